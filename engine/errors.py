@@ -1,0 +1,74 @@
+"""Every error a person may see. One sentence: what, where, expected, actual, remedy.
+
+EdgeLoomError
+├── SpecError        bad input: a cluster, model, workload, scenario or parameter   exit 2
+├── PlanError        no plan exists: which constraint binds on which device          exit 2
+├── HostError        this machine cannot do it: what is missing and how to get it    exit 2
+└── RunError         a run that started and has a result other than "finished"       exit 3
+    ├── OutOfMemory  a device needs more than its memory_bytes
+    ├── PeerLost     a device died or fell silent
+    ├── Deadlock     ranks wait for messages that nobody will send
+    └── Cancelled    somebody pressed stop
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class EdgeLoomError(Exception):
+    """Base of all errors with a sentence for people; `exit_status` is the command line's."""
+
+    exit_status = 2
+
+
+class SpecError(EdgeLoomError):
+    """Bad input. `fields` pairs every field path with its complaint, for forms and the API."""
+
+    def __init__(self, message: str, fields: Sequence[tuple[str, str]] = ()):
+        super().__init__(message)
+        self.fields = list(fields)
+
+
+class PlanError(EdgeLoomError):
+    """No plan satisfies the constraints."""
+
+
+class HostError(EdgeLoomError):
+    """This machine lacks something that the run needs."""
+
+
+class RunError(EdgeLoomError):
+    """A run that started and did not finish; `device` and `time_s` (virtual) say where and when."""
+
+    exit_status = 3
+
+    def __init__(self, message: str, device: str = "", time_s: float = 0.0):
+        super().__init__(message)
+        self.device = device
+        self.time_s = time_s
+
+
+class OutOfMemory(RunError):
+    """The logical ledger of `device` needs `need_bytes` and has `have_bytes`."""
+
+    def __init__(self, device: str, need_bytes: int, have_bytes: int, what: str, time_s: float = 0.0):
+        super().__init__(
+            f"{device} needs {need_bytes / 1e6:.1f} MB for {what} and has {have_bytes / 1e6:.1f} MB: "
+            "give it more memory, or choose a strategy that splits the weights.",
+            device, time_s,
+        )
+        self.need_bytes = need_bytes
+        self.have_bytes = have_bytes
+
+
+class PeerLost(RunError):
+    """A device died or fell silent while others needed it."""
+
+
+class Deadlock(RunError):
+    """Every rank waits and nothing is on its way."""
+
+
+class Cancelled(RunError):
+    """The run was stopped on request."""

@@ -1,0 +1,77 @@
+"""The one protocol through which an emulator plugs into the engine: a network that devices live in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from engine.cluster import ClusterSpec
+from engine.scenario import Change
+
+
+class LinkMeasurement(NamedTuple):
+    """One direction of a link: asked for and achieved (virtual bit/s), and the back end that shapes it."""
+
+    link: int
+    forward: bool
+    asked_bit_per_s: float
+    achieved_bit_per_s: float
+    backend: str
+
+
+class Network(Protocol):
+    """Made for one run with a dilation D: links run at rate / D and delays at D × delay.
+
+    A context manager: entering builds it, leaving removes everything it made.
+    """
+
+    cluster: ClusterSpec
+    backend: str
+
+    def __enter__(self) -> Network: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def enter(self, rank: int) -> None:
+        """Called in the freshly forked process of device `rank`: move into its namespace."""
+
+    def address(self, rank: int) -> str:
+        """IP address on which device `rank` listens, reachable from every other device."""
+
+    def delay_s(self, src: int, dst: int) -> float:
+        """Wall seconds that the receiver must hold messages because the kernel cannot (0 if it can)."""
+
+    def apply(self, change: Change) -> dict[str, Any]:
+        """Do a live change; returns facts read back from the kernel (for the acknowledgement)."""
+
+    def measure(self) -> list[LinkMeasurement]:
+        """Send real data over each direction of each link before the run (1–2 s in all)."""
+
+
+class LoopbackNetwork:
+    """All devices on 127.0.0.1, unshaped: no root, no Mininet. For correctness, bytes and native speed."""
+
+    backend = "loopback"
+
+    def __init__(self, cluster: ClusterSpec):
+        self.cluster = cluster
+
+    def __enter__(self) -> LoopbackNetwork:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def enter(self, rank: int) -> None:
+        pass
+
+    def address(self, rank: int) -> str:
+        return "127.0.0.1"
+
+    def delay_s(self, src: int, dst: int) -> float:
+        return 0.0
+
+    def apply(self, change: Change) -> dict[str, Any]:
+        return {}
+
+    def measure(self) -> list[LinkMeasurement]:
+        return []

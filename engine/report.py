@@ -1,0 +1,133 @@
+"""RunReport: what is kept of a run. Written once, never changed; pages, tables and comparisons read it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.plan import Plan
+from engine.scenario import Scenario
+from engine.spec import RunSpec
+from engine.values import Value
+
+
+class DeviceReport(Value):
+    name: str
+    busy_s: float
+    wait_s: float
+    peak_memory_bytes: int
+    memory_bytes: float
+    flops: int
+
+
+class LinkReport(Value):
+    """One direction of a link; `rate_bit_per_s` is asked for, `achieved_bit_per_s` measured (real world)."""
+
+    a: str
+    b: str
+    direction: Literal["forward", "backward"]
+    bytes: int
+    payload_bytes: int
+    busy_s: float
+    rate_bit_per_s: float
+    achieved_bit_per_s: float | None = None
+
+
+class LayerReport(Value):
+    """First start and last end of a layer's computation on one device, in the first forward pass."""
+
+    layer: int
+    device: str
+    start_s: float
+    end_s: float
+
+
+class RequestReport(Value):
+    """One request: `token_s` are the times of its tokens since its arrival."""
+
+    index: int
+    arrival_s: float
+    ttft_s: float
+    token_s: tuple[float, ...]
+    output_tokens: tuple[int, ...]
+    text: str = ""
+
+
+class Attribution(Value):
+    """Where the end-to-end time went, along the critical path; the parts add up to `latency_s`."""
+
+    compute_s: float = 0.0
+    link_s: float = 0.0
+    load_s: float = 0.0
+    staging_s: float = 0.0
+    wait_s: float = 0.0
+
+
+class Correctness(Value):
+    """Against the single-device `transformers` reference. `checked` is False in the simulated world."""
+
+    checked: bool = False
+    ok: bool | None = None
+    token_identical: bool | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    why: str = ""
+
+
+class Fidelity(Value):
+    """How close the emulation came to what was asked for. `valid` is None in the simulated world."""
+
+    valid: bool | None = None
+    compute_error_mean: float | None = None
+    compute_error_p95: float | None = None
+    link_error_max: float | None = None
+    late_frac: float | None = None
+    backend: str = ""
+    why: tuple[str, ...] = ()
+
+
+class Outcome(Value):
+    """How the run ended. `sentence` is for people."""
+
+    kind: Literal["finished", "out_of_memory", "peer_lost", "deadlock", "cancelled", "failed"] = "finished"
+    sentence: str = ""
+    device: str = ""
+    time_s: float = 0.0
+
+
+class Prediction(Value):
+    """The simulated world's figures for the same spec and scenario."""
+
+    latency_s: float
+    ttft_s: float
+    tpot_s: float
+    tokens_per_s: float
+    peak_memory_bytes: dict[str, int]
+    attribution: Attribution = Attribution()
+
+
+class RunReport(Value):
+    spec: RunSpec
+    plan: Plan | None
+    world: Literal["simulated", "real"]
+    dilation: float
+    outcome: Outcome = Outcome()
+    latency_s: float = 0.0
+    ttft_s: float = 0.0
+    tpot_s: float = 0.0
+    tokens_per_s: float = 0.0
+    output_tokens: tuple[int, ...] = ()
+    text: str = ""
+    requests: tuple[RequestReport, ...] = ()
+    devices: tuple[DeviceReport, ...] = ()
+    links: tuple[LinkReport, ...] = ()
+    layers: tuple[LayerReport, ...] = ()
+    attribution: Attribution = Attribution()
+    correctness: Correctness = Correctness()
+    fidelity: Fidelity = Fidelity()
+    prediction: Prediction | None = None
+    scenario: Scenario = Scenario()
+    versions: dict[str, str] = Field(default_factory=dict)
+    timings: dict[str, Any] = Field(default_factory=dict, description="Wall seconds of set-up steps.")
+    seed: int = 0

@@ -1,0 +1,40 @@
+"""RunSpec: everything that decides a run. Same spec, same seed: same run."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.cluster import ClusterSpec, ComputeModel
+from engine.models.spec import ModelSpec
+from engine.scenario import Scenario
+from engine.values import Count, Positive, Value
+from engine.workload import Workload
+
+
+class WeightsRef(Value):
+    """Where the weights are. `random` makes them from the seed; `directory` is a local Hugging Face one."""
+
+    kind: Literal["random", "directory"] = "random"
+    directory: str = ""
+
+
+class RunSpec(Value):
+    """A run, fully resolved: no presets, no names that need a look-up except the strategy's.
+
+    `dilation` is wall seconds per virtual second; "auto" chooses it, "native" switches pacing off.
+    """
+
+    name: str = ""
+    cluster: ClusterSpec
+    model: ModelSpec
+    weights: WeightsRef = WeightsRef()
+    workload: Workload = Workload(prompt_tokens=16)
+    strategy: str
+    params: dict[str, Any] = Field(default_factory=dict)
+    scenario: Scenario = Scenario()
+    compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
+    dilation: Positive | Literal["auto", "native"] = "auto"
+    silence_s: Positive = Field(default=20.0, description="Virtual seconds of silence after which a peer is lost.")
+    seed: Count = 0

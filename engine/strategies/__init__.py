@@ -1,0 +1,1 @@
+"""Distribution strategies: one file and one registry line each."""

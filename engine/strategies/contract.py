@@ -1,0 +1,63 @@
+"""What a strategy is. A new one is one file with a `Strategy` and one line in `registry.py`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from engine.cluster import ClusterSpec
+from engine.ctx import Ctx
+from engine.models.spec import ModelSpec
+from engine.plan import Plan
+from engine.tensors import Tensor
+from engine.values import Value
+from engine.workload import Workload
+
+
+class Params(Value):
+    """Base of every strategy's parameters: forms, command-line options and docs derive from it."""
+
+
+class Step(Value):
+    """One forward pass of a batch: the same value on every device.
+
+    `cache` names the KV cache ("" for an encoder), `start` is the number of rows already in it,
+    `rows` the number T of new rows, `batch` the number B of sequences, `index` the token's number
+    (0: prefill).
+    """
+
+    phase: Literal["prefill", "decode"]
+    cache: str
+    batch: int
+    start: int
+    rows: int
+    index: int
+    requests: tuple[int, ...]
+
+
+class Strategy:
+    """SPMD: every device runs `forward` with the same plan and step.
+
+    The device `cluster.source` gives `tokens` (token ids [B, T]; None elsewhere) and gets back the
+    logits [B, V] of the last row, or for an encoder the hidden states [B, T, D]. Others return None.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    summary: ClassVar[str]
+    lossless: ClassVar[bool] = True
+    batches_bursts: ClassVar[bool] = True
+    """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
+
+    Params: ClassVar[type[Params]] = Params
+
+    def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
+        """None, or the reason in one sentence why this strategy cannot run this model or cluster."""
+        return None
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Params) -> Plan:
+        """Pure. Raises `PlanError` naming the binding constraint when no plan exists."""
+        raise NotImplementedError
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        raise NotImplementedError

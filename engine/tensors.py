@@ -1,0 +1,70 @@
+"""Structure without arithmetic: the few tensor manipulations a strategy may do outside `ctx.compute`.
+
+They work alike on real torch tensors and on `Meta`, the simulated world's tensor (a shape and a dtype).
+They cost nothing in either world: views and bookkeeping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from engine.units import DTYPE_BYTES
+
+
+class Meta(NamedTuple):
+    """A tensor without numbers."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+Tensor = Any  # torch.Tensor in the real world, Meta in the simulated one
+
+
+def shape_of(x: Tensor) -> tuple[int, ...]:
+    return tuple(x.shape)
+
+
+def dtype_of(x: Tensor) -> str:
+    return x.dtype if isinstance(x, Meta) else str(x.dtype).removeprefix("torch.")
+
+
+def meta_of(x: Tensor) -> Meta:
+    return x if isinstance(x, Meta) else Meta(shape_of(x), dtype_of(x))
+
+
+def payload_bytes(x: Tensor) -> int:
+    """Bytes of the numbers alone."""
+    return prod(x.shape) * DTYPE_BYTES[dtype_of(x)]
+
+
+def narrow(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
+    """`x[..., start:stop, ...]` along `dim` (half-open)."""
+    if isinstance(x, Meta):
+        shape = list(x.shape)
+        shape[dim] = stop - start
+        return Meta(tuple(shape), x.dtype)
+    return x.narrow(dim, start, stop - start)
+
+
+def concat(parts: Sequence[Tensor], dim: int) -> Tensor:
+    """Parts one after the other along `dim`; all other dimensions equal."""
+    first = parts[0]
+    if isinstance(first, Meta):
+        shape = list(first.shape)
+        shape[dim] = sum(part.shape[dim] for part in parts)
+        return Meta(tuple(shape), first.dtype)
+    import torch
+
+    return torch.cat(list(parts), dim)
+
+
+def flatten(x: Tensor) -> Tensor:
+    """All elements in one dimension."""
+    return Meta((prod(x.shape),), x.dtype) if isinstance(x, Meta) else x.reshape(-1)
+
+
+def reshape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return Meta(shape, x.dtype) if isinstance(x, Meta) else x.reshape(shape)
