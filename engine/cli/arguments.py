@@ -1,0 +1,110 @@
+"""The arguments that `run` and `predict` share, and the RunSpec that they make."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.cli.command import Environment
+from engine.cli.scenario_file import read_scenario
+from engine.errors import SpecError
+from engine.scenario import Scenario
+from engine.spec import RunSpec
+from engine.workload import Workload
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Everything that decides a run: `run` and `predict` take exactly the same arguments."""
+    parser.add_argument("cluster", metavar="CLUSTER", help="name or TOML file of a cluster: see `loom list clusters`")
+    parser.add_argument("--model", required=True, metavar="NAME|DIR", help="catalogue name or Hugging Face directory")
+    parser.add_argument("--weights", metavar="random|DIR", help="random ones from the seed, or those of a directory")
+    parser.add_argument("--strategy", required=True, metavar="NAME", help="how the work is split")
+    parser.add_argument("--set", dest="params", action="append", default=[], metavar="KEY=VALUE",
+                        help="a parameter of the strategy; repeatable")
+    prompt = parser.add_mutually_exclusive_group()
+    prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
+    prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="a random prompt of N tokens (default 16)")
+    parser.add_argument("--new-tokens", type=int, default=None, metavar="N",
+                        help="tokens to generate (default 16, and 0 for encoders)")
+    parser.add_argument("--requests", type=int, default=1, metavar="N")
+    parser.add_argument("--pattern", choices=("sporadic", "bursty"), default="sporadic",
+                        help="one request after another, or all at time 0")
+    parser.add_argument("--scenario", metavar="FILE", help="timed changes: TOML, JSON, or the report of a run")
+    parser.add_argument("--compute-model", choices=("roofline", "measured", "flops"),
+                        help="overrides the compute model of every device")
+    parser.add_argument("--dilation", type=_dilation, default="auto", metavar="auto|native|D",
+                        help="wall seconds per virtual second; native switches pacing off")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--name", default="", help="how reports and comparisons call this run")
+    add_json_argument(parser)
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="FILE|-", help="write the report as JSON; - is standard output")
+
+
+def run_spec_of(args: argparse.Namespace) -> RunSpec:
+    """The RunSpec that the arguments describe; raises `SpecError` naming the argument or file."""
+    from engine.models import catalogue
+    from engine.strategies.registry import strategy
+
+    environment: Environment = args.environment
+    cluster = environment.load_cluster(args.cluster)
+    model, weights = catalogue.resolve(args.model, args.weights)
+    params = parse_assignments(args.params)
+    strategy(args.strategy).Params.parse(params, f"--set of strategy {args.strategy}")
+    scenario = Scenario()
+    if args.scenario:
+        scenario = read_scenario(Path(args.scenario))
+        _check_scenario(scenario, args.scenario, cluster)
+    new_tokens = args.new_tokens if args.new_tokens is not None else (16 if model.has_head else 0)
+    prompt_tokens = args.prompt_tokens if args.prompt is not None or args.prompt_tokens is not None else 16
+    workload = Workload.parse(
+        {"prompt": args.prompt, "prompt_tokens": prompt_tokens, "new_tokens": new_tokens,
+         "requests": args.requests, "pattern": args.pattern},
+        "command line",
+    )
+    spec: RunSpec = RunSpec.parse(
+        {"name": args.name, "cluster": cluster, "model": model, "weights": weights, "workload": workload,
+         "strategy": args.strategy, "params": params, "scenario": scenario, "compute_model": args.compute_model,
+         "dilation": args.dilation, "seed": args.seed},
+        "command line",
+    )
+    return spec
+
+
+def parse_assignments(pairs: list[str]) -> dict[str, Any]:
+    """`["ratio=even", "shares=[2,1]"]` → `{"ratio": "even", "shares": [2, 1]}`; values are JSON or text."""
+    params: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise SpecError(f"--set {pair}: expected KEY=VALUE.", fields=[("params", "expected KEY=VALUE")])
+        if key in params:
+            raise SpecError(f"--set {pair}: {key} is set twice: keep one.", fields=[(f"params.{key}", "set twice")])
+        try:
+            params[key] = json.loads(value)
+        except json.JSONDecodeError:
+            params[key] = value
+    return params
+
+
+def _check_scenario(scenario: Scenario, where: str, cluster: Any) -> None:
+    try:
+        scenario.check(cluster)
+    except SpecError as error:
+        raise SpecError(f"{where}, {error}", fields=error.fields) from error
+
+
+def _dilation(text: str) -> float | Literal["auto", "native"]:
+    if text in ("auto", "native"):
+        return text  # type: ignore[return-value]
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither auto, native nor a positive number")
+    return value

@@ -1,0 +1,47 @@
+"""How a finished command hands over its report: JSON where it was asked for, tables otherwise, a status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from engine.cli.tables import show_report
+from engine.errors import SpecError
+from engine.report import RunReport
+
+
+def present(report: RunReport, args: argparse.Namespace) -> int:
+    """Write `report` as `--json` says (`-`: only JSON on standard output); returns the exit status."""
+    if args.json:
+        write_json(report.model_dump_json(indent=2), args.json)
+    if args.json != "-":
+        show_report(report, sys.stdout)
+    return exit_status(report)
+
+
+def write_json(text: str, target: str) -> None:
+    """To the file `target`, or to standard output if it is `-`; raises `SpecError` if it cannot."""
+    if target == "-":
+        sys.stdout.write(text + "\n")
+        return
+    try:
+        Path(target).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"--json {target}: cannot write: {error.strerror}.") from error
+
+
+def exit_status(report: RunReport) -> int:
+    """0 for a run that finished (and, if it was real, proved correct and valid), 3 for any other result."""
+    if report.outcome.kind != "finished":
+        return 3
+    if report.world == "simulated":
+        return 0
+    return 0 if report.correctness.ok and is_valid(report) else 3
+
+
+def is_valid(report: RunReport) -> bool:
+    """Whether times may be believed. A native run has no targets to miss: only a stated failure spoils it."""
+    if report.spec.dilation == "native":
+        return report.fidelity.valid is not False
+    return report.fidelity.valid is True

@@ -1,0 +1,81 @@
+"""Progress of a run on standard error: a bar on a terminal, plain lines otherwise. Consumes event dicts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from engine.spec import RunSpec
+from engine.units import human, human_s
+
+
+class RunProgress:
+    """A context manager; feed it one event (`event`) or a batch (`events`) at a time."""
+
+    def __init__(self, spec: RunSpec, stream: TextIO | None = None):
+        self.stream = stream or sys.stderr
+        self.expected_tokens = spec.workload.requests * max(1, spec.workload.new_tokens)
+        self.tokens = 0
+        self.bar: Progress | None = None
+        self.task = TaskID(0)
+        if self.stream.isatty():
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+                       TimeElapsedColumn())
+            self.bar = Progress(*columns, console=Console(file=self.stream), transient=True)
+            self.task = self.bar.add_task("starting", total=self.expected_tokens)
+
+    def __enter__(self) -> RunProgress:
+        if self.bar:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.bar:
+            self.bar.stop()
+
+    def events(self, batch: Iterable[dict[str, Any]]) -> None:
+        for event in batch:
+            self.event(event)
+
+    def event(self, event: dict[str, Any]) -> None:
+        if event["type"] == "mark" and event["name"] == "token_emitted":
+            self.tokens += 1
+            if self.bar:
+                self.bar.update(self.task, completed=self.tokens)
+        if self.bar and event["type"] == "state":
+            self.bar.update(self.task, description=event["state"])
+        line = describe(event)
+        if line and not self.bar:
+            self.stream.write(line + "\n")
+            self.stream.flush()
+        elif line and self.bar and event["type"] != "state":
+            self.bar.console.print(line, markup=False, highlight=False)
+
+
+def describe(event: dict[str, Any]) -> str:
+    """One line for a person, or "" for events that are not worth one."""
+    if event["type"] == "state":
+        detail = event.get("detail", "")
+        return f"{event['state']}: {detail}" if detail else str(event["state"])
+    if event["type"] == "log" and event["level"] != "info":
+        return f"{event['level']}: {event['text']}"
+    if event["type"] == "mark":
+        facts, at = event.get("facts", {}), f"{event['time_s']:.3f} s"
+        match event["name"]:
+            case "token_emitted":
+                return (f"{at} request {facts.get('request', 0)} token {facts.get('index', 0)}: "
+                        f"{facts.get('text') or facts.get('token')!r} after {human_s(facts.get('latency_s', 0.0))}")
+            case "link_changed":
+                return (f"{at} {facts.get('link')} {facts.get('direction', 'both')} set to "
+                        f"{human(facts.get('bit_per_s', 0.0), 'bit/s')}")
+            case "link_down" | "link_up":
+                return f"{at} {facts.get('link')} is {event['name'].removeprefix('link_')}"
+            case "device_lost":
+                return f"{at} {event.get('device') or facts.get('device')} lost"
+            case "plan_changed":
+                return f"{at} plan changed"
+    return ""

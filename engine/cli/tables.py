@@ -1,0 +1,169 @@
+"""RunReports and comparisons as text: compact tables and bars, coloured on a terminal only."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from engine.report import Attribution, RunReport
+from engine.units import human, human_s
+
+WIDTH = 110  # of a pipe or file; a terminal has its own
+BAR_CELLS = 24
+PARTS = (
+    ("compute_s", "compute", "green"),
+    ("link_s", "links", "blue"),
+    ("staging_s", "staging", "magenta"),
+    ("load_s", "loading", "yellow"),
+    ("wait_s", "waiting", "bright_black"),
+)
+
+
+def console_for(stream: TextIO) -> Console:
+    return Console(file=stream, width=None if stream.isatty() else WIDTH, highlight=False, emoji=False, markup=False)
+
+
+def show_report(report: RunReport, stream: TextIO) -> None:
+    console_for(stream).print(report_group(report))
+
+
+def report_group(report: RunReport) -> Group:
+    """Everything of a report that fits a screen, in the order of a person's questions."""
+    parts: list[RenderableType] = [_headline(report), _badges(report)]
+    if report.outcome.kind != "finished":
+        parts.append(Text(report.outcome.sentence, style="red"))
+    if report.text:
+        parts.append(Text(_clip(report.text, 400), style="italic"))
+    parts += [Text(""), _figures(report)]
+    if report.latency_s > 0:
+        parts += [Text(""), *_attribution(report.attribution)]
+    parts += [Text(""), _devices(report)]
+    if any(link.bytes for link in report.links):
+        parts += [Text(""), _links(report)]
+    return Group(*parts)
+
+
+def table(*columns: str, title: str = "") -> Table:
+    """The first column is a name; the others are numbers, aligned right."""
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None, title_justify="left", title_style="bold")
+    for index, column in enumerate(columns):
+        result.add_column(column, justify="left" if index == 0 else "right", no_wrap=index > 0)
+    return result
+
+
+def bar(fraction: float, cells: int = BAR_CELLS) -> str:
+    """`bar(0.5, 4)` → `"██░░"`."""
+    filled = round(max(0.0, min(1.0, fraction)) * cells)
+    return "█" * filled + "░" * (cells - filled)
+
+
+def _headline(report: RunReport) -> Text:
+    spec = report.spec
+    text = Text.assemble((spec.name or f"{spec.strategy} on {spec.cluster.name}", "bold"))
+    text.append(f"  {spec.model.name} · {spec.strategy} · {spec.cluster.name} · {len(spec.cluster.devices)} devices")
+    mode = "predicted" if report.world == "simulated" else (
+        "real run, native speed" if spec.dilation == "native" else f"real run, dilation {report.dilation:.3g}")
+    return text.append(f" · {mode} · seed {report.seed}")
+
+
+def _badges(report: RunReport) -> Text:
+    text = Text()
+    kind = report.outcome.kind
+    text.append(f" {kind.replace('_', ' ')} ", style="black on green" if kind == "finished" else "white on red")
+    if report.correctness.checked:
+        good = report.correctness.ok is True
+        text.append("  ").append(" correct " if good else " WRONG ", style="black on green" if good else "white on red")
+        text.append(f" {_correctness(report)}")
+    if report.fidelity.valid is not None:
+        good = report.fidelity.valid
+        text.append("  ").append(" valid " if good else " INVALID ", style="black on green" if good else "white on red")
+        text.append(f" {_fidelity(report)}")
+    return text
+
+
+def _correctness(report: RunReport) -> str:
+    facts = report.correctness
+    if not facts.ok and facts.why:
+        return facts.why
+    words = []
+    if facts.token_identical is not None:
+        words.append("same tokens" if facts.token_identical else "other tokens")
+    if facts.max_rel_error is not None:
+        words.append(f"error {facts.max_rel_error:.1e} relative")
+    return ", ".join(words)
+
+
+def _fidelity(report: RunReport) -> str:
+    facts = report.fidelity
+    if not facts.valid and facts.why:
+        return "; ".join(facts.why)
+    words = []
+    if facts.compute_error_p95 is not None:
+        words.append(f"compute within {facts.compute_error_p95:.1%}")
+    if facts.link_error_max is not None:
+        words.append(f"links within {facts.link_error_max:.1%}")
+    if facts.backend:
+        words.append(facts.backend)
+    return ", ".join(words)
+
+
+def _figures(report: RunReport) -> Table:
+    predicted = report.prediction
+    columns = ("", "this run", "predicted") if predicted else ("", "this run")
+    result = table(*columns)
+    for name, mine, theirs in (
+        ("end-to-end latency", human_s(report.latency_s), predicted and human_s(predicted.latency_s)),
+        ("time to first token", human_s(report.ttft_s), predicted and human_s(predicted.ttft_s)),
+        ("time per token after", human_s(report.tpot_s), predicted and human_s(predicted.tpot_s)),
+        ("tokens per second", f"{report.tokens_per_s:.3g}", predicted and f"{predicted.tokens_per_s:.3g}"),
+    ):
+        result.add_row(name, mine, *([theirs] if isinstance(theirs, str) else []))
+    return result
+
+
+def _attribution(attribution: Attribution) -> list[RenderableType]:
+    total = sum(getattr(attribution, field) for field, _, _ in PARTS)
+    strip = Text()
+    result = table("where the time went", "", "share")
+    for field, label, colour in PARTS:
+        seconds = getattr(attribution, field)
+        if seconds <= 0:
+            continue
+        share = seconds / total
+        strip.append("█" * max(1, round(share * 60)), style=colour)
+        result.add_row(Text(label, style=colour), human_s(seconds), f"{share:.0%}")
+    return [strip, result]
+
+
+def _devices(report: RunReport) -> Table:
+    result = table("device", "busy", "", "waiting", "work", "peak memory", "of")
+    for device in report.devices:
+        share = device.busy_s / report.latency_s if report.latency_s > 0 else 0.0
+        result.add_row(
+            device.name, human_s(device.busy_s), f"{bar(share)} {share:4.0%}", human_s(device.wait_s),
+            human(device.flops, "FLOP"), human(device.peak_memory_bytes, "B"), human(device.memory_bytes, "B"),
+        )
+    return result
+
+
+def _links(report: RunReport) -> Table:
+    result = table("link", "bytes", "busy", "", "rate", "achieved")
+    for link in report.links:
+        if not link.bytes:
+            continue
+        share = link.busy_s / report.latency_s if report.latency_s > 0 else 0.0
+        src, dst = (link.a, link.b) if link.direction == "forward" else (link.b, link.a)
+        achieved = "" if link.achieved_bit_per_s is None else human(link.achieved_bit_per_s, "bit/s")
+        result.add_row(
+            f"{src} → {dst}", human(link.bytes, "B"), human_s(link.busy_s), f"{bar(share)} {share:4.0%}",
+            human(link.rate_bit_per_s, "bit/s"), achieved,
+        )
+    return result
+
+
+def _clip(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
