@@ -3,39 +3,353 @@
 An op is a frozen value. `cost` needs only shapes; `engine/models/torch_ops.py` has the arithmetic. An
 op that names a `cache` appends the keys and values of its T new rows to the device's KV cache of that
 name and layer, and attends over all S rows in it.
+
+Tensors are [B, T, D] unless said otherwise (B batch, T new rows, S all rows, D hidden_size, E head_dim).
+Pre-norm families normalise inside attention and feed-forward ops, post-norm ones in `Residual`.
+Matrix products are counted exactly, element-wise passes as one operation per element: norms, softmax,
+activations, RoPE, additions. Views, masks and table look-ups' arithmetic are free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
-from engine.cost import Kernel
+from engine.cost import Kernel, elementwise, product
+from engine.errors import PlanError
+from engine.models.layout import kv_heads
 from engine.models.spec import ModelSpec
-from engine.plan import Slice
+from engine.plan import Axis, Part, Slice
 from engine.tensors import Meta
+
+LayerPart = Literal["attention", "ffn"]
+Order = Literal["naive", "reorder"]
 
 
 class Cost(NamedTuple):
-    """Kernels to run, shape of the result, bytes of temporary tensors, bytes added to the KV cache."""
+    """Kernels to run, shape of the result, bytes of temporary tensors, growth of the KV cache."""
 
     kernels: tuple[Kernel, ...]
     output: Meta
     scratch_bytes: int = 0
     kv_bytes: int = 0
+    kv_rows: int = 0
 
 
 class Op(Protocol):
     """`layer` is -1 outside the layers. `cache` is the KV cache's name or None."""
 
-    layer: int
-    cache: str | None
-
     @property
     def name(self) -> str: ...
+
+    @property
+    def layer(self) -> int: ...
+
+    @property
+    def cache(self) -> str | None: ...
 
     def slices(self, model: ModelSpec) -> Sequence[Slice]:
         """Weights that must be resident on the device."""
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         """`cached` is the number of rows already in this op's KV cache (0 without one)."""
+
+
+@lru_cache(maxsize=65536)
+def piece_of(layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0) -> Slice:
+    """The slice, made once: ops ask for the same few in every step."""
+    return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Token ids [B, T] → hidden rows at positions `start`…, with all that the family adds to them."""
+
+    start: int
+    name: ClassVar[str] = "embed"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(-1, "embed"),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, rows = inputs[0].shape
+        passes = 1 + (model.positions == "learned") + (model.token_types > 0) + model.embedding_norm
+        kernel = elementwise(batch * rows, model.hidden_size, model.element_bytes, passes)
+        return Cost((kernel,), Meta((batch, rows, model.hidden_size), model.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Query heads [start, stop) → their partial sum after the output matrix; all heads' sums add up.
+
+    The output bias is added only if `bias`: by one device. KV heads come along (`kv_heads`).
+    """
+
+    layer: int
+    start: int
+    stop: int
+    bias: bool
+    cache: str | None = None
+    name: ClassVar[str] = "attention"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "attention", "heads", self.start, self.stop),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        (x,) = inputs
+        batch, rows, hidden = x.shape
+        heads, size, wide = self.stop - self.start, model.element_bytes, model.head_dim
+        if not heads:
+            return Cost((), x)
+        first, last = kv_heads(model, self.start, self.stop)
+        keys, seen = last - first, cached + rows
+        kernels = [
+            *_norm(model, batch * rows, "pre"),
+            product(batch * rows, hidden, heads * wide, size),
+            *[product(batch * rows, hidden, keys * wide, size)] * 2,
+            *_rope(model, batch * rows, heads, keys),
+            product(rows, wide, seen, size, count=batch * heads),
+            elementwise(rows, seen, size, count=batch * heads),
+            product(rows, seen, wide, size, count=batch * heads),
+            product(batch * rows, heads * wide, hidden, size),
+        ]
+        normed = hidden if model.norm_position == "pre" else 0
+        scratch = batch * rows * (normed + (2 * heads + 2 * keys) * wide + heads * seen)
+        added = 2 * batch * rows * keys * wide * size if self.cache else 0
+        return Cost(tuple(kernels), x, scratch * size, added, rows if self.cache else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForward:
+    """Columns [start, stop) → their partial sum after the second matrix, its bias added only if `bias`."""
+
+    layer: int
+    start: int
+    stop: int
+    bias: bool
+    name: ClassVar[str] = "ffn"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "ffn", "columns", self.start, self.stop),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        (x,) = inputs
+        rows, hidden = x.shape[0] * x.shape[1], x.shape[2]
+        columns, size, gated = self.stop - self.start, model.element_bytes, int(model.gated_ffn)
+        if not columns:
+            return Cost((), x)
+        kernels = (
+            *_norm(model, rows, "pre"),
+            *[product(rows, hidden, columns, size)] * (1 + gated),
+            elementwise(rows, columns, size, 1 + gated),
+            product(rows, columns, hidden, size),
+        )
+        normed = hidden if model.norm_position == "pre" else 0
+        return Cost(kernels, x, rows * (normed + (1 + gated) * columns) * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """(x, complete sum of `part`) → x + sum, normalised afterwards in post-norm families."""
+
+    layer: int
+    part: LayerPart
+    name: ClassVar[str] = "residual"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        """Norms come with every holding of the part: an empty range asks for nothing else."""
+        if model.norm_position == "pre":
+            return ()
+        return (piece_of(self.layer, self.part, "heads" if self.part == "attention" else "columns", 0, 0),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        x = inputs[0]
+        rows = x.shape[0] * x.shape[1]
+        add = elementwise(rows, model.hidden_size, model.element_bytes)
+        return Cost((add, *_norm(model, rows, "post")), x)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A whole layer: the same numbers as all heads, their residual, all columns, theirs."""
+
+    layer: int
+    cache: str | None = None
+    name: ClassVar[str] = "block"
+
+    def parts(self, model: ModelSpec) -> tuple[Attention, Residual, FeedForward, Residual]:
+        return (
+            Attention(self.layer, 0, model.num_heads, True, self.cache),
+            Residual(self.layer, "attention"),
+            FeedForward(self.layer, 0, model.intermediate_size, True),
+            Residual(self.layer, "ffn"),
+        )
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return piece_of(self.layer, "attention"), piece_of(self.layer, "ffn")
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        (x,) = inputs
+        attention, residual, ffn, residual_ffn = self.parts(model)
+        costs = [
+            attention.cost(model, (x,), cached), residual.cost(model, (x, x), 0),
+            ffn.cost(model, (x,), 0), residual_ffn.cost(model, (x, x), 0),
+        ]
+        kernels = tuple(kernel for cost in costs for kernel in cost.kernels)
+        between = prod(x.shape) * model.element_bytes  # the residual stream while a part runs
+        scratch = between + max(cost.scratch_bytes for cost in costs)
+        return Cost(kernels, x, scratch, costs[0].kv_bytes, costs[0].kv_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PositionBlock:
+    """Rows [start, stop) of a layer's output, from its whole input [B, N, D] (Voltage, Algorithm 1).
+
+    Keys are rows [0, keys_stop): all N, or stop where a causal mask hides the rest. `naive` forms K
+    (or V) of all key rows; `reorder` pulls W_K (or W_V) to the other side: ((q W_K) xᵀ), (S x) W_V.
+    All heads of a batch then share one skinny product with x. With a `cache` (naive only), K and V
+    of the key rows become the layer's KV cache.
+
+    Raises `PlanError` where an order is impossible: RoPE sits between q and W_K; reordering has no K, V.
+    """
+
+    layer: int
+    start: int
+    stop: int
+    keys_stop: int
+    score_order: Order = "naive"
+    value_order: Order = "naive"
+    cache: str | None = None
+    name: ClassVar[str] = "position_block"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return piece_of(self.layer, "attention"), piece_of(self.layer, "ffn")
+
+    def check(self, model: ModelSpec, num_positions: int, cached: int) -> None:
+        """Raises `PlanError` for an impossible combination of rows, orders and cache."""
+        where = f"position_block of layer {self.layer}, rows {self.start}:{self.stop}"
+        if not 0 <= self.start <= self.stop <= self.keys_stop <= num_positions:
+            raise PlanError(
+                f"{where}: keys_stop is {self.keys_stop}, expected {self.stop} to {num_positions}."
+            )
+        if not model.causal and self.keys_stop != num_positions:
+            raise PlanError(f"{where}: {model.name} is not causal, so keys_stop must be {num_positions}.")
+        if model.positions == "rope" and self.score_order == "reorder":
+            raise PlanError(f"{where}: rotary positions forbid score_order reorder: use naive.")
+        if self.cache and "reorder" in (self.score_order, self.value_order):
+            raise PlanError(f"{where}: reordering makes no keys and values for a KV cache: use naive.")
+        if cached:
+            raise PlanError(f"{where}: the KV cache {self.cache} has {cached} rows already, expected none.")
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        (x,) = inputs
+        batch, positions, hidden = x.shape
+        self.check(model, positions, cached)
+        rows, seen, size, wide = self.stop - self.start, self.keys_stop, model.element_bytes, model.head_dim
+        heads, keys, group = model.num_heads, model.num_kv_heads, model.group_size
+        output = Meta((batch, rows, hidden), x.dtype)
+        if not rows and not self.cache:
+            return Cost((), output)
+        kernels, scratch = list(_norm(model, batch * seen, "pre")), 0
+        form_keys = product(batch * seen, hidden, keys * wide, size)
+        per_head = [product(rows * batch * group, wide, hidden, size, count=keys)]
+        with_x = product(heads * rows, hidden, seen, size, count=batch)
+        if self.cache or self.score_order == "naive":
+            kernels.append(form_keys)
+            scratch += batch * seen * keys * wide
+        if self.cache or self.value_order == "naive":
+            kernels.append(form_keys)
+            scratch += batch * seen * keys * wide
+        kernels += _rope(model, batch, rows * heads, seen * keys if self.score_order == "naive" else 0)
+        if rows:
+            kernels.append(product(batch * rows, hidden, heads * wide, size))
+            if self.score_order == "naive":
+                kernels.append(product(rows, wide, seen, size, count=batch * heads))
+            else:
+                kernels += [*per_head, with_x]
+            kernels.append(elementwise(rows, seen, size, count=batch * heads))
+            if self.value_order == "naive":
+                kernels.append(product(rows, seen, wide, size, count=batch * heads))
+            else:
+                back = product(rows * batch * group, hidden, wide, size, count=keys)
+                kernels += [product(heads * rows, seen, hidden, size, count=batch), back]
+            kernels.append(product(batch * rows, heads * wide, hidden, size))
+            x_rows = Meta((batch, rows, hidden), x.dtype)
+            _, residual, ffn, residual_ffn = Block(self.layer).parts(model)
+            kernels += residual.cost(model, (x_rows, x_rows), 0).kernels
+            kernels += ffn.cost(model, (x_rows,), 0).kernels
+            kernels += residual_ffn.cost(model, (x_rows, x_rows), 0).kernels
+        scratch += batch * (seen * hidden if model.norm_position == "pre" else 0)
+        reordered = "reorder" in (self.score_order, self.value_order)
+        scratch += batch * heads * rows * (2 * wide + seen + (hidden if reordered else 0))
+        added = 2 * batch * seen * keys * wide * size if self.cache else 0
+        return Cost(tuple(kernels), output, scratch * size, added, seen if self.cache else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Two tensors of equal shape → their sum: one step of a reduction."""
+
+    name: ClassVar[str] = "add"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        shape = inputs[0].shape
+        return Cost((elementwise(prod(shape[:-1]), shape[-1], model.element_bytes),), inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Final norm and output matrix on the last row → logits [B, V]."""
+
+    name: ClassVar[str] = "head"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(-1, "lm_head"),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, hidden = inputs[0].shape[0], model.hidden_size
+        logits = product(batch, hidden, model.vocab_size, model.element_bytes)
+        output = Meta((batch, model.vocab_size), model.dtype)
+        return Cost((*_norm(model, batch, "pre"), logits), output, batch * hidden * model.element_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalHidden:
+    """All rows, after the final norm if the family has one: an encoder's output."""
+
+    name: ClassVar[str] = "final_hidden"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(-1, "lm_head"),) if model.norm_position == "pre" else ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        x = inputs[0]
+        return Cost(_norm(model, x.shape[0] * x.shape[1], "pre"), x)
+
+
+def _norm(model: ModelSpec, rows: int, where: Literal["pre", "post"]) -> tuple[Kernel, ...]:
+    if model.norm_position != where:
+        return ()
+    return (elementwise(rows, model.hidden_size, model.element_bytes),)
+
+
+def _rope(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
+    if model.positions != "rope":
+        return ()
+    return (elementwise(rows, (heads + keys) * model.head_dim, model.element_bytes),)

@@ -1,0 +1,141 @@
+"""Which tensors a slice of a model consists of, and which part of each: names, shapes and cuts, no numbers.
+
+Canonical names are those of a linear layer's mathematics: `q k v o` for attention, `up gate down` for the
+feed-forward part, every matrix [outputs, inputs]. `engine/models/families.py` maps them to the names and
+storage orders of Hugging Face files.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from engine.errors import PlanError
+from engine.models.spec import ModelSpec
+from engine.plan import Part, Slice
+
+FFN_BLOCK = 64
+"""Columns of the feed-forward part that random weights draw at once."""
+
+
+class TensorPart(NamedTuple):
+    """Indices [start, stop) along `dim` of the tensor `name`, called `key` inside its slice.
+
+    `block` is the number of indices along `dim` that belong together (a head, 64 columns).
+    """
+
+    key: str
+    name: str
+    full_shape: tuple[int, ...]
+    dim: int
+    start: int
+    stop: int
+    block: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape = list(self.full_shape)
+        shape[self.dim] = self.stop - self.start
+        return tuple(shape)
+
+    @property
+    def num_elements(self) -> int:
+        return prod(self.shape)
+
+
+def kv_heads(model: ModelSpec, start: int, stop: int) -> tuple[int, int]:
+    """KV heads [first, last) that query heads [start, stop) read; uneven ranges share a KV head."""
+    first = start // model.group_size
+    return first, first if start == stop else -(-stop // model.group_size)
+
+
+def tensor_parts(model: ModelSpec, piece: Slice) -> tuple[TensorPart, ...]:
+    """The tensors of `piece`. Norms and output biases come whole with every slice of their part.
+
+    Raises `PlanError` for a slice that the model does not have.
+    """
+    if piece.part == "embed":
+        return _embed(model)
+    if piece.part == "lm_head":
+        return _lm_head(model)
+    if not 0 <= piece.layer < model.num_layers:
+        last = model.num_layers - 1
+        raise PlanError(f"{piece.part} of layer {piece.layer}: {model.name} has layers 0 to {last}.")
+    heads = piece.part == "attention"
+    axis, size = ("heads", model.num_heads) if heads else ("columns", model.intermediate_size)
+    start, stop = (0, size) if piece.axis in ("all", "positions") else (piece.start, piece.stop)
+    if piece.axis not in ("all", "positions", axis) or not 0 <= start <= stop <= size:
+        raise PlanError(
+            f"layer {piece.layer} {piece.part}: no slice {piece.axis} {start}:{stop}, "
+            f"{model.name} has {axis} 0:{size}."
+        )
+    cut = _attention if piece.part == "attention" else _ffn
+    return cut(model, f"layers.{piece.layer}.{piece.part}.", start, stop)
+
+
+def whole_model(model: ModelSpec) -> tuple[Slice, ...]:
+    """All parts of `model`, in the order of computation."""
+    parts: tuple[Part, Part] = ("attention", "ffn")
+    layers = [Slice(layer=layer, part=part) for layer in range(model.num_layers) for part in parts]
+    return (Slice(layer=-1, part="embed"), *layers, Slice(layer=-1, part="lm_head"))
+
+
+def _whole(key: str, name: str, shape: tuple[int, ...]) -> TensorPart:
+    return TensorPart(key, name, shape, 0, 0, shape[0], 1024)
+
+
+def _norm(model: ModelSpec, prefix: str) -> list[TensorPart]:
+    kinds = ("weight", "bias") if model.norm == "layernorm" else ("weight",)
+    return [_whole(f"norm.{kind}", f"{prefix}norm.{kind}", (model.hidden_size,)) for kind in kinds]
+
+
+def _embed(model: ModelSpec) -> tuple[TensorPart, ...]:
+    hidden = model.hidden_size
+    parts = [_whole("tokens", "embed.tokens", (model.vocab_size, hidden))]
+    if model.positions == "learned":
+        parts.append(_whole("positions", "embed.positions", (model.max_positions, hidden)))
+    if model.token_types:
+        parts.append(_whole("types", "embed.types", (model.token_types, hidden)))
+    return (*parts, *(_norm(model, "embed.") if model.embedding_norm else []))
+
+
+def _lm_head(model: ModelSpec) -> tuple[TensorPart, ...]:
+    parts = _norm(model, "lm_head.") if model.norm_position == "pre" else []
+    if model.has_head:
+        name = "embed.tokens" if model.tied_head else "lm_head.weight"
+        parts.append(_whole("weight", name, (model.vocab_size, model.hidden_size)))
+    return tuple(parts)
+
+
+def _attention(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[TensorPart, ...]:
+    hidden, wide = model.hidden_size, model.head_dim
+    parts = _norm(model, prefix)
+    for key in ("q", "k", "v"):
+        first, last = (start, stop) if key == "q" else kv_heads(model, start, stop)
+        outputs = wide * (model.num_heads if key == "q" else model.num_kv_heads)
+        shapes = [("weight", (outputs, hidden)), ("bias", (outputs,))]
+        for kind, shape in shapes if model.attention_bias else shapes[:1]:
+            name = f"{key}.{kind}"
+            parts.append(TensorPart(name, prefix + name, shape, 0, first * wide, last * wide, wide))
+    inputs = model.num_heads * wide
+    parts.append(
+        TensorPart("o.weight", prefix + "o.weight", (hidden, inputs), 1, start * wide, stop * wide, wide)
+    )
+    if model.attention_bias:
+        parts.append(_whole("o.bias", prefix + "o.bias", (hidden,)))
+    return tuple(parts)
+
+
+def _ffn(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[TensorPart, ...]:
+    hidden, columns = model.hidden_size, model.intermediate_size
+    parts = _norm(model, prefix)
+    for key in ("up", "gate") if model.gated_ffn else ("up",):
+        shapes = [("weight", (columns, hidden)), ("bias", (columns,))]
+        for kind, shape in shapes if model.ffn_bias else shapes[:1]:
+            name = f"{key}.{kind}"
+            parts.append(TensorPart(name, prefix + name, shape, 0, start, stop, FFN_BLOCK))
+    shape = (hidden, columns)
+    parts.append(TensorPart("down.weight", prefix + "down.weight", shape, 1, start, stop, FFN_BLOCK))
+    if model.ffn_bias:
+        parts.append(_whole("down.bias", prefix + "down.bias", (hidden,)))
+    return tuple(parts)

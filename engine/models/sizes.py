@@ -1,0 +1,31 @@
+"""How large weights and KV caches are, in bytes, from the spec alone."""
+
+from __future__ import annotations
+
+from engine.models.layout import tensor_parts, whole_model
+from engine.models.spec import ModelSpec
+from engine.plan import Slice
+
+
+def weight_bytes(model: ModelSpec, piece: Slice) -> int:
+    """Bytes of `piece`, norms and output biases of its part included.
+
+    A tied head counts its table: whoever holds `embed` too keeps one copy and subtracts it once.
+    """
+    return model.element_bytes * sum(part.num_elements for part in tensor_parts(model, piece))
+
+
+def kv_bytes_per_row(model: ModelSpec, num_kv_heads: int) -> int:
+    """Bytes that one token adds to one layer's KV cache of `num_kv_heads` heads, keys and values."""
+    return 2 * num_kv_heads * model.head_dim * model.element_bytes
+
+
+def num_parameters(model: ModelSpec) -> int:
+    """Numbers in the whole model; a tied table counts once."""
+    parts = (part for piece in whole_model(model) for part in tensor_parts(model, piece))
+    return sum({part.name: part.num_elements for part in parts}.values())
+
+
+def model_bytes(model: ModelSpec) -> int:
+    """Bytes of the whole model on one device."""
+    return num_parameters(model) * model.element_bytes
