@@ -1,0 +1,91 @@
+import type { Problem } from './types';
+
+/** What the server says when it refuses: one sentence, and the fields it is about. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly fields: Problem[] = [],
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+
+  /** Complaint about the field at `path` or anything below it. */
+  about(path: string): string | undefined {
+    return this.fields.find((field) => isBelow(field.path, path))?.message;
+  }
+}
+
+function isBelow(path: string, ancestor: string): boolean {
+  return path === ancestor || path.startsWith(`${ancestor}.`) || path.startsWith(`${ancestor}[`);
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+/** Called when the server says that nobody is logged in (the session ended, say). */
+let whenLoggedOut: () => void = () => undefined;
+
+export function onLoggedOut(handler: () => void): void {
+  whenLoggedOut = handler;
+}
+
+let sessionToken = '';
+
+/** The token from GET session, for servers that hide the cookie from scripts. */
+export function setCsrfToken(token: string): void {
+  sessionToken = token;
+}
+
+function csrfToken(): string {
+  const cookie = document.cookie.split('; ').find((entry) => entry.startsWith('csrftoken='));
+  return cookie ? decodeURIComponent(cookie.slice('csrftoken='.length)) : sessionToken;
+}
+
+async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const headers: Record<string, string> = { Accept: 'application/json' };
+  if (method !== 'GET') headers['X-CSRFToken'] = csrfToken();
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  let response: Response;
+  try {
+    response = await fetch(`/api${path}`, {
+      method, headers, signal, credentials: 'same-origin',
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, 'The server does not answer: check that EdgeLoom is running, then try again.');
+  }
+  if (!response.ok) throw await toError(response, path);
+  return response.status === 204 ? (undefined as T) : parseBody<T>(response);
+}
+
+async function parseBody<T>(response: Response): Promise<T> {
+  const text = await response.text();
+  if (response.headers.get('Content-Type')?.includes('json')) return JSON.parse(text) as T;
+  return text as T;
+}
+
+async function toError(response: Response, path: string): Promise<ApiError> {
+  if (response.status === 401 && path !== '/login') whenLoggedOut();
+  try {
+    const data = (await response.json()) as { detail?: unknown; fields?: Problem[] };
+    if (typeof data.detail === 'string') return new ApiError(response.status, data.detail, data.fields ?? []);
+  } catch {
+    // Not JSON: a proxy's or the web server's own page; the status is all there is to tell.
+  }
+  return new ApiError(response.status, `The server answered ${response.status} ${response.statusText}.`);
+}
+
+export const api = {
+  get: <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal),
+  post: <T>(path: string, body?: unknown, signal?: AbortSignal) => request<T>('POST', path, body ?? {}, signal),
+  put: <T>(path: string, body: unknown) => request<T>('PUT', path, body),
+  patch: <T>(path: string, body: unknown) => request<T>('PATCH', path, body),
+  delete: <T>(path: string) => request<T>('DELETE', path),
+};
+
+/** A sentence for people, whatever was thrown. */
+export function sentence(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,102 @@
+import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { ApiError, api, setCsrfToken } from './client';
+import type { Catalogue, ClusterRow, RunDetail, RunRow } from './types';
+import { isOver } from './types';
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 10_000,
+      // A refusal is an answer: only silence is worth another try.
+      retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status >= 400),
+    },
+  },
+});
+
+export interface Session {
+  user: string;
+  role: 'viewer' | 'operator' | 'admin';
+  csrf_token: string;
+}
+
+/** Who is logged in; null if nobody is. */
+export function useSession() {
+  return useQuery({
+    queryKey: ['session'],
+    queryFn: async ({ signal }): Promise<Session | null> => {
+      try {
+        const session = await api.get<Session>('/session', signal);
+        setCsrfToken(session.csrf_token);
+        return session;
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) return null;
+        throw error;
+      }
+    },
+    staleTime: Infinity,
+  });
+}
+
+/** Whether this person may change anything. */
+export function useMayWrite(): boolean {
+  const { data } = useSession();
+  return data?.role === 'operator' || data?.role === 'admin';
+}
+
+export interface Health {
+  redis: boolean;
+  worker_emulate: boolean;
+  worker_plan: boolean;
+  queue_length: number;
+  busy_run: number | null;
+}
+
+/** Asked every few seconds, so that a lost worker is seen wherever one is. */
+export function useHealth() {
+  return useQuery({
+    queryKey: ['health'],
+    queryFn: ({ signal }) => api.get<Health>('/health', signal),
+    refetchInterval: 5_000,
+    staleTime: 0,
+  });
+}
+
+export function useCatalogue() {
+  return useQuery({
+    queryKey: ['catalogue'],
+    queryFn: ({ signal }) => api.get<Catalogue>('/catalogue', signal),
+    staleTime: 10 * 60_000,
+  });
+}
+
+export function useClusters() {
+  return useQuery({ queryKey: ['clusters'], queryFn: ({ signal }) => api.get<ClusterRow[]>('/clusters', signal) });
+}
+
+/** All runs; asked more often while one of them is under way. */
+export function useRuns() {
+  return useQuery({
+    queryKey: ['runs'],
+    queryFn: ({ signal }) => api.get<RunRow[]>('/runs', signal),
+    refetchInterval: (query) => (query.state.data?.some((run) => !isOver(run.status)) ? 2_000 : 15_000),
+    staleTime: 0,
+  });
+}
+
+export function useRun(id: number) {
+  return useQuery({
+    queryKey: ['runs', id],
+    queryFn: ({ signal }) => api.get<RunDetail>(`/runs/${id}`, signal),
+    refetchInterval: (query) => (query.state.data && isOver(query.state.data.status) ? false : 3_000),
+    staleTime: 0,
+  });
+}
+
+/** A change on the server after which the queries below `key` are asked again. */
+export function useChange<Input, Output>(key: string, change: (input: Input) => Promise<Output>) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: change,
+    onSettled: () => client.invalidateQueries({ queryKey: [key] }),
+  });
+}

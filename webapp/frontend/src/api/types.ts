@@ -1,0 +1,6 @@
+/** What travels between server and browser, written after the server's own types. SI units inside. */
+export * from './types/catalogue';
+export * from './types/cluster';
+export * from './types/events';
+export * from './types/report';
+export * from './types/run';

@@ -1,0 +1,128 @@
+import type { Plan, RunSpec, Scenario } from './run';
+
+export interface DeviceReport {
+  name: string;
+  busy_s: number;
+  wait_s: number;
+  peak_memory_bytes: number;
+  memory_bytes: number;
+  flops: number;
+}
+
+export interface LinkReport {
+  a: string;
+  b: string;
+  direction: 'forward' | 'backward';
+  bytes: number;
+  payload_bytes: number;
+  busy_s: number;
+  rate_bit_per_s: number;
+  achieved_bit_per_s: number | null;
+}
+
+export interface LayerReport {
+  layer: number;
+  device: string;
+  start_s: number;
+  end_s: number;
+}
+
+/** `token_s` are the times of its tokens since its arrival. */
+export interface RequestReport {
+  index: number;
+  arrival_s: number;
+  ttft_s: number;
+  token_s: number[];
+  output_tokens: number[];
+  text: string;
+}
+
+/** Where the end-to-end time went; the parts add up to `latency_s`. */
+export interface Attribution {
+  compute_s: number;
+  link_s: number;
+  load_s: number;
+  staging_s: number;
+  wait_s: number;
+}
+
+export interface Correctness {
+  checked: boolean;
+  ok: boolean | null;
+  token_identical: boolean | null;
+  max_abs_error: number | null;
+  max_rel_error: number | null;
+  why: string;
+}
+
+export interface Fidelity {
+  valid: boolean | null;
+  compute_error_mean: number | null;
+  compute_error_p95: number | null;
+  link_error_max: number | null;
+  late_frac: number | null;
+  backend: string;
+  why: string[];
+}
+
+export type OutcomeKind = 'finished' | 'out_of_memory' | 'peer_lost' | 'deadlock' | 'cancelled' | 'failed';
+
+export interface Outcome {
+  kind: OutcomeKind;
+  sentence: string;
+  device: string;
+  time_s: number;
+}
+
+export interface Prediction {
+  latency_s: number;
+  ttft_s: number;
+  tpot_s: number;
+  tokens_per_s: number;
+  peak_memory_bytes: Record<string, number>;
+  attribution: Attribution;
+}
+
+export interface RunReport {
+  spec: RunSpec;
+  plan: Plan | null;
+  world: 'simulated' | 'real';
+  dilation: number;
+  outcome: Outcome;
+  latency_s: number;
+  ttft_s: number;
+  tpot_s: number;
+  tokens_per_s: number;
+  output_tokens: number[];
+  text: string;
+  requests: RequestReport[];
+  devices: DeviceReport[];
+  links: LinkReport[];
+  layers: LayerReport[];
+  attribution: Attribution;
+  correctness: Correctness;
+  fidelity: Fidelity;
+  prediction: Prediction | null;
+  scenario: Scenario;
+  versions: Record<string, string>;
+  timings: Record<string, unknown>;
+  seed: number;
+}
+
+export interface PredictResult {
+  report: RunReport;
+  plan: Plan | null;
+}
+
+export interface Comparison {
+  runs: { id: number; name: string }[];
+  params: { path: string; values: unknown[]; differs: boolean }[];
+  metrics: {
+    name: string;
+    unit: string;
+    values: (number | null)[];
+    deltas: (number | null)[];
+    better: 'lower' | 'higher' | null;
+  }[];
+  [series: string]: unknown;
+}

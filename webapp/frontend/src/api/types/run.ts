@@ -1,0 +1,154 @@
+import type { ClusterSpec, ComputeModel } from './cluster';
+import type { RunReport } from './report';
+
+export interface ModelSpec {
+  name: string;
+  family: string;
+  num_layers: number;
+  hidden_size: number;
+  num_heads: number;
+  num_kv_heads: number;
+  head_dim: number;
+  intermediate_size: number;
+  vocab_size: number;
+  max_positions: number;
+  dtype: 'float32' | 'bfloat16';
+  causal: boolean;
+  has_head: boolean;
+  tied_head: boolean;
+  source: string;
+}
+
+export interface Workload {
+  /** Exactly one of `prompt` and `prompt_tokens` is set. */
+  prompt: string | null;
+  prompt_tokens: number | null;
+  new_tokens: number;
+  requests: number;
+  pattern: 'sporadic' | 'bursty';
+}
+
+export type Direction = 'both' | 'forward' | 'backward';
+
+export type Change =
+  | { kind: 'set_rate'; at_s: number; link: string; bit_per_s: number; direction: Direction }
+  | { kind: 'link_down' | 'link_up'; at_s: number; link: string }
+  | { kind: 'drop_device'; at_s: number; device: string };
+
+/** A change asked for while the run goes on, or the wish to stop it. */
+export type Command =
+  | { kind: 'set_rate'; link: string; bit_per_s: number; direction: Direction }
+  | { kind: 'link_down' | 'link_up'; link: string }
+  | { kind: 'drop_device'; device: string }
+  | { kind: 'stop' };
+
+export interface Scenario {
+  changes: Change[];
+}
+
+export type Dilation = number | 'auto' | 'native';
+
+export interface RunSpec {
+  name: string;
+  cluster: ClusterSpec;
+  model: ModelSpec;
+  weights: { kind: 'random' | 'directory'; directory: string };
+  workload: Workload;
+  strategy: string;
+  params: Record<string, unknown>;
+  scenario: Scenario;
+  compute_model: ComputeModel | null;
+  dilation: Dilation;
+  silence_s: number;
+  seed: number;
+}
+
+/** What the browser asks for: names instead of resolved models and clusters. */
+export interface RunRequest {
+  name?: string;
+  cluster_id?: number;
+  cluster?: ClusterSpec;
+  model: string;
+  weights?: 'random' | null;
+  strategy: string;
+  params: Record<string, unknown>;
+  workload: Partial<Workload>;
+  scenario?: Scenario;
+  dilation: Dilation;
+  compute_model?: ComputeModel | null;
+  seed: number;
+  notes?: string;
+}
+
+export type RunState =
+  | 'queued' | 'planning' | 'building' | 'calibrating' | 'loading'
+  | 'running' | 'verifying' | 'finished' | 'failed' | 'cancelled';
+
+export interface RunRow {
+  id: number;
+  name: string;
+  status: RunState;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  cluster_name: string;
+  model: string;
+  strategy: string;
+  owner: string;
+  queue_position: number | null;
+  outcome: string | null;
+  latency_s: number | null;
+  ttft_s: number | null;
+  tpot_s: number | null;
+  tokens_per_s: number | null;
+  correct: boolean | null;
+  valid: boolean | null;
+  tags: string[];
+}
+
+export interface RunDetail extends RunRow {
+  notes: string;
+  spec: RunSpec;
+  plan: Plan | null;
+  report: RunReport | null;
+  prediction: RunReport | null;
+  error: string | null;
+}
+
+export type Part = 'embed' | 'attention' | 'ffn' | 'lm_head';
+export type Axis = 'all' | 'heads' | 'columns' | 'positions';
+export type Phase = 'both' | 'prefill' | 'decode';
+
+/** Half-open [start, stop) along `axis`; embed and lm_head have layer -1; "all" is the whole part. */
+export interface Slice {
+  layer: number;
+  part: Part;
+  axis: Axis;
+  start: number;
+  stop: number;
+}
+
+export interface Holding {
+  device: number;
+  slice: Slice;
+  home: 'resident' | 'offloaded' | 'backup';
+}
+
+export interface Work {
+  device: number;
+  slice: Slice;
+  phase: Phase;
+}
+
+export interface Plan {
+  version: number;
+  strategy: string;
+  holdings: Holding[];
+  work: Work[];
+  extra: Record<string, unknown>;
+}
+
+/** States in which nothing more will happen. */
+export function isOver(status: RunState): boolean {
+  return status === 'finished' || status === 'failed' || status === 'cancelled';
+}

@@ -1,0 +1,19 @@
+import { Stack, Text, Title } from '@mantine/core';
+import type { ReactNode } from 'react';
+
+interface Props {
+  title: string;
+  text: string;
+  children?: ReactNode;
+}
+
+/** Nothing here yet: why, and what to do next. */
+export function EmptyState({ title, text, children }: Props) {
+  return (
+    <Stack align="center" gap="sm" py={72} px="md">
+      <Title order={3}>{title}</Title>
+      <Text c="dimmed" maw={460} ta="center">{text}</Text>
+      {children}
+    </Stack>
+  );
+}

@@ -1,0 +1,35 @@
+import { Group, Stack, Text, Title } from '@mantine/core';
+import { type ReactNode, useEffect } from 'react';
+
+interface Props {
+  title: string;
+  /** One line below the title. */
+  about?: ReactNode;
+  /** Buttons at the right of the title. */
+  actions?: ReactNode;
+  wide?: boolean;
+  children: ReactNode;
+}
+
+/** The heading and the width of an ordinary page. */
+export function Page({ title, about, actions, wide = false, children }: Props) {
+  useDocumentTitle(title);
+  return (
+    <Stack gap="lg" w="100%" maw={wide ? 1760 : 1320} mx="auto" px={24} pt={24} pb={56}>
+      <Group justify="space-between" align="flex-end" wrap="nowrap">
+        <div>
+          <Title order={2} fz={24}>{title}</Title>
+          {about && <Text c="dimmed" size="sm" mt={2}>{about}</Text>}
+        </div>
+        {actions && <Group gap="sm" wrap="nowrap">{actions}</Group>}
+      </Group>
+      {children}
+    </Stack>
+  );
+}
+
+export function useDocumentTitle(title: string) {
+  useEffect(() => {
+    document.title = `${title} · EdgeLoom`;
+  }, [title]);
+}

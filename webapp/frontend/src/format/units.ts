@@ -1,0 +1,49 @@
+/** Numbers for people: three significant digits and a prefix. The only place that formats quantities. */
+
+const PREFIXES = [
+  [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k'],
+] as const;
+
+/** At most three significant digits, without trailing zeros: 1234 → "1230", 0.5 → "0.5". */
+export function three(value: number): string {
+  if (!Number.isFinite(value)) return '–';
+  if (value === 0) return '0';
+  const rounded = Number(value.toPrecision(3));
+  return Math.abs(rounded) >= 1e-4 ? String(rounded) : rounded.toExponential(1);
+}
+
+/** `human(5e8, 'bit/s')` → "500 Mbit/s". */
+export function human(value: number, unit: string): string {
+  for (const [factor, prefix] of PREFIXES) {
+    if (Math.abs(value) >= factor * 0.9995) return `${three(value / factor)} ${prefix}${unit}`;
+  }
+  return `${three(value)} ${unit}`;
+}
+
+export const rate = (bitPerS: number) => human(bitPerS, 'bit/s');
+export const bytes = (count: number) => human(count, 'B');
+export const flopRate = (flopPerS: number) => human(flopPerS, 'FLOP/s');
+
+/** `seconds(0.00123)` → "1.23 ms". */
+export function seconds(value: number): string {
+  const size = Math.abs(value);
+  if (value === 0 || size >= 0.9995) return `${three(value)} s`;
+  return size >= 0.9995e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} µs`;
+}
+
+export const percent = (fraction: number) => `${three(fraction * 100)} %`;
+
+/** A metric that may be missing. */
+export function maybe(value: number | null | undefined, format: (value: number) => string): string {
+  return value === null || value === undefined ? '–' : format(value);
+}
+
+/** "3 minutes ago"; `now` in milliseconds. */
+export function ago(iso: string, now: number): string {
+  const past = Math.max(0, (now - Date.parse(iso)) / 1000);
+  const steps = [[60, 1, 'second'], [3600, 60, 'minute'], [86400, 3600, 'hour'], [Infinity, 86400, 'day']] as const;
+  const [, size, unit] = steps.find(([limit]) => past < limit) ?? steps[3];
+  const count = Math.floor(past / size);
+  if (unit === 'second' && count < 5) return 'just now';
+  return `${count} ${unit}${count === 1 ? '' : 's'} ago`;
+}

@@ -1,0 +1,63 @@
+import { Button, Card, Center, Group, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { type SubmitEvent, useState } from 'react';
+import { api, sentence } from '@/api/client';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { useDocumentTitle } from '@/components/Page';
+import { Logo } from '@/shell/Logo';
+
+export function LoginPage() {
+  useDocumentTitle('Log in');
+  const client = useQueryClient();
+  const [username, setUsername] = useState('');
+  const [password, setPassword] = useState('');
+  const [error, setError] = useState('');
+  const [busy, setBusy] = useState(false);
+
+  const logIn = async (event: SubmitEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    setError('');
+    try {
+      await api.post('/login', { username, password });
+      await client.invalidateQueries();
+    } catch (problem) {
+      setError(sentence(problem));
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return (
+    <Center mih="100vh" p="md">
+      <Stack w={380} gap="lg">
+        <Group gap="sm">
+          <Logo size={40} />
+          <div>
+            <Title order={1} fz={24}>EdgeLoom</Title>
+            <Text c="dimmed" size="sm">Transformers on edge clusters, emulated and measured</Text>
+          </div>
+        </Group>
+        <Card padding="lg">
+          <form onSubmit={logIn}>
+            <Stack>
+              <TextInput
+                label="User name" autoFocus autoComplete="username" required withAsterisk={false} data-testid="login-username"
+                value={username} onChange={(event) => setUsername(event.currentTarget.value)}
+              />
+              <PasswordInput
+                label="Password" autoComplete="current-password" required withAsterisk={false} data-testid="login-password"
+                value={password} onChange={(event) => setPassword(event.currentTarget.value)}
+              />
+              {error && <ErrorPanel message={error} />}
+              <Button type="submit" loading={busy} data-testid="login-submit">Log in</Button>
+            </Stack>
+          </form>
+        </Card>
+        <Text size="xs" c="dimmed">
+          The first start of EdgeLoom made the account “admin” and showed its password once in the terminal.
+        </Text>
+      </Stack>
+    </Center>
+  );
+}

@@ -1,0 +1,41 @@
+import { Group } from '@mantine/core';
+import { NavLink } from 'react-router';
+import type { Session } from '@/api/queries';
+import { ColorSchemeSwitch } from './ColorSchemeSwitch';
+import { HealthDot } from './HealthDot';
+import { Logo } from './Logo';
+import classes from './Shell.module.css';
+import { UserMenu } from './UserMenu';
+
+const PAGES = [
+  { to: '/', label: 'Start', id: 'start', end: true },
+  { to: '/clusters', label: 'Clusters', id: 'clusters', end: false },
+  { to: '/runs/new', label: 'New run', id: 'new-run', end: true },
+  { to: '/runs', label: 'Runs', id: 'runs', end: true },
+  { to: '/compare', label: 'Compare', id: 'compare', end: false },
+];
+
+export function Header({ session }: { session: Session }) {
+  return (
+    <header className={classes.header}>
+      <NavLink to="/" className={classes.brand}>
+        <Logo /> EdgeLoom
+      </NavLink>
+      <nav className={classes.nav} aria-label="Pages">
+        {PAGES.map((page) => (
+          <NavLink
+            key={page.to} to={page.to} end={page.end} data-testid={`nav-${page.id}`}
+            className={({ isActive }) => `${classes.link} ${isActive ? classes.active : ''}`}
+          >
+            {page.label}
+          </NavLink>
+        ))}
+      </nav>
+      <Group gap="xs" wrap="nowrap">
+        <HealthDot />
+        <ColorSchemeSwitch />
+        <UserMenu session={session} />
+      </Group>
+    </header>
+  );
+}

@@ -1,0 +1,17 @@
+import { IconPlugConnectedX } from '@tabler/icons-react';
+import { useHealth } from '@/api/queries';
+import { complaint } from './health';
+import classes from './Shell.module.css';
+
+/** Says above every page what is missing; gone as soon as it is back. */
+export function HealthBanner() {
+  const health = useHealth();
+  const message = complaint(health.data, health.isError);
+  if (!message) return null;
+  return (
+    <div className={classes.banner} role="alert" data-testid="health-banner">
+      <IconPlugConnectedX size={18} color="var(--loom-bad)" />
+      {message}
+    </div>
+  );
+}

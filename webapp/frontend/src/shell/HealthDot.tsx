@@ -1,0 +1,25 @@
+import { Anchor, Group, Text, Tooltip } from '@mantine/core';
+import { Link } from 'react-router';
+import { useHealth } from '@/api/queries';
+import { complaint } from './health';
+
+/** One dot for the state of the emulator, and the run that occupies it. */
+export function HealthDot() {
+  const { data, isError } = useHealth();
+  const bad = complaint(data, isError);
+  const busy = data?.busy_run ?? null;
+  const color = bad ? 'var(--loom-bad)' : busy ? 'var(--loom-warn)' : 'var(--loom-good)';
+  const waiting = data?.queue_length ? `, ${data.queue_length} waiting` : '';
+  return (
+    <Tooltip label={bad ?? (busy ? `The emulator carries out run ${busy}${waiting}` : 'Everything answers, the emulator is free')}>
+      <Group gap={8} wrap="nowrap" mr="xs" data-testid="health" data-state={bad ? 'bad' : busy ? 'busy' : 'idle'}>
+        <span style={{ width: 9, height: 9, borderRadius: 9, background: color }} />
+        {busy ? (
+          <Anchor component={Link} to={`/runs/${busy}`} size="sm">Run {busy}{waiting}</Anchor>
+        ) : (
+          <Text size="sm" c="dimmed">{bad ? 'Trouble' : 'Idle'}</Text>
+        )}
+      </Group>
+    </Tooltip>
+  );
+}

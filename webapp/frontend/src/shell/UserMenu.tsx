@@ -1,0 +1,32 @@
+import { Button, Menu, Text } from '@mantine/core';
+import { IconLogout, IconUser } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { api } from '@/api/client';
+import type { Session } from '@/api/queries';
+
+export function UserMenu({ session }: { session: Session }) {
+  const client = useQueryClient();
+  const logOut = async () => {
+    await api.post('/logout');
+    client.clear();
+    client.setQueryData(['session'], null);
+  };
+  return (
+    <Menu position="bottom-end" width={200}>
+      <Menu.Target>
+        <Button variant="subtle" color="gray" leftSection={<IconUser size={16} />} data-testid="user-menu">
+          {session.user}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          Role <Text span inherit fw={600}>{session.role}</Text>
+        </Menu.Label>
+        <Menu.Item component="a" href="/api/docs">API documentation</Menu.Item>
+        {session.role === 'admin' && <Menu.Item component="a" href="/admin/">People and rights</Menu.Item>}
+        <Menu.Divider />
+        <Menu.Item leftSection={<IconLogout size={15} />} onClick={logOut} data-testid="logout">Log out</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
