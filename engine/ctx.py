@@ -7,7 +7,7 @@ resources (compute, disk, one connection per ordered pair of devices), so conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
 
 from engine.cluster import ClusterSpec, DeviceSpec
@@ -54,12 +54,21 @@ class Ctx(Protocol):
     def evict(self, piece: Slice) -> None:
         """Weights of `piece` leave memory at once."""
 
+    def release(self, cache: str) -> None:
+        """Forget the KV cache of a finished sequence."""
+
     def decide(self, name: str, fn: Callable[..., Any], *inputs: Tensor) -> Any:
         """The only door for data-dependent choices.
 
         The real world calls `fn(*inputs)` and records the answer; the simulated world answers from the
         record, or with `fn.prior` if there is none.
         """
+
+    def spawn(self, program: Coroutine[Any, Any, Any]) -> Handle:
+        """Run another program on this device, interleaved with this one; the handle gives its result."""
+
+    def at(self, request: int, token: int) -> None:
+        """Spans of the calling program belong to this request and token from now on."""
 
     def mark(self, name: str, **facts: Any) -> None:
         """Put an event into the trace, at `now_s`."""

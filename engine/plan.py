@@ -81,7 +81,7 @@ class Plan(Value):
             for layer, part in parts:
                 _check_cover(table.get((layer, part), []), whole, f"{phase}, layer {layer} {part}")
                 for work in table[layer, part]:
-                    if not any(_contains(s, work.slice) for s in held[work.device, layer, part]):
+                    if not any(contains(s, work.slice) for s in held[work.device, layer, part]):
                         raise PlanError(
                             f"{self.strategy}: {phase}, layer {layer} {part}: device {work.device} computes "
                             f"{work.slice.axis} {work.slice.start}:{work.slice.stop} without its weights."
@@ -109,8 +109,11 @@ def _check_cover(works: list[Work], whole: dict[str, int], where: str) -> None:
         raise PlanError(f"{where}: covers {axis} up to {at}, expected {whole[axis]}.")
 
 
-def _contains(have: Slice, need: Slice) -> bool:
-    """Whether weights `have` suffice for work `need`: positions need the whole part."""
-    if have.axis == "all":
+def contains(have: Slice, need: Slice) -> bool:
+    """Whether weights `have` suffice for work `need`: positions need the whole part.
+
+    An empty range needs only what every slice of the part carries: its norm and output bias.
+    """
+    if have.axis == "all" or (need.axis in ("heads", "columns") and need.start == need.stop):
         return True
     return have.axis == need.axis and have.start <= need.start and need.stop <= have.stop

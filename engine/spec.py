@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from engine.cluster import ClusterSpec, ComputeModel
+from engine.cost import HostProfile
 from engine.models.spec import ModelSpec
 from engine.scenario import Scenario
 from engine.values import Count, Positive, Value
@@ -35,6 +36,7 @@ class RunSpec(Value):
     params: dict[str, Any] = Field(default_factory=dict)
     scenario: Scenario = Scenario()
     compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
+    profile: HostProfile | None = Field(default=None, description="This host's times, for `measured`.")
     dilation: Positive | Literal["auto", "native"] = "auto"
     silence_s: Positive = Field(default=20.0, description="Virtual seconds of silence after which a peer is lost.")
     seed: Count = 0

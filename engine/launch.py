@@ -1,0 +1,307 @@
+"""A real run from the parent's side: fork the devices, start them together, watch, change, stop.
+
+Devices are forked from this process, which has imported torch already and computed nothing. One loop
+reads their control sockets, applies live changes and timed ones, and says what happened; it ends with
+the last device's "finished", the first error, a lost device or a stop.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from engine import errors
+from engine.network import Network
+from engine.report import Outcome
+from engine.scenario import Change, DropDevice
+from engine.trace import Mark, Span, from_json
+from engine.worker import Assignment, device_process
+from engine.worlds.device import takes_part
+
+TICK_S = 0.02
+CLOCK_PERIOD_S = 0.25
+READY_TIMEOUT_S = 600.0
+START_LEAD_S = 0.05
+EXIT_TIMEOUT_S = 2.0
+CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+OUTCOMES = {
+    "OutOfMemory": "out_of_memory", "PeerLost": "peer_lost", "Deadlock": "deadlock", "Cancelled": "cancelled",
+}
+
+Event = dict[str, Any]
+
+
+class RealResult(NamedTuple):
+    """What a real run leaves: its trace, how it ended, what was changed, each device's pacing."""
+
+    trace: list[Span | Mark]
+    outcome: Outcome
+    changes: tuple[Change, ...]
+    pacing: dict[str, dict[str, Any]]
+    ready_s: float
+
+
+class _Child:
+    """A device process as its parent sees it."""
+
+    def __init__(self, rank: int, name: str, pid: int, sock: socket.socket):
+        self.rank, self.name, self.pid, self.sock = rank, name, pid, sock
+        self.pending = b""
+        self.port = 0
+        self.state = "forked"
+
+    def tell(self, **message: Any) -> None:
+        self.sock.sendall((json.dumps(message) + "\n").encode())
+
+    def hear(self) -> list[dict[str, Any]] | None:
+        """Messages that have arrived; None when the process has closed its end."""
+        try:
+            data = self.sock.recv(1 << 20)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            return None
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+
+class Launch:
+    """One real run over `network`. `watch` sees every span, mark and clock event as it happens."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        network: Network,
+        dilation: float,
+        pairs: frozenset[tuple[int, int]],
+        watch: Callable[[Span | Mark | Event], None],
+        next_command: Callable[[], Event | None],
+        should_stop: Callable[[], bool],
+    ):
+        self.assignment = assignment
+        self.cluster = assignment.spec.cluster
+        self.network = network
+        self.dilation = dilation
+        self.pairs = pairs
+        self.watch = watch
+        self.next_command = next_command
+        self.should_stop = should_stop
+        self.children: dict[int, _Child] = {}
+        self.selector = selectors.DefaultSelector()
+        self.trace: list[Span | Mark] = []
+        self.changes: list[Change] = []
+        self.pacing: dict[str, dict[str, Any]] = {}
+        self.outcome: Outcome | None = None
+        self.start_s = 0.0
+
+    def run(self) -> RealResult:
+        began_s = time.monotonic()
+        try:
+            self._fork()
+            self._collect("listening")
+            self._connect()
+            self._collect("ready")
+            ready_s = time.monotonic() - began_s
+            if self.outcome is None:
+                self._begin()
+                self._loop()
+        finally:
+            self._end()
+        outcome = self.outcome or Outcome()
+        return RealResult(self.trace, outcome, tuple(self.changes), self.pacing, ready_s)
+
+    @property
+    def now_s(self) -> float:
+        """Virtual seconds since the start."""
+        return (time.monotonic() - self.start_s) / self.dilation
+
+    # coming up
+
+    def _fork(self) -> None:
+        needed = {self.cluster.source_rank} | {rank for pair in self.pairs for rank in pair}
+        for rank, device in enumerate(self.cluster.devices):
+            if rank not in needed and not takes_part(self.cluster, self.assignment.plan, rank):
+                continue
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+            pid = os.fork()
+            if pid == 0:
+                ours.close()
+                for other in self.children.values():
+                    other.sock.close()
+                device_process(rank, self.assignment, theirs)
+            theirs.close()
+            child = _Child(rank, device.name, pid, ours)
+            self.children[rank] = child
+            self.selector.register(ours, selectors.EVENT_READ, child)
+
+    def _collect(self, state: str) -> None:
+        """Until every device says `state`, one fails, or somebody stops the run."""
+        deadline_s = time.monotonic() + READY_TIMEOUT_S
+        while self.outcome is None and any(child.state != state for child in self.children.values()):
+            self._read()
+            if self.should_stop():
+                self.outcome = Outcome(kind="cancelled", sentence="Stopped before it started.")
+            if time.monotonic() > deadline_s:
+                late = ", ".join(child.name for child in self.children.values() if child.state != state)
+                sentence = f"{late} did not get ready within {READY_TIMEOUT_S:g} s."
+                self.outcome = Outcome(kind="failed", sentence=sentence)
+
+    def _connect(self) -> None:
+        if self.outcome is not None:
+            return
+        for rank, child in self.children.items():
+            peers = [
+                (dst, self.network.address(dst), self.children[dst].port)
+                for src, dst in sorted(self.pairs) if src == rank
+            ]
+            expect = sum(1 for _, dst in self.pairs if dst == rank)
+            child.tell(type="connect", peers=peers, expect=expect)
+
+    def _begin(self) -> None:
+        self.start_s = time.monotonic() + START_LEAD_S
+        for child in self.children.values():
+            child.tell(type="start", start_s=self.start_s, dilation=self.dilation)
+
+    # running
+
+    def _loop(self) -> None:
+        timed = list(self.assignment.spec.scenario.changes)
+        next_clock_s = 0.0
+        while self.outcome is None:
+            self._read()
+            now_s = self.now_s
+            while timed and timed[0].at_s <= now_s and self.outcome is None:
+                self._change(timed.pop(0))
+            while self.outcome is None and (command := self.next_command()) is not None:
+                self._command(command)
+            if self.should_stop() and self.outcome is None:
+                self._stop()
+            if time.monotonic() >= next_clock_s:
+                next_clock_s = time.monotonic() + CLOCK_PERIOD_S
+                self.watch({"type": "clock", "time_s": now_s, "wall_s": time.monotonic() - self.start_s})
+            if all(child.state == "finished" for child in self.children.values()):
+                return
+
+    def _stop(self) -> None:
+        sentence = f"Stopped on request at {self.now_s:.3f} s."
+        self.outcome = Outcome(kind="cancelled", sentence=sentence, time_s=self.now_s)
+
+    def _read(self) -> None:
+        for key, _ in self.selector.select(TICK_S):
+            child: _Child = key.data
+            messages = child.hear()
+            if messages is None:
+                self.selector.unregister(child.sock)
+                self._gone(child)
+                continue
+            for message in messages:
+                self._told(child, message)
+
+    def _told(self, child: _Child, message: dict[str, Any]) -> None:
+        kind = message["type"]
+        if kind == "trace":
+            for data in message["items"]:
+                self._happened(from_json(data))
+        elif kind == "listening":
+            child.port, child.state = message["port"], "listening"
+        elif kind == "error":
+            self._failed(child, message)
+        else:
+            child.state = kind
+            if kind == "finished":
+                self.pacing[child.name] = message["pacing"]
+
+    def _happened(self, item: Span | Mark) -> None:
+        self.trace.append(item)
+        self.watch(item)
+
+    def _failed(self, child: _Child, message: dict[str, Any]) -> None:
+        if self.outcome is not None:
+            return
+        kind: Any = OUTCOMES.get(message["kind"], "failed")
+        if kind == "failed":
+            sentence = f"{child.name} failed: {message['message']}"
+        else:
+            sentence = message["message"]
+        self.outcome = Outcome(
+            kind=kind, sentence=sentence, device=message.get("device") or child.name,
+            time_s=message.get("time_s") or max(0.0, self.now_s),
+        )
+
+    def _gone(self, child: _Child) -> None:
+        """A device process ended without being told to."""
+        if self.outcome is not None or child.state == "finished":
+            return
+        at_s = max(0.0, self.now_s) if self.start_s else 0.0
+        self._happened(Mark(at_s, "device_lost", child.name))
+        child.state = "lost"
+        if takes_part(self.cluster, self.assignment.plan, child.rank):
+            sentence = f"{child.name} was lost at {at_s:.3f} s and holds a part of the plan."
+            self.outcome = Outcome(kind="peer_lost", sentence=sentence, device=child.name, time_s=at_s)
+        else:
+            child.state = "finished"
+
+    # changes
+
+    def _command(self, command: Event) -> None:
+        """A live command: the change without its time. A bad one is answered, not obeyed."""
+        if command.get("kind") == "stop":
+            self._stop()
+            return
+        try:
+            change = CHANGE.validate_python({**command, "at_s": max(0.0, self.now_s)})
+            self._change(change)
+        except (ValueError, errors.EdgeLoomError) as error:
+            self.watch({"type": "log", "level": "error", "text": f"Change refused: {error}"})
+
+    def _change(self, change: Change) -> None:
+        """Apply a change and say so, with what the kernel reads back, when it is in force."""
+        if isinstance(change, DropDevice):
+            rank = self.cluster.rank(change.device)
+            if rank in self.children and self.children[rank].state != "lost":
+                os.kill(self.children[rank].pid, signal.SIGKILL)
+            self.network.apply(change)
+            self.changes.append(change)
+            return
+        self.cluster.link_index(change.link)
+        facts = self.network.apply(change)
+        asked = change.model_dump(exclude={"kind", "at_s"})
+        self.changes.append(change)
+        name = "link_changed" if change.kind == "set_rate" else change.kind
+        self._happened(Mark(self.now_s, name, facts=asked | facts))
+
+    # going down
+
+    def _end(self) -> None:
+        """Every process we forked is gone when this returns; only they are touched, by pid."""
+        for child in self.children.values():
+            try:
+                child.tell(type="exit")
+            except OSError:  # it is gone already
+                child.state = "lost"
+        deadline_s = time.monotonic() + EXIT_TIMEOUT_S
+        finished = self.outcome is None
+        for child in self.children.values():
+            if not finished:
+                _kill(child.pid)
+            while os.waitpid(child.pid, os.WNOHANG) == (0, 0):
+                if time.monotonic() > deadline_s:
+                    _kill(child.pid)
+                time.sleep(0.002)
+            child.sock.close()
+        self.selector.close()
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,99 @@
+"""The logical memory ledger of one device: what the model says is in memory, whatever the host has.
+
+Both worlds keep it in the same way, so peaks agree to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.errors import OutOfMemory, PlanError
+from engine.models.ops import Cost, Op
+from engine.models.sizes import weight_bytes
+from engine.models.spec import ModelSpec
+from engine.plan import Slice, contains
+from engine.tensors import Meta, payload_bytes
+
+
+class Ledger:
+    """Weights, KV cache and the working set of the running operation, against `memory_bytes`.
+
+    Raises `OutOfMemory` at the first byte too many.
+    """
+
+    def __init__(self, device: str, memory_bytes: float, model: ModelSpec):
+        self.device = device
+        self.memory_bytes = memory_bytes
+        self.model = model
+        self.resident: dict[Slice, int] = {}
+        self.cached: dict[tuple[str, int], tuple[int, int]] = {}  # (cache, layer) → rows, bytes
+        self.peak_bytes = 0
+
+    @property
+    def weights_bytes(self) -> int:
+        return sum(self.resident.values())
+
+    @property
+    def kv_bytes(self) -> int:
+        return sum(size for _, size in self.cached.values())
+
+    @property
+    def resident_bytes(self) -> int:
+        return self.weights_bytes + self.kv_bytes
+
+    def load(self, piece: Slice) -> int:
+        """Account for `piece`; returns its bytes (0 if it is resident already)."""
+        if piece in self.resident:
+            return 0
+        size = weight_bytes(self.model, piece)
+        if piece.layer < 0 and self.model.tied_head and any(s.layer < 0 for s in self.resident):
+            size = max(0, size - self._shared_embedding_bytes())
+        self.resident[piece] = size
+        self._check(0, "weights")
+        return size
+
+    def _shared_embedding_bytes(self) -> int:
+        """A tied head reads the embedding table: one copy serves both."""
+        return self.model.vocab_size * self.model.hidden_size * self.model.element_bytes
+
+    def evict(self, piece: Slice) -> None:
+        self.resident.pop(piece, None)
+
+    def need(self, op: Op) -> None:
+        """Raises `PlanError` if weights that `op` needs are not resident."""
+        for need in op.slices(self.model):
+            if need not in self.resident and not any(
+                have.layer == need.layer and have.part == need.part and contains(have, need)
+                for have in self.resident
+            ):
+                raise PlanError(
+                    f"{self.device}: {op.name} of layer {op.layer} needs {need.part} {need.axis} "
+                    f"{need.start}:{need.stop}, which is not resident: the plan must place or load it."
+                )
+
+    def rows(self, op: Op) -> int:
+        """Rows already in the KV cache that `op` names."""
+        return self.cached.get((op.cache, op.layer), (0, 0))[0] if op.cache else 0
+
+    def run(self, op: Op, inputs: Sequence[Meta], cost: Cost) -> None:
+        """Account for one run of `op`: its working set for the peak, its KV rows for good."""
+        self.need(op)
+        if op.cache:
+            rows, size = self.cached.get((op.cache, op.layer), (0, 0))
+            self.cached[op.cache, op.layer] = (rows + cost.kv_rows, size + cost.kv_bytes)
+        working = sum(payload_bytes(x) for x in inputs) + payload_bytes(cost.output) + cost.scratch_bytes
+        self._check(working, f"{op.name} of layer {op.layer}" if op.layer >= 0 else op.name)
+
+    def release(self, cache: str) -> None:
+        """Forget a finished sequence's KV cache."""
+        for key in [key for key in self.cached if key[0] == cache]:
+            del self.cached[key]
+
+    def _check(self, working_bytes: int, what: str) -> None:
+        need = self.resident_bytes + working_bytes
+        self.peak_bytes = max(self.peak_bytes, need)
+        if need > self.memory_bytes:
+            raise OutOfMemory(
+                self.device, need, int(self.memory_bytes),
+                f"weights {self.weights_bytes / 1e6:.1f} MB, KV cache {self.kv_bytes / 1e6:.1f} MB and {what}",
+            )

@@ -1,0 +1,158 @@
+"""The life of one device process, from the fork to its end. Its parent is `engine/launch.py`.
+
+Control and trace go over a Unix socket pair that works across network namespaces; tensors go over the
+network that the run is about. Messages are JSON lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from engine.errors import EdgeLoomError, RunError
+from engine.network import Network
+from engine.plan import Plan
+from engine.spec import RunSpec
+from engine.trace import Mark, Span, to_json
+from engine.workload import Request
+
+FLUSH_S = 0.025
+PR_SET_PDEATHSIG = 1
+
+
+class Assignment(NamedTuple):
+    """What every device process is told, by inheritance from its parent."""
+
+    spec: RunSpec
+    plan: Plan
+    requests: tuple[Request, ...]
+    network: Network
+    paced: bool
+    results: Path
+
+
+class Control:
+    """The child's end of its control socket."""
+
+    def __init__(self, sock: socket.socket):
+        self.sock = sock
+        self.reader = sock.makefile("r", encoding="utf-8")
+        self.lock = threading.Lock()
+
+    def tell(self, message: dict[str, Any]) -> None:
+        data = (json.dumps(message) + "\n").encode()
+        with self.lock:
+            self.sock.sendall(data)
+
+    def hear(self, expected: str) -> dict[str, Any]:
+        """The parent's next message; a parent that is gone ends this process."""
+        line = self.reader.readline()
+        if not line:
+            os._exit(1)
+        message: dict[str, Any] = json.loads(line)
+        if message["type"] != expected:
+            raise EdgeLoomError(f"device process expected {expected!r} from its parent, got {message['type']!r}.")
+        return message
+
+
+class TraceWriter(threading.Thread):
+    """Sends the trace to the parent in batches, so that tracing costs the run little."""
+
+    def __init__(self, control: Control):
+        super().__init__(name="trace", daemon=True)
+        self.control = control
+        self.buffer: list[Span | Mark] = []
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            time.sleep(FLUSH_S)  # the period of a batch, not a wait for a condition
+            self.flush()
+
+    def flush(self) -> None:
+        batch, self.buffer = self.buffer, []
+        if batch:
+            with contextlib.suppress(OSError):  # the parent is gone, and so is the run
+                self.control.tell({"type": "trace", "items": [to_json(item) for item in batch]})
+
+    def emit(self, item: Span | Mark) -> None:
+        self.buffer.append(item)
+
+
+def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> None:
+    """Be device `rank` until the parent says exit. Never returns."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    control = Control(sock)
+    status = 0
+    try:
+        _live(rank, assignment, control)
+    except RunError as error:
+        control.tell({
+            "type": "error", "kind": type(error).__name__, "message": str(error),
+            "device": error.device, "time_s": error.time_s,
+        })
+        status = 3
+    except Exception as error:  # the parent turns it into the run's outcome; the log gets the details
+        sys.excepthook(type(error), error, error.__traceback__)
+        control.tell({"type": "error", "kind": "failed", "message": f"{type(error).__name__}: {error}"})
+        status = 1
+    with contextlib.suppress(OSError):
+        control.reader.readline()  # stay until told, so that peers do not see a lost device
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _live(rank: int, assignment: Assignment, control: Control) -> None:
+    import torch
+
+    from engine.models.weights import WeightStore
+    from engine.serve import serve
+    from engine.strategies.registry import strategy
+    from engine.worlds.connections import Listener, Writer
+    from engine.worlds.real import Clock, RealDevice
+    from engine.worlds.source import RealSource
+
+    spec, plan, network = assignment.spec, assignment.plan, assignment.network
+    network.enter(rank)
+    torch.set_num_threads(1)
+    sys.setswitchinterval(5e-4)
+    trace = TraceWriter(control)
+    weights = WeightStore(spec.model, spec.weights, spec.seed)
+    delays_s = {src: network.delay_s(src, rank) for src in range(len(spec.cluster.devices)) if src != rank}
+    device = RealDevice(rank, spec, plan, trace.emit, weights, assignment.paced, delays_s)
+    listener = Listener(network.address(rank), device.inbox.put)
+    control.tell({"type": "listening", "port": listener.port})
+
+    for piece in plan.held_by(rank):
+        weights.load(piece)
+    told = control.hear("connect")
+
+    def failed(peer: int) -> None:
+        from engine.worlds.connections import Closed
+
+        device.inbox.put(Closed(peer))
+
+    for peer, host, port in told["peers"]:
+        device.writers[peer] = Writer(rank, peer, (host, port), failed)
+    for _ in range(told["expect"]):
+        listener.warm.get()
+    control.tell({"type": "ready"})
+
+    start = control.hear("start")
+    source = RealSource(device, assignment.requests) if device.rank == spec.cluster.source_rank else None
+    chosen = strategy(spec.strategy)
+    program = serve(device, chosen, plan, spec.workload, assignment.requests, source)
+    device.run(program, Clock(start["start_s"], start["dilation"]))
+    if source is not None:
+        source.save(assignment.results / "outputs.safetensors")
+    trace.flush()
+    control.tell({"type": "finished", "pacing": device.pacer.stats()._asdict()})

@@ -1,0 +1,178 @@
+"""The simulated world's clock, links and failures, with programs small enough to work out by hand."""
+
+import pytest
+
+from engine.cluster import ClusterSpec
+from engine.errors import Deadlock, PeerLost
+from engine.frames import FRAME_HEADER_BYTES
+from engine.models.spec import ModelSpec
+from engine.plan import Holding, Plan, Slice
+from engine.scenario import DropDevice, LinkDown, LinkUp, Scenario, SetRate
+from engine.spec import RunSpec
+from engine.tensors import Meta
+from engine.worlds.simulated import SimulatedWorld
+
+MODEL = ModelSpec(
+    name="m", family="gpt2", num_layers=1, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
+    intermediate_size=16, vocab_size=32, max_positions=64,
+)
+PAYLOAD = Meta((1, 250_000 - FRAME_HEADER_BYTES // 4))  # with its header exactly 1 MB
+RATE = 8e6  # 1 MB takes 1 s
+
+
+def star(names="abc", delay_s=0.0, overhead_s=0.0, rates=None):
+    rates = rates or {}
+    return ClusterSpec(
+        name="star", source=names[0],
+        devices=[
+            {"name": n, "flop_per_s": 1e9, "memory_bytes": 1e9, "memory_byte_per_s": 1e9,
+             "message_overhead_s": overhead_s}
+            for n in names
+        ],
+        switches=[{"name": "s1"}],
+        links=[{"a": n, "b": "s1", "bit_per_s": rates.get(n, RATE), "delay_s": delay_s} for n in names],
+    )
+
+
+def world_of(cluster, changes=(), holders=(0, 1), silence_s=20.0):
+    spec = RunSpec(cluster=cluster, model=MODEL, strategy="-", scenario=Scenario(changes=changes), silence_s=silence_s)
+    held = Slice(layer=0, part="ffn", axis="columns", start=0, stop=1)
+    plan = Plan(strategy="-", holdings=[Holding(device=d, slice=held) for d in holders], work=())
+    trace = []
+    return SimulatedWorld(spec, plan, trace.append), trace
+
+
+async def sender(ctx, dst, tags):
+    for tag in tags:
+        ctx.send(PAYLOAD, dst, tag)
+
+
+async def receiver(ctx, sources, times):
+    for src, tag in sources:
+        await ctx.recv(src, tag)
+        times[ctx.rank, tag] = ctx.now_s
+
+
+def run(world, *programs):
+    world.run([(rank, make(world.devices[rank])) for rank, make in programs])
+
+
+def test_a_message_takes_overhead_plus_size_over_rate_plus_every_delay():
+    world, _ = world_of(star(delay_s=0.25, overhead_s=0.125))
+    times = {}
+    run(world, (0, lambda c: sender(c, 1, ["m"])), (1, lambda c: receiver(c, [(0, "m")], times)))
+    assert times[1, "m"] == pytest.approx(0.125 + 1.0 + 2 * 0.25)
+
+
+def test_messages_of_one_pair_keep_their_order_and_follow_each_other():
+    world, _ = world_of(star())
+    times = {}
+    run(world, (0, lambda c: sender(c, 1, "pq")), (1, lambda c: receiver(c, [(0, "p"), (0, "q")], times)))
+    assert times == {(1, "p"): pytest.approx(1.0), (1, "q"): pytest.approx(2.0)}
+
+
+def test_two_senders_to_one_receiver_share_its_link_equally():
+    world, _ = world_of(star())
+    times = {}
+    run(
+        world, (0, lambda c: sender(c, 2, ["p"])), (1, lambda c: sender(c, 2, ["q"])),
+        (2, lambda c: receiver(c, [(0, "p"), (1, "q")], times)),
+    )
+    assert times == {(2, "p"): pytest.approx(2.0), (2, "q"): pytest.approx(2.0)}
+
+
+def test_a_slow_sender_leaves_the_rest_of_a_shared_link_to_the_fast_one():
+    # max-min: 2 Mbit/s for a, the other 6 of 8 for b; b's megabyte is through after 8/6 s
+    world, _ = world_of(star(rates={"a": 2e6}))
+    times = {}
+    run(
+        world, (0, lambda c: sender(c, 2, ["p"])), (1, lambda c: sender(c, 2, ["q"])),
+        (2, lambda c: receiver(c, [(1, "q"), (0, "p")], times)),
+    )
+    assert times[2, "q"] == pytest.approx(8 / 6)
+    assert times[2, "p"] == pytest.approx(4.0)
+
+
+def test_a_rate_change_in_the_middle_holds_for_the_rest_of_the_message():
+    change = SetRate(at_s=0.5, link="a--s1", bit_per_s=RATE / 4)
+    world, trace = world_of(star(), [change])
+    times = {}
+    run(world, (0, lambda c: sender(c, 1, ["m"])), (1, lambda c: receiver(c, [(0, "m")], times)))
+    assert times[1, "m"] == pytest.approx(0.5 + 0.5 * 4)
+    assert [m.time_s for m in trace if getattr(m, "name", "") == "link_changed"] == [0.5]
+
+
+def test_the_other_direction_keeps_its_rate():
+    change = SetRate(at_s=0.0, link="a--s1", bit_per_s=RATE / 4, direction="backward")
+    world, _ = world_of(star(), [change])
+    times = {}
+    run(world, (0, lambda c: sender(c, 1, ["m"])), (1, lambda c: receiver(c, [(0, "m")], times)))
+    assert times[1, "m"] == pytest.approx(1.0)
+
+
+def test_a_message_waits_for_a_link_that_comes_back():
+    world, _ = world_of(star(), [LinkDown(at_s=0.5, link="b--s1"), LinkUp(at_s=3.5, link="b--s1")])
+    times = {}
+    run(world, (0, lambda c: sender(c, 1, ["m"])), (1, lambda c: receiver(c, [(0, "m")], times)))
+    assert times[1, "m"] == pytest.approx(4.0)
+
+
+def test_a_link_that_stays_down_ends_the_run_naming_it():
+    world, _ = world_of(star(), [LinkDown(at_s=0.5, link="b--s1")], silence_s=5.0)
+    with pytest.raises(PeerLost, match="b--s1") as lost:
+        run(world, (0, lambda c: sender(c, 1, ["m"])), (1, lambda c: receiver(c, [(0, "m")], {})))
+    assert lost.value.time_s == pytest.approx(5.5)
+
+
+def test_losing_a_device_of_the_plan_names_it_and_the_time():
+    world, _ = world_of(star(), [DropDevice(at_s=0.25, device="b")])
+    with pytest.raises(PeerLost, match="b was lost at 0.250 s") as lost:
+        run(world, (0, lambda c: sender(c, 1, ["m"])), (1, lambda c: receiver(c, [(0, "m")], {})))
+    assert lost.value.device == "b"
+
+
+def test_losing_a_bystander_changes_nothing():
+    world, trace = world_of(star(), [DropDevice(at_s=0.25, device="c")])
+    times = {}
+    run(world, (0, lambda c: sender(c, 1, ["m"])), (1, lambda c: receiver(c, [(0, "m")], times)))
+    assert times[1, "m"] == pytest.approx(1.0)
+    assert any(getattr(m, "name", "") == "device_lost" and m.device == "c" for m in trace)
+
+
+def test_a_message_nobody_sends_is_a_deadlock_that_says_who_waits_for_what():
+    world, _ = world_of(star())
+    with pytest.raises(Deadlock, match="b for recv m from a"):
+        run(world, (1, lambda c: receiver(c, [(0, "m")], {})))
+
+
+def test_a_spawned_program_overlaps_its_parent_and_gives_its_result():
+    world, _ = world_of(star())
+    seen = {}
+
+    async def child(ctx):
+        await ctx.recv(0, "p")
+        return ctx.now_s
+
+    async def parent(ctx):
+        handle = ctx.spawn(child(ctx))
+        await ctx.recv(2, "q")
+        seen["parent"] = ctx.now_s
+        seen["child"] = await handle
+
+    run(
+        world, (0, lambda c: sender(c, 1, ["p"])), (2, lambda c: sender(c, 1, ["q"])),
+        (1, lambda c: parent(c)),
+    )
+    assert seen == {"parent": pytest.approx(2.0), "child": pytest.approx(2.0)}
+
+
+def test_two_runs_of_the_same_programs_give_the_same_trace():
+    traces = []
+    for _ in range(2):
+        world, trace = world_of(star(delay_s=0.01, overhead_s=0.001))
+        run(
+            world, (0, lambda c: sender(c, 2, "pqr")), (1, lambda c: sender(c, 2, "xyz")),
+            (2, lambda c: receiver(c, [(0, "p"), (1, "x"), (0, "q"), (1, "y"), (0, "r"), (1, "z")], {})),
+        )
+        traces.append(trace)
+    assert traces[0] == traces[1]
