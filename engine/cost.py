@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 from engine.cluster import ComputeModel, DeviceSpec
 from engine.errors import SpecError
 from engine.values import Positive, Value
 
 
-class Kernel(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Kernel:
     """One pass over data. A product is [rows, inner] × [inner, cols], `count` of them."""
 
     kind: Literal["product", "elementwise"]
@@ -95,7 +97,9 @@ def op_time_s(
     if model == "roofline":
         return sum(_roofline_s(device, kernel) for kernel in busy)
     if profile is None:
-        raise SpecError(f"{device.name}: compute_model is measured and this host has no profile: run ./loom calibrate.")
+        raise SpecError(
+            f"{device.name}: compute_model is measured and this host has no profile: run ./loom calibrate."
+        )
     return device.measured_scale * sum(_measured_s(profile, kernel) for kernel in busy)
 
 

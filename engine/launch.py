@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from engine import errors
 from engine.network import Network
+from engine.predict import OUTCOMES, Event
 from engine.report import Outcome
 from engine.scenario import Change, DropDevice
 from engine.trace import Mark, Span, from_json
@@ -32,11 +33,6 @@ READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
 EXIT_TIMEOUT_S = 2.0
 CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
-OUTCOMES = {
-    "OutOfMemory": "out_of_memory", "PeerLost": "peer_lost", "Deadlock": "deadlock", "Cancelled": "cancelled",
-}
-
-Event = dict[str, Any]
 
 
 class RealResult(NamedTuple):
@@ -85,6 +81,7 @@ class Launch:
         watch: Callable[[Span | Mark | Event], None],
         next_command: Callable[[], Event | None],
         should_stop: Callable[[], bool],
+        started: Callable[[], None],
     ):
         self.assignment = assignment
         self.cluster = assignment.spec.cluster
@@ -94,6 +91,7 @@ class Launch:
         self.watch = watch
         self.next_command = next_command
         self.should_stop = should_stop
+        self.started = started
         self.children: dict[int, _Child] = {}
         self.selector = selectors.DefaultSelector()
         self.trace: list[Span | Mark] = []
@@ -167,6 +165,7 @@ class Launch:
 
     def _begin(self) -> None:
         self.start_s = time.monotonic() + START_LEAD_S
+        self.started()
         for child in self.children.values():
             child.tell(type="start", start_s=self.start_s, dilation=self.dilation)
 
@@ -227,10 +226,8 @@ class Launch:
         if self.outcome is not None:
             return
         kind: Any = OUTCOMES.get(message["kind"], "failed")
-        if kind == "failed":
-            sentence = f"{child.name} failed: {message['message']}"
-        else:
-            sentence = message["message"]
+        text = message["message"]
+        sentence = f"{child.name} failed: {text}" if kind == "failed" else text
         self.outcome = Outcome(
             kind=kind, sentence=sentence, device=message.get("device") or child.name,
             time_s=message.get("time_s") or max(0.0, self.now_s),

@@ -95,5 +95,5 @@ class Ledger:
         if need > self.memory_bytes:
             raise OutOfMemory(
                 self.device, need, int(self.memory_bytes),
-                f"weights {self.weights_bytes / 1e6:.1f} MB, KV cache {self.kv_bytes / 1e6:.1f} MB and {what}",
+                f"weights {self.weights_bytes / 1e6:.1f} MB, KV {self.kv_bytes / 1e6:.1f} MB and {what}",
             )

@@ -38,5 +38,5 @@ class RunSpec(Value):
     compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
     profile: HostProfile | None = Field(default=None, description="This host's times, for `measured`.")
     dilation: Positive | Literal["auto", "native"] = "auto"
-    silence_s: Positive = Field(default=20.0, description="Virtual seconds of silence after which a peer is lost.")
+    silence_s: Positive = Field(default=20.0, description="Virtual seconds of silence that mean a lost peer.")
     seed: Count = 0

@@ -37,7 +37,7 @@ def meta_of(x: Tensor) -> Meta:
 
 def payload_bytes(x: Tensor) -> int:
     """Bytes of the numbers alone."""
-    return prod(x.shape) * DTYPE_BYTES[dtype_of(x)]
+    return int(prod(x.shape)) * DTYPE_BYTES[dtype_of(x)]
 
 
 def narrow(x: Tensor, dim: int, start: int, stop: int) -> Tensor:

@@ -60,7 +60,7 @@ class Control:
             os._exit(1)
         message: dict[str, Any] = json.loads(line)
         if message["type"] != expected:
-            raise EdgeLoomError(f"device process expected {expected!r} from its parent, got {message['type']!r}.")
+            raise EdgeLoomError(f"a device process expected {expected!r}, got {message['type']!r}.")
         return message
 
 

@@ -39,7 +39,9 @@ class Pacer:
         self.errors: list[float] = []
         self._batch_s = 0.0
 
-    def run(self, work: Callable[[], Any], ready_s: float, target_virtual_s: float) -> tuple[Any, float, float]:
+    def run(
+        self, work: Callable[[], Any], ready_s: float, target_virtual_s: float
+    ) -> tuple[Any, float, float]:
         """Run `work`, ready since `ready_s` (monotonic wall), to last `target_virtual_s` · D.
 
         Returns its value and the start and end that the rest of the run shall believe (wall seconds).

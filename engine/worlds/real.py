@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from engine.errors import EdgeLoomError, PeerLost
-from engine.frames import FrameHeader
+from engine.frames import FRAME_HEADER_BYTES, FrameHeader
 from engine.models import torch_ops
 from engine.models.ops import Op
 from engine.models.weights import WeightStore
@@ -129,7 +129,7 @@ class RealDevice(Device):
         elif isinstance(item, Incoming):
             hold_s = self.delays_s.get(item.src, 0.0)
             if self.device.staging_byte_per_s and self.paced:
-                size = item.header.payload_bytes
+                size = item.header.payload_bytes + FRAME_HEADER_BYTES
                 hold_s += size / self.device.staging_byte_per_s * self.clock.dilation
             if hold_s:
                 self.serial += 1
@@ -147,7 +147,7 @@ class RealDevice(Device):
         tensor = tensor_of(header, message.payload)
         self.emit(Span(
             self.device.name, "recv", header.tag, layer_of(header.tag), self.clock.virtual(header.sent_s),
-            at_virtual_s, header.payload_bytes + len(header.pack()), header.payload_bytes, peer=peer,
+            at_virtual_s, header.payload_bytes + FRAME_HEADER_BYTES, header.payload_bytes, peer=peer,
             request=request, token=token, message=header.message,
         ))
         waiting = self.deliver(message.src, header.tag, tensor, at_virtual_s)
@@ -206,7 +206,7 @@ class RealDevice(Device):
         cost, target_s = self.price(op, inputs)
         handle = Handle(op.name)
 
-        def work() -> torch.Tensor:
+        def work() -> Any:
             return torch_ops.run(op, self.model, self.weights, self.caches, inputs)
 
         facts = self.compute_facts(op, cost)
@@ -297,7 +297,8 @@ def bytes_of(tensor: torch.Tensor) -> memoryview:
     """The tensor's bytes, without a copy where it is contiguous."""
     if payload_bytes(tensor) == 0:
         return memoryview(b"")
-    return memoryview(tensor.detach().contiguous().view(torch.uint8).reshape(-1).numpy())
+    flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    return memoryview(flat.numpy())  # type: ignore[arg-type]  # ndarrays do have the buffer protocol
 
 
 def tensor_of(header: FrameHeader, payload: bytearray) -> torch.Tensor:

@@ -230,7 +230,8 @@ class SimulatedWorld:
             )
 
     def _check_silence(self, link: int) -> None:
-        if link in self.links.down and any((link, way) in f.path for f in self.links.flows for way in (True, False)):
+        ways = {(link, True), (link, False)}
+        if link in self.links.down and any(ways & set(flow.path) for flow in self.links.flows):
             raise self._silent(link)
 
     def _silent(self, link: int) -> PeerLost:

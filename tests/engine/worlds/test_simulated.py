@@ -35,7 +35,8 @@ def star(names="abc", delay_s=0.0, overhead_s=0.0, rates=None):
 
 
 def world_of(cluster, changes=(), holders=(0, 1), silence_s=20.0):
-    spec = RunSpec(cluster=cluster, model=MODEL, strategy="-", scenario=Scenario(changes=changes), silence_s=silence_s)
+    scenario = Scenario(changes=changes)
+    spec = RunSpec(cluster=cluster, model=MODEL, strategy="-", scenario=scenario, silence_s=silence_s)
     held = Slice(layer=0, part="ffn", axis="columns", start=0, stop=1)
     plan = Plan(strategy="-", holdings=[Holding(device=d, slice=held) for d in holders], work=())
     trace = []
@@ -126,7 +127,7 @@ def test_a_link_that_stays_down_ends_the_run_naming_it():
 
 def test_losing_a_device_of_the_plan_names_it_and_the_time():
     world, _ = world_of(star(), [DropDevice(at_s=0.25, device="b")])
-    with pytest.raises(PeerLost, match="b was lost at 0.250 s") as lost:
+    with pytest.raises(PeerLost, match=r"b was lost at 0\.250 s") as lost:
         run(world, (0, lambda c: sender(c, 1, ["m"])), (1, lambda c: receiver(c, [(0, "m")], {})))
     assert lost.value.device == "b"
 
