@@ -34,11 +34,33 @@ class Value(BaseModel):
 
 def raise_spec_error(error: ValidationError, where: str) -> NoReturn:
     """Turn pydantic's list of problems into one sentence about the first, keeping all as paths."""
-    fields = [(field_path(item["loc"]), item["msg"]) for item in error.errors()]
+    items = error.errors()
+    deeper = [item["loc"] for item in items]
+    fields = [
+        (field_path(item["loc"]), complaint(item))
+        for item in items
+        # a list that lost its wrong items is also "too short": that is no second problem
+        if item["type"] != "too_short"
+        or not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in deeper)
+    ]
     path, message = fields[0]
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
     place = f"{where}, {path}" if path else where
     raise SpecError(f"{place}: {message}{more}.", fields=fields) from error
+
+
+def complaint(item: Any) -> str:
+    """Pydantic's message in our words: what was expected, and what was there if that is short."""
+    if item["type"] == "extra_forbidden":
+        return "unknown key"
+    if item["type"] == "missing":
+        return "missing"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    value = item.get("input")
+    shown = isinstance(value, str | int | float | bool) and len(str(value)) <= 60
+    if shown and item["type"] != "value_error":
+        message += f", got {value!r}"
+    return message
 
 
 def field_path(location: tuple[int | str, ...]) -> str:

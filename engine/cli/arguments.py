@@ -17,21 +17,21 @@ from engine.workload import Workload
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Everything that decides a run: `run` and `predict` take exactly the same arguments."""
-    parser.add_argument("cluster", metavar="CLUSTER", help="name or TOML file of a cluster: see `loom list clusters`")
-    parser.add_argument("--model", required=True, metavar="NAME|DIR", help="catalogue name or Hugging Face directory")
-    parser.add_argument("--weights", metavar="random|DIR", help="random ones from the seed, or those of a directory")
+    parser.add_argument("cluster", metavar="CLUSTER", help="name or TOML file: see `loom list clusters`")
+    parser.add_argument("--model", required=True, metavar="NAME|DIR", help="a catalogue name or a directory")
+    parser.add_argument("--weights", metavar="random|DIR", help="random from the seed, or a directory's")
     parser.add_argument("--strategy", required=True, metavar="NAME", help="how the work is split")
     parser.add_argument("--set", dest="params", action="append", default=[], metavar="KEY=VALUE",
                         help="a parameter of the strategy; repeatable")
     prompt = parser.add_mutually_exclusive_group()
     prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
-    prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="a random prompt of N tokens (default 16)")
+    prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="random prompt of N tokens (16)")
     parser.add_argument("--new-tokens", type=int, default=None, metavar="N",
                         help="tokens to generate (default 16, and 0 for encoders)")
     parser.add_argument("--requests", type=int, default=1, metavar="N")
     parser.add_argument("--pattern", choices=("sporadic", "bursty"), default="sporadic",
                         help="one request after another, or all at time 0")
-    parser.add_argument("--scenario", metavar="FILE", help="timed changes: TOML, JSON, or the report of a run")
+    parser.add_argument("--scenario", metavar="FILE", help="timed changes: TOML, JSON or a run's report")
     parser.add_argument("--compute-model", choices=("roofline", "measured", "flops"),
                         help="overrides the compute model of every device")
     parser.add_argument("--dilation", type=_dilation, default="auto", metavar="auto|native|D",
@@ -68,8 +68,8 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     )
     spec: RunSpec = RunSpec.parse(
         {"name": args.name, "cluster": cluster, "model": model, "weights": weights, "workload": workload,
-         "strategy": args.strategy, "params": params, "scenario": scenario, "compute_model": args.compute_model,
-         "dilation": args.dilation, "seed": args.seed},
+         "strategy": args.strategy, "params": params, "scenario": scenario,
+         "compute_model": args.compute_model, "dilation": args.dilation, "seed": args.seed},
         "command line",
     )
     return spec
@@ -81,9 +81,9 @@ def parse_assignments(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise SpecError(f"--set {pair}: expected KEY=VALUE.", fields=[("params", "expected KEY=VALUE")])
+            raise SpecError(f"--set {pair}: expected KEY=VALUE.", [("params", "expected KEY=VALUE")])
         if key in params:
-            raise SpecError(f"--set {pair}: {key} is set twice: keep one.", fields=[(f"params.{key}", "set twice")])
+            raise SpecError(f"--set {pair}: {key} is set twice: keep one.", [(f"params.{key}", "set twice")])
         try:
             params[key] = json.loads(value)
         except json.JSONDecodeError:

@@ -51,7 +51,7 @@ def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
     names = [command.name for command in commands]
     if len(set(names)) < len(names):
         raise ValueError(f"two commands have the same name: {', '.join(names)}")
-    parser = Parser(prog="loom", description="A testbed for distributed transformer inference on edge clusters.")
+    parser = Parser(prog="loom", description="Distributed transformer inference on edge clusters.")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in commands:
         child = subparsers.add_parser(command.name, help=command.help, description=command.help)

@@ -23,9 +23,11 @@ class RunProgress:
         self.bar: Progress | None = None
         self.task = TaskID(0)
         if self.stream.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-                       TimeElapsedColumn())
-            self.bar = Progress(*columns, console=Console(file=self.stream), transient=True)
+            self.bar = Progress(
+                TextColumn("{task.description}"), BarColumn(),
+                TextColumn("{task.completed:.0f}/{task.total:.0f}"), TimeElapsedColumn(),
+                console=Console(file=self.stream), transient=True,
+            )
             self.task = self.bar.add_task("starting", total=self.expected_tokens)
 
     def __enter__(self) -> RunProgress:
@@ -67,8 +69,9 @@ def describe(event: dict[str, Any]) -> str:
         facts, at = event.get("facts", {}), f"{event['time_s']:.3f} s"
         match event["name"]:
             case "token_emitted":
-                return (f"{at} request {facts.get('request', 0)} token {facts.get('index', 0)}: "
-                        f"{facts.get('text') or facts.get('token')!r} after {human_s(facts.get('latency_s', 0.0))}")
+                shown = facts.get("text") or facts.get("token")
+                where = f"request {facts.get('request', 0)} token {facts.get('index', 0)}"
+                return f"{at} {where}: {shown!r} after {human_s(facts.get('latency_s', 0.0))}"
             case "link_changed":
                 return (f"{at} {facts.get('link')} {facts.get('direction', 'both')} set to "
                         f"{human(facts.get('bit_per_s', 0.0), 'bit/s')}")

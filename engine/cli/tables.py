@@ -24,7 +24,8 @@ PARTS = (
 
 
 def console_for(stream: TextIO) -> Console:
-    return Console(file=stream, width=None if stream.isatty() else WIDTH, highlight=False, emoji=False, markup=False)
+    width = None if stream.isatty() else WIDTH
+    return Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
 
 
 def show_report(report: RunReport, stream: TextIO) -> None:
@@ -47,9 +48,9 @@ def report_group(report: RunReport) -> Group:
     return Group(*parts)
 
 
-def table(*columns: str, title: str = "") -> Table:
+def table(*columns: str) -> Table:
     """The first column is a name; the others are numbers, aligned right."""
-    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None, title_justify="left", title_style="bold")
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         result.add_column(column, justify="left" if index == 0 else "right", no_wrap=index > 0)
     return result
@@ -64,25 +65,29 @@ def bar(fraction: float, cells: int = BAR_CELLS) -> str:
 def _headline(report: RunReport) -> Text:
     spec = report.spec
     text = Text.assemble((spec.name or f"{spec.strategy} on {spec.cluster.name}", "bold"))
-    text.append(f"  {spec.model.name} · {spec.strategy} · {spec.cluster.name} · {len(spec.cluster.devices)} devices")
-    mode = "predicted" if report.world == "simulated" else (
-        "real run, native speed" if spec.dilation == "native" else f"real run, dilation {report.dilation:.3g}")
+    size = f"{len(spec.cluster.devices)} devices"
+    text.append(f"  {spec.model.name} · {spec.strategy} · {spec.cluster.name} ({size})")
+    mode = f"real run, dilation {report.dilation:.3g}"
+    if report.world == "simulated":
+        mode = "predicted"
+    elif spec.dilation == "native":
+        mode = "real run, native speed"
     return text.append(f" · {mode} · seed {report.seed}")
 
 
 def _badges(report: RunReport) -> Text:
-    text = Text()
     kind = report.outcome.kind
-    text.append(f" {kind.replace('_', ' ')} ", style="black on green" if kind == "finished" else "white on red")
+    text = _badge(Text(), kind == "finished", kind.replace("_", " "), kind.replace("_", " "))
     if report.correctness.checked:
-        good = report.correctness.ok is True
-        text.append("  ").append(" correct " if good else " WRONG ", style="black on green" if good else "white on red")
-        text.append(f" {_correctness(report)}")
+        ok = report.correctness.ok is True
+        _badge(text.append("  "), ok, "correct", "WRONG").append(f" {_correctness(report)}")
     if report.fidelity.valid is not None:
-        good = report.fidelity.valid
-        text.append("  ").append(" valid " if good else " INVALID ", style="black on green" if good else "white on red")
-        text.append(f" {_fidelity(report)}")
+        _badge(text.append("  "), report.fidelity.valid, "valid", "INVALID").append(f" {_fidelity(report)}")
     return text
+
+
+def _badge(text: Text, good: bool, yes: str, no: str) -> Text:
+    return text.append(f" {yes} ", "black on green") if good else text.append(f" {no} ", "white on red")
 
 
 def _correctness(report: RunReport) -> str:
@@ -145,7 +150,8 @@ def _devices(report: RunReport) -> Table:
         share = device.busy_s / report.latency_s if report.latency_s > 0 else 0.0
         result.add_row(
             device.name, human_s(device.busy_s), f"{bar(share)} {share:4.0%}", human_s(device.wait_s),
-            human(device.flops, "FLOP"), human(device.peak_memory_bytes, "B"), human(device.memory_bytes, "B"),
+            human(device.flops, "FLOP"), human(device.peak_memory_bytes, "B"),
+            human(device.memory_bytes, "B"),
         )
     return result
 

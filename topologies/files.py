@@ -1,0 +1,105 @@
+"""Cluster files: TOML ⇄ `ClusterSpec`.
+
+A file has the fields of `ClusterSpec`, with the tables `[[device]]`, `[[switch]]` and `[[link]]`. A device
+may name a `preset`: it takes all of the preset's fields, and those that it states itself override them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from engine.cluster import ClusterSpec
+from engine.errors import SpecError
+from topologies.presets import FILE as PRESET_FILE
+from topologies.presets import preset
+
+FOLDER = Path(__file__).parent
+TABLES = {"device": "devices", "switch": "switches", "link": "links"}
+PLAIN = ("name", "title", "description", "source")
+
+
+def names() -> tuple[str, ...]:
+    """Names of the clusters in this folder, sorted."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path != PRESET_FILE))
+
+
+def load(path_or_name: str | Path) -> ClusterSpec:
+    """A cluster of this folder by name, or any file by path; raises `SpecError`."""
+    if str(path_or_name) in names():
+        return load_file(FOLDER / f"{path_or_name}.toml")
+    path = Path(path_or_name)
+    if not path.exists():
+        sentence = f"{path}: no such cluster: give a TOML file or one of {', '.join(names())}."
+        raise SpecError(sentence, [("cluster", "unknown")])
+    return load_file(path)
+
+
+def load_file(path: Path) -> ClusterSpec:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SpecError(f"{path}: cannot read the cluster: {reason}.") from error
+    return parse_toml(text, path.name)
+
+
+def parse_toml(text: str, where: str) -> ClusterSpec:
+    """`where` is what a person would look for; raises `SpecError`: `lab-3.toml, device[1].name: …`."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{where}: no valid TOML: {error}.", fields=[("toml", str(error))]) from error
+    for key in data:
+        if key not in (*TABLES, *PLAIN):
+            expected = ", ".join([*PLAIN, *(f"[[{table}]]" for table in TABLES)])
+            raise SpecError(f"{where}, {key}: unknown key: expected {expected}.", [(key, "unknown key")])
+    for table in TABLES:
+        if table in data and not _is_table_list(data[table]):
+            raise SpecError(f"{where}, {table}: expected [[{table}]] tables.", [(table, "expected tables")])
+    plain = {key: data[key] for key in PLAIN if key in data}
+    lists: dict[str, Any] = {TABLES[table]: data[table] for table in TABLES if table in data}
+    rows = data.get("device", [])
+    lists["devices"] = [_with_preset(row, f"{where}, device[{i}]") for i, row in enumerate(rows)]
+    try:
+        cluster: ClusterSpec = ClusterSpec.parse({**plain, **lists}, where)
+    except SpecError as error:
+        fields = [(_as_in_file(path), _as_in_file(message)) for path, message in error.fields]
+        raise SpecError(_as_in_file(str(error)), fields=fields) from error
+    return cluster
+
+
+def dump_toml(cluster: ClusterSpec) -> str:
+    """Text that `parse_toml` reads back as an equal cluster; fields that have their default are left out."""
+    data = cluster.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+    plain = {key: data[key] for key in PLAIN if key in data}
+    tables = {table: data[field] for table, field in TABLES.items() if field in data}
+    return tomli_w.dumps({**plain, **tables})
+
+
+def _is_table_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _with_preset(row: dict[str, Any], where: str) -> dict[str, Any]:
+    if "preset" not in row:
+        return row
+    own = {key: value for key, value in row.items() if key != "preset"}
+    if "name" not in own:
+        raise SpecError(f"{where}.name: missing: a device has its own name.", [("device.name", "missing")])
+    try:
+        base = preset(str(row["preset"]))
+    except SpecError as error:
+        raise SpecError(f"{where}.preset: {error}", fields=error.fields) from error
+    return {**base.model_dump(exclude={"name"}), **own}
+
+
+def _as_in_file(text: str) -> str:
+    """`devices[1].name` → `device[1].name`: what the file calls its tables."""
+    for table, field in TABLES.items():
+        text = re.sub(rf"\b{field}(?=\[|:|\b$)", table, text)
+    return text

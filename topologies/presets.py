@@ -1,0 +1,35 @@
+"""Device presets: rows of `devices.toml`. A preset is a `DeviceSpec` whose name is the preset's."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from engine.cluster import DeviceSpec
+from engine.errors import SpecError
+
+DevicePreset = DeviceSpec
+
+FILE = Path(__file__).with_name("devices.toml")
+
+
+@cache
+def presets() -> tuple[DevicePreset, ...]:
+    """All presets in the order of the file; raises `SpecError` if the file is wrong."""
+    rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["device"]
+    devices = tuple(DeviceSpec.parse(row, f"{FILE.name}, device[{index}]") for index, row in enumerate(rows))
+    names = [device.name for device in devices]
+    for name in names:
+        if names.count(name) > 1:
+            raise SpecError(f"{FILE.name}: the preset {name} is there twice: names must differ.")
+    return devices
+
+
+def preset(name: str) -> DevicePreset:
+    """Raises `SpecError` naming the known presets."""
+    for device in presets():
+        if device.name == name:
+            return device
+    known = ", ".join(device.name for device in presets())
+    raise SpecError(f"no device preset {name}: there are {known}.", fields=[("preset", f"unknown: {name}")])
