@@ -1,0 +1,136 @@
+/** The event feed of one run: a WebSocket with a cursor. Whatever happens to the connection, every event
+ * reaches `onEvents` exactly once and in order: the server replays from the last cursor that was applied. */
+import type { EventFrame, RunEvent } from '@/api/types';
+
+const FIRST_RETRY_MS = 250;
+const MAX_RETRY_MS = 8_000;
+/** The server's heartbeat comes every 2 s; after this long without any frame the line is dead. */
+const SILENCE_MS = 7_000;
+
+export type FeedState = 'connecting' | 'live' | 'reconnecting' | 'refused' | 'ended';
+
+export interface FeedOptions {
+  /** Address without a cursor, for example `ws://host/ws/runs/7`. */
+  url: string;
+  onEvents: (events: readonly RunEvent[], now_ms: number) => void;
+  onChange?: () => void;
+  open?: (url: string) => WebSocket;
+  now?: () => number;
+}
+
+/** Close codes with which the server says that trying again is useless. */
+const REFUSALS = new Map<number, string>([
+  [4401, 'You are not logged in any more: log in again.'],
+  [4403, 'This account may not watch this run.'],
+  [4404, 'There is no such run.'],
+]);
+
+export class Feed {
+  state: FeedState = 'connecting';
+  reason = '';
+  cursor = '0';
+  reconnects = 0;
+  /** Milliseconds from the server's sending to the arrival here, above the smallest ever seen. */
+  lag_ms = 0;
+  lastFrameAt_ms: number | null = null;
+  lastEventAt_ms: number | null = null;
+  private socket: WebSocket | null = null;
+  private retry_ms = FIRST_RETRY_MS;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private watchdog: ReturnType<typeof setInterval> | undefined;
+  private smallestOffset_ms = Infinity;
+  private readonly now: () => number;
+
+  constructor(private readonly options: FeedOptions) {
+    this.now = options.now ?? Date.now;
+  }
+
+  start(): void {
+    this.connect();
+    this.watchdog = setInterval(() => this.dropIfSilent(), 1_000);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    clearInterval(this.watchdog);
+    const socket = this.socket;
+    this.socket = null;
+    socket?.close();
+  }
+
+  private connect(): void {
+    const open = this.options.open ?? ((url: string) => new WebSocket(url));
+    const socket = open(`${this.options.url}?since=${encodeURIComponent(this.cursor)}`);
+    this.socket = socket;
+    this.lastFrameAt_ms = this.now();
+    socket.onmessage = (message: MessageEvent<string>) => {
+      if (this.socket === socket) this.receive(JSON.parse(message.data) as EventFrame);
+    };
+    socket.onclose = (event: CloseEvent) => {
+      if (this.socket === socket) this.lost(event.code);
+    };
+  }
+
+  private receive(frame: EventFrame): void {
+    const now = this.now();
+    this.lastFrameAt_ms = now;
+    this.retry_ms = FIRST_RETRY_MS;
+    const offset = now - frame.server_time * 1_000;
+    this.smallestOffset_ms = Math.min(this.smallestOffset_ms, offset);
+    this.lag_ms = offset - this.smallestOffset_ms;
+    if (frame.events.length > 0 && isAfter(frame.cursor, this.cursor)) {
+      this.lastEventAt_ms = now;
+      this.cursor = frame.cursor;
+      this.options.onEvents(frame.events, now);
+      if (frame.events.some((event) => event.type === 'report')) return this.end();
+    }
+    this.change('live', '');
+  }
+
+  private end(): void {
+    this.stop();
+    this.change('ended', '');
+  }
+
+  private lost(code: number): void {
+    this.socket = null;
+    const refusal = REFUSALS.get(code);
+    if (refusal) {
+      clearInterval(this.watchdog);
+      return this.change('refused', refusal);
+    }
+    this.reconnects += 1;
+    this.timer = setTimeout(() => this.connect(), this.retry_ms);
+    this.retry_ms = Math.min(this.retry_ms * 2, MAX_RETRY_MS);
+    this.change('reconnecting', 'The connection to the server is lost; trying again.');
+  }
+
+  /** A half-open connection never closes by itself: drop it and ask again from the cursor. */
+  private dropIfSilent(): void {
+    const socket = this.socket;
+    if (!socket || this.lastFrameAt_ms === null || this.now() - this.lastFrameAt_ms < SILENCE_MS) return;
+    this.socket = null;
+    socket.close();
+    this.lost(1006);
+  }
+
+  private change(state: FeedState, reason: string): void {
+    if (state === this.state && reason === this.reason) return;
+    this.state = state;
+    this.reason = reason;
+    this.options.onChange?.();
+  }
+}
+
+/** Cursors are stream ids `milliseconds-sequence`; '0' is before everything. */
+export function isAfter(cursor: string, than: string): boolean {
+  const [ms = 0, seq = 0] = cursor.split('-').map(Number);
+  const [thanMs = 0, thanSeq = 0] = than.split('-').map(Number);
+  return ms > thanMs || (ms === thanMs && seq > thanSeq);
+}
+
+/** Address of the feed of run `id` on the server that this page came from. */
+export function feedUrl(id: number): string {
+  const scheme = window.location.protocol === 'https:' ? 'wss' : 'ws';
+  return `${scheme}://${window.location.host}/ws/runs/${id}`;
+}

@@ -1,0 +1,173 @@
+/** Bounded, typed storage of what a run emits: grows by doubling up to a cap, then forgets the oldest. */
+import type { Span, SpanKind } from '@/api/types';
+
+const SPAN_KINDS: readonly SpanKind[] = ['compute', 'send', 'recv', 'load', 'evict', 'wait', 'stage'];
+
+const FIRST_CAPACITY = 256;
+
+/** Names repeat (operations, devices): a number per name keeps the rings small. */
+export class Names {
+  private readonly ids = new Map<string, number>();
+  private readonly list: string[] = [];
+
+  id(name: string): number {
+    let id = this.ids.get(name);
+    if (id === undefined) {
+      id = this.list.length;
+      this.ids.set(name, id);
+      this.list.push(name);
+    }
+    return id;
+  }
+
+  name(id: number): string {
+    return this.list[id] ?? '';
+  }
+}
+
+/** One span read back; its device is known from the ring's place. */
+export type SpanView = Omit<Span, 'device' | 'message'>;
+
+type Column = Float64Array | Int32Array | Int16Array | Uint8Array;
+
+/** Spans of one lane of one device, oldest first; `at(0)` is the oldest that is kept. */
+export class SpanRing {
+  length = 0;
+  dropped = 0;
+  private head = 0;
+  private capacity: number;
+  private start: Float64Array;
+  private end: Float64Array;
+  private bytes: Float64Array;
+  private payload: Float64Array;
+  private flops: Float64Array;
+  private name: Int32Array;
+  private peer: Int32Array;
+  private request: Int32Array;
+  private token: Int32Array;
+  private layer: Int16Array;
+  private kind: Uint8Array;
+
+  constructor(
+    private readonly names: Names,
+    private readonly cap: number,
+  ) {
+    this.capacity = Math.min(FIRST_CAPACITY, cap);
+    this.start = new Float64Array(this.capacity);
+    this.end = new Float64Array(this.capacity);
+    this.bytes = new Float64Array(this.capacity);
+    this.payload = new Float64Array(this.capacity);
+    this.flops = new Float64Array(this.capacity);
+    this.name = new Int32Array(this.capacity);
+    this.peer = new Int32Array(this.capacity);
+    this.request = new Int32Array(this.capacity);
+    this.token = new Int32Array(this.capacity);
+    this.layer = new Int16Array(this.capacity);
+    this.kind = new Uint8Array(this.capacity);
+  }
+
+  push(span: Span): void {
+    if (this.length === this.capacity && this.capacity < this.cap) this.grow();
+    const at = (this.head + this.length) % this.capacity;
+    this.start[at] = span.start_s;
+    this.end[at] = span.end_s;
+    this.bytes[at] = span.bytes;
+    this.payload[at] = span.payload_bytes;
+    this.flops[at] = span.flops;
+    this.name[at] = this.names.id(span.name);
+    this.peer[at] = this.names.id(span.peer);
+    this.request[at] = span.request;
+    this.token[at] = span.token;
+    this.layer[at] = span.layer;
+    this.kind[at] = SPAN_KINDS.indexOf(span.kind);
+    if (this.length < this.capacity) this.length += 1;
+    else {
+      this.head = (this.head + 1) % this.capacity;
+      this.dropped += 1;
+    }
+  }
+
+  startAt(index: number): number {
+    return this.start[(this.head + index) % this.capacity]!;
+  }
+
+  endAt(index: number): number {
+    return this.end[(this.head + index) % this.capacity]!;
+  }
+
+  kindAt(index: number): SpanKind {
+    return SPAN_KINDS[this.kind[(this.head + index) % this.capacity]!]!;
+  }
+
+  view(index: number): SpanView {
+    const at = (this.head + index) % this.capacity;
+    return {
+      kind: SPAN_KINDS[this.kind[at]!]!,
+      name: this.names.name(this.name[at]!),
+      layer: this.layer[at]!,
+      start_s: this.start[at]!,
+      end_s: this.end[at]!,
+      bytes: this.bytes[at]!,
+      payload_bytes: this.payload[at]!,
+      flops: this.flops[at]!,
+      peer: this.names.name(this.peer[at]!),
+      request: this.request[at]!,
+      token: this.token[at]!,
+    };
+  }
+
+  private grow(): void {
+    // Only ever called before the first overwrite, so the oldest entry still sits at index 0.
+    this.capacity = Math.min(this.capacity * 2, this.cap);
+    const widen = <T extends Column>(old: T): T => {
+      const wide = new (old.constructor as new (n: number) => T)(this.capacity);
+      wide.set(old);
+      return wide;
+    };
+    this.start = widen(this.start);
+    this.end = widen(this.end);
+    this.bytes = widen(this.bytes);
+    this.payload = widen(this.payload);
+    this.flops = widen(this.flops);
+    this.name = widen(this.name);
+    this.peer = widen(this.peer);
+    this.request = widen(this.request);
+    this.token = widen(this.token);
+    this.layer = widen(this.layer);
+    this.kind = widen(this.kind);
+  }
+}
+
+/** A bounded list of objects, oldest first. */
+export class Ring<T> {
+  dropped = 0;
+  private items: T[] = [];
+  private head = 0;
+
+  constructor(private readonly cap: number) {}
+
+  get length(): number {
+    return this.items.length;
+  }
+
+  push(item: T): void {
+    if (this.items.length < this.cap) this.items.push(item);
+    else {
+      this.items[this.head] = item;
+      this.head = (this.head + 1) % this.cap;
+      this.dropped += 1;
+    }
+  }
+
+  at(index: number): T | undefined {
+    return this.items[(this.head + index) % this.items.length];
+  }
+
+  last(): T | undefined {
+    return this.items.length === 0 ? undefined : this.at(this.items.length - 1);
+  }
+
+  toArray(): T[] {
+    return [...this.items.slice(this.head), ...this.items.slice(0, this.head)];
+  }
+}

@@ -1,0 +1,83 @@
+/** What React sees of a run: an immutable picture, taken at most four times a second. */
+import type { Plan, RunReport, RunState } from '@/api/types';
+import { activity, type Activity } from './activity';
+import type { RunData, DirectionData, Injection, LogEntry, Token } from './data';
+import type { LayerLatency } from './layerTimes';
+
+export interface DeviceView {
+  name: string;
+  memoryBytes: number;
+  residentBytes: number;
+  peakBytes: number;
+  lostAt_s: number | null;
+  activity: Activity;
+  /** Layer and part that it computed last inside the window, or null. */
+  layer: number | null;
+}
+
+export interface LinkView {
+  name: string;
+  a: string;
+  b: string;
+  up: boolean;
+  forward: DirectionData;
+  backward: DirectionData;
+  changes: number;
+}
+
+export interface Snapshot {
+  version: number;
+  state: RunState;
+  stateDetail: string;
+  states: readonly { state: RunState; detail: string }[];
+  time_s: number;
+  events: number;
+  droppedSpans: number;
+  plan: Plan | null;
+  report: RunReport | null;
+  devices: DeviceView[];
+  links: LinkView[];
+  tokens: Token[];
+  log: LogEntry[];
+  injections: readonly Injection[];
+  prefillLayers: LayerLatency | null;
+  newestLayers: LayerLatency | null;
+}
+
+/** Enough passes to see every phase of a token, short enough to be 'now'. */
+export const ACTIVITY_WINDOW_WALL_S = 0.75;
+
+export function takeSnapshot(data: RunData, version: number, dilation: number): Snapshot {
+  const window_s = ACTIVITY_WINDOW_WALL_S / Math.max(dilation, 1e-6);
+  return {
+    version,
+    state: data.state,
+    stateDetail: data.stateDetail,
+    states: [...data.states],
+    time_s: data.time_s,
+    events: data.events,
+    droppedSpans: data.droppedSpans,
+    plan: data.plan,
+    report: data.report,
+    devices: data.devices.map((device) => {
+      const compute = device.lanes.compute;
+      const last = compute.length - 1;
+      const fresh = last >= 0 && compute.endAt(last) > data.time_s - window_s && compute.kindAt(last) === 'compute';
+      return {
+        name: device.name,
+        memoryBytes: device.memoryBytes,
+        residentBytes: device.residentBytes,
+        peakBytes: device.peakBytes,
+        lostAt_s: device.lostAt_s,
+        activity: activity(device, data.time_s, window_s),
+        layer: fresh ? compute.view(last).layer : null,
+      };
+    }),
+    links: data.links.map((link) => ({ ...link, forward: { ...link.forward }, backward: { ...link.backward } })),
+    tokens: data.tokens.toArray(),
+    log: data.log.toArray(),
+    injections: [...data.injections],
+    prefillLayers: data.layers.prefill(),
+    newestLayers: data.layers.newest(),
+  };
+}

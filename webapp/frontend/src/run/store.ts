@@ -1,0 +1,73 @@
+/** A run being watched: its data, its feed, and a picture for React four times a second. */
+import { useEffect, useMemo, useSyncExternalStore } from 'react';
+
+import type { ClusterSpec, ModelSpec } from '@/api/types';
+import { RunData } from './data';
+import { Feed, feedUrl } from './feed';
+import { takeSnapshot, type Snapshot } from './snapshot';
+
+const PICTURE_MS = 250;
+
+export class RunStore {
+  readonly data: RunData;
+  readonly feed: Feed;
+  private picture: Snapshot;
+  private taken = '';
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    id: number,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    private readonly dilation: number,
+  ) {
+    this.data = new RunData(cluster, model);
+    this.feed = new Feed({
+      url: feedUrl(id),
+      onEvents: (events, now_ms) => this.data.apply(events, now_ms),
+      onChange: () => this.refresh(),
+    });
+    this.picture = takeSnapshot(this.data, 0, dilation);
+  }
+
+  start(): void {
+    this.feed.start();
+    this.timer = setInterval(() => this.refresh(), PICTURE_MS);
+  }
+
+  stop(): void {
+    this.feed.stop();
+    clearInterval(this.timer);
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  readonly snapshot = (): Snapshot => this.picture;
+
+  private refresh(): void {
+    const now = `${this.data.events} ${this.feed.state}`;
+    if (now === this.taken) return;
+    this.taken = now;
+    this.picture = takeSnapshot(this.data, this.picture.version + 1, this.data.report?.dilation ?? this.dilation);
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** Watches run `id` for as long as the calling component lives. */
+export function useRunStore(id: number, cluster: ClusterSpec, model: ModelSpec, dilation: number): RunStore {
+  // The spec of a run never changes, so its id alone decides whether a new store is needed.
+  const store = useMemo(() => new RunStore(id, cluster, model, dilation), [id]);
+  useEffect(() => {
+    store.start();
+    return () => store.stop();
+  }, [store]);
+  return store;
+}
+
+export function useSnapshot(store: RunStore): Snapshot {
+  return useSyncExternalStore(store.subscribe, store.snapshot);
+}
