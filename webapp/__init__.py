@@ -1,0 +1,1 @@
+"""The web application: Django serves, Channels streams, Celery works, Redis carries."""

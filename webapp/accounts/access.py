@@ -1,0 +1,59 @@
+"""Roles and the two guards that API routes carry: `viewer` (may read) and `operator` (may write).
+
+Roles are Django groups: whoever is logged in may read, members of the group `operator` may write,
+superusers may do everything.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from ninja.errors import HttpError
+from ninja.security import APIKeyCookie
+from ninja.utils import check_csrf
+
+GROUPS = ("viewer", "operator")
+Role = Literal["viewer", "operator", "admin"]
+
+
+def role(user: User) -> Role:
+    if user.is_superuser:
+        return "admin"
+    return "operator" if user.groups.filter(name="operator").exists() else "viewer"
+
+
+def refuse_forged(request: HttpRequest) -> None:
+    """Raises 403 unless a request that changes something carries this site's CSRF token."""
+    if check_csrf(request) is not None:
+        raise HttpError(403, "The request carries no valid CSRF token: reload the page, then try again.")
+
+
+class Viewer(APIKeyCookie):
+    """A session cookie, with the CSRF token on unsafe methods."""
+
+    param_name = settings.SESSION_COOKIE_NAME
+
+    def __init__(self) -> None:
+        super().__init__(csrf=False)  # done below, with a sentence
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        if not request.user.is_authenticated:
+            return None
+        refuse_forged(request)
+        return request.user
+
+
+class Operator(Viewer):
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        user = super().authenticate(request, key)
+        if user is not None and role(user) == "viewer":
+            raise HttpError(403, f"{user.username} may look but not change: ask an administrator "
+                                 "for the group operator.")
+        return user
+
+
+viewer = Viewer()
+operator = Operator()

@@ -1,0 +1,80 @@
+"""The HTTP API: routers of the apps, and one form for every refusal.
+
+Every error is `{"detail": sentence, "fields": [{"path", "message"}]}`. The OpenAPI document is at
+/api/openapi.json, its browsable form at /api/docs.
+"""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.operation import Operation
+
+from engine.errors import EdgeLoomError, SpecError
+from engine.values import field_path
+from webapp.accounts.access import viewer
+from webapp.accounts.api import router as accounts
+from webapp.clusters.api import router as clusters
+from webapp.errors import Unavailable
+
+
+class Api(NinjaAPI):
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        """The view's own name: what generated clients call the method."""
+        return operation.view_func.__name__
+
+
+api = Api(
+    title="EdgeLoom",
+    version="1",
+    description="Draw a cluster, run a real distributed transformer on it, watch, change, keep, compare.",
+    auth=viewer,
+    docs_decorator=login_required,
+)
+api.add_router("", accounts)
+api.add_router("/clusters", clusters)
+
+
+def refusal(request: HttpRequest, status: int, detail: str, fields: list[tuple[str, str]]) -> HttpResponse:
+    data = {"detail": detail, "fields": [{"path": path, "message": message} for path, message in fields]}
+    return api.create_response(request, data, status=status)
+
+
+@api.exception_handler(EdgeLoomError)
+def on_edgeloom_error(request: HttpRequest, error: EdgeLoomError) -> HttpResponse:
+    if isinstance(error, SpecError):
+        return refusal(request, 422, str(error), error.fields)
+    return refusal(request, 503 if isinstance(error, Unavailable) else 409, str(error), [])
+
+
+@api.exception_handler(ValidationError)
+def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Paths are relative to the body, as the sender knows it: `spec.links[2].bit_per_s`."""
+    fields = []
+    for item in error.errors:
+        where, location = item["loc"][0], item["loc"][1:]
+        if where == "body":
+            location = location[1:]  # the name of the view's argument
+        fields.append((field_path(location), item["msg"].removeprefix("Value error, ")))
+    path, message = fields[0]
+    more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
+    return refusal(request, 422, f"{path}: {message}{more}." if path else f"{message}{more}.", fields)
+
+
+@api.exception_handler(AuthenticationError)
+def on_authentication_error(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+    return refusal(request, 401, "Nobody is logged in: log in first.", [])
+
+
+@api.exception_handler(HttpError)
+def on_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    return refusal(request, error.status_code, str(error), [])
+
+
+@api.exception_handler(Http404)
+def on_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
+    return refusal(request, 404, f"{error}." if str(error) else f"{request.path} does not exist.", [])
+
+

@@ -1,0 +1,119 @@
+"""What there is to choose from: strategies, models, device presets, clusters, shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Router, Schema
+
+import topologies
+from engine.errors import SpecError
+from engine.models import catalogue
+from engine.models.sizes import model_bytes, num_parameters
+from engine.models.spec import ModelSpec
+from engine.spec import WeightsRef
+from engine.strategies.registry import STRATEGIES
+from topologies.shapes import SHAPES
+
+router = Router(tags=["catalogue"])
+
+
+class StrategyOut(Schema):
+    name: str
+    title: str
+    paper: str
+    summary: str
+    lossless: bool
+    params_schema: dict[str, Any]
+
+
+class ModelOut(Schema):
+    name: str
+    title: str
+    family: str
+    num_layers: int
+    hidden_size: int
+    num_heads: int
+    num_kv_heads: int
+    num_parameters: int
+    weight_bytes: int
+    trained: bool
+    causal: bool
+    has_head: bool
+    max_positions: int
+    source: str
+
+
+class TopologyOut(Schema):
+    name: str
+    title: str
+    description: str
+
+
+class CatalogueOut(Schema):
+    strategies: list[StrategyOut]
+    models: list[ModelOut]
+    presets: list[topologies.DevicePreset]
+    topologies: list[TopologyOut]
+    shapes: list[str]
+
+
+@router.get("/catalogue", response=CatalogueOut)
+def get_catalogue(request: HttpRequest) -> CatalogueOut:
+    clusters = [topologies.load(name) for name in topologies.names()]
+    return CatalogueOut(
+        strategies=[
+            StrategyOut(
+                name=strategy.name, title=strategy.title, paper=strategy.paper, summary=strategy.summary,
+                lossless=strategy.lossless, params_schema=strategy.Params.model_json_schema(),
+            )
+            for strategy in STRATEGIES
+        ],
+        models=models(),
+        presets=list(topologies.presets()),
+        topologies=[TopologyOut(name=c.name, title=c.title, description=c.description) for c in clusters],
+        shapes=list(SHAPES),
+    )
+
+
+def models() -> list[ModelOut]:
+    """The catalogue's models, then the Hugging Face directories that people put below `MODELS_DIR`."""
+    found = [
+        model_out(catalogue.resolve(row.name, None if row.trained else "random")[0], row.title, row.trained)
+        for row in catalogue.rows()
+    ]
+    for directory in sorted(settings.MODELS_DIR.glob("*/config.json")):
+        name = directory.parent.name
+        try:
+            found.append(model_out(resolve_model(name, None)[0], name, trained=True, name=name))
+        except SpecError:
+            continue  # asked for by name, it is refused with the reason
+    return found
+
+
+def model_out(model: ModelSpec, title: str, trained: bool, name: str = "") -> ModelOut:
+    return ModelOut(
+        name=name or model.name, title=title, family=model.family, num_layers=model.num_layers,
+        hidden_size=model.hidden_size, num_heads=model.num_heads, num_kv_heads=model.num_kv_heads,
+        num_parameters=num_parameters(model), weight_bytes=model_bytes(model), trained=trained,
+        causal=model.causal, has_head=model.has_head, max_positions=model.max_positions, source=model.source,
+    )
+
+
+def resolve_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef]:
+    """By name only: the browser may name what is in the catalogue or in `MODELS_DIR`, not any path.
+
+    Raises `SpecError` naming the known models.
+    """
+    if name in {row.name for row in catalogue.rows()}:
+        return catalogue.resolve(name, weights)
+    local = {path.parent.name: path.parent for path in settings.MODELS_DIR.glob("*/config.json")}
+    if name in local:
+        return catalogue.resolve(str(local[name]), weights)
+    known = ", ".join([*(row.name for row in catalogue.rows()), *sorted(local)])
+    raise SpecError(
+        f"There is no model {name}: choose one of {known}, or put a Hugging Face directory into "
+        f"{settings.MODELS_DIR}.", [("model", f"unknown: {name}")],
+    )

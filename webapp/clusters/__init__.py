@@ -1,0 +1,1 @@
+"""Clusters that people draw, name and keep."""

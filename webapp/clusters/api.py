@@ -1,0 +1,126 @@
+"""Clusters over HTTP: store, edit, import, export, check, generate."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from ninja.responses import Status
+from pydantic import Field
+
+import topologies
+from engine.cluster import ClusterSpec, LinkSpec
+from engine.values import NonNegative, Positive
+from topologies.shapes import copies, shape
+from webapp.accounts.access import operator
+from webapp.clusters import services
+from webapp.clusters.layout import Layout, arrange
+from webapp.clusters.models import Cluster
+
+router = Router(tags=["clusters"])
+
+
+class Drawing(Schema):
+    """A cluster and how it is drawn."""
+
+    spec: ClusterSpec
+    layout: Layout = Layout()
+
+
+class Edit(Drawing):
+    version: int = Field(description="The version that was edited; 409 if it is not the stored one any more.")
+
+
+class ClusterOut(Drawing):
+    id: int
+    name: str
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    num_devices: int
+    num_links: int
+    version: int
+    owner: str
+
+
+class TomlIn(Schema):
+    toml: str
+
+
+class ValidationIn(Schema):
+    spec: dict[str, Any]
+    layout: Layout = Layout()
+    model: str | None = None
+    strategy: str | None = None
+
+
+class ShapeIn(Schema):
+    shape: Literal["star", "ring", "mesh", "tree"]
+    devices: int = Field(ge=1, le=64)
+    preset: str
+    bit_per_s: Positive = 100e6
+    delay_s: NonNegative = 0.0
+
+
+def row(cluster: Cluster) -> ClusterOut:
+    spec = ClusterSpec.parse(cluster.spec, f"stored cluster {cluster.name}")
+    return ClusterOut(
+        id=cluster.pk, name=cluster.name, title=cluster.title, created_at=cluster.created_at,
+        updated_at=cluster.updated_at, num_devices=len(spec.devices), num_links=len(spec.links), spec=spec,
+        layout=Layout.parse(cluster.layout, f"stored layout of {cluster.name}"), version=cluster.version,
+        owner=cluster.owner.username if cluster.owner else "",
+    )
+
+
+@router.get("", response=list[ClusterOut])
+def list_clusters(request: HttpRequest) -> list[ClusterOut]:
+    return [row(cluster) for cluster in Cluster.objects.select_related("owner")]
+
+
+@router.post("", response={201: ClusterOut}, auth=operator)
+def create_cluster(request: HttpRequest, drawing: Drawing) -> Status:
+    return Status(201, row(services.create(drawing.spec, drawing.layout, request.auth)))
+
+
+@router.post("/import", response=Drawing, auth=operator)
+def import_toml(request: HttpRequest, body: TomlIn) -> Drawing:
+    """Read a cluster file; nothing is stored."""
+    spec = topologies.parse_toml(body.toml, "cluster file")
+    return Drawing(spec=spec, layout=arrange(spec))
+
+
+@router.post("/shape", response=Drawing)
+def make_shape(request: HttpRequest, body: ShapeIn) -> Drawing:
+    """A star, ring, mesh or tree of equal devices; nothing is stored."""
+    devices = copies(topologies.preset(body.preset), body.devices)
+    link = LinkSpec(a="a", b="b", bit_per_s=body.bit_per_s, delay_s=body.delay_s)
+    spec = shape(body.shape)(devices, link)
+    return Drawing(spec=spec, layout=arrange(spec))
+
+
+@router.get("/{int:cluster_id}", response=ClusterOut)
+def get_cluster(request: HttpRequest, cluster_id: int) -> ClusterOut:
+    return row(services.find(cluster_id))
+
+
+@router.put("/{int:cluster_id}", response=ClusterOut, auth=operator)
+def update_cluster(request: HttpRequest, cluster_id: int, edit: Edit) -> ClusterOut:
+    return row(services.update(cluster_id, edit.spec, edit.layout, edit.version))
+
+
+@router.delete("/{int:cluster_id}", response={204: None}, auth=operator)
+def delete_cluster(request: HttpRequest, cluster_id: int) -> Status:
+    """Runs keep their own copy of the cluster."""
+    services.find(cluster_id).delete()
+    return Status(204, None)
+
+
+@router.get("/{int:cluster_id}/toml")
+def export_toml(request: HttpRequest, cluster_id: int) -> HttpResponse:
+    cluster = services.find(cluster_id)
+    spec = ClusterSpec.parse(cluster.spec, f"stored cluster {cluster.name}")
+    return HttpResponse(topologies.dump_toml(spec), content_type="application/toml; charset=utf-8", headers={
+        "Content-Disposition": f'attachment; filename="{cluster.name}.toml"',
+    })

@@ -1,0 +1,108 @@
+"""How a cluster is drawn: positions of nodes, and which nodes and links are switched off.
+
+Kept apart from the `ClusterSpec`: moving a node changes no run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from pydantic import Field
+
+from engine.cluster import ClusterSpec
+from engine.errors import SpecError
+from engine.values import Value
+
+RING_STEP = 190.0
+"""Canvas units between a node and its children; node cards are about 160 wide."""
+
+
+class Position(Value):
+    x: float
+    y: float
+
+
+class Layout(Value):
+    """`disabled` holds names of nodes, and of links as `a--b`, that stay drawn but take no part in a run."""
+
+    positions: dict[str, Position] = Field(default_factory=dict)
+    disabled: tuple[str, ...] = ()
+
+
+def arrange(cluster: ClusterSpec) -> Layout:
+    """Positions for a cluster that nobody has drawn: trees around their centre, all else on a circle."""
+    neighbours = neighbours_of(cluster)
+    is_tree = len(cluster.links) == len(neighbours) - 1
+    places = radial(neighbours) if is_tree else circle(list(neighbours))
+    left = min(x for x, _ in places.values())
+    top = min(y for _, y in places.values())
+    positions = {name: Position(x=round(x - left, 1), y=round(y - top, 1)) for name, (x, y) in places.items()}
+    return Layout(positions=positions)
+
+
+def enabled(cluster: ClusterSpec, layout: Layout) -> ClusterSpec:
+    """The cluster without what is switched off; raises `SpecError` if the rest is no cluster."""
+    off = set(layout.disabled)
+    if not off:
+        return cluster
+    data = cluster.model_dump()
+    data["devices"] = [row for row in data["devices"] if row["name"] not in off]
+    data["switches"] = [row for row in data["switches"] if row["name"] not in off]
+    data["links"] = [
+        link for link in cluster.links
+        if not off & {link.a, link.b, link.name, f"{link.b}--{link.a}"}
+    ]
+    try:
+        return ClusterSpec.parse(data, f"cluster {cluster.name} without {', '.join(layout.disabled)}")
+    except SpecError as error:
+        sentence = f"{str(error).rstrip('.')}; switch something on again."
+        raise SpecError(sentence, fields=error.fields) from error
+
+
+def neighbours_of(cluster: ClusterSpec) -> dict[str, list[str]]:
+    names = [node.name for node in (*cluster.devices, *cluster.switches)]
+    neighbours: dict[str, list[str]] = {name: [] for name in names}
+    for link in cluster.links:
+        neighbours[link.a].append(link.b)
+        neighbours[link.b].append(link.a)
+    return neighbours
+
+
+def circle(names: list[str]) -> dict[str, tuple[float, float]]:
+    """Clockwise from the top, neighbours on the circle about one step apart."""
+    radius = max(1.2 * RING_STEP, len(names) * RING_STEP / (2 * math.pi))
+    turn = 2 * math.pi / len(names)
+    return {
+        name: (radius * math.sin(index * turn), -radius * math.cos(index * turn))
+        for index, name in enumerate(names)
+    }
+
+
+def radial(neighbours: dict[str, list[str]]) -> dict[str, tuple[float, float]]:
+    """A tree around its node with the most links; each subtree gets an angle in proportion to its leaves."""
+    root = max(neighbours, key=lambda name: len(neighbours[name]))
+    children: dict[str, list[str]] = {root: list(neighbours[root])}
+    order = deque(children[root])
+    parents = dict.fromkeys(children[root], root)
+    while order:
+        name = order.popleft()
+        children[name] = [other for other in neighbours[name] if other != parents[name]]
+        parents.update(dict.fromkeys(children[name], name))
+        order.extend(children[name])
+    leaves: dict[str, int] = {}
+    for name in reversed(children):  # children come after their parents
+        leaves[name] = sum(leaves[child] for child in children[name]) or 1
+    places = {root: (0.0, 0.0)}
+    widest = max(leaves[root] * RING_STEP / (2 * math.pi), RING_STEP)
+
+    def place(name: str, depth: int, begin: float, end: float) -> None:
+        for child in children[name]:
+            share = (end - begin) * leaves[child] / leaves[name]
+            angle, radius = begin + share / 2, widest + (depth - 1) * RING_STEP
+            places[child] = (radius * math.cos(angle), radius * math.sin(angle))
+            place(child, depth + 1, begin, begin + share)
+            begin += share
+
+    place(root, 1, -math.pi, math.pi)
+    return places

@@ -1,0 +1,25 @@
+"""A drawn cluster: what it is (`spec`) and how it is drawn (`layout`)."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class Cluster(models.Model):
+    """`spec` is a dumped `engine.cluster.ClusterSpec`; `version` counts the edits, for optimistic locking."""
+
+    name = models.CharField(max_length=31, unique=True)
+    title = models.CharField(max_length=200, blank=True)
+    spec = models.JSONField()
+    layout = models.JSONField(default=dict)
+    version = models.PositiveIntegerField(default=1)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,73 @@
+"""What can be done with stored clusters; the API and the commands only translate."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.http import Http404
+from django.utils import timezone
+
+import topologies
+from engine.cluster import ClusterSpec
+from engine.errors import SpecError
+from webapp.clusters.layout import Layout, arrange
+from webapp.clusters.models import Cluster
+from webapp.errors import Conflict
+
+DEMO = ("lab-3", "lab-4", "voltage-6")
+"""Clusters of the folder `topologies` that every installation starts with."""
+
+
+def find(cluster_id: int) -> Cluster:
+    try:
+        return Cluster.objects.get(pk=cluster_id)
+    except Cluster.DoesNotExist:
+        raise Http404(f"There is no cluster {cluster_id}") from None
+
+
+def create(spec: ClusterSpec, layout: Layout, owner: User | None) -> Cluster:
+    """Raises `SpecError` if the name is taken."""
+    try:
+        with transaction.atomic():
+            return Cluster.objects.create(
+                name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"),
+                layout=layout.model_dump(mode="json"), owner=owner,
+            )
+    except IntegrityError as error:
+        raise name_taken(spec) from error
+
+
+def update(cluster_id: int, spec: ClusterSpec, layout: Layout, version: int) -> Cluster:
+    """Store edits made to `version`; raises `Conflict` if somebody else stored a newer one meanwhile."""
+    cluster = find(cluster_id)
+    try:
+        with transaction.atomic():
+            changed = Cluster.objects.filter(pk=cluster_id, version=version).update(
+                name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"),
+                layout=layout.model_dump(mode="json"), version=F("version") + 1, updated_at=timezone.now(),
+            )
+    except IntegrityError as error:
+        raise name_taken(spec) from error
+    if not changed:
+        raise Conflict(
+            f"{cluster.name} was changed meanwhile (you edited version {version}, stored is "
+            f"{cluster.version}): reload it and edit again, or save yours under another name."
+        )
+    return find(cluster_id)
+
+
+def name_taken(spec: ClusterSpec) -> SpecError:
+    sentence = f"There is a cluster {spec.name} already: choose another name."
+    return SpecError(sentence, [("spec.name", "is taken")])
+
+
+def ensure_demo() -> list[str]:
+    """Create the demo clusters that are missing; returns their names."""
+    made = []
+    for name in DEMO:
+        if not Cluster.objects.filter(name=name).exists():
+            spec = topologies.load(name)
+            create(spec, arrange(spec), owner=None)
+            made.append(name)
+    return made

@@ -1,0 +1,110 @@
+"""What is wrong with a drawing, and whether a model fits on it, before anybody runs anything."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from engine.cluster import ClusterSpec
+from engine.errors import EdgeLoomError, SpecError
+from engine.memory import Ledger
+from engine.models.sizes import model_bytes
+from engine.models.spec import ModelSpec
+from engine.plan import Plan
+from engine.strategies.registry import strategy as find_strategy
+from engine.units import human
+from engine.values import Value
+from engine.workload import Workload
+from webapp.catalogue import resolve_model
+from webapp.clusters.layout import Layout, enabled
+
+
+class Problem(Value):
+    path: str
+    message: str
+
+
+class DeviceFit(Value):
+    """`need_bytes` are the weights that the plan places here; KV cache and activations come on top."""
+
+    need_bytes: int
+    memory_bytes: float
+    fits: bool
+
+
+class Fits(Value):
+    """`fits` is None when nothing was asked or nothing can be said."""
+
+    model: str = ""
+    strategy: str = ""
+    model_bytes: int = 0
+    fits: bool | None = None
+    sentence: str = ""
+    devices: dict[str, DeviceFit] = {}
+
+
+class Validation(Value):
+    problems: tuple[Problem, ...]
+    fits: Fits
+
+
+def validate(spec: dict[str, Any], layout: Layout, model: str | None, strategy: str | None) -> Validation:
+    try:
+        cluster = enabled(ClusterSpec.parse(spec, "cluster"), layout)
+    except SpecError as error:
+        return Validation(problems=problems_of(error, "spec"), fits=Fits())
+    if model is None:
+        return Validation(problems=(), fits=Fits())
+    try:
+        resolved, _ = resolve_model(model, "random")
+        return Validation(problems=(), fits=fits_of(cluster, resolved, strategy))
+    except EdgeLoomError as error:
+        path = "strategy" if strategy else "model"
+        return Validation(
+            problems=problems_of(error, path),
+            fits=Fits(model=model, strategy=strategy or "", fits=False, sentence=str(error)),
+        )
+
+
+def problems_of(error: EdgeLoomError, path: str) -> tuple[Problem, ...]:
+    fields = getattr(error, "fields", None) or [(path, str(error))]
+    return tuple(
+        Problem(path=path, message=message.removeprefix("Value error, ")) for path, message in fields
+    )
+
+
+def fits_of(cluster: ClusterSpec, model: ModelSpec, strategy: str | None) -> Fits:
+    """With a strategy: its plan for a short prompt, device by device. Without: total against total."""
+    total = model_bytes(model)
+    if strategy is None:
+        memory = sum(cluster.devices[rank].memory_bytes for rank in cluster.workers)
+        fits = total <= memory
+        sentence = (
+            f"{model.name} has {human(total, 'B')} of weights, "
+            f"the workers together {human(memory, 'B')} of memory."
+        )
+        return Fits(model=model.name, model_bytes=total, fits=fits, sentence=sentence)
+    chosen = find_strategy(strategy)
+    reason = chosen.supports(cluster, model)
+    if reason:
+        sentence = f"{chosen.title} cannot run {model.name} here: {reason}"
+        return Fits(model=model.name, strategy=strategy, model_bytes=total, fits=False, sentence=sentence)
+    workload = Workload(prompt_tokens=16, new_tokens=16 if model.has_head else 0)
+    plan = chosen.plan(cluster, model, workload, chosen.Params())
+    devices = {
+        device.name: device_fit(rank, device.name, device.memory_bytes, plan, model)
+        for rank, device in enumerate(cluster.devices)
+    }
+    short = [name for name, fit in devices.items() if not fit.fits]
+    return Fits(
+        model=model.name, strategy=strategy, model_bytes=total, fits=not short, devices=devices,
+        sentence=f"The weights do not fit on {', '.join(short)}." if short else "The weights fit everywhere.",
+    )
+
+
+def device_fit(rank: int, name: str, memory_bytes: float, plan: Plan, model: ModelSpec) -> DeviceFit:
+    ledger = Ledger(name, math.inf, model)  # never full: the need is the question
+    for piece in plan.held_by(rank):
+        ledger.load(piece)
+    need = ledger.resident_bytes
+    return DeviceFit(need_bytes=need, memory_bytes=memory_bytes, fits=need <= memory_bytes)

@@ -1,0 +1,49 @@
+"""What browsers may do with our pages: nothing that does not come from this server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+
+# Styles may be inline because the component library sets style attributes and style elements;
+# scripts may not.
+CONTENT_SECURITY_POLICY = "; ".join((
+    "default-src 'self'",
+    "script-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "object-src 'none'",
+    "base-uri 'self'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+))
+
+
+def browser_policy(get_response: Callable) -> Callable:
+    """Middleware: the content security and permissions policies on every response."""
+
+    def with_headers(response: HttpResponse) -> HttpResponse:
+        response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+        return response
+
+    if iscoroutinefunction(get_response):
+
+        async def middleware(request: HttpRequest) -> HttpResponse:
+            return with_headers(await get_response(request))
+
+        markcoroutinefunction(middleware)
+        return middleware
+
+    def sync_middleware(request: HttpRequest) -> HttpResponse:
+        return with_headers(get_response(request))
+
+    return sync_middleware
+
+
+browser_policy.sync_capable = True
+browser_policy.async_capable = True

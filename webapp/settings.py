@@ -1,0 +1,147 @@
+"""Settings. Every value that differs between machines is an environment variable, read here and nowhere else.
+
+Variable           default                          what for
+LOOM_STATE_DIR     .loom in the checkout            secret key, SQLite file, models of this machine's people
+DATABASE_URL       SQLite in the state directory    postgres://user:password@host/name for several machines
+REDIS_URL          redis://127.0.0.1:6391/0         the private Redis that ./loom starts
+SECRET_KEY         generated once, kept in a file
+ALLOWED_HOSTS      loopback names only              comma-separated; HTTP and WebSocket both check it
+CSRF_TRUSTED_ORIGINS  none                          https://… origins, behind a proxy
+LOOM_HTTPS         off                              cookies over HTTPS only, trust X-Forwarded-Proto
+DEBUG              off
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import environ
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+FRONTEND_DIST = BASE_DIR / "webapp" / "frontend" / "dist"
+
+env = environ.Env()
+STATE_DIR = Path(env.str("LOOM_STATE_DIR", default=str(BASE_DIR / ".loom"))).resolve()
+MODELS_DIR = STATE_DIR / "models"
+
+
+def stored_secret(path: Path) -> str:
+    """The secret in `path`, made on first use. `link` lets only one of two starting processes win."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(50))
+        try:
+            path.hardlink_to(draft)
+        except FileExistsError:
+            pass  # another process made it first: theirs counts
+        finally:
+            draft.unlink()
+    return path.read_text()
+
+
+SECRET_KEY = env.str("SECRET_KEY", default="") or stored_secret(STATE_DIR / "secret_key")
+DEBUG = env.bool("DEBUG", default=False)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "ninja",
+    "webapp.accounts",
+    "webapp.clusters",
+    "webapp.runs",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "webapp.headers.browser_policy",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "webapp.urls"
+ASGI_APPLICATION = "webapp.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# Database -----------------------------------------------------------------------------------------
+DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{STATE_DIR / 'edgeloom.sqlite3'}")}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # The web server and the workers write at the same time. With WAL readers never wait; IMMEDIATE
+    # makes a writer queue at its start, where a deferred one fails half-way with "database is locked".
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Redis and Celery ---------------------------------------------------------------------------------
+REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6391/0")
+
+# Browser ------------------------------------------------------------------------------------------
+HTTPS = env.bool("LOOM_HTTPS", default=False)
+SESSION_COOKIE_NAME = "edgeloom_session"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+LOGIN_URL = "/login"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "webapp" / "static"
+# The built front end is served below /static/app/: the `base` of its Vite configuration.
+STATICFILES_DIRS = [("app", FRONTEND_DIST)] if FRONTEND_DIST.is_dir() else []
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    # Not the manifest storage: Vite hashes names already, and hashing twice loads modules twice.
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True  # works from the source tree, collected or not
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^/static/app/assets/.+-[\w-]{8}\.\w+$"
+WHITENOISE_ALLOW_ALL_ORIGINS = False
+
+# People and text ----------------------------------------------------------------------------------
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "INFO"},
+}

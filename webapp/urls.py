@@ -1,0 +1,17 @@
+"""HTTP paths. What is not an API call, the administration or a file belongs to the front end."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import path, re_path
+
+from webapp.api import api
+from webapp.pages import index
+
+admin.site.site_header = admin.site.site_title = "EdgeLoom administration"
+
+urlpatterns = [
+    path("api/", api.urls),
+    path("admin/", admin.site.urls),
+    re_path(r"^(?!api/|ws/|static/|admin/).*$", index, name="index"),
+]
