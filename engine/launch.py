@@ -22,8 +22,9 @@ from engine import errors
 from engine.network import Network
 from engine.predict import OUTCOMES, Event
 from engine.report import Outcome
-from engine.scenario import Change, DropDevice
+from engine.scenario import Change, DropDevice, SetRate
 from engine.trace import Mark, Span, from_json
+from engine.units import BITS_PER_BYTE
 from engine.worker import Assignment, device_process
 from engine.worlds.device import takes_part
 
@@ -32,6 +33,7 @@ CLOCK_PERIOD_S = 0.25
 READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
 EXIT_TIMEOUT_S = 2.0
+PAYLOAD_SHARE = 1448 / 1514  # of a full Ethernet frame at MTU 1500
 CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 
 
@@ -99,6 +101,7 @@ class Launch:
         self.pacing: dict[str, dict[str, Any]] = {}
         self.outcome: Outcome | None = None
         self.start_s = 0.0
+        self.link_bytes: dict[tuple[int, bool], tuple[float, int]] = {}
 
     def run(self) -> RealResult:
         began_s = time.monotonic()
@@ -186,8 +189,27 @@ class Launch:
             if time.monotonic() >= next_clock_s:
                 next_clock_s = time.monotonic() + CLOCK_PERIOD_S
                 self.watch({"type": "clock", "time_s": now_s, "wall_s": time.monotonic() - self.start_s})
+                self._watch_links()
             if all(child.state == "finished" for child in self.children.values()):
                 return
+
+    def _watch_links(self) -> None:
+        """Say how much of every link is in use: payload bit/s since the last look, virtual."""
+        now_s = self.now_s
+        links = []
+        for state in self.network.state():
+            way = (state.link, state.forward)
+            before_s, before_bytes = self.link_bytes.get(way, (now_s, state.sent_bytes))
+            elapsed_s = now_s - before_s
+            self.link_bytes[way] = (now_s, state.sent_bytes)
+            used = (state.sent_bytes - before_bytes) * BITS_PER_BYTE * PAYLOAD_SHARE
+            links.append({
+                "link": state.link, "forward": state.forward, "up": state.up,
+                "bit_per_s": used / elapsed_s if elapsed_s > 0 else 0.0,
+                "set_bit_per_s": state.set_bit_per_s, "measured_bit_per_s": state.measured_bit_per_s,
+            })
+        if links:
+            self.watch({"type": "links", "time_s": now_s, "links": links})
 
     def _stop(self) -> None:
         sentence = f"Stopped on request at {self.now_s:.3f} s."
@@ -268,12 +290,25 @@ class Launch:
             self.network.apply(change)
             self.changes.append(change)
             return
-        self.cluster.link_index(change.link)
+        link = self.cluster.link_index(change.link)
         facts = self.network.apply(change)
-        asked = change.model_dump(exclude={"kind", "at_s"})
         self.changes.append(change)
-        name = "link_changed" if change.kind == "set_rate" else change.kind
+        asked = change.model_dump(exclude={"kind", "at_s"})
+        name = "link_changed" if isinstance(change, SetRate) else change.kind
         self._happened(Mark(self.now_s, name, facts=asked | facts))
+        if isinstance(change, SetRate):
+            self._tell_rate(link, change)
+            self.network.measure([link])
+            self._watch_links()
+
+    def _tell_rate(self, link: int, change: SetRate) -> None:
+        for forward, name in ((True, "forward"), (False, "backward")):
+            if change.direction in ("both", name):
+                for child in self._running():
+                    child.tell(type="rate", link=link, forward=forward, bit_per_s=change.bit_per_s)
+
+    def _running(self) -> list[_Child]:
+        return [child for child in self.children.values() if child.state == "ready"]
 
     # going down
 

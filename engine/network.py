@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from engine.cluster import ClusterSpec
@@ -18,8 +19,20 @@ class LinkMeasurement(NamedTuple):
     backend: str
 
 
+class LinkState(NamedTuple):
+    """One direction of a link now: frames' bytes sent so far, rate asked for and last measured (virtual)."""
+
+    link: int
+    forward: bool
+    sent_bytes: int
+    set_bit_per_s: float
+    measured_bit_per_s: float | None
+    up: bool
+
+
 class Network(Protocol):
-    """Made for one run with a dilation D: links run at rate / D and delays at D × delay.
+    """Made for one run with a dilation D: links run at rate / D and delays at D × delay. Rates in its
+    answers are virtual.
 
     A context manager: entering builds it, leaving removes everything it made.
     """
@@ -43,8 +56,11 @@ class Network(Protocol):
     def apply(self, change: Change) -> dict[str, Any]:
         """Do a live change; returns facts read back from the kernel (for the acknowledgement)."""
 
-    def measure(self) -> list[LinkMeasurement]:
-        """Send real data over each direction of each link before the run (1–2 s in all)."""
+    def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
+        """Send real data over each direction of each link (or of links `only`); 1–2 s in all at most."""
+
+    def state(self) -> list[LinkState]:
+        """Every direction of every link as it is now; cheap enough for several readings per second."""
 
 
 class LoopbackNetwork:
@@ -73,5 +89,8 @@ class LoopbackNetwork:
     def apply(self, change: Change) -> dict[str, Any]:
         return {}
 
-    def measure(self) -> list[LinkMeasurement]:
+    def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
+        return []
+
+    def state(self) -> list[LinkState]:
         return []

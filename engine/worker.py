@@ -10,11 +10,13 @@ import contextlib
 import ctypes
 import json
 import os
+import queue
 import signal
 import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,13 +42,26 @@ class Assignment(NamedTuple):
     results: Path
 
 
-class Control:
-    """The child's end of its control socket."""
+class Control(threading.Thread):
+    """The child's end of its control socket. A parent that is gone ends this process."""
 
     def __init__(self, sock: socket.socket):
+        super().__init__(name="control", daemon=True)
         self.sock = sock
-        self.reader = sock.makefile("r", encoding="utf-8")
         self.lock = threading.Lock()
+        self.heard: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.on_rate: Callable[[int, bool, float], None] = lambda link, forward, bit_per_s: None
+        self.start()
+
+    def run(self) -> None:
+        with self.sock.makefile("r", encoding="utf-8") as lines:
+            for line in lines:
+                message = json.loads(line)
+                if message["type"] == "rate":
+                    self.on_rate(message["link"], message["forward"], message["bit_per_s"])
+                else:
+                    self.heard.put(message)
+        os._exit(1)
 
     def tell(self, message: dict[str, Any]) -> None:
         data = (json.dumps(message) + "\n").encode()
@@ -54,11 +69,8 @@ class Control:
             self.sock.sendall(data)
 
     def hear(self, expected: str) -> dict[str, Any]:
-        """The parent's next message; a parent that is gone ends this process."""
-        line = self.reader.readline()
-        if not line:
-            os._exit(1)
-        message: dict[str, Any] = json.loads(line)
+        """The parent's next message."""
+        message = self.heard.get()
         if message["type"] != expected:
             raise EdgeLoomError(f"a device process expected {expected!r}, got {message['type']!r}.")
         return message
@@ -105,8 +117,7 @@ def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> No
         sys.excepthook(type(error), error, error.__traceback__)
         control.tell({"type": "error", "kind": "failed", "message": f"{type(error).__name__}: {error}"})
         status = 1
-    with contextlib.suppress(OSError):
-        control.reader.readline()  # stay until told, so that peers do not see a lost device
+    control.heard.get()  # stay until told to exit, so that peers do not see a lost device
     sys.stderr.flush()
     os._exit(status)
 
@@ -151,6 +162,7 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     source = RealSource(device, assignment.requests) if device.rank == spec.cluster.source_rank else None
     chosen = strategy(spec.strategy)
     program = serve(device, chosen, plan, spec.workload, assignment.requests, source)
+    control.on_rate = device.paths.set_rate
     device.run(program, Clock(start["start_s"], start["dilation"]))
     if source is not None:
         source.save(assignment.results / "outputs.safetensors")

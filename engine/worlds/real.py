@@ -30,6 +30,7 @@ from engine.trace import Span
 from engine.worlds.connections import Closed, Incoming, Outgoing, Writer
 from engine.worlds.device import Device, Emit, layer_of
 from engine.worlds.pacing import Pacer, sleep_until
+from engine.worlds.paths import PathTimes, sender_cost_s
 from engine.worlds.programs import Handle, Program
 
 SILENCE_CHECK_S = 0.2
@@ -79,6 +80,7 @@ class RealDevice(Device):
         self.weights = weights
         self.paced = paced
         self.delays_s = delays_s
+        self.paths = PathTimes(spec.cluster, rank)
         self.caches: dict[tuple[str, int], torch_ops.KVCache] = {}
         self.writers: dict[int, Writer] = {}
         self.inbox: queue.SimpleQueue[_Done | Incoming | Closed] = queue.SimpleQueue()
@@ -127,17 +129,29 @@ class RealDevice(Device):
                 self.emit(item.span)
             self._finish(item.handle, item.value, self.clock.virtual(item.time_s))
         elif isinstance(item, Incoming):
-            hold_s = self.delays_s.get(item.src, 0.0)
-            if self.device.staging_byte_per_s and self.paced:
-                size = item.header.payload_bytes + FRAME_HEADER_BYTES
-                hold_s += size / self.device.staging_byte_per_s * self.clock.dilation
-            if hold_s:
+            due_s = self._due(item)
+            if due_s > item.arrived_s:
                 self.serial += 1
-                heapq.heappush(self.held, (item.arrived_s + hold_s, self.serial, item))
+                heapq.heappush(self.held, (due_s, self.serial, item))
             else:
                 self._deliver(item, item.arrived_s)
         else:
             self._closed(item.src)
+
+    def _due(self, item: Incoming) -> float:
+        """When a message may be used (wall): what the kernel's links cannot do, the receiver adds.
+
+        Delay where the kernel has no netem, and staging. A token bucket must let one frame pass at once,
+        which is a whole decode message: so nothing is usable before an idle path could have carried it.
+        """
+        due_s = item.arrived_s + self.delays_s.get(item.src, 0.0)
+        if not self.paced:
+            return due_s
+        size = item.header.payload_bytes + FRAME_HEADER_BYTES
+        staging_s = size / self.device.staging_byte_per_s if self.device.staging_byte_per_s else 0.0
+        due_s += staging_s * self.clock.dilation
+        ideal_s = self.paths.unloaded_s(item.src, size, item.header.sent_s)
+        return max(due_s, item.header.sent_s + (ideal_s + staging_s) * self.clock.dilation)
 
     def _deliver(self, message: Incoming, at_s: float) -> None:
         header = message.header
@@ -258,11 +272,7 @@ class RealDevice(Device):
             number, facts["payload_bytes"], (self.current.request, self.current.token),
             self.clock.wall(sent_s), dtype_of(tensor), shape_of(tensor), tag,
         )
-        hold_s = 0.0
-        if self.paced:
-            hold_s = self.device.message_overhead_s
-            if self.device.staging_byte_per_s:
-                hold_s += facts["bytes"] / self.device.staging_byte_per_s
+        hold_s = sender_cost_s(self.device, facts["bytes"]) if self.paced else 0.0
         peer = self.cluster.devices[dst].name
 
         def done(at_s: float) -> None:

@@ -22,6 +22,7 @@ from engine.tensors import Meta, Tensor, meta_of
 from engine.trace import Mark, Span
 from engine.worlds.device import Device, takes_part
 from engine.worlds.flows import Flow, SharedLinks
+from engine.worlds.paths import sender_cost_s
 from engine.worlds.programs import Handle, Program
 
 EVENTS_BETWEEN_STOP_CHECKS = 2000
@@ -136,10 +137,7 @@ class SimulatedWorld:
 
     def _prepare(self, message: _Message) -> None:
         """Pay the sender's fixed cost and staging, then enter the links."""
-        device = self.spec.cluster.devices[message.src]
-        hold_s = device.message_overhead_s
-        if device.staging_byte_per_s:
-            hold_s += message.size_bytes / device.staging_byte_per_s
+        hold_s = sender_cost_s(self.spec.cluster.devices[message.src], message.size_bytes)
         self.schedule(self.now_s + hold_s, lambda: self._enter_links(message))
 
     def _enter_links(self, message: _Message) -> None:

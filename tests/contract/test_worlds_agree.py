@@ -1,0 +1,121 @@
+"""Every strategy, every family, three clusters: both worlds do the same operations, bytes and FLOPs, and
+the real one gives the reference's tokens. Real processes and sockets on loopback, native speed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from engine.cluster import ClusterSpec
+from engine.errors import PlanError
+from engine.models import catalogue
+from engine.predict import predict, prepare, simulate
+from engine.spec import RunSpec
+from engine.strategies.registry import STRATEGIES
+from engine.workload import Workload
+
+DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 4e9, "flop_per_s": 1e10}
+
+
+def cluster(name, rates, terminal=False):
+    devices = [{"name": f"d{i}", **DEVICE, "flop_per_s": rate} for i, rate in enumerate(rates)]
+    if terminal:
+        devices.append({"name": "term", **DEVICE, "role": "terminal"})
+    links = [{"a": device["name"], "b": "s1", "bit_per_s": 1e8} for device in devices]
+    source = "term" if terminal else "d0"
+    return ClusterSpec(name=name, source=source, devices=devices, switches=[{"name": "s1"}], links=links)
+
+
+CLUSTERS = [
+    cluster("equal", [1e10] * 3, terminal=True),
+    cluster("uneven", [4e10, 1e10, 2.5e10, 3e9]),
+    cluster("more-devices-than-heads", [1e10] * 6),
+]
+FAMILIES = ["tiny-gpt2", "tiny-bert", "tiny-llama"]
+WORKLOADS = {
+    "one": {"requests": 1, "pattern": "sporadic"},
+    "burst": {"requests": 3, "pattern": "bursty"},
+}
+
+
+def spec_of(strategy, family, cluster, workload):
+    model, weights = catalogue.resolve(family, None)
+    new_tokens = 4 if model.causal else 0
+    return RunSpec(
+        cluster=cluster, model=model, weights=weights, strategy=strategy, dilation="native", seed=7,
+        workload=Workload(prompt_tokens=11, new_tokens=new_tokens, **WORKLOADS[workload]),
+    )
+
+
+CASES = [
+    (strategy.name, family, cluster, workload)
+    for strategy in STRATEGIES for family in FAMILIES for cluster in CLUSTERS
+    for workload in (WORKLOADS if cluster.name == "uneven" else ["one"])
+    if strategy.supports(cluster, catalogue.resolve(family, None)[0]) is None
+]
+IDS = ["-".join((s, f, c.name, w)) for s, f, c, w in CASES]
+
+
+@pytest.fixture(scope="session")
+def real_runs(tmp_path_factory):
+    """All cases in one fresh process: torch is imported once, every run forks its devices."""
+    folder = tmp_path_factory.mktemp("contract")
+    paths = []
+    for case, name in zip(CASES, IDS, strict=True):
+        path = folder / f"{name}.json"
+        path.write_text(spec_of(*case).model_dump_json())
+        paths.append(str(path))
+    with (folder / "out").open("w+") as out:
+        subprocess.run(
+            [sys.executable, "-m", "engine.local", *paths], stdout=out, check=True,
+            env=os.environ | {"EDGELOOM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
+        )
+        out.seek(0)
+        return dict(zip(IDS, map(json.loads, out), strict=True))
+
+
+def operations(trace):
+    """What both worlds must agree on, whatever the time it took."""
+    kinds = ("compute", "send", "recv", "load")
+    fields = ("device", "kind", "name", "layer", "bytes", "payload_bytes", "flops", "peer", "request", "token")
+    return Counter(
+        tuple(span[field] for field in fields)
+        for span in trace if span.get("kind") in kinds
+    )
+
+
+@pytest.mark.parametrize(("case", "name"), list(zip(CASES, IDS, strict=True)), ids=IDS)
+def test_both_worlds_do_the_same_operations_bytes_and_flops(case, name, real_runs):
+    trace, outcome = simulate(prepare(spec_of(*case)))
+    simulated = operations(item._asdict() for item in trace)
+    real = operations(real_runs[name]["trace"])
+    assert outcome.kind == "finished"
+    assert simulated - real == Counter() and real - simulated == Counter()
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_the_real_world_finishes_with_the_tokens_and_logits_of_the_reference(name, real_runs):
+    report = real_runs[name]["report"]
+    assert report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
+    assert report["correctness"]["ok"], report["correctness"]
+    assert report["correctness"]["max_rel_error"] < 1e-4
+
+
+@pytest.mark.parametrize(("case", "name"), list(zip(CASES, IDS, strict=True)), ids=IDS)
+def test_both_ledgers_reach_the_same_peak(case, name, real_runs):
+    simulated = {d.name: d.peak_memory_bytes for d in predict(spec_of(*case)).devices}
+    real = {d["name"]: d["peak_memory_bytes"] for d in real_runs[name]["report"]["devices"]}
+    assert simulated == real
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
+def test_devices_too_small_for_any_plan_are_named_with_need_and_have(strategy):
+    spec = spec_of(strategy.name, "tiny-gpt2", CLUSTERS[1], "one")
+    small = [d.model_copy(update={"memory_bytes": 1000.0}) for d in spec.cluster.devices]
+    spec = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": tuple(small)})})
+    with pytest.raises(PlanError, match=r"needs .* has .*MB"):
+        prepare(spec)
