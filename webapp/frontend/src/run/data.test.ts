@@ -44,6 +44,22 @@ describe('RunData', () => {
     expect(data.log.length).toBe(0);
   });
 
+  it('counts a token from the one before it, and the first from the arrival of its request', () => {
+    const data = new RunData(cluster, model);
+    const mark = (time_s: number, name: string, facts: Record<string, unknown>) =>
+      data.apply([{ type: 'mark', time_s, name, device: 'a', facts }]);
+    mark(2, 'request_arrived', { request: 1 });
+    mark(2.5, 'token_emitted', { request: 1, index: 0, token: null });
+    mark(2.75, 'token_emitted', { request: 1, index: 1, token: 4 });
+    expect(data.tokens.toArray().map((token) => token.latency_s)).toEqual([0.5, 0.25]);
+  });
+
+  it('counts a refused change, so that its control can go back', () => {
+    const data = new RunData(cluster, model);
+    data.apply([{ type: 'log', level: 'error', text: 'Change refused: no link x--y.' }]);
+    expect(data.refusals).toBe(1);
+  });
+
   it('counts an acknowledged change and records it as an injection', () => {
     const data = new RunData(cluster, model);
     const facts = { link: 'b--a', direction: 'forward', bit_per_s: 5e6 };

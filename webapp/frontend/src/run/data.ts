@@ -15,7 +15,8 @@ const LANE_OF: Record<SpanKind, Lane> = {
 const SPAN_BUDGET = 400_000;
 const MAX_TOKENS = 20_000;
 const MAX_LOG = 2_000;
-const QUIET_MARKS = new Set(['token_emitted', 'memory']);
+/** Marks that are too many, or shown elsewhere: they stay out of the event log. */
+const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided']);
 
 export interface Token {
   request: number;
@@ -81,7 +82,11 @@ export class RunData {
   readonly log = new Ring<LogEntry>(MAX_LOG);
   readonly injections: Injection[] = [];
   readonly layers: LayerTimes;
+  /** Changes that were asked for and not done; the log says why. */
+  refusals = 0;
   private readonly byName = new Map<string, DeviceData>();
+  /** When each request arrived or last emitted: the next token's latency counts from there. */
+  private readonly since_s = new Map<number, number>();
   private logKey = 0;
 
   constructor(cluster: ClusterSpec, model: ModelSpec, spanBudget = SPAN_BUDGET) {
@@ -158,6 +163,7 @@ export class RunData {
         this.time_s = Math.max(this.time_s, event.time_s);
         return;
       case 'log':
+        if (event.level === 'error' && event.text.startsWith('Change refused')) this.refusals += 1;
         return this.addLog(null, event.level, event.text);
       case 'report':
         this.report = event;
@@ -178,14 +184,10 @@ export class RunData {
     const link = this.links.find((one) => isCalled(one, facts['link']));
     switch (mark.name) {
       case 'token_emitted':
-        this.tokens.push({
-          request: number(facts['request'], 0),
-          index: number(facts['index'], this.tokens.length),
-          token: number(facts['token'], -1),
-          text: String(facts['text'] ?? ''),
-          latency_s: number(facts['latency_s'], NaN),
-          time_s: mark.time_s,
-        });
+        this.addToken(mark.time_s, facts);
+        break;
+      case 'request_arrived':
+        this.since_s.set(number(facts['request'], 0), mark.time_s);
         break;
       case 'memory':
         if (device) {
@@ -207,6 +209,21 @@ export class RunData {
     const injected = INJECTIONS.has(mark.name);
     if (injected) this.injections.push({ time_s: mark.time_s, name: mark.name, label });
     this.addLog(mark.time_s, injected ? 'injection' : 'info', label);
+  }
+
+  private addToken(time_s: number, facts: Record<string, unknown>): void {
+    const request = number(facts['request'], 0);
+    const token = number(facts['token'], -1);
+    const elapsed_s = time_s - (this.since_s.get(request) ?? 0);
+    this.since_s.set(request, time_s);
+    this.tokens.push({
+      request,
+      index: number(facts['index'], 0),
+      token,
+      text: typeof facts['text'] === 'string' ? facts['text'] : '',
+      latency_s: number(facts['latency_s'], elapsed_s),
+      time_s,
+    });
   }
 
   private addLog(time_s: number | null, level: LogEntry['level'], text: string): void {

@@ -59,7 +59,10 @@ class FakeSocket {
 
 function watch(server: Server) {
   const data = new RunData(cluster, model);
-  const feed = new Feed({ url: 'ws://lab/ws/runs/7', open: server.open, onEvents: (events) => data.apply(events) });
+  const feed = new Feed({
+    url: 'ws://lab/ws/runs/7', open: server.open,
+    onEvents: (events) => data.apply(events), isComplete: () => data.report !== null && data.state === 'finished',
+  });
   feed.start();
   return { data, feed };
 }
@@ -183,10 +186,13 @@ describe('Feed', () => {
     feed.stop();
   });
 
-  it('ends with the report and does not ask again', () => {
+  it('ends when report and final state are there, and does not ask again', () => {
     const server = new Server();
     const { data, feed } = watch(server);
     server.append([{ type: 'report', outcome: { kind: 'finished' } } as unknown as RunEvent]);
+    server.deliver();
+    expect(feed.state).toBe('live');
+    server.append([{ type: 'state', state: 'finished', detail: '' }]);
     server.deliver();
     vi.advanceTimersByTime(60_000);
     expect(feed.state).toBe('ended');

@@ -14,6 +14,8 @@ export interface FeedOptions {
   url: string;
   onEvents: (events: readonly RunEvent[], now_ms: number) => void;
   onChange?: () => void;
+  /** Whether everything has come that ever will: then the connection is given up for good. */
+  isComplete?: () => boolean;
   open?: (url: string) => WebSocket;
   now?: () => number;
 }
@@ -82,7 +84,7 @@ export class Feed {
       this.lastEventAt_ms = now;
       this.cursor = frame.cursor;
       this.options.onEvents(frame.events, now);
-      if (frame.events.some((event) => event.type === 'report')) return this.end();
+      if (this.options.isComplete?.()) return this.end();
     }
     this.change('live', '');
   }

@@ -40,6 +40,7 @@ export interface Snapshot {
   tokens: Token[];
   log: LogEntry[];
   injections: readonly Injection[];
+  refusals: number;
   prefillLayers: LayerLatency | null;
   newestLayers: LayerLatency | null;
 }
@@ -77,6 +78,7 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
     tokens: data.tokens.toArray(),
     log: data.log.toArray(),
     injections: [...data.injections],
+    refusals: data.refusals,
     prefillLayers: data.layers.prefill(),
     newestLayers: data.layers.newest(),
   };

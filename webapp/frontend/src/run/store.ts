@@ -1,7 +1,7 @@
 /** A run being watched: its data, its feed, and a picture for React four times a second. */
 import { useEffect, useMemo, useSyncExternalStore } from 'react';
 
-import type { ClusterSpec, ModelSpec } from '@/api/types';
+import { isOver, type ClusterSpec, type ModelSpec } from '@/api/types';
 import { RunData } from './data';
 import { Feed, feedUrl } from './feed';
 import { takeSnapshot, type Snapshot } from './snapshot';
@@ -27,6 +27,7 @@ export class RunStore {
       url: feedUrl(id),
       onEvents: (events, now_ms) => this.data.apply(events, now_ms),
       onChange: () => this.refresh(),
+      isComplete: () => this.data.report !== null && isOver(this.data.state),
     });
     this.picture = takeSnapshot(this.data, 0, dilation);
   }

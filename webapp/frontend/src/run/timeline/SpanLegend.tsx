@@ -1,0 +1,13 @@
+import { spanColors } from '@/theme/spanColors';
+import { useCanvasColors } from '../charts/colors';
+import { Legend } from '../Legend';
+
+const SHOWN: [keyof typeof spanColors, string][] = [
+  ['compute', 'compute'], ['send', 'send'], ['recv', 'receive'], ['wait', 'wait'], ['load', 'load weights'],
+  ['stage', 'copy to the network'],
+];
+
+export function SpanLegend() {
+  const colors = useCanvasColors();
+  return <Legend entries={SHOWN.map(([kind, label]) => ({ label, color: colors.span[kind] }))} />;
+}

@@ -1,0 +1,142 @@
+import { useElementSize } from '@mantine/hooks';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { colorsByName } from '@/theme/deviceColors';
+import { useCanvasColors } from '../charts/colors';
+import type { RunData } from '../data';
+import { onPaint } from '../paint';
+import { drawTimeline, timeAt } from './draw';
+import { hitTest, roomy, totalHeight, type Density, type Hit } from './layout';
+import { SpanTip } from './SpanTip';
+import classes from './timeline.module.css';
+import type { Viewport } from './viewport';
+
+/** A moving picture is redrawn this often; dragging and zooming are drawn at once. */
+const MOVING_MS = 75;
+
+interface Props {
+  data: RunData;
+  viewport: Viewport;
+  /** The newest virtual time, moving on between events. */
+  now: () => number;
+  density?: Density;
+  label: string;
+}
+
+interface Tip {
+  hit: Hit;
+  x: number;
+  y: number;
+}
+
+/** What every device did and when: one row of lanes per device, on a canvas of its own. */
+export function Timeline({ data, viewport, now, density = roomy, label }: Props) {
+  const { ref: box, width } = useElementSize();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const colors = useCanvasColors();
+  const [tip, setTip] = useState<Tip | null>(null);
+  const height = totalHeight(data.devices.length, density);
+  const deviceColors = useMemo(() => colorsByName(data.devices), [data]);
+
+  useEffect(() => {
+    const element = canvas.current;
+    const ctx = element?.getContext('2d');
+    if (!element || !ctx || width === 0) return;
+    const ratio = window.devicePixelRatio || 1;
+    element.width = Math.round(width * ratio);
+    element.height = Math.round(height * ratio);
+    ctx.scale(ratio, ratio);
+    let events = -1;
+    let version = -1;
+    let at_ms = -Infinity;
+    return onPaint((now_ms) => {
+      const touched = viewport.version !== version;
+      if (!touched && now_ms - at_ms < MOVING_MS) return;
+      viewport.follow(now());
+      if (viewport.version === version && data.events === events) return;
+      drawTimeline({ ctx, width, height, data, deviceColors, colors, density, viewport });
+      version = viewport.version;
+      events = data.events;
+      at_ms = now_ms;
+    });
+  }, [data, viewport, now, width, height, colors, density, deviceColors]);
+
+  useWheel(canvas, viewport, width, density);
+  const drag = useDrag(viewport, width, density);
+
+  const hover = useCallback(
+    (event: React.PointerEvent<HTMLCanvasElement>) => {
+      const rect = event.currentTarget.getBoundingClientRect();
+      const x = event.clientX - rect.left;
+      const y = event.clientY - rect.top;
+      const time_s = timeAt(x, viewport, width, density);
+      viewport.point(x > density.labelWidth ? time_s : null);
+      const slack_s = (2 * (viewport.end_s - viewport.start_s)) / Math.max(width - density.labelWidth, 1);
+      const hit = drag.active.current ? null : hitTest(data, density, y, time_s, slack_s);
+      setTip(hit && x > density.labelWidth ? { hit, x, y } : null);
+    },
+    [data, density, drag, viewport, width],
+  );
+
+  return (
+    <div ref={box} className={classes.box} style={{ height }}>
+      <canvas
+        ref={canvas} className={classes.canvas} style={{ height }} role="img" aria-label={label} data-testid="timeline"
+        onPointerDown={drag.down} onPointerUp={drag.up} onPointerCancel={drag.up}
+        onPointerMove={(event) => {
+          drag.move(event);
+          hover(event);
+        }}
+        onPointerLeave={() => {
+          viewport.point(null);
+          setTip(null);
+        }}
+      />
+      {tip && <SpanTip hit={tip.hit} x={tip.x} y={tip.y} width={width} color={deviceColors[tip.hit.device.name]} />}
+    </div>
+  );
+}
+
+/** React's wheel listeners are passive, and this one must keep the page from scrolling. */
+function useWheel(
+  canvas: React.RefObject<HTMLCanvasElement | null>, viewport: Viewport, width: number, density: Density,
+) {
+  useEffect(() => {
+    const element = canvas.current;
+    if (!element) return;
+    const wheel = (event: WheelEvent) => {
+      event.preventDefault();
+      const rect = element.getBoundingClientRect();
+      const span = viewport.end_s - viewport.start_s;
+      const sideways = event.shiftKey ? event.deltaY : event.deltaX;
+      if (Math.abs(sideways) > Math.abs(event.deltaY) || event.shiftKey) viewport.pan((sideways / width) * span);
+      else viewport.zoom(1.0015 ** event.deltaY, timeAt(event.clientX - rect.left, viewport, width, density));
+    };
+    element.addEventListener('wheel', wheel, { passive: false });
+    return () => element.removeEventListener('wheel', wheel);
+  }, [canvas, viewport, width, density]);
+}
+
+function useDrag(viewport: Viewport, width: number, density: Density) {
+  const active = useRef(false);
+  const last = useRef(0);
+  return useMemo(
+    () => ({
+      active,
+      down: (event: React.PointerEvent<HTMLCanvasElement>) => {
+        active.current = true;
+        last.current = event.clientX;
+        event.currentTarget.setPointerCapture(event.pointerId);
+      },
+      move: (event: React.PointerEvent<HTMLCanvasElement>) => {
+        if (!active.current || event.clientX === last.current) return;
+        const span = viewport.end_s - viewport.start_s;
+        viewport.pan((-(event.clientX - last.current) / Math.max(width - density.labelWidth, 1)) * span);
+        last.current = event.clientX;
+      },
+      up: () => {
+        active.current = false;
+      },
+    }),
+    [viewport, width, density],
+  );
+}

@@ -1,0 +1,37 @@
+import { Button, Group, SegmentedControl } from '@mantine/core';
+import { IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
+import { useSyncExternalStore } from 'react';
+import type { Viewport, Window } from './viewport';
+
+interface Props {
+  viewport: Viewport;
+  now: () => number;
+  /** Whether the run still goes on: only then there is something to follow. */
+  live: boolean;
+}
+
+/** How much of the run a timeline shows, and whether it follows. */
+export function TimelineControls({ viewport, now, live }: Props) {
+  useSyncExternalStore(viewport.subscribe, () => viewport.version);
+  const { following } = viewport;
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <SegmentedControl
+        size="xs" data-testid="timeline-window" aria-label="Stretch of time shown"
+        value={viewport.window === null ? '' : String(viewport.window)}
+        onChange={(value) => viewport.show(value === 'all' ? 'all' : (Number(value) as Window), now())}
+        data={[{ value: '1', label: '1 s' }, { value: '10', label: '10 s' }, { value: 'all', label: 'All' }]}
+      />
+      {live && (
+        <Button
+          size="xs" w={92} variant={following ? 'light' : 'filled'} color={following ? 'green' : undefined}
+          data-testid="timeline-follow" aria-pressed={following}
+          leftSection={following ? <IconPlayerPause size={14} /> : <IconPlayerPlay size={14} />}
+          onClick={() => (following ? viewport.pause() : viewport.resume(now()))}
+        >
+          {following ? 'Live' : 'Paused'}
+        </Button>
+      )}
+    </Group>
+  );
+}

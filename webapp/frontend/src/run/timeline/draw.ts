@@ -1,0 +1,172 @@
+/** Paints a timeline. Spans narrower than a pixel melt into their neighbours, so cost follows pixels, not spans. */
+import type { RunData } from '../data';
+import type { SpanRing } from '../rings';
+import type { CanvasColors } from '../charts/colors';
+import { AXIS_HEIGHT, laneTop, rowHeight, type Density } from './layout';
+import { tickLabel, tickStep, type Viewport } from './viewport';
+
+const NAME_MIN_WIDTH = 34;
+
+export interface Scene {
+  ctx: CanvasRenderingContext2D;
+  width: number;
+  height: number;
+  data: RunData;
+  deviceColors: Record<string, string>;
+  colors: CanvasColors;
+  density: Density;
+  viewport: Viewport;
+}
+
+export function drawTimeline(scene: Scene): void {
+  const { ctx, width, height, colors } = scene;
+  ctx.fillStyle = colors.surface;
+  ctx.fillRect(0, 0, width, height);
+  drawAxis(scene);
+  scene.data.devices.forEach((_, row) => drawRow(scene, row));
+  drawInjections(scene);
+  drawCursor(scene);
+}
+
+/** Pixels from the left of a time. */
+export function xOf(time_s: number, viewport: Viewport, width: number, density: Density): number {
+  const share = (time_s - viewport.start_s) / (viewport.end_s - viewport.start_s);
+  return density.labelWidth + share * (width - density.labelWidth);
+}
+
+export function timeAt(x: number, viewport: Viewport, width: number, density: Density): number {
+  const share = (x - density.labelWidth) / Math.max(width - density.labelWidth, 1);
+  return viewport.start_s + share * (viewport.end_s - viewport.start_s);
+}
+
+function drawAxis({ ctx, width, height, colors, density, viewport }: Scene): void {
+  const step = tickStep(viewport.end_s - viewport.start_s, (width - density.labelWidth) / 110);
+  ctx.font = colors.font;
+  ctx.textBaseline = 'middle';
+  for (let time = Math.ceil(viewport.start_s / step) * step; time <= viewport.end_s; time += step) {
+    const x = Math.round(xOf(time, viewport, width, density)) + 0.5;
+    if (x < density.labelWidth) continue;
+    ctx.strokeStyle = colors.line;
+    ctx.beginPath();
+    ctx.moveTo(x, AXIS_HEIGHT - 6);
+    ctx.lineTo(x, height);
+    ctx.stroke();
+    ctx.fillStyle = colors.dim;
+    const label = tickLabel(time, step);
+    ctx.textAlign = x + ctx.measureText(label).width / 2 > width ? 'right' : 'center';
+    ctx.fillText(label, Math.min(x, width - 2), AXIS_HEIGHT / 2 - 2);
+  }
+}
+
+function drawRow(scene: Scene, row: number): void {
+  const { ctx, width, colors, density, data, deviceColors } = scene;
+  const device = data.devices[row]!;
+  const top = AXIS_HEIGHT + row * rowHeight(density);
+  ctx.strokeStyle = colors.line;
+  ctx.beginPath();
+  ctx.moveTo(0, top + 0.5);
+  ctx.lineTo(width, top + 0.5);
+  ctx.stroke();
+  density.lanes.forEach((lane, at) => drawLane(scene, device.lanes[lane], laneTop(row, at, density)));
+  if (device.lostAt_s !== null) drawLoss(scene, device.lostAt_s, top);
+  ctx.fillStyle = colors.surface;
+  ctx.fillRect(0, top + 1, density.labelWidth, rowHeight(density) - 1);
+  const middle = top + rowHeight(density) / 2;
+  ctx.fillStyle = deviceColors[device.name] ?? colors.dim;
+  ctx.beginPath();
+  ctx.roundRect(2, middle - 6, 4, 12, 2);
+  ctx.fill();
+  ctx.font = colors.font;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'middle';
+  ctx.fillStyle = device.lostAt_s === null ? colors.text : colors.bad;
+  ctx.fillText(fitted(ctx, device.name, density.labelWidth - (density.laneHeight >= 9 ? 58 : 20)), 12, middle);
+  if (density.laneHeight < 9) return;
+  ctx.font = colors.smallFont;
+  ctx.textAlign = 'right';
+  ctx.fillStyle = colors.dim;
+  density.lanes.forEach((lane, at) => {
+    ctx.fillText(lane, density.labelWidth - 8, laneTop(row, at, density) + density.laneHeight / 2);
+  });
+}
+
+function drawLane(scene: Scene, ring: SpanRing, top: number): void {
+  const { ctx, width, colors, density, viewport } = scene;
+  const left = density.labelWidth;
+  const scale = (width - left) / (viewport.end_s - viewport.start_s);
+  const height = density.laneHeight - (density.laneHeight >= 9 ? 2 : 1);
+  const named = density.laneHeight >= 9;
+  let painted = -Infinity;
+  for (let index = 0; index < ring.length; index += 1) {
+    const end = ring.endAt(index);
+    if (end < viewport.start_s) continue;
+    const start = ring.startAt(index);
+    if (start > viewport.end_s) continue;
+    const from = Math.max(left, left + (start - viewport.start_s) * scale);
+    const to = Math.min(width, left + (end - viewport.start_s) * scale);
+    if (to <= painted && to - from < 1) continue;
+    painted = Math.max(painted, Math.ceil(to));
+    const wide = to - from > 3;
+    ctx.fillStyle = colors.span[ring.kindAt(index)];
+    ctx.fillRect(from, top, Math.max(1, to - from - (wide ? 0.75 : 0)), height);
+    if (named && to - from > NAME_MIN_WIDTH) drawName(scene, ring, index, from, to, top + height / 2);
+  }
+}
+
+function drawName(scene: Scene, ring: SpanRing, index: number, from: number, to: number, middle: number): void {
+  const { ctx, colors } = scene;
+  const span = ring.view(index);
+  const text = span.layer >= 0 && span.kind === 'compute' ? `${span.name} ${span.layer}` : span.name;
+  ctx.font = colors.tinyFont;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'middle';
+  ctx.fillStyle = span.kind === 'wait' ? colors.onWait : colors.onSpan;
+  ctx.fillText(fitted(ctx, text, to - from - 6), from + 3, middle + 0.5);
+}
+
+function drawLoss({ ctx, width, colors, density, viewport }: Scene, lostAt_s: number, top: number): void {
+  const x = Math.max(density.labelWidth, xOf(lostAt_s, viewport, width, density));
+  if (x >= width) return;
+  ctx.fillStyle = colors.lost;
+  ctx.fillRect(x, top + 1, width - x, rowHeight(density) - 1);
+}
+
+function drawInjections({ ctx, width, height, colors, density, viewport, data }: Scene): void {
+  ctx.save();
+  ctx.setLineDash([4, 3]);
+  ctx.strokeStyle = colors.injection;
+  for (const injection of data.injections) {
+    const x = Math.round(xOf(injection.time_s, viewport, width, density)) + 0.5;
+    if (x < density.labelWidth || x > width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, AXIS_HEIGHT - 8);
+    ctx.lineTo(x, height);
+    ctx.stroke();
+    ctx.fillStyle = colors.injection;
+    ctx.beginPath();
+    ctx.moveTo(x - 4, AXIS_HEIGHT - 10);
+    ctx.lineTo(x + 4, AXIS_HEIGHT - 10);
+    ctx.lineTo(x, AXIS_HEIGHT - 4);
+    ctx.fill();
+  }
+  ctx.restore();
+}
+
+function drawCursor({ ctx, width, height, colors, density, viewport }: Scene): void {
+  if (viewport.cursor_s === null) return;
+  const x = Math.round(xOf(viewport.cursor_s, viewport, width, density)) + 0.5;
+  if (x < density.labelWidth || x > width) return;
+  ctx.strokeStyle = colors.dim;
+  ctx.beginPath();
+  ctx.moveTo(x, AXIS_HEIGHT - 6);
+  ctx.lineTo(x, height);
+  ctx.stroke();
+}
+
+function fitted(ctx: CanvasRenderingContext2D, text: string, width: number): string {
+  if (width < 6) return '';
+  if (ctx.measureText(text).width <= width) return text;
+  let keep = text.length - 1;
+  while (keep > 0 && ctx.measureText(`${text.slice(0, keep)}…`).width > width) keep -= 1;
+  return keep > 0 ? `${text.slice(0, keep)}…` : '';
+}

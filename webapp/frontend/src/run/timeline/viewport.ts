@@ -1,0 +1,103 @@
+/** Which stretch of virtual time a timeline shows. One viewport may drive several canvases. */
+
+export type Window = 1 | 10 | 'all';
+
+const MIN_SPAN_S = 1e-6;
+
+export class Viewport {
+  start_s = 0;
+  end_s = 1;
+  /** Following keeps the right edge at "now"; any panning pauses it. */
+  following: boolean;
+  window: Window | null = 'all';
+  version = 0;
+  cursor_s: number | null = null;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(following: boolean) {
+    this.following = following;
+  }
+
+  /** Moves along with the run; `now_s` is the newest virtual time. */
+  follow(now_s: number): void {
+    if (!this.following && this.window !== 'all') return;
+    const width = this.window === 'all' ? Math.max(now_s, MIN_SPAN_S) : this.end_s - this.start_s;
+    const end = this.window === 'all' ? width : Math.max(now_s, width);
+    if (end !== this.end_s || end - width !== this.start_s) this.move(end - width, end);
+  }
+
+  show(window: Window, now_s: number): void {
+    this.window = window;
+    const width = window === 'all' ? Math.max(now_s, MIN_SPAN_S) : window;
+    const end = this.following ? Math.max(now_s, width) : Math.max(this.end_s, width);
+    this.move(window === 'all' ? 0 : end - width, window === 'all' ? width : end);
+    this.tell();
+  }
+
+  pause(): void {
+    if (!this.following) return;
+    this.following = false;
+    if (this.window === 'all') this.window = null;
+    this.tell();
+  }
+
+  resume(now_s: number): void {
+    this.following = true;
+    this.window ??= 'all';
+    this.follow(now_s);
+    this.tell();
+  }
+
+  pan(by_s: number): void {
+    this.window = null;
+    this.following = false;
+    this.move(this.start_s + by_s, this.end_s + by_s);
+    this.tell();
+  }
+
+  /** Makes the stretch `factor` times as long. Following keeps "now" in place, else `around_s` stays. */
+  zoom(factor: number, around_s: number): void {
+    const fixed = this.following ? this.end_s : around_s;
+    const width = Math.max((this.end_s - this.start_s) * factor, MIN_SPAN_S);
+    const left = (fixed - this.start_s) / (this.end_s - this.start_s);
+    this.window = null;
+    this.move(fixed - left * width, fixed - left * width + width);
+    this.tell();
+  }
+
+  point(cursor_s: number | null): void {
+    this.cursor_s = cursor_s;
+    this.version += 1;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  private move(start_s: number, end_s: number): void {
+    this.start_s = start_s;
+    this.end_s = end_s;
+    this.version += 1;
+  }
+
+  private tell(): void {
+    this.version += 1;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** Round steps (1, 2 or 5 times a power of ten) so that about `count` of them fill `span`. */
+export function tickStep(span: number, count: number): number {
+  const raw = span / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const multiple = [1, 2, 5, 10].find((one) => one * power >= raw * 0.999) ?? 10;
+  return multiple * power;
+}
+
+/** A time on an axis whose steps are `step`: as many digits as the step needs, in its own unit. */
+export function tickLabel(time_s: number, step: number): string {
+  const [factor, unit] = step >= 0.1 ? [1, 's'] : step >= 1e-4 ? [1e3, 'ms'] : [1e6, 'µs'];
+  const digits = Math.max(0, -Math.floor(Math.log10(step * factor) + 1e-9));
+  return `${(time_s * factor).toFixed(digits)} ${unit}`;
+}
