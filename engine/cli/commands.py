@@ -1,0 +1,10 @@
+"""The engine's own commands; the emulator adds its own, and `./loom` puts them together."""
+
+from __future__ import annotations
+
+from engine.cli.command import Command
+from engine.cli.compare_command import COMPARE
+from engine.cli.list_command import LIST
+from engine.cli.predict_command import PREDICT
+
+COMMANDS: tuple[Command, ...] = (LIST, PREDICT, COMPARE)

@@ -1,0 +1,126 @@
+"""`loom compare`: reports of earlier runs side by side."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from engine.cli.command import Command
+from engine.cli.tables import console_for, table
+from engine.compare import Comparison, MetricRow, compare
+from engine.errors import SpecError
+from engine.report import RunReport
+from engine.units import human, human_s
+
+SPARKS = "▁▂▃▄▅▆▇█"
+SPARK_CELLS = 48
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("reports", nargs="+", metavar="RUN.json", help="2 to 6 reports written by --json")
+    parser.add_argument("--baseline", type=int, default=1, metavar="N", help="which run deltas refer to (1)")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    if not 1 <= args.baseline <= len(args.reports):
+        raise SpecError(f"--baseline {args.baseline}: expected a run's number, 1 to {len(args.reports)}.")
+    reports = [read_report(Path(path)) for path in args.reports]
+    comparison = compare(reports, args.baseline - 1)
+    if args.json:
+        sys.stdout.write(comparison.model_dump_json(indent=2) + "\n")
+        return 0
+    console = console_for(sys.stdout)
+    console.print(_metrics_table(comparison))
+    console.print(_params_table(comparison))
+    for line in _sparklines(comparison):
+        console.print(line)
+    return 0
+
+
+def read_report(path: Path) -> RunReport:
+    """A report that `--json` wrote; raises `SpecError` with the file and the field."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SpecError(f"{path}: cannot read the report: {reason}.") from error
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{path}: no valid JSON: {error}.") from error
+    report: RunReport = RunReport.parse(data, str(path))
+    return report
+
+
+def _headings(comparison: Comparison) -> list[str]:
+    """Names, numbered because two runs may have the same one."""
+    return [
+        f"{index + 1}{' (baseline)' if index == comparison.baseline else ''}\n{run.name}\n{run.outcome}"
+        for index, run in enumerate(comparison.runs)
+    ]
+
+
+def _metrics_table(comparison: Comparison) -> Table:
+    result = table("", *_headings(comparison))
+    for row in comparison.metrics:
+        if all(value in (None, 0) for value in row.values):
+            continue
+        cells = [_metric_cell(row, index, index == comparison.baseline) for index in range(len(row.values))]
+        result.add_row(row.title, *cells)
+    return result
+
+
+def _metric_cell(row: MetricRow, index: int, is_baseline: bool) -> Text:
+    value, delta = row.values[index], row.deltas[index]
+    if value is None:
+        return Text("—")
+    text = Text(_with_unit(value, row.unit))
+    if is_baseline or delta is None:
+        return text
+    good = row.better and delta != 0 and (delta < 0) == (row.better == "lower")
+    style = "" if not row.better or delta == 0 else "green" if good else "red"
+    return text.append(f"  {delta:+.1%}", style=style)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    if unit == "s":
+        return human_s(value)
+    return human(value, unit) if unit in ("B", "FLOP") else f"{value:.3g}{' ' + unit if unit else ''}"
+
+
+def _params_table(comparison: Comparison) -> Table | Text:
+    differing = [row for row in comparison.params if row.differs]
+    if not differing:
+        return Text("The runs were asked for exactly the same.\n")
+    result = table("differs", *(str(index + 1) for index in range(len(comparison.runs))))
+    for row in differing:
+        result.add_row(row.path, *(_shown(value) for value in row.values))
+    return result
+
+
+def _shown(value: Any) -> str:
+    """As JSON, so that false, 0, "" and null stay apart."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _sparklines(comparison: Comparison) -> list[Text]:
+    """Seconds per token of each run, on one scale."""
+    most_s = max((second for series in comparison.series for second in series.token_s), default=0.0)
+    if most_s == 0:
+        return []
+    lines = [Text(f"time per token, up to {human_s(most_s)}", style="bold")]
+    for series in comparison.series:
+        cells = "".join(
+            SPARKS[round(second / most_s * (len(SPARKS) - 1))] for second in series.token_s[:SPARK_CELLS]
+        )
+        lines.append(Text(f"{series.run + 1}  {cells}"))
+    return lines
+
+
+COMPARE = Command("compare", "compare the reports of earlier runs", add_arguments, run)

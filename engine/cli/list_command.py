@@ -1,0 +1,105 @@
+"""`loom list`: what there is to run, as a table or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from engine.cli.command import Command, Environment
+from engine.cli.tables import console_for, table
+from engine.units import human
+
+Row = dict[str, Any]
+Rows = Callable[[Environment], list[Row]]
+Columns = dict[str, Callable[[Row], str]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=tuple(LISTS))
+    parser.add_argument("--json", action="store_true", help="as a JSON list")
+
+
+def run(args: argparse.Namespace) -> int:
+    rows, columns = LISTS[args.what]
+    found = rows(args.environment)
+    if args.json:
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        return 0
+    shown = table(*columns)
+    for row in found:
+        shown.add_row(*(render(row) for render in columns.values()))
+    console_for(sys.stdout).print(shown)
+    return 0
+
+
+def cluster_rows(environment: Environment) -> list[Row]:
+    rows = []
+    for name in environment.cluster_names():
+        cluster = environment.load_cluster(name)
+        rows.append({
+            "name": name, "title": cluster.title, "description": cluster.description,
+            "num_devices": len(cluster.devices), "num_links": len(cluster.links), "source": cluster.source,
+        })
+    return rows
+
+
+def device_rows(environment: Environment) -> list[Row]:
+    return [device.model_dump(mode="json") for device in environment.presets()]
+
+
+def model_rows(environment: Environment) -> list[Row]:
+    from engine.models import catalogue
+
+    return [row.model_dump(mode="json") for row in catalogue.rows()]
+
+
+def strategy_rows(environment: Environment) -> list[Row]:
+    from engine.strategies.registry import STRATEGIES
+
+    return [
+        {
+            "name": strategy.name, "title": strategy.title, "paper": strategy.paper,
+            "summary": strategy.summary, "lossless": strategy.lossless,
+            "params": strategy.Params.model_json_schema().get("properties", {}),
+        }
+        for strategy in STRATEGIES
+    ]
+
+
+def _params(row: Row) -> str:
+    return " ".join(f"{name}={schema.get('default', '…')}" for name, schema in row["params"].items())
+
+
+LISTS: dict[str, tuple[Rows, Columns]] = {
+    "clusters": (cluster_rows, {
+        "name": lambda row: row["name"],
+        "devices": lambda row: str(row["num_devices"]),
+        "links": lambda row: str(row["num_links"]),
+        "source": lambda row: row["source"],
+        "what": lambda row: row["title"],
+    }),
+    "devices": (device_rows, {
+        "name": lambda row: row["name"],
+        "compute": lambda row: human(row["flop_per_s"], "FLOP/s"),
+        "memory": lambda row: human(row["memory_bytes"], "B"),
+        "bandwidth": lambda row: human(row["memory_byte_per_s"], "B/s"),
+        "what": lambda row: row["title"],
+    }),
+    "models": (model_rows, {
+        "name": lambda row: row["name"],
+        "parameters": lambda row: human(row["num_parameters"], ""),
+        "weights": lambda row: human(row["weight_bytes"], "B"),
+        "trained": lambda row: "yes" if row["trained"] else "",
+        "what": lambda row: row["title"],
+    }),
+    "strategies": (strategy_rows, {
+        "name": lambda row: row["name"],
+        "what": lambda row: row["title"],
+        "parameters": _params,
+    }),
+}
+
+LIST = Command("list", "what there is: clusters, devices, models, strategies", add_arguments, run)
