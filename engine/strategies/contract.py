@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
 from engine.cluster import ClusterSpec
@@ -34,6 +35,10 @@ class Step(Value):
     requests: tuple[int, ...]
 
 
+Done = Callable[[Step, Tensor], None]
+"""What the source does with a result as soon as it is there: `done(step, logits or hidden states)`."""
+
+
 class Strategy:
     """SPMD: every device runs `forward` with the same plan and step.
 
@@ -55,9 +60,25 @@ class Strategy:
         """None, or the reason in one sentence why this strategy cannot run this model or cluster."""
         return None
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Params) -> Plan:
-        """Pure. Raises `PlanError` naming the binding constraint when no plan exists."""
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        """Pure; `params` is a value of this strategy's `Params`, `workload` has its prompt counted in tokens.
+
+        Raises `PlanError` naming the binding constraint when no plan exists.
+        """
         raise NotImplementedError
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
         raise NotImplementedError
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        """Independent forward passes, in order; returns when all are through on this device.
+
+        One after the other unless a strategy overlaps them. `done` is called at the source.
+        """
+        for step, ids in zip(steps, tokens, strict=True):
+            ctx.at(step.requests[0], step.index)
+            result = await self.forward(ctx, plan, step, ids)
+            if result is not None:
+                done(step, result)

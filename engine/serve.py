@@ -1,0 +1,109 @@
+"""The one loop that every device runs, in both worlds: requests in, forward passes, tokens out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from engine.ctx import Ctx
+from engine.plan import Plan
+from engine.strategies.contract import Step, Strategy
+from engine.tensors import Tensor
+from engine.workload import Request, Workload
+
+Batch = tuple[Request, ...]
+
+
+class SourceIO(Protocol):
+    """What the device `cluster.source` does besides computing."""
+
+    def prompt(self, requests: Sequence[Request]) -> Tensor:
+        """Token ids [B, T] of a batch."""
+
+    def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
+        """Logits [B, V] → token ids [B, 1]; marks them as emitted."""
+
+    def hidden(self, step: Step, hidden: Tensor) -> None:
+        """An encoder's result [B, T, D]."""
+
+
+async def serve(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    workload: Workload,
+    requests: Sequence[Request],
+    source: SourceIO | None,
+) -> None:
+    """Answer all `requests`; `source` is None on all devices but the source."""
+    for wave in waves(strategy, workload, requests):
+        await _answer(ctx, strategy, plan, wave, workload.new_tokens, source)
+
+
+def waves(
+    strategy: Strategy, workload: Workload, requests: Sequence[Request]
+) -> tuple[tuple[Batch, ...], ...]:
+    """Which requests run together. The waves follow each other; the batches of one may overlap.
+
+    sporadic: waves of one request. bursty: one wave, of one batch or of one micro-batch per request.
+    """
+    if workload.pattern == "sporadic":
+        return tuple(((request,),) for request in requests)
+    if strategy.batches_bursts:
+        return ((tuple(requests),),)
+    return (tuple((request,) for request in requests),)
+
+
+async def _answer(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    wave: tuple[Batch, ...],
+    new_tokens: int,
+    source: SourceIO | None,
+) -> None:
+    """All tokens of a wave. A token of every batch is through before any batch's next one starts:
+    GPipe's flush. A batch is known by its first request.
+    """
+    tokens: dict[int, Tensor] = {}
+    last = max(new_tokens - 1, 0)
+
+    def done(step: Step, result: Tensor) -> None:
+        assert source is not None, "only the source gets results"
+        if new_tokens:
+            tokens[step.requests[0]] = source.next_tokens(step, result)
+        else:
+            source.hidden(step, result)
+        if step.index == last:
+            for request in step.requests:
+                ctx.mark("request_finished", request=request)
+
+    if source is not None:
+        for batch in wave:
+            tokens[batch[0].index] = source.prompt(batch)
+            for request in batch:
+                ctx.mark("request_arrived", request=request.index)
+    for index in range(last + 1):
+        steps = [step_of(batch, index, new_tokens) for batch in wave]
+        inputs = [tokens.get(step.requests[0]) for step in steps]
+        await strategy.forward_all(ctx, plan, steps, inputs, done)
+    for batch in wave if new_tokens else ():
+        ctx.release(cache_name(batch))
+
+
+def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
+    """Forward pass `index` of a batch: the prompt first, then one token each."""
+    rows = len(batch[0].tokens)
+    return Step(
+        phase="decode" if index else "prefill",
+        cache=cache_name(batch) if new_tokens else "",
+        batch=len(batch),
+        start=rows + index - 1 if index else 0,
+        rows=1 if index else rows,
+        index=index,
+        requests=tuple(request.index for request in batch),
+    )
+
+
+def cache_name(batch: Batch) -> str:
+    return f"r{batch[0].index}"

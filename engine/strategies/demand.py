@@ -1,0 +1,137 @@
+"""What a workload demands of a plan, and whether the devices have the memory for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+from engine.cluster import ClusterSpec
+from engine.errors import PlanError, SpecError
+from engine.memory import Ledger
+from engine.models.ops import Block, Embed, FinalHidden, Head, Op
+from engine.models.sizes import kv_bytes_per_row
+from engine.models.spec import ModelSpec
+from engine.plan import Plan
+from engine.tensors import Meta, payload_bytes
+from engine.workload import Workload
+
+
+class Demand(NamedTuple):
+    """Sizes of a run: `batch` sequences of `rows` prompt tokens in one forward pass, `sequences` alive
+    at once, each of which ends with `cached_rows` rows in its KV cache (the last token is never fed back).
+    """
+
+    batch: int
+    sequences: int
+    rows: int
+    new_tokens: int
+    cached_rows: int
+
+    @property
+    def generates(self) -> bool:
+        return self.new_tokens > 0
+
+    def kv_bytes(self, model: ModelSpec, num_kv_heads: int) -> int:
+        """Bytes of one layer's finished KV caches of all sequences alive."""
+        return self.sequences * self.cached_rows * kv_bytes_per_row(model, num_kv_heads)
+
+
+class Pass(NamedTuple):
+    """One operation as the memory check sees it."""
+
+    op: Op
+    inputs: tuple[Meta, ...]
+    cached: int = 0
+
+
+def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:
+    """Raises `SpecError` if `workload` has no token count yet or asks for what `model` cannot do."""
+    if workload.prompt_tokens is None:
+        raise SpecError("workload.prompt_tokens: a plan needs the number of tokens, so tokenise first.")
+    if workload.new_tokens and not (model.causal and model.has_head):
+        raise SpecError(
+            f"workload.new_tokens is {workload.new_tokens}: {model.name} is an encoder and generates none; "
+            "set it to 0."
+        )
+    cached_rows = workload.prompt_tokens + workload.new_tokens - 1 if workload.new_tokens else 0
+    longest = max(workload.prompt_tokens, cached_rows)
+    if longest > model.max_positions:
+        raise SpecError(
+            f"workload: {workload.prompt_tokens} prompt tokens and {workload.new_tokens} new ones need "
+            f"{longest} positions, {model.name} has {model.max_positions}: shorten the prompt or the answer."
+        )
+    together = workload.requests if workload.pattern == "bursty" else 1
+    return Demand(
+        batch=together if batches_bursts else 1,
+        sequences=together,
+        rows=workload.prompt_tokens,
+        new_tokens=workload.new_tokens,
+        cached_rows=cached_rows,
+    )
+
+
+def hidden(model: ModelSpec, batch: int, rows: int) -> Meta:
+    """Hidden states [B, T, D]."""
+    return Meta((batch, rows, model.hidden_size), model.dtype)
+
+
+def end_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
+    """The source's own operations."""
+    tokens = Meta((demand.batch, demand.rows), "int64")
+    if demand.generates:
+        return Pass(Embed(0), (tokens,)), Pass(Head(), (hidden(model, demand.batch, 1),))
+    return Pass(Embed(0), (tokens,)), Pass(FinalHidden(), (hidden(model, demand.batch, demand.rows),))
+
+
+def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
+    """A whole layer over the prompt, and over the last token that is fed back."""
+    cache = "plan" if demand.generates else None
+    prefill = Pass(Block(0, cache), (hidden(model, demand.batch, demand.rows),))
+    if demand.new_tokens < 2:
+        return (prefill,)
+    return prefill, Pass(Block(0, "plan"), (hidden(model, demand.batch, 1),), demand.cached_rows - 1)
+
+
+def working_bytes(model: ModelSpec, passes: Iterable[Pass]) -> int:
+    """The largest working set: inputs, output and temporary tensors of one operation."""
+    return max((_working(model, one) for one in passes), default=0)
+
+
+def _working(model: ModelSpec, one: Pass) -> int:
+    cost = one.op.cost(model, one.inputs, one.cached)
+    return sum(payload_bytes(x) for x in one.inputs) + payload_bytes(cost.output) + cost.scratch_bytes
+
+
+def weights_bytes(plan: Plan, model: ModelSpec, device: int) -> int:
+    """Bytes of the weights resident on `device`; a tied table counts once."""
+    ledger = Ledger("", inf, model)
+    for piece in plan.held_by(device):
+        ledger.load(piece)
+    return ledger.weights_bytes
+
+
+def check_memory(
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    plan: Plan,
+    kv_bytes: Mapping[int, int],
+    passes: Mapping[int, Sequence[Pass]],
+    remedy: str,
+) -> None:
+    """Weights, KV caches at their largest and working sets against each device's memory.
+
+    `kv_bytes` and `passes` are by rank. Raises `PlanError` with every device that lacks memory.
+    """
+    short = []
+    for rank in sorted({holding.device for holding in plan.holdings}):
+        device, have = cluster.devices[rank], cluster.devices[rank].memory_bytes
+        need = (
+            weights_bytes(plan, model, rank)
+            + kv_bytes.get(rank, 0)
+            + working_bytes(model, passes.get(rank, ()))
+        )
+        if need > have:
+            short.append(f"{device.name} needs {need / 1e6:.1f} MB and has {have / 1e6:.1f} MB")
+    if short:
+        raise PlanError(f"{plan.strategy}: {', '.join(short)}: {remedy}.")

@@ -1,0 +1,91 @@
+"""Voltage's partition of the sequence: how many rows each device gets, and in which product order it
+computes them. Pure. Numbers of equations and theorems are the paper's (Hu, Li, ICDCS 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from math import floor
+from typing import Literal
+
+from engine.models.ops import Order
+from engine.models.spec import ModelSpec
+
+OrderChoice = Literal["auto", "naive", "reorder"]
+ShardTime = Callable[[int, int, int], float]
+"""Seconds of device `index` for rows [start, stop)."""
+
+
+def bounds(num_positions: int, ratios: Sequence[float]) -> tuple[int, ...]:
+    """Row bounds for ratios that sum to 1: the cumulative sum times N, rounded half up. Some may be empty."""
+    ends, total = [0], 0.0
+    for ratio in ratios[:-1]:
+        total += ratio
+        # 1e-9: a sum of thirds must round like the number it stands for
+        ends.append(min(max(floor(num_positions * total + 0.5 + 1e-9), ends[-1]), num_positions))
+    return (*ends, num_positions)
+
+
+def reorders(model: ModelSpec, rows: int, keys: int) -> bool:
+    """Theorem 2 in integers: whether pulling the weights out of the product with x is cheaper.
+
+    For P rows over e keys, F hidden_size, F_H head_dim and g query heads per KV head:
+    (e - gP)·F·F_H > g·P·e·(F - F_H). The same inequality decides the score and the value part.
+    """
+    hidden, wide, group = model.hidden_size, model.head_dim, model.group_size
+    return (keys - group * rows) * hidden * wide > group * rows * keys * (hidden - wide)
+
+
+def orders(
+    model: ModelSpec, rows: int, keys: int, choice: OrderChoice, fills_cache: bool
+) -> tuple[Order, Order]:
+    """Order of the score and of the value part.
+
+    Rotary positions stand between q and W_K, so their score is always naive. Whoever fills a KV cache
+    needs K and V themselves, which only the naive order makes.
+    """
+    wanted = choice == "reorder" or (choice == "auto" and reorders(model, rows, keys))
+    if not wanted or fills_cache or not rows:
+        return "naive", "naive"
+    return ("naive" if model.positions == "rope" else "reorder"), "reorder"
+
+
+def search(num_positions: int, start: Sequence[int], shard_s: ShardTime) -> tuple[int, ...]:
+    """Hill-climb from the bounds `start` to bounds whose slowest device is fastest.
+
+    Moves rows from the slowest device to any other, in steps that halve when no move helps; a device's
+    time is no linear function of its rows, so proportional shares are seldom best.
+    """
+    shard_s = cache(shard_s)
+
+    def times(sizes: Sequence[int]) -> list[float]:
+        at, result = 0, []
+        for index, size in enumerate(sizes):
+            result.append(shard_s(index, at, at + size) if size else 0.0)
+            at += size
+        return result
+
+    def cost(sizes: Sequence[int]) -> tuple[float, ...]:
+        """Slowest first: equal maxima are told apart by the next slowest."""
+        return tuple(sorted(times(sizes), reverse=True))
+
+    sizes = [stop - first for first, stop in pairwise(start)]
+    best, step = cost(sizes), max(1, num_positions // 4)
+    while step:
+        now = times(sizes)
+        slowest = now.index(max(now))
+        moves = []
+        for other in range(len(sizes)):
+            if other != slowest and sizes[slowest] >= step:
+                moved = list(sizes)
+                moved[slowest] -= step
+                moved[other] += step
+                moves.append((cost(moved), moved))
+        better, moved = min(moves, default=(best, sizes))
+        if better < best:
+            best, sizes = better, moved
+        else:
+            step //= 2
+    return tuple(accumulate(sizes, initial=0))

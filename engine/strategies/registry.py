@@ -1,0 +1,28 @@
+"""All strategies. A new one is one file and one line here; forms, options and tests derive from it."""
+
+from __future__ import annotations
+
+from engine.errors import SpecError
+from engine.strategies.contract import Strategy
+from engine.strategies.gpipe import GPipe
+from engine.strategies.megatron import Megatron
+from engine.strategies.single import Single
+from engine.strategies.voltage import Voltage
+
+STRATEGIES: tuple[Strategy, ...] = (
+    Single(),
+    GPipe(),
+    Megatron(),
+    Voltage(),
+)
+
+_BY_NAME = {chosen.name: chosen for chosen in STRATEGIES}
+if len(_BY_NAME) < len(STRATEGIES):
+    raise RuntimeError("two strategies have the same name: rename one of them")
+
+
+def strategy(name: str) -> Strategy:
+    """Raises `SpecError` naming the known ones."""
+    if name not in _BY_NAME:
+        raise SpecError(f"strategy is {name}, which is unknown: choose one of {', '.join(_BY_NAME)}.")
+    return _BY_NAME[name]

@@ -1,0 +1,61 @@
+"""Dividing work among unequal devices: whole units, by weight, by speed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from engine.cluster import ClusterSpec, DeviceSpec
+from engine.cost import op_time_s
+from engine.models.ops import Block
+from engine.models.spec import ModelSpec
+from engine.strategies.demand import Demand, Pass, hidden
+
+
+def largest_remainder(total: int, weights: Sequence[float]) -> tuple[int, ...]:
+    """`total` units in proportion to `weights` (at least one positive): each gets the floor of its quota,
+    what is left goes to the largest remainders, ties to the lowest index.
+    """
+    whole = sum(weights)
+    quotas = [total * weight / whole for weight in weights]
+    shares = [int(quota) for quota in quotas]
+    by_remainder = sorted(range(len(weights)), key=lambda i: (shares[i] - quotas[i], i))
+    for index in by_remainder[: total - sum(shares)]:
+        shares[index] += 1
+    return tuple(shares)
+
+
+def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Half-open bounds of consecutive pieces: (2, 0, 3) → (0, 2, 2, 5)."""
+    return tuple(accumulate(sizes, initial=0))
+
+
+def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
+    """Seconds of an operation on `device`, as the planner knows it.
+
+    A plan must not depend on the planning host, so a device that repeats this host's measured times is
+    planned by its roofline.
+    """
+    measured = device.compute_model == "measured"
+    kernels = one.op.cost(model, one.inputs, one.cached).kernels
+    return op_time_s(device, kernels, override="roofline" if measured else None)
+
+
+def prefill_layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
+    """Seconds of one whole layer over the prompt."""
+    return pass_s(device, model, Pass(Block(0, None), (hidden(model, demand.batch, demand.rows),)))
+
+
+def layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
+    """Seconds that one whole layer costs per batch: the prompt once, then every further token."""
+    total_s = prefill_layer_s(device, model, demand)
+    if demand.new_tokens > 1:
+        token = hidden(model, demand.batch, 1)
+        middle = (demand.rows + demand.cached_rows) // 2
+        total_s += (demand.new_tokens - 1) * pass_s(device, model, Pass(Block(0, "plan"), (token,), middle))
+    return total_s
+
+
+def fastest(cluster: ClusterSpec, ranks: Sequence[int], model: ModelSpec, demand: Demand) -> int:
+    """The rank among `ranks` that computes a layer soonest; ties to the lowest."""
+    return min(ranks, key=lambda rank: (layer_s(cluster.devices[rank], model, demand), rank))

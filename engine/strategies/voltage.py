@@ -1,0 +1,216 @@
+"""Voltage: every device holds all layers and computes its own positions; one all-gather per layer.
+
+Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024).
+The paper computes one forward pass. For generation one device, the decode owner, keeps the full KV
+cache, for which the prompt's pass gives it every row that it needs, and decodes alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.cluster import ClusterSpec
+from engine.collectives import AllGather, all_gather, broadcast, gather
+from engine.ctx import Ctx
+from engine.errors import PlanError, SpecError
+from engine.models.ops import Block, PositionBlock
+from engine.models.spec import ModelSpec
+from engine.plan import Holding, Plan, Slice, Work
+from engine.strategies.contract import Params, Step, Strategy
+from engine.strategies.demand import Demand, Pass, block_passes, check_memory, demand_of, end_passes, hidden
+from engine.strategies.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
+from engine.strategies.positions import OrderChoice, bounds, orders, search
+from engine.strategies.shares import fastest, pass_s, prefill_layer_s
+from engine.tensors import Tensor
+from engine.values import Value
+from engine.workload import Workload
+
+
+class VoltageParams(Params):
+    ratio: Literal["even", "proportional", "search"] = Field(
+        default="even",
+        description="Positions per device: equal (the paper), by speed, or searched for the fastest layer.",
+    )
+    gather: AllGather = Field(default="direct", description="All-gather: to each peer, or around a ring.")
+    order: OrderChoice = Field(
+        default="auto", description="Order of matrix products: Theorem 2 decides, or one of the two always."
+    )
+    causal_trim: bool = Field(
+        default=False, description="Compute keys only as far as the causal mask lets a device's rows see."
+    )
+    decode_owner: str = Field(default="", description="Worker that generates; empty: the fastest.")
+
+
+class Voltage(Strategy):
+    name = "voltage"
+    title = "Position partition (Voltage)"
+    paper = "Hu, Li, Voltage, ICDCS 2024"
+    summary = "Every device holds all layers and computes some positions; one all-gather per layer."
+    Params = VoltageParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, VoltageParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        ends = _bounds(cluster, model, demand, params)
+        owner = _owner(cluster, model, demand, params, ends) if demand.generates else None
+        shards = [
+            _shard(model, rank, ends[i], ends[i + 1], params, ends[-1], rank == owner)
+            for i, rank in enumerate(cluster.workers)
+        ]
+        prefill = "prefill" if demand.generates else "both"
+        layers = range(model.num_layers)
+        works = [
+            Work(device=shard["device"], phase=prefill, slice=_positions(layer, part, shard))
+            for layer in layers for part in ("attention", "ffn") for shard in shards
+            if shard["start"] < shard["stop"]
+        ]
+        if owner is not None:
+            works += [
+                Work(device=owner, phase="decode", slice=piece)
+                for layer in layers for piece in layer_slices(layer)
+            ]
+        plan = Plan(
+            strategy=self.name,
+            holdings=(
+                *end_holdings(cluster, model),
+                *(Holding(device=rank, slice=piece)
+                  for rank in cluster.workers for layer in layers for piece in layer_slices(layer)),
+            ),
+            work=(*end_work(cluster, model), *works),
+            extra={"shards": shards, "owner": owner, "gather": params.gather},
+        )
+        _check(cluster, model, demand, plan)
+        return plan
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        source = ctx.cluster.source_rank
+        x = await embed(ctx, step, tokens) if ctx.rank == source else None
+        run = _prefill if step.phase == "prefill" else _decode
+        x = await run(ctx, plan, step, x)
+        return await finish(ctx, step, x) if ctx.rank == source else None
+
+
+async def _prefill(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor | None:
+    """Algorithms 1 and 2: all devices, one all-gather after each layer but the last, whose shards go to
+    the source. The input goes to each device in turn over the source's link (the paper's "broadcast").
+    """
+    shards, source = plan.extra["shards"], ctx.cluster.source_rank
+    group = tuple(shard["device"] for shard in shards)
+    sizes = [shard["stop"] - shard["start"] for shard in shards]
+    if ctx.rank in group or ctx.rank == source:
+        x = await broadcast(ctx, x, source, group, tag(step, "input"))
+    rows = None
+    if ctx.rank in group:
+        mine = shards[group.index(ctx.rank)]
+        for layer in range(ctx.model.num_layers):
+            if layer:
+                name = tag(step, "rows", layer - 1)
+                x = await all_gather(ctx, rows, sizes, group, name, plan.extra["gather"])
+            rows = await _compute_shard(ctx, plan, step, layer, mine, x)
+    if rows is not None or ctx.rank == source:
+        return await gather(ctx, rows, sizes, source, group, tag(step, "rows", ctx.model.num_layers - 1))
+    return None
+
+
+async def _compute_shard(
+    ctx: Ctx, plan: Plan, step: Step, layer: int, shard: dict[str, Any], x: Tensor
+) -> Tensor | None:
+    """This device's rows of a layer's output; None if it has none. The decode owner fills its cache."""
+    cache = cache_of(step) if ctx.rank == plan.extra["owner"] else None
+    empty = shard["start"] == shard["stop"]
+    if empty and cache is None:
+        return None
+    return await ctx.compute(_op(shard, layer, cache), x)
+
+
+async def _decode(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor | None:
+    """The owner alone: one row has no positions to divide."""
+    owner, source = plan.extra["owner"], ctx.cluster.source_rank
+    if ctx.rank not in (owner, source):
+        return None
+    x = await broadcast(ctx, x, source, (owner,), tag(step, "input"))
+    if ctx.rank == owner:
+        for layer in range(ctx.model.num_layers):
+            x = await ctx.compute(Block(layer, cache_of(step)), x)
+    return await broadcast(ctx, x, owner, (source,), tag(step, "output"))
+
+
+def _op(shard: dict[str, Any], layer: int, cache: str | None) -> PositionBlock:
+    return PositionBlock(
+        layer, shard["start"], shard["stop"], shard["keys_stop"], shard["score_order"], shard["value_order"],
+        cache,
+    )
+
+
+def _shard(
+    model: ModelSpec, rank: int, start: int, stop: int, params: VoltageParams, num_positions: int, owns: bool
+) -> dict[str, Any]:
+    """One device's part of every layer, as JSON."""
+    keys = stop if params.causal_trim and model.causal else num_positions
+    score, value = orders(model, stop - start, keys, params.order, owns)
+    return {
+        "device": rank, "start": start, "stop": stop, "keys_stop": keys,
+        "score_order": score, "value_order": value,
+    }
+
+
+def _positions(layer: int, part: Any, shard: dict[str, Any]) -> Slice:
+    return Slice(layer=layer, part=part, axis="positions", start=shard["start"], stop=shard["stop"])
+
+
+def _bounds(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
+) -> tuple[int, ...]:
+    devices = [cluster.devices[rank] for rank in cluster.workers]
+    speeds = [1.0 if params.ratio == "even" else 1 / prefill_layer_s(d, model, demand) for d in devices]
+    ends = bounds(demand.rows, [speed / sum(speeds) for speed in speeds])
+    if params.ratio != "search":
+        return ends
+    x = hidden(model, demand.batch, demand.rows)
+
+    def shard_s(index: int, start: int, stop: int) -> float:
+        shard = _shard(model, cluster.workers[index], start, stop, params, demand.rows, owns=False)
+        return pass_s(devices[index], model, Pass(_op(shard, 0, None), (x,)))
+
+    return search(demand.rows, ends, shard_s)
+
+
+def _owner(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, ends: tuple[int, ...]
+) -> int:
+    """With trimmed keys only the device with the last rows has seen them all, so it must decode."""
+    last = next(rank for i, rank in reversed([*enumerate(cluster.workers)]) if ends[i] < ends[i + 1])
+    if not params.decode_owner:
+        return last if params.causal_trim else fastest(cluster, cluster.workers, model, demand)
+    rank = cluster.rank(params.decode_owner)
+    if rank not in cluster.workers:
+        name = params.decode_owner
+        raise SpecError(f"parameters of voltage, decode_owner: {name} is a terminal: name a worker.")
+    if params.causal_trim and rank != last:
+        raise PlanError(
+            f"voltage: decode_owner is {params.decode_owner}, but with causal_trim only "
+            f"{cluster.devices[last].name}, which has the last positions, fills a whole KV cache: "
+            f"name it, or switch causal_trim off."
+        )
+    return rank
+
+
+def _check(cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan) -> None:
+    x = hidden(model, demand.batch, demand.rows)
+    owner = plan.extra["owner"]
+    passes = {
+        shard["device"]: [Pass(_op(shard, 0, "plan" if shard["device"] == owner else None), (x,))]
+        for shard in plan.extra["shards"]
+    }
+    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    kv_bytes = {}
+    if owner is not None:
+        kv_bytes[owner] = model.num_layers * demand.kv_bytes(model, model.num_kv_heads)
+        passes[owner] += block_passes(model, demand)[1:]
+    check_memory(
+        cluster, model, plan, kv_bytes, passes,
+        "voltage keeps all layers on every worker: give it more memory, take it out, "
+        "or choose a strategy that splits the weights (gpipe, megatron)",
+    )
