@@ -10,8 +10,9 @@ from itertools import accumulate, pairwise
 from math import floor
 from typing import Literal
 
-from engine.models.ops import Order
+from engine.models.ops import Order, PositionBlock
 from engine.models.spec import ModelSpec
+from engine.values import Value
 
 OrderChoice = Literal["auto", "naive", "reorder"]
 ShardTime = Callable[[int, int, int], float]
@@ -50,6 +51,43 @@ def orders(
     if not wanted or fills_cache or not rows:
         return "naive", "naive"
     return ("naive" if model.positions == "rope" else "reorder"), "reorder"
+
+
+class Shard(Value):
+    """One device's part of every layer: rows [start, stop) from keys [0, keys_stop), and how."""
+
+    device: int
+    start: int
+    stop: int
+    keys_stop: int
+    score_order: Order
+    value_order: Order
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+    def op(self, layer: int, cache: str | None) -> PositionBlock:
+        return PositionBlock(
+            layer, self.start, self.stop, self.keys_stop, self.score_order, self.value_order, cache
+        )
+
+
+def shard_of(
+    model: ModelSpec,
+    device: int,
+    rows: range,
+    num_positions: int,
+    choice: OrderChoice,
+    trims: bool,
+    owns: bool,
+) -> Shard:
+    """`trims`: keys end where the causal mask hides the rest; `owns`: this device fills a KV cache."""
+    keys = rows.stop if trims and model.causal else num_positions
+    score, value = orders(model, len(rows), keys, choice, owns)
+    return Shard(
+        device=device, start=rows.start, stop=rows.stop, keys_stop=keys, score_order=score, value_order=value
+    )
 
 
 def search(num_positions: int, start: Sequence[int], shard_s: ShardTime) -> tuple[int, ...]:

@@ -7,7 +7,8 @@ cache, for which the prompt's pass gives it every row that it needs, and decodes
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import Field
 
@@ -15,13 +16,13 @@ from engine.cluster import ClusterSpec
 from engine.collectives import AllGather, all_gather, broadcast, gather
 from engine.ctx import Ctx
 from engine.errors import PlanError, SpecError
-from engine.models.ops import Block, PositionBlock
+from engine.models.ops import Block
 from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Slice, Work
 from engine.strategies.contract import Params, Step, Strategy
 from engine.strategies.demand import Demand, Pass, block_passes, check_memory, demand_of, end_passes, hidden
 from engine.strategies.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
-from engine.strategies.positions import OrderChoice, bounds, orders, search
+from engine.strategies.positions import OrderChoice, Shard, bounds, search, shard_of
 from engine.strategies.shares import fastest, pass_s, prefill_layer_s
 from engine.tensors import Tensor
 from engine.values import Value
@@ -53,18 +54,12 @@ class Voltage(Strategy):
     def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
         assert isinstance(params, VoltageParams)
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = _bounds(cluster, model, demand, params)
-        owner = _owner(cluster, model, demand, params, ends) if demand.generates else None
-        shards = [
-            _shard(model, rank, ends[i], ends[i + 1], params, ends[-1], rank == owner)
-            for i, rank in enumerate(cluster.workers)
-        ]
-        prefill = "prefill" if demand.generates else "both"
+        shards = _shards(cluster, model, demand, params)
+        owner = _owner(cluster, model, demand, params, shards)
         layers = range(model.num_layers)
         works = [
-            Work(device=shard["device"], phase=prefill, slice=_positions(layer, part, shard))
-            for layer in layers for part in ("attention", "ffn") for shard in shards
-            if shard["start"] < shard["stop"]
+            Work(device=shard.device, phase="prefill", slice=piece)
+            for layer in layers for shard in shards if shard.size for piece in _positions(layer, shard)
         ]
         if owner is not None:
             works += [
@@ -79,9 +74,12 @@ class Voltage(Strategy):
                   for rank in cluster.workers for layer in layers for piece in layer_slices(layer)),
             ),
             work=(*end_work(cluster, model), *works),
-            extra={"shards": shards, "owner": owner, "gather": params.gather},
+            extra={
+                "shards": [shard.model_dump() for shard in shards], "owner": owner,
+                "gather": params.gather,
+            },
         )
-        _check(cluster, model, demand, plan)
+        _check(cluster, model, demand, plan, shards)
         return plan
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
@@ -96,33 +94,26 @@ async def _prefill(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor
     """Algorithms 1 and 2: all devices, one all-gather after each layer but the last, whose shards go to
     the source. The input goes to each device in turn over the source's link (the paper's "broadcast").
     """
-    shards, source = plan.extra["shards"], ctx.cluster.source_rank
-    group = tuple(shard["device"] for shard in shards)
-    sizes = [shard["stop"] - shard["start"] for shard in shards]
+    shards, source = [Shard(**shard) for shard in plan.extra["shards"]], ctx.cluster.source_rank
+    group = tuple(shard.device for shard in shards)
+    sizes = [shard.size for shard in shards]
     if ctx.rank in group or ctx.rank == source:
         x = await broadcast(ctx, x, source, group, tag(step, "input"))
     rows = None
     if ctx.rank in group:
         mine = shards[group.index(ctx.rank)]
+        cache = cache_of(step) if ctx.rank == plan.extra["owner"] else None
         for layer in range(ctx.model.num_layers):
             if layer:
                 name = tag(step, "rows", layer - 1)
                 x = await all_gather(ctx, rows, sizes, group, name, plan.extra["gather"])
-            rows = await _compute_shard(ctx, plan, step, layer, mine, x)
+            if mine.size or cache:  # a decode owner without rows still fills its KV cache
+                rows = await ctx.compute(mine.op(layer, cache), x)
+            if not mine.size:
+                rows = None
     if rows is not None or ctx.rank == source:
         return await gather(ctx, rows, sizes, source, group, tag(step, "rows", ctx.model.num_layers - 1))
     return None
-
-
-async def _compute_shard(
-    ctx: Ctx, plan: Plan, step: Step, layer: int, shard: dict[str, Any], x: Tensor
-) -> Tensor | None:
-    """This device's rows of a layer's output; None if it has none. The decode owner fills its cache."""
-    cache = cache_of(step) if ctx.rank == plan.extra["owner"] else None
-    empty = shard["start"] == shard["stop"]
-    if empty and cache is None:
-        return None
-    return await ctx.compute(_op(shard, layer, cache), x)
 
 
 async def _decode(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor | None:
@@ -137,72 +128,77 @@ async def _decode(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor 
     return await broadcast(ctx, x, owner, (source,), tag(step, "output"))
 
 
-def _op(shard: dict[str, Any], layer: int, cache: str | None) -> PositionBlock:
-    return PositionBlock(
-        layer, shard["start"], shard["stop"], shard["keys_stop"], shard["score_order"], shard["value_order"],
-        cache,
+def _positions(layer: int, shard: Shard) -> tuple[Slice, ...]:
+    return tuple(
+        piece.model_copy(update={"axis": "positions", "start": shard.start, "stop": shard.stop})
+        for piece in layer_slices(layer)
     )
 
 
-def _shard(
-    model: ModelSpec, rank: int, start: int, stop: int, params: VoltageParams, num_positions: int, owns: bool
-) -> dict[str, Any]:
-    """One device's part of every layer, as JSON."""
-    keys = stop if params.causal_trim and model.causal else num_positions
-    score, value = orders(model, stop - start, keys, params.order, owns)
-    return {
-        "device": rank, "start": start, "stop": stop, "keys_stop": keys,
-        "score_order": score, "value_order": value,
-    }
-
-
-def _positions(layer: int, part: Any, shard: dict[str, Any]) -> Slice:
-    return Slice(layer=layer, part=part, axis="positions", start=shard["start"], stop=shard["stop"])
-
-
-def _bounds(
+def _shards(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
-) -> tuple[int, ...]:
-    devices = [cluster.devices[rank] for rank in cluster.workers]
-    speeds = [1.0 if params.ratio == "even" else 1 / prefill_layer_s(d, model, demand) for d in devices]
-    ends = bounds(demand.rows, [speed / sum(speeds) for speed in speeds])
-    if params.ratio != "search":
-        return ends
+) -> tuple[Shard, ...]:
+    """One per worker, some of them empty."""
+    ranks = cluster.workers
+    devices = [cluster.devices[rank] for rank in ranks]
     x = hidden(model, demand.batch, demand.rows)
+    decodes = _free_owner(cluster, model, demand, params)
+
+    def shard(index: int, start: int, stop: int) -> Shard:
+        # with trimmed keys only the device with the last rows sees all keys, so it must fill the KV cache
+        owns = stop == demand.rows if params.causal_trim else ranks[index] == decodes
+        return shard_of(
+            model, ranks[index], range(start, stop), demand.rows, params.order, params.causal_trim,
+            owns and demand.generates,
+        )
 
     def shard_s(index: int, start: int, stop: int) -> float:
-        shard = _shard(model, cluster.workers[index], start, stop, params, demand.rows, owns=False)
-        return pass_s(devices[index], model, Pass(_op(shard, 0, None), (x,)))
+        return pass_s(devices[index], model, Pass(shard(index, start, stop).op(0, None), (x,)))
 
-    return search(demand.rows, ends, shard_s)
+    speeds = [1.0 if params.ratio == "even" else 1 / prefill_layer_s(d, model, demand) for d in devices]
+    ends = bounds(demand.rows, [speed / sum(speeds) for speed in speeds])
+    if params.ratio == "search":
+        ends = search(demand.rows, ends, shard_s)
+    return tuple(shard(index, ends[index], ends[index + 1]) for index in range(len(ranks)))
 
 
-def _owner(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, ends: tuple[int, ...]
-) -> int:
-    """With trimmed keys only the device with the last rows has seen them all, so it must decode."""
-    last = next(rank for i, rank in reversed([*enumerate(cluster.workers)]) if ends[i] < ends[i + 1])
+def _free_owner(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> int:
+    """The worker asked for, or the fastest."""
     if not params.decode_owner:
-        return last if params.causal_trim else fastest(cluster, cluster.workers, model, demand)
+        return fastest(cluster, cluster.workers, model, demand)
     rank = cluster.rank(params.decode_owner)
     if rank not in cluster.workers:
         name = params.decode_owner
         raise SpecError(f"parameters of voltage, decode_owner: {name} is a terminal: name a worker.")
-    if params.causal_trim and rank != last:
+    return rank
+
+
+def _owner(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, shards: Sequence[Shard]
+) -> int | None:
+    """Who generates; with `causal_trim` that is who has the last rows."""
+    if not demand.generates:
+        return None
+    if not params.causal_trim:
+        return _free_owner(cluster, model, demand, params)
+    last = next(shard.device for shard in reversed(shards) if shard.size)
+    if params.decode_owner and cluster.rank(params.decode_owner) != last:
         raise PlanError(
             f"voltage: decode_owner is {params.decode_owner}, but with causal_trim only "
             f"{cluster.devices[last].name}, which has the last positions, fills a whole KV cache: "
             f"name it, or switch causal_trim off."
         )
-    return rank
+    return last
 
 
-def _check(cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan) -> None:
+def _check(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan, shards: Sequence[Shard]
+) -> None:
     x = hidden(model, demand.batch, demand.rows)
     owner = plan.extra["owner"]
     passes = {
-        shard["device"]: [Pass(_op(shard, 0, "plan" if shard["device"] == owner else None), (x,))]
-        for shard in plan.extra["shards"]
+        shard.device: [Pass(shard.op(0, "plan" if shard.device == owner else None), (x,))]
+        for shard in shards
     }
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     kv_bytes = {}
