@@ -1,0 +1,329 @@
+"""The arithmetic of the operations in `ops.py`, on real tensors: one function per operation.
+
+Shapes are suffixes: B batch, T new rows, S all rows, D hidden, H query heads, K kv heads, E head dim,
+F columns, V vocabulary, N rows of a whole prompt, P rows of a position shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.errors import PlanError
+from engine.models.layout import kv_heads
+from engine.models.ops import (
+    Add,
+    Attention,
+    Block,
+    Embed,
+    FeedForward,
+    FinalHidden,
+    Head,
+    Op,
+    PositionBlock,
+    Residual,
+    piece_of,
+)
+from engine.models.spec import ModelSpec
+from engine.plan import Slice
+
+FIRST_ROWS = 64
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "relu": F.relu,
+}
+
+
+class Weights(Protocol):
+    """Where an operation finds its tensors: those of a slice, under their keys in `layout.py`."""
+
+    def get(self, piece: Slice) -> Mapping[str, Tensor]: ...
+
+
+class KVCache:
+    """Keys and values of one layer and sequence batch on one device: [B, K, rows, E], growing in place.
+
+    `first` is its first KV head: an operation on other heads raises `PlanError`.
+    """
+
+    __slots__ = ("first", "keys", "rows", "values")
+
+    def __init__(self, first: int):
+        self.first = first
+        self.rows = 0
+        self.keys = self.values = torch.empty(0)
+
+    def append(self, keys_BKTE: Tensor, values_BKTE: Tensor) -> tuple[Tensor, Tensor]:
+        """Add T rows; views of all rows so far."""
+        start, stop = self.rows, self.rows + keys_BKTE.shape[2]
+        if self.keys.ndim != 4 or stop > self.keys.shape[2]:
+            self.keys, self.values = self._grown(self.keys, keys_BKTE), self._grown(self.values, values_BKTE)
+        self.keys[:, :, start:stop] = keys_BKTE
+        self.values[:, :, start:stop] = values_BKTE
+        self.rows = stop
+        return self.keys[:, :, :stop], self.values[:, :, :stop]
+
+    def _grown(self, old: Tensor, new: Tensor) -> Tensor:
+        batch, heads, rows, wide = new.shape
+        grown = new.new_empty(batch, heads, max(FIRST_ROWS, 2 * (self.rows + rows)), wide)
+        if self.rows:
+            grown[:, :, : self.rows] = old[:, :, : self.rows]
+        return grown
+
+
+Caches = dict[tuple[str, int], KVCache]
+
+
+def run(op: Op, model: ModelSpec, weights: Weights, caches: Caches, inputs: tuple[Tensor, ...]) -> Tensor:
+    """The output of `op`. Grows the KV cache that it names. Raises `PlanError` for an impossible op."""
+    return FUNCTIONS[type(op)](op, model, weights, caches, *inputs)
+
+
+def _embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tokens_BT: Tensor) -> Tensor:
+    w = weights.get(op.slices(model)[0])
+    x_BTD = F.embedding(tokens_BT, w["tokens"])
+    if "positions" in w:
+        x_BTD = x_BTD + w["positions"][op.start : op.start + tokens_BT.shape[1]]
+    if "types" in w:
+        x_BTD = x_BTD + w["types"][0]
+    return _norm(model, w, x_BTD) if model.embedding_norm else x_BTD
+
+
+def _attention(op: Attention, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+    w = weights.get(op.slices(model)[0])
+    heads = op.stop - op.start
+    if not heads:
+        return _only_bias(x_BTD, w.get("o.bias") if op.bias else None)
+    first, last = kv_heads(model, op.start, op.stop)
+    h_BTD = _norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
+    cache = _cache(op.cache, op.layer, first, caches)
+    seen = cache.rows if cache else 0
+    q_BHTE = _rotate(model, _heads(h_BTD, w, "q", heads), seen)
+    k_BKSE = _rotate(model, _heads(h_BTD, w, "k", last - first), seen)
+    v_BKSE = _heads(h_BTD, w, "v", last - first)
+    if cache:
+        k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
+    context_BHTE = _attend(model, q_BHTE, k_BKSE, v_BKSE, op.start - first * model.group_size, seen)
+    return F.linear(_merge(context_BHTE), w["o.weight"], w.get("o.bias") if op.bias else None)
+
+
+def _feed_forward(
+    op: FeedForward, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
+) -> Tensor:
+    w = weights.get(op.slices(model)[0])
+    bias = w.get("down.bias") if op.bias else None
+    if op.start == op.stop:
+        return _only_bias(x_BTD, bias)
+    h_BTD = _norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
+    activation = ACTIVATIONS[model.activation]
+    up_BTF = F.linear(h_BTD, w["up.weight"], w.get("up.bias"))
+    if model.gated_ffn:
+        up_BTF = activation(F.linear(h_BTD, w["gate.weight"], w.get("gate.bias"))) * up_BTF
+    else:
+        up_BTF = activation(up_BTF)
+    return F.linear(up_BTF, w["down.weight"], bias)
+
+
+def _residual(
+    op: Residual, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor, sum_BTD: Tensor
+) -> Tensor:
+    total_BTD = x_BTD + sum_BTD
+    if model.norm_position == "pre":
+        return total_BTD
+    return _norm(model, weights.get(op.slices(model)[0]), total_BTD)
+
+
+def _block(op: Block, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+    attention, residual, ffn, residual_ffn = op.parts(model)
+    y_BTD = _attention(attention, model, weights, caches, x_BTD)
+    y_BTD = _residual(residual, model, weights, caches, x_BTD, y_BTD)
+    return _residual(
+        residual_ffn, model, weights, caches, y_BTD, _feed_forward(ffn, model, weights, caches, y_BTD)
+    )
+
+
+def _position_block(
+    op: PositionBlock, model: ModelSpec, weights: Weights, caches: Caches, x_BND: Tensor
+) -> Tensor:
+    cache = _cache(op.cache, op.layer, 0, caches)
+    op.check(model, x_BND.shape[1], cache.rows if cache else 0)
+    x_BPD = x_BND[:, op.start : op.stop]
+    if op.start == op.stop and not cache:
+        return x_BPD
+    w = weights.get(piece_of(op.layer, "attention"))
+    heads, keys = model.num_heads, model.num_kv_heads
+    h_BSD = x_BND[:, : op.keys_stop]
+    if model.norm_position == "pre":
+        h_BSD = _norm(model, w, h_BSD)
+    k_BKSE = v_BKSE = None
+    if cache or op.score_order == "naive":
+        k_BKSE = _rotate(model, _heads(h_BSD, w, "k", keys), 0)
+    if cache or op.value_order == "naive":
+        v_BKSE = _heads(h_BSD, w, "v", keys)
+    if cache and k_BKSE is not None and v_BKSE is not None:
+        cache.append(k_BKSE, v_BKSE)
+    if op.start == op.stop:
+        return x_BPD
+    q_BHPE = _rotate(model, _heads(h_BSD[:, op.start : op.stop], w, "q", heads), op.start)
+    if k_BKSE is not None and v_BKSE is not None:
+        context_BHPE = _attend(model, q_BHPE, k_BKSE, v_BKSE, 0, op.start)
+    else:
+        s_BHPS = _scores(model, w, q_BHPE, k_BKSE, h_BSD, op.start)
+        context_BHPE = _values(model, w, s_BHPS, v_BKSE, h_BSD)
+    sum_BPD = F.linear(_merge(context_BHPE), w["o.weight"], w.get("o.bias"))
+    _, residual, ffn, residual_ffn = Block(op.layer).parts(model)
+    y_BPD = _residual(residual, model, weights, caches, x_BPD, sum_BPD)
+    sum_BPD = _feed_forward(ffn, model, weights, caches, y_BPD)
+    return _residual(residual_ffn, model, weights, caches, y_BPD, sum_BPD)
+
+
+def _scores(
+    model: ModelSpec, w: Mapping[str, Tensor], q_BHPE: Tensor, k_BKSE: Tensor | None, h_BSD: Tensor,
+    start: int,
+) -> Tensor:
+    """Softmax of q·k, with K formed or as ((q W_K) hᵀ): K's bias shifts whole rows, which softmax ignores."""
+    batch, heads, rows, wide = q_BHPE.shape
+    grouped = q_BHPE.reshape(batch, model.num_kv_heads, model.group_size * rows, wide)
+    if k_BKSE is not None:
+        s_BHPS = grouped @ k_BKSE.transpose(-1, -2)
+    else:
+        q_D = grouped @ w["k.weight"].view(model.num_kv_heads, wide, -1)
+        s_BHPS = q_D.reshape(batch, heads * rows, -1) @ h_BSD.transpose(-1, -2)
+    s_BHPS = s_BHPS.view(batch, heads, rows, -1) * wide**-0.5
+    if model.causal:
+        s_BHPS = s_BHPS.masked_fill(~_mask(start, rows, h_BSD.shape[1]), float("-inf"))
+    return torch.softmax(s_BHPS, dim=-1)
+
+
+def _values(
+    model: ModelSpec, w: Mapping[str, Tensor], s_BHPS: Tensor, v_BKSE: Tensor | None, h_BSD: Tensor
+) -> Tensor:
+    """Scores times V: with V formed, or as (S h) W_V; rows of S sum to 1, so the bias comes last."""
+    batch, heads, rows, seen = s_BHPS.shape
+    keys, wide = model.num_kv_heads, model.head_dim
+    if v_BKSE is not None:
+        context = s_BHPS.reshape(batch, keys, -1, seen) @ v_BKSE
+    else:
+        mixed_D = (s_BHPS.reshape(batch, heads * rows, seen) @ h_BSD).view(batch, keys, -1, model.hidden_size)
+        context = mixed_D @ w["v.weight"].view(keys, wide, -1).transpose(-1, -2)
+        if "v.bias" in w:
+            context = context + w["v.bias"].view(keys, 1, wide)
+    return context.view(batch, heads, rows, wide)
+
+
+def _add(op: Add, model: ModelSpec, weights: Weights, caches: Caches, x: Tensor, y: Tensor) -> Tensor:
+    return x + y
+
+
+def _head(op: Head, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+    w = weights.get(op.slices(model)[0])
+    last_BD = x_BTD[:, -1]
+    if model.norm_position == "pre":
+        last_BD = _norm(model, w, last_BD)
+    return F.linear(last_BD, w["weight"])
+
+
+def _final_hidden(
+    op: FinalHidden, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
+) -> Tensor:
+    if model.norm_position == "post":
+        return x_BTD
+    return _norm(model, weights.get(op.slices(model)[0]), x_BTD)
+
+
+FUNCTIONS: dict[type, Callable[..., Tensor]] = {
+    Embed: _embed,
+    Attention: _attention,
+    FeedForward: _feed_forward,
+    Residual: _residual,
+    Block: _block,
+    PositionBlock: _position_block,
+    Add: _add,
+    Head: _head,
+    FinalHidden: _final_hidden,
+}
+
+
+def _norm(model: ModelSpec, w: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    if model.norm == "rmsnorm":
+        return F.rms_norm(x, (model.hidden_size,), w["norm.weight"], model.norm_eps)
+    return F.layer_norm(x, (model.hidden_size,), w["norm.weight"], w["norm.bias"], model.norm_eps)
+
+
+def _only_bias(x_BTD: Tensor, bias_D: Tensor | None) -> Tensor:
+    """The partial sum of no heads or columns at all."""
+    return torch.zeros_like(x_BTD) if bias_D is None else bias_D.expand_as(x_BTD).clone()
+
+
+def _heads(h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Tensor:
+    """Project to `heads` heads: [B, heads, T, E]."""
+    wide = F.linear(h_BTD, w[f"{key}.weight"], w.get(f"{key}.bias"))
+    return wide.view(*h_BTD.shape[:2], heads, -1).transpose(1, 2)
+
+
+def _merge(context_BHTE: Tensor) -> Tensor:
+    return context_BHTE.transpose(1, 2).flatten(2)
+
+
+def _cache(name: str | None, layer: int, first: int, caches: Caches) -> KVCache | None:
+    """The KV cache of `name` and `layer`, made at its first use, for KV heads from `first`."""
+    if not name:
+        return None
+    cache = caches.setdefault((name, layer), KVCache(first))
+    if cache.first != first:
+        raise PlanError(
+            f"layer {layer}: the KV cache {name} has KV heads from {cache.first}, expected {first}: "
+            "a device must keep its heads while a sequence is generated."
+        )
+    return cache
+
+
+def _attend(
+    model: ModelSpec, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, offset: int, seen: int
+) -> Tensor:
+    """softmax(q·k/√E)·v. The first query head is `offset`th of its KV group; row 0 follows `seen` rows."""
+    heads, rows, group = q_BHTE.shape[1], q_BHTE.shape[2], model.group_size
+    keys, all_rows = k_BKSE.shape[1], k_BKSE.shape[2]
+    aligned = offset == 0 and heads == keys * group
+    if not aligned:  # an uneven cut through a group: name each query head's KV head
+        of_head = (torch.arange(heads) + offset) // group
+        k_BKSE, v_BKSE = k_BKSE.index_select(1, of_head), v_BKSE.index_select(1, of_head)
+    sees_all = not model.causal or (rows == 1 and seen + 1 == all_rows)
+    triangle = not sees_all and seen == 0 and rows == all_rows
+    mask = None if sees_all or triangle else _mask(seen, rows, all_rows)
+    return F.scaled_dot_product_attention(
+        q_BHTE, k_BKSE, v_BKSE, attn_mask=mask, is_causal=triangle, enable_gqa=aligned and group > 1
+    )
+
+
+def _mask(start: int, rows: int, keys: int) -> Tensor:
+    """[rows, keys], true where row `start` + r may see key j: j <= start + r."""
+    return torch.ones(rows, keys, dtype=torch.bool).tril(start)
+
+
+def _rotate(model: ModelSpec, x_BHTE: Tensor, start: int) -> Tensor:
+    """Rotary positions `start`… on both halves of every head (the order of Hugging Face's Llama)."""
+    if model.positions != "rope":
+        return x_BHTE
+    rows, wide = x_BHTE.shape[2], x_BHTE.shape[3]
+    length = max(256, 1 << (start + rows - 1).bit_length())
+    cos, sin = _rope_table(wide, model.rope_theta, length, x_BHTE.dtype)
+    low, high = x_BHTE.chunk(2, dim=-1)
+    return x_BHTE * cos[start : start + rows] + torch.cat((-high, low), dim=-1) * sin[start : start + rows]
+
+
+@lru_cache(maxsize=32)
+def _rope_table(wide: int, theta: float, length: int, dtype: Any) -> tuple[Tensor, Tensor]:
+    """cos and sin of positions 0…length-1: [length, E]."""
+    frequencies = theta ** -(torch.arange(0, wide, 2, dtype=torch.float32) / wide)
+    angles = torch.outer(torch.arange(length, dtype=torch.float32), frequencies).repeat(1, 2)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+

@@ -1,0 +1,171 @@
+"""Weights slice by slice: a device reads, or draws, only what it owns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from engine.errors import PlanError, SpecError
+from engine.models.directory import weight_files
+from engine.models.families import candidates, stored_as
+from engine.models.layout import TensorPart, tensor_parts
+from engine.models.spec import ModelSpec
+from engine.plan import Slice, contains
+from engine.spec import WeightsRef
+
+RANDOM_STD = 0.02
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class Source(Protocol):
+    """Where tensors come from."""
+
+    def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
+        """Exactly `part`, in the file's dtype."""
+
+
+class RandomSource:
+    """Drawn from (seed, tensor name, block), so that any slicing gives the same numbers on any machine.
+
+    Matrices have variance 1/inputs: with the customary 0.02, the last token's own embedding wins every
+    argmax of a small model, and token identity would prove nothing. Norms and biases are near 1 and 0
+    but not equal to them: a forgotten one shows.
+    """
+
+    def __init__(self, seed: int):
+        self.seed = seed
+
+    def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
+        if part.start == part.stop:
+            return torch.empty(part.shape)
+        first, last = part.start // part.block, -(-part.stop // part.block)
+        blocks = [self._block(part, number) for number in range(first, last)]
+        drawn = torch.from_numpy(np.concatenate(blocks, axis=part.dim) if len(blocks) > 1 else blocks[0])
+        return drawn.narrow(part.dim, part.start - first * part.block, part.stop - part.start)
+
+    def _block(self, part: TensorPart, number: int) -> Any:
+        shape = list(part.full_shape)
+        shape[part.dim] = min(part.block, shape[part.dim] - number * part.block)
+        digest = hashlib.sha256(f"{self.seed}/{part.name}/{number}".encode()).digest()
+        generator = np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "big")))
+        drawn = generator.standard_normal(shape, dtype=np.float32)
+        matrix = len(shape) == 2 and not part.name.startswith("embed.")
+        drawn *= part.full_shape[1] ** -0.5 if matrix else RANDOM_STD
+        return drawn + np.float32(1) if part.name.endswith("norm.weight") else drawn
+
+
+class DirectorySource:
+    """Safetensors files of a local directory, mapped read-only: devices on one host share their pages.
+
+    Raises `SpecError` for a missing or misshapen tensor.
+    """
+
+    def __init__(self, directory: str):
+        self.directory = directory
+        self.files: dict[str, Any] = {}
+        for path in weight_files(Path(directory)):
+            try:
+                file = safe_open(path, framework="pt")
+            except (SafetensorError, OSError) as error:
+                raise SpecError(f"{path}: is no safetensors file: {error}.") from error
+            self.files |= dict.fromkeys(file.keys(), file)
+
+    def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
+        stored = stored_as(model, part.name)
+        names = candidates(model, stored)
+        name = next((name for name in names if name in self.files), None)
+        if name is None:
+            raise SpecError(f"{self.directory}: has no tensor {names[0]}, which {model.name} needs.")
+        tensor = self.files[name].get_slice(name)
+        shape = [part.full_shape[0] * stored.of, *part.full_shape[1:]]
+        ranges = [(0, size) for size in part.full_shape]
+        ranges[part.dim] = (part.start, part.stop)
+        offset = stored.fused * part.full_shape[0]
+        ranges[0] = (ranges[0][0] + offset, ranges[0][1] + offset)
+        turned = stored.transposed and len(shape) == 2
+        if turned:
+            shape.reverse()
+            ranges.reverse()
+        if list(tensor.get_shape()) != shape:
+            actual = list(tensor.get_shape())
+            raise SpecError(f"{self.directory}: {name} has shape {actual}, expected {shape}.")
+        cut: Tensor = tensor[tuple(slice(start, stop) for start, stop in ranges)]
+        return cut.t() if turned else cut
+
+
+@lru_cache(maxsize=4)
+def source_of(ref: WeightsRef, seed: int) -> Source:
+    """Opened once per process. Raises `SpecError` for a directory without safetensors."""
+    return RandomSource(seed) if ref.kind == "random" else DirectorySource(ref.directory)
+
+
+def load(model: ModelSpec, ref: WeightsRef, piece: Slice, seed: int) -> dict[str, Tensor]:
+    """The tensors of `piece` under their keys in `layout.py`, in the model's dtype. Reads only them.
+
+    Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have.
+    """
+    source = source_of(ref, seed)
+    return {part.key: _read(source, model, part) for part in tensor_parts(model, piece)}
+
+
+def _read(source: Source, model: ModelSpec, part: TensorPart) -> Tensor:
+    return source.read(model, part).to(DTYPES[model.dtype]).contiguous()
+
+
+class WeightStore:
+    """The weights that one device has. A tensor in two slices (a tied table) is in memory once."""
+
+    def __init__(self, model: ModelSpec, ref: WeightsRef, seed: int):
+        self.model, self.ref, self.seed = model, ref, seed
+        self.held: dict[Slice, dict[str, Tensor]] = {}
+        self.views: dict[Slice, Mapping[str, Tensor]] = {}
+        self.by_name: WeakValueDictionary[tuple[str, int, int], Tensor] = WeakValueDictionary()
+
+    def load(self, piece: Slice) -> None:
+        """Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have."""
+        if piece in self.held:
+            return
+        source = source_of(self.ref, self.seed)
+        tensors = {}
+        for part in tensor_parts(self.model, piece):
+            identity = (part.name, part.start, part.stop)
+            tensor = self.by_name.get(identity)
+            if tensor is None:
+                tensor = _read(source, self.model, part)
+                self.by_name[identity] = tensor
+            tensors[part.key] = tensor
+        self.held[piece] = tensors
+
+    def evict(self, piece: Slice) -> None:
+        self.held.pop(piece, None)
+        self.views.clear()
+
+    def get(self, piece: Slice) -> Mapping[str, Tensor]:
+        """Tensors of `piece`, cut without a copy from a held slice that contains it; else `PlanError`."""
+        tensors = self.held.get(piece) or self.views.get(piece)
+        if tensors is None:
+            tensors = self.views[piece] = self._cut(piece)
+        return tensors
+
+    def _cut(self, piece: Slice) -> Mapping[str, Tensor]:
+        for have, tensors in list(self.held.items()):  # another thread may be loading
+            if (have.layer, have.part) == (piece.layer, piece.part) and contains(have, piece):
+                pairs = zip(tensor_parts(self.model, have), tensor_parts(self.model, piece), strict=True)
+                return {
+                    part.key: tensors[part.key].narrow(
+                        part.dim, max(0, part.start - whole.start), part.stop - part.start
+                    )
+                    for whole, part in pairs
+                }
+        raise PlanError(
+            f"{piece.part} of layer {piece.layer}, {piece.axis} {piece.start}:{piece.stop}, is not resident."
+        )
