@@ -100,7 +100,7 @@ def op_time_s(
         raise SpecError(
             f"{device.name}: compute_model is measured and this host has no profile: run ./loom calibrate."
         )
-    return device.measured_scale * sum(_measured_s(profile, kernel) for kernel in busy)
+    return device.measured_scale * sum(measured_s(profile, kernel) for kernel in busy)
 
 
 def _roofline_s(device: DeviceSpec, kernel: Kernel) -> float:
@@ -109,7 +109,8 @@ def _roofline_s(device: DeviceSpec, kernel: Kernel) -> float:
     return max(compute_s, kernel.bytes / device.memory_byte_per_s) + device.op_overhead_s
 
 
-def _measured_s(profile: HostProfile, kernel: Kernel) -> float:
+def measured_s(profile: HostProfile, kernel: Kernel) -> float:
+    """Seconds of a kernel on the host of `profile`, interpolated between its rows."""
     if kernel.kind == "elementwise":
         return kernel.flops * profile.elementwise_s_per_element + profile.op_overhead_s
     table = profile.products

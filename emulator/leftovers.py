@@ -1,0 +1,82 @@
+"""Records of running sessions, so that one left behind by a crash can be ended: by pid and start time.
+
+Normally nothing is left: every process of a session dies with its owner. Nothing is ever found by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Process(NamedTuple):
+    """A process for good: pids are used again, but never with the same start time."""
+
+    pid: int
+    start_ticks: int
+
+
+def process(pid: int) -> Process | None:
+    """The process that has this pid now, or None."""
+    fields = _stat(pid)
+    return Process(pid, int(fields[19])) if fields else None
+
+
+def is_alive(known: Process) -> bool:
+    return process(known.pid) == known
+
+
+def children(pid: int) -> list[Process]:
+    """Direct children of `pid`."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdigit() and (fields := _stat(int(directory.name))) and int(fields[1]) == pid:
+            found.append(Process(int(directory.name), int(fields[19])))
+    return found
+
+
+def record(directory: Path, owner: Process, members: list[Process]) -> Path:
+    """Write down who owns a session and which processes hold it up; returns the file to unlink at its end."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"session-{members[0].pid}.json"
+    path.write_text(json.dumps({"owner": owner, "members": members}))
+    return path
+
+
+def cleanup_stale(directory: Path) -> int:
+    """End the sessions whose owner is gone; returns how many processes were killed."""
+    killed = 0
+    for path in sorted(directory.glob("session-*.json")):
+        with contextlib.suppress(FileNotFoundError):  # its owner ended it just now
+            data = json.loads(path.read_text())
+            if is_alive(Process(*data["owner"])):
+                continue
+            for member in data["members"]:
+                killed += kill(Process(*member))
+            path.unlink(missing_ok=True)
+    return killed
+
+
+def kill(known: Process) -> bool:
+    """SIGKILL exactly this process; False if it is gone."""
+    if not is_alive(known):
+        return False
+    try:
+        os.kill(known.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat after the command name (which may hold anything): state, ppid, …"""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else fields

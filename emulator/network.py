@@ -1,0 +1,241 @@
+"""A cluster made real on this machine: implements `engine.network.Network` with Mininet."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mininet.net import Mininet
+
+from emulator.backend import Backend, choose_backend, drop_at_random
+from emulator.counters import Counters
+from emulator.layout import Interface, Layout, NodeLayout, lay_out
+from emulator.measure import Achieved, Stretch, measure_busy, measure_stretches
+from emulator.namespaces import Command, enter, inside, run_each
+from emulator.nodes import build_nodes
+from emulator.probe import Capabilities, probe
+from emulator.shaping import Port, Shape, apply_shapes, change_shapes
+from engine.cluster import ClusterSpec
+from engine.errors import HostError
+from engine.network import LinkMeasurement, LinkState, Network
+from engine.scenario import Change, LinkDown, LinkUp, SetRate
+
+SYSCTLS = {
+    "ipv4/ip_forward": "1",
+    # Paths follow the cluster file, which may lead there and back by different links.
+    "ipv4/conf/all/rp_filter": "0",
+    "ipv4/conf/default/rp_filter": "0",
+    "ipv4/conf/all/send_redirects": "0",
+    "ipv4/conf/default/send_redirects": "0",
+    # After a pause a connection would start slowly again, and a message take 2-3 times too long.
+    "ipv4/tcp_slow_start_after_idle": "0",
+    # Nobody speaks IPv6 here; its neighbour discovery would be counted as traffic.
+    "ipv6/conf/all/disable_ipv6": "1",
+    "ipv6/conf/default/disable_ipv6": "1",
+}
+
+
+class MininetNetwork:
+    """One emulated cluster with dilation D. Enter it inside private namespaces (`emulator.isolation`).
+
+    Entering raises `HostError` if the machine cannot do what the cluster asks, or did something else.
+    """
+
+    def __init__(self, cluster: ClusterSpec, dilation: float, capabilities: Capabilities | None = None):
+        self.cluster = cluster
+        self.dilation = dilation
+        self.capabilities = capabilities or probe()
+        self.layout: Layout = lay_out(cluster)
+        self.down: set[int] = set()
+        self.rates = {
+            (index, forward): link.rate(forward)
+            for index, link in enumerate(cluster.links) for forward in (True, False)
+        }
+        """Virtual bit/s now asked of every direction."""
+        self.measured: dict[tuple[int, bool], float] = {}
+        self._backend: Backend = choose_backend(cluster, self.capabilities.has)
+        self.backend = self._backend.name
+        self._mininet: Mininet | None = None
+        self._pids: dict[str, int] = {}
+        self._counters: Counters | None = None
+        self._measuring: list[threading.Thread] = []
+
+    def __enter__(self) -> Network:
+        self.capabilities.require()
+        self._mininet = build_nodes(self.layout)
+        try:
+            self._pids = {node.name: int(self._mininet[node.name].pid) for node in self.layout.nodes}
+            self._configure()
+            apply_shapes([(self._port(end), self._shape(end)) for pair in self.layout.ends for end in pair])
+            if self._backend.drops_by_nft:
+                self._drop()
+            self._counters = Counters(self.layout, self._pids)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for thread in self._measuring:
+            thread.join()
+        if self._counters is not None:
+            self._counters.close()
+        if self._mininet is not None:
+            self._mininet.stop()
+        self._mininet = self._counters = None
+
+    # what device processes need
+
+    def enter(self, rank: int) -> None:
+        enter(self._pid(rank))
+
+    def address(self, rank: int) -> str:
+        return self.layout.nodes[rank].address
+
+    def delay_s(self, src: int, dst: int) -> float:
+        if not self._backend.holds_delay:
+            return 0.0
+        hops = self.cluster.path(src, dst)
+        return self.dilation * sum(self.cluster.links[hop.link].delay_s for hop in hops)
+
+    # live changes
+
+    def apply(self, change: Change) -> dict[str, Any]:
+        """Facts: which links, and for a rate what the kernel reads back (virtual bit/s per direction)."""
+        if isinstance(change, SetRate):
+            return self._set_rate(change)
+        if isinstance(change, LinkDown | LinkUp):
+            links = [self.cluster.link_index(change.link)]
+        else:
+            links = [
+                index for index, link in enumerate(self.cluster.links)
+                if change.device in (link.a, link.b)
+            ]
+        up = isinstance(change, LinkUp)
+        self._switch(links, up)
+        return {"links": [self.cluster.links[index].name for index in links], "up": up}
+
+    def _set_rate(self, change: SetRate) -> dict[str, Any]:
+        link = self.cluster.link_index(change.link)
+        directions = {"both": (True, False), "forward": (True,), "backward": (False,)}[change.direction]
+        for forward in directions:
+            self.rates[link, forward] = change.bit_per_s
+            self.measured.pop((link, forward), None)
+        ends = [self.layout.sender(link, forward) for forward in directions]
+        actual = change_shapes([(self._port(end), self._shape(end)) for end in ends])
+        in_force = [
+            {"forward": forward, "bit_per_s": rate * self.dilation}
+            for forward, rate in zip(directions, actual, strict=True)
+        ]
+        return {"link": self.cluster.links[link].name, "in_force": in_force}
+
+    def _switch(self, links: list[int], up: bool) -> None:
+        """Interfaces of both ends down, or up again with the routes that the kernel forgot."""
+        changed = [link for link in links if (link in self.down) == up]
+        ends = [end for link in changed for end in self.layout.ends[link]]
+        self._ip({
+            end.name: self.layout.batches[end.name] if up else (f"link set {end.name} down",) for end in ends
+        })
+        self.down = self.down - set(changed) if up else self.down | set(changed)
+
+    # what was asked against what is
+
+    def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
+        """All links before the run. Of links `only`, in the middle of one: shortly, in the background.
+
+        Then the list is empty, and `state` has the figures when they are there.
+        """
+        if only is None:
+            stretches = [self._stretch(*key) for key in self.rates if key[0] not in self.down]
+            self._note(measure_stretches(stretches))
+            return [
+                LinkMeasurement(link, forward, self.rates[link, forward], rate, self.backend)
+                for (link, forward), rate in self.measured.items()
+            ]
+        keys = [key for key in self.rates if key[0] in only and key[0] not in self.down]
+        thread = threading.Thread(target=self._measure_live, args=(keys,), name="measure")
+        self._measuring = [*(t for t in self._measuring if t.is_alive()), thread]
+        thread.start()
+        return []
+
+    def state(self) -> list[LinkState]:
+        if self._counters is None:
+            raise HostError("The network is not built: enter it first.")
+        return [
+            LinkState(
+                reading.link, reading.forward, reading.sent_bytes,
+                self.rates[reading.link, reading.forward],
+                self.measured.get((reading.link, reading.forward)), reading.link not in self.down,
+            )
+            for reading in self._counters.read()
+        ]
+
+    def _measure_live(self, keys: list[tuple[int, bool]]) -> None:
+        """One direction after the other, and only what still has the rate that was measured."""
+        counters = self._counters
+        for key in keys:
+            asked = self.rates[key]
+            if counters is None or key[0] in self.down:
+                return
+            achieved = measure_busy(self._stretch(*key), lambda key=key: counters.sent(*key))  # type: ignore[misc]
+            if achieved is not None and self.rates[key] == asked:
+                self._note({key: achieved})
+
+    def _stretch(self, link: int, forward: bool) -> Stretch:
+        sender, receiver = self.layout.sender(link, forward), self.layout.receiver(link, forward)
+        return Stretch(
+            link, forward, self._pids[sender.node], self._pids[receiver.node],
+            self.layout.node(receiver.node).address, self.rates[link, forward] / self.dilation,
+        )
+
+    def _note(self, achieved: Achieved) -> None:
+        self.measured = self.measured | {key: rate * self.dilation for key, rate in achieved.items()}
+
+    # building
+
+    def _configure(self) -> None:
+        for pid in self._pids.values():
+            inside(pid, _write_sysctls)
+        base = {node.name: self.layout.base_batch(node) for node in self.layout.nodes}
+        self._ip(base | self.layout.batches)
+
+    def _ip(self, lines: dict[str, tuple[str, ...]]) -> None:
+        """Run `ip -batch` once per node; keys are node or interface names (`d0`, `d0-eth1`)."""
+        by_node: dict[str, list[str]] = {}
+        for name, own in lines.items():
+            by_node.setdefault(name.partition("-")[0], []).extend(own)
+        run_each([
+            Command(self._pids[node], ("ip", "-batch", "-"), "\n".join(own) + "\n")
+            for node, own in by_node.items()
+        ])
+
+    def _drop(self) -> None:
+        losses = [
+            (self._port(end), self.cluster.links[end.link].loss_frac)
+            for pair in self.layout.ends for end in pair if self.cluster.links[end.link].loss_frac
+        ]
+        drop_at_random(losses)
+
+    def _pid(self, rank: int) -> int:
+        return self._pids[self._node(rank).name]
+
+    def _node(self, rank: int) -> NodeLayout:
+        return self.layout.nodes[rank]
+
+    def _port(self, end: Interface) -> Port:
+        link = self.cluster.links[end.link]
+        label = f"{link.a}→{link.b}" if end.forward else f"{link.b}→{link.a}"
+        return Port(self._pids[end.node], end.name, label)
+
+    def _shape(self, end: Interface) -> Shape:
+        rate = self.rates[end.link, end.forward]
+        return self._backend.shape(self.cluster.links[end.link], rate, self.dilation)
+
+
+def _write_sysctls() -> None:
+    for name, value in SYSCTLS.items():
+        path = Path("/proc/sys/net") / name
+        if path.exists():  # a kernel without IPv6 has no switch for it
+            path.write_text(value)

@@ -1,0 +1,17 @@
+"""Where the emulator keeps its own few files on this host."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def state_directory() -> Path:
+    """Tickets and records of running sessions: gone after a reboot, shared by all users of the host."""
+    return Path(os.environ.get("EDGELOOM_STATE_DIR", "/run/edgeloom"))
+
+
+def cache_directory() -> Path:
+    """What is worth keeping and can be made again: the host's calibration."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "edgeloom"

@@ -1,0 +1,128 @@
+"""One emulation from the inside: `python -m emulator.session FD`, init of its own namespaces.
+
+It reads a RunSpec from the socket FD, runs it over a `MininetNetwork`, sends events in batches and takes
+live commands. It has no threads while devices are forked: whatever it does besides the run, it does when
+the engine calls `watch`, `next_command` or `should_stop`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from emulator.places import state_directory
+from emulator.wire import Lines, error_to_json
+from engine.errors import EdgeLoomError
+from engine.network import Network
+from engine.spec import RunSpec
+
+Event = dict[str, Any]
+
+BATCH_S = 0.04
+AT_ONCE = ("state", "plan", "log", "report")
+
+
+class Session:
+    """The engine's callbacks: they only touch the socket."""
+
+    def __init__(self, lines: Lines):
+        self.lines = lines
+        self.events: list[Event] = []
+        self.flushed_s = time.monotonic()
+        self.commands: deque[Event] = deque()
+        self.stopping = False
+        self.importing = threading.Thread(target=_import_torch)
+
+    def run(self) -> None:
+        spec = RunSpec.parse(self._first()["spec"], "run")
+        self.importing.start()
+        from engine.run import execute
+
+        execute(spec, self.open_network, self.watch, self.next_command, self.should_stop)
+        self.flush()
+
+    def open_network(self, spec: RunSpec, dilation: float) -> Network:
+        from emulator.network import MininetNetwork
+
+        self.importing.join()  # a process with one thread forks well
+        return MininetNetwork(spec.cluster, dilation)
+
+    def watch(self, event: Event) -> None:
+        self.events.append(event)
+        if event["type"] in AT_ONCE:
+            self.flush()
+        self._flush_if_due()
+
+    def next_command(self) -> Event | None:
+        self._flush_if_due()
+        self._listen()
+        return self.commands.popleft() if self.commands else None
+
+    def should_stop(self) -> bool:
+        self._listen()
+        return self.stopping
+
+    def flush(self) -> None:
+        if self.events:
+            self.lines.say({"events": self.events})
+        self.events = []
+        self.flushed_s = time.monotonic()
+
+    def _flush_if_due(self) -> None:
+        if self.events and time.monotonic() - self.flushed_s >= BATCH_S:
+            self.flush()
+
+    def _listen(self) -> None:
+        for command in self.lines.hear(0):
+            if command.get("kind") == "stop":
+                self.stopping = True
+            else:
+                self.commands.append(command)
+        if self.lines.closed:  # the owner is gone, and so is the reason to run
+            os._exit(1)
+
+    def _first(self) -> Event:
+        while not self.lines.closed:
+            messages = self.lines.hear(60.0)
+            if messages:
+                return messages[0]
+        os._exit(1)
+
+
+def _import_torch() -> None:
+    """Takes as long as building the network: both at once, so that devices can be forked at its end."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _private_scratch() -> None:
+    """Temporary files live in memory and vanish with the namespace, however it ends."""
+    scratch = state_directory() / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "edgeloom", str(scratch)], check=True)
+    tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
+
+
+def main(descriptor: int) -> int:
+    lines = Lines(socket.socket(fileno=descriptor))
+    session = Session(lines)
+    try:
+        _private_scratch()
+        session.run()
+    except EdgeLoomError as error:
+        session.flush()
+        lines.say({"error": error_to_json(error)})
+        return error.exit_status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

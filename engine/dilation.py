@@ -1,0 +1,127 @@
+"""The dilation D of a run: wall seconds per virtual second, so that this machine keeps up.
+
+An emulated operation is real work that must end before its virtual time is over, on cores shared by all
+devices. From the predicted trace we know when every device computes and for how long it is meant to;
+from the host's profile how long this machine needs. D is the smallest that leaves head-room everywhere:
+
+operation   host time ≤ 70 % of target · D, for operations long enough to matter on their own
+device      the same for the sum of all operations of a device (short ones pay each other's debts)
+message     what the runtime spends on a message ≤ the message's time · D, on average
+cores       work of all devices that compute at the same time ≤ 65 % of the cores
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.cost import HostProfile, MeasuredRow, measured_s, product
+from engine.spec import RunSpec
+from engine.trace import Mark, Span
+
+OP_HEADROOM = 0.7
+CORES_SHARE = 0.65
+STEP = 0.25
+ALONE_S = 1e-3
+"""Host seconds from which an operation must fit by itself; shorter ones may overrun into the next's slack."""
+
+OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 150e-6, 250e-6, 2e-9
+"""What the runtime itself spends per operation and per message and side (measured with `loom bench`)."""
+
+CAUTIOUS = HostProfile(
+    host="an unknown machine",
+    products=(
+        MeasuredRow(rows=1, s_per_flop=2e-10), MeasuredRow(rows=8, s_per_flop=6e-11),
+        MeasuredRow(rows=32, s_per_flop=3e-11), MeasuredRow(rows=256, s_per_flop=2e-11),
+    ),
+    elementwise_s_per_element=1e-9,
+    op_overhead_s=1e-5,
+    memory_byte_per_s=6e9,
+)
+"""Used until this host is calibrated: half of what a slow core of today does."""
+
+
+class _Use(NamedTuple):
+    """One activity: virtual start and end, and the seconds of one core that it really takes."""
+
+    start_s: float
+    end_s: float
+    host_s: float
+
+
+def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | None = None) -> float:
+    """D for `spec`, whose predicted trace is `trace`: its own number, 1 for native, else the smallest that fits.
+
+    `cores` is the number this process may use, unless given.
+    """
+    if spec.dilation == "native":
+        return 1.0
+    if not isinstance(spec.dilation, str):
+        return spec.dilation
+    profile = spec.profile or CAUTIOUS
+    spans = [item for item in trace if isinstance(item, Span)]
+    computing = defaultdict(list)
+    for span in spans:
+        if span.kind == "compute":
+            computing[span.device].append(_Use(span.start_s, span.end_s, host_s(span, profile)))
+    messages = [
+        _Use(span.start_s, span.end_s, MESSAGE_HOST_S + MESSAGE_HOST_S_PER_BYTE * span.bytes)
+        for span in spans if span.kind == "recv"
+    ]
+    everything = [use for uses in computing.values() for use in uses] + messages
+    needed = [1.0]
+    needed += [_ratio(use) / OP_HEADROOM for use in everything if use.host_s >= ALONE_S]
+    needed += [_ratio(_sum(uses)) / OP_HEADROOM for uses in computing.values()]
+    if messages:
+        needed.append(_ratio(_sum(messages)))
+    available = cores or len(os.sched_getaffinity(0))
+    needed.append(_peak_load(everything) / (CORES_SHARE * available))
+    return math.ceil(max(needed) / STEP - 1e-9) * STEP
+
+
+def host_s(span: Span, profile: HostProfile) -> float:
+    """Core seconds that this host needs for a compute span.
+
+    A span has no shapes, but FLOPs per byte say how many rows its products have (2·r·i·c FLOPs over
+    at least 4·i·c bytes); the estimate errs to fewer rows, so to slower.
+    """
+    rows = max(1, round(2 * span.flops / max(1, span.bytes)))
+    columns = max(1, span.flops // (2 * rows))
+    from_table_s = measured_s(profile, product(rows, 1, columns, 4))
+    return max(from_table_s, span.bytes / profile.memory_byte_per_s) + OP_HOST_S
+
+
+def _ratio(use: _Use) -> float:
+    """Host seconds per virtual second; an activity without duration asks for nothing."""
+    duration_s = use.end_s - use.start_s
+    return use.host_s / duration_s if duration_s > 0 else 0.0
+
+
+def _sum(uses: Sequence[_Use]) -> _Use:
+    """All one after the other."""
+    return _Use(0.0, sum(use.end_s - use.start_s for use in uses), sum(use.host_s for use in uses))
+
+
+def _peak_load(uses: Sequence[_Use]) -> float:
+    """Cores in use at D = 1 while most run at once: 95 % of the busy time is at or below it."""
+    edges = []
+    for use in uses:
+        load = _ratio(use)
+        edges += [(use.start_s, load), (use.end_s, -load)]
+    edges.sort()
+    levels, load, before_s = [], 0.0, 0.0
+    for time_s, change in edges:
+        if load > 1e-9 and time_s > before_s:
+            levels.append((load, time_s - before_s))
+        load += change
+        before_s = time_s
+    levels.sort()
+    left_s = 0.95 * sum(duration_s for _, duration_s in levels)
+    for level, duration_s in levels:
+        left_s -= duration_s
+        if left_s <= 0:
+            return level
+    return 0.0
