@@ -1,0 +1,189 @@
+"""The fold on small traces whose report can be worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.fold import covered_s, fold
+from engine.models.spec import ModelSpec
+from engine.network import LinkMeasurement
+from engine.report import Outcome, RunReport
+from engine.spec import RunSpec
+from engine.trace import Mark, Span
+
+
+def device(name: str, **more: object) -> DeviceSpec:
+    return DeviceSpec.model_validate(
+        {"name": name, "flop_per_s": 1e9, "memory_bytes": 1e6, "memory_byte_per_s": 1e9} | more
+    )
+
+
+CLUSTER = ClusterSpec(
+    name="pair", source="a", devices=(device("a"), device("b")), switches=(SwitchSpec(name="s"),),
+    links=(
+        LinkSpec(a="a", b="s", bit_per_s=8e6),
+        LinkSpec(a="s", b="b", bit_per_s=8e6, reverse_bit_per_s=4e6),
+    ),
+)
+MODEL = ModelSpec(
+    name="tiny", family="gpt2", num_layers=2, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
+    intermediate_size=16, vocab_size=32, max_positions=64,
+)
+SPEC = RunSpec(cluster=CLUSTER, model=MODEL, strategy="gpipe", seed=7)
+
+# a computes 0-1, sends 1-1.5, b computes 1.5-3, sends back 3-3.5, a emits at 3.5; then once more, faster.
+TRACE: list[Span | Mark] = [
+    Mark(0.0, "request_arrived", "a", {"request": 0}),
+    Span("a", "compute", "block", 0, 0.0, 1.0, bytes=10, flops=100, request=0, token=0),
+    Span("a", "send", "L1", 1, 1.0, 1.5, bytes=1000, payload_bytes=900, peer="b", message=0),
+    Span("b", "recv", "L1", 1, 1.0, 1.5, bytes=1000, payload_bytes=900, peer="a", message=0),
+    Span("b", "wait", "recv L1 from a", -1, 0.0, 1.5),
+    Span("b", "compute", "block", 1, 1.5, 3.0, flops=150, request=0, token=0),
+    Span("b", "send", "out", -1, 3.0, 3.5, bytes=500, payload_bytes=400, peer="a", message=0),
+    Span("a", "recv", "out", -1, 3.0, 3.5, bytes=500, payload_bytes=400, peer="b", message=0),
+    Span("a", "wait", "recv out from b", -1, 1.5, 3.5),
+    Mark(3.5, "token_emitted", "a", {"request": 0, "index": 0, "token": 5, "text": "Hel"}),
+    Span("a", "compute", "block", 0, 3.5, 4.0, flops=10, request=0, token=1),
+    Mark(4.0, "token_emitted", "a", {"request": 0, "index": 1, "token": 6, "text": "lo"}),
+    Mark(4.0, "memory", "a", {"resident_bytes": 10, "peak_bytes": 30}),
+    Mark(4.1, "memory", "a", {"resident_bytes": 10, "peak_bytes": 20}),
+    Mark(4.0, "request_finished", "a", {"request": 0}),
+]
+
+
+@pytest.fixture
+def report() -> RunReport:
+    return fold(SPEC, None, TRACE, world="simulated")
+
+
+def test_latencies_count_from_the_arrival(report: RunReport) -> None:
+    assert report.latency_s == 4.0
+    assert report.ttft_s == 3.5
+    assert report.tpot_s == 0.5
+    assert report.tokens_per_s == 0.5
+    assert report.requests[0].token_s == (3.5, 4.0)
+
+
+def test_tokens_and_text_are_those_of_the_first_request(report: RunReport) -> None:
+    assert report.output_tokens == (5, 6)
+    assert report.text == "Hello"
+
+
+def test_devices_know_their_work_waiting_and_peak(report: RunReport) -> None:
+    a, b = report.devices
+    assert (a.busy_s, a.wait_s, a.flops, a.peak_memory_bytes, a.memory_bytes) == (1.5, 2.0, 110, 30, 1e6)
+    assert (b.busy_s, b.wait_s, b.flops, b.peak_memory_bytes) == (1.5, 1.5, 150, 0)
+
+
+def test_links_count_every_hop_in_its_direction(report: RunReport) -> None:
+    figures = {
+        (link.a, link.b, link.direction): (link.bytes, link.payload_bytes, link.busy_s, link.rate_bit_per_s)
+        for link in report.links
+    }
+    assert figures == {
+        ("a", "s", "forward"): (1000, 900, 1e-3, 8e6),
+        ("a", "s", "backward"): (500, 400, 5e-4, 8e6),
+        ("s", "b", "forward"): (1000, 900, 1e-3, 8e6),
+        ("s", "b", "backward"): (500, 400, 1e-3, 4e6),
+    }
+
+
+def test_a_changed_rate_counts_from_its_time_and_direction() -> None:
+    change = {"link": "b--s", "bit_per_s": 1e6, "direction": "backward"}
+    report = fold(SPEC, None, [*TRACE, Mark(2.0, "link_changed", facts=change)], world="simulated")
+    busy_s = {(link.a, link.direction): link.busy_s for link in report.links}
+    assert busy_s["s", "backward"] == 4e-3
+    assert busy_s["s", "forward"] == 1e-3
+
+
+def test_measured_rates_land_on_their_link_and_direction() -> None:
+    measured = [LinkMeasurement(1, False, 4e6, 3.9e6, "tbf")]
+    report = fold(SPEC, None, TRACE, world="real", measured=measured, dilation=2.0)
+    assert [link.achieved_bit_per_s for link in report.links] == [None, None, None, 3.9e6]
+    assert report.world == "real" and report.dilation == 2.0
+
+
+def test_layers_are_those_of_the_first_forward_pass(report: RunReport) -> None:
+    assert [(row.layer, row.device, row.start_s, row.end_s) for row in report.layers] == [
+        (0, "a", 0.0, 1.0), (1, "b", 1.5, 3.0),
+    ]
+
+
+def test_the_latency_is_attributed_along_the_critical_path(report: RunReport) -> None:
+    parts = report.attribution
+    assert (parts.compute_s, parts.link_s, parts.wait_s) == (3.0, 1.0, 0.0)
+
+
+def test_time_in_which_nothing_ended_is_waiting() -> None:
+    late = [
+        item._replace(time_s=item.time_s + 2) if isinstance(item, Mark) and item.time_s == 4.0 else item
+        for item in TRACE
+    ]
+    report = fold(SPEC, None, late, world="simulated")
+    assert report.latency_s == 6.0
+    assert report.attribution.wait_s == 2.0
+
+
+def test_a_burst_counts_each_request_from_its_own_arrival() -> None:
+    trace: list[Span | Mark] = [
+        Mark(1.0, "request_arrived", "a", {"request": 0}),
+        Mark(2.0, "request_arrived", "a", {"request": 1}),
+        *(
+            Mark(time_s, "token_emitted", "a", {"request": request, "index": index, "token": 1})
+            for time_s, request, index in ((2.0, 0, 0), (3.0, 0, 1), (5.0, 1, 0), (8.0, 1, 1))
+        ),
+        Mark(3.0, "request_finished", "a", {"request": 0}),
+        Mark(8.0, "request_finished", "a", {"request": 1}),
+    ]
+    report = fold(SPEC, None, trace, world="simulated")
+    assert report.latency_s == 7.0
+    assert report.ttft_s == 2.0
+    assert report.tpot_s == 2.0
+    assert report.tokens_per_s == 4 / 7
+
+
+def test_an_encoders_first_output_is_its_answer() -> None:
+    trace: list[Span | Mark] = [
+        Mark(1.0, "request_arrived", "a", {"request": 0}), Mark(3.0, "request_finished", "a", {"request": 0}),
+    ]
+    report = fold(SPEC, None, trace, world="simulated")
+    assert (report.latency_s, report.ttft_s, report.tpot_s, report.output_tokens) == (2.0, 2.0, 0.0, ())
+
+
+def test_simulated_tokens_have_no_identity() -> None:
+    nameless = [
+        item._replace(facts=item.facts | {"token": None, "text": None}) if isinstance(item, Mark) else item
+        for item in TRACE
+    ]
+    report = fold(SPEC, None, nameless, world="simulated")
+    assert report.output_tokens == () and report.text == ""
+    assert report.requests[0].token_s == (3.5, 4.0)
+
+
+def test_an_unfinished_run_is_reported_up_to_its_last_token() -> None:
+    outcome = Outcome(kind="peer_lost", sentence="b was lost.", device="b", time_s=3.7)
+    report = fold(SPEC, None, TRACE[:10], world="real", outcome=outcome)
+    assert report.latency_s == 3.5
+    assert report.outcome == outcome
+    assert report.attribution.compute_s == 2.5
+
+
+def test_a_run_that_never_began_is_all_zeros() -> None:
+    report = fold(SPEC, None, [], world="real", outcome=Outcome(kind="out_of_memory"))
+    assert report.latency_s == report.ttft_s == report.tokens_per_s == 0
+    assert [row.name for row in report.devices] == ["a", "b"]
+    assert len(report.links) == 4
+
+
+def test_a_report_survives_json(report: RunReport) -> None:
+    assert RunReport.model_validate_json(report.model_dump_json()) == report
+
+
+def test_the_order_of_the_trace_does_not_matter(report: RunReport) -> None:
+    assert fold(SPEC, None, TRACE[::-1], world="simulated") == report
+
+
+def test_overlapping_intervals_are_covered_once() -> None:
+    assert covered_s([(5, 6), (0, 2), (1, 3), (1, 2)]) == 4
+    assert covered_s([]) == 0
