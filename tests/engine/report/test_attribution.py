@@ -33,7 +33,8 @@ def any_spans(draw: st.DrawFn) -> Span:
     start_s, end_s = sorted((draw(times), draw(times)))
     kind = draw(st.sampled_from(["compute", "send", "recv", "load", "stage", "wait"]))
     return Span(
-        draw(st.sampled_from(NAMES)), kind, "x", 0, start_s, end_s, bytes=draw(st.integers(0, 10**6)), peer=draw(st.sampled_from(NAMES)),
+        draw(st.sampled_from(NAMES)), kind, "x", 0, start_s, end_s,
+        bytes=draw(st.integers(0, 10**6)), peer=draw(st.sampled_from(NAMES)),
         message=draw(st.integers(-1, 3)),
     )
 
@@ -55,10 +56,10 @@ steps = st.lists(
 )
 
 
-later_work = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 10000), st.integers(1, 50)), max_size=5)
+later = st.tuples(st.sampled_from(NAMES), st.integers(0, 10000), st.integers(1, 50))
 
 
-@given(steps, later_work)
+@given(steps, st.lists(later, max_size=5))
 def test_a_chain_of_work_is_explained_exactly(
     chain: list[tuple[str, int, str]], noise: list[tuple[str, int, int]]
 ) -> None:

@@ -1,0 +1,172 @@
+"""Comparisons: only what differs differs, deltas refer to the baseline, timelines start at zero."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.compare import METRICS, Comparison, compare, flatten
+from engine.errors import SpecError
+from engine.models.spec import ModelSpec
+from engine.report import (
+    Attribution,
+    DeviceReport,
+    LayerReport,
+    LinkReport,
+    Outcome,
+    RequestReport,
+    RunReport,
+)
+from engine.scenario import LinkDown, Scenario
+from engine.spec import RunSpec
+
+MODEL = ModelSpec(
+    name="tiny", family="gpt2", num_layers=2, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
+    intermediate_size=16, vocab_size=32, max_positions=64,
+)
+
+
+def report(latency_s: float = 1.0, **spec: Any) -> RunReport:
+    devices = tuple(
+        DeviceSpec(name=name, flop_per_s=1e9, memory_bytes=1e9, memory_byte_per_s=1e9) for name in ("a", "b")
+    )
+    cluster = ClusterSpec(
+        name="pair", source="a", devices=devices, links=(LinkSpec(a="a", b="b", bit_per_s=1e6),)
+    )
+    values: dict[str, Any] = {"cluster": cluster, "model": MODEL, "strategy": "gpipe", "params": {}} | spec
+    return RunReport(
+        spec=RunSpec(**values), plan=None, world="simulated", dilation=1.0, latency_s=latency_s,
+        tokens_per_s=2 / latency_s,
+        requests=(RequestReport(index=0, arrival_s=0, ttft_s=0.5, token_s=(0.5, 0.75), output_tokens=()),),
+        devices=(
+            DeviceReport(name="a", busy_s=1, wait_s=0, peak_memory_bytes=50, memory_bytes=1e9, flops=10),
+            DeviceReport(name="b", busy_s=2, wait_s=0, peak_memory_bytes=70, memory_bytes=1e9, flops=20),
+        ),
+        links=(LinkReport(a="a", b="b", direction="forward", bytes=100, payload_bytes=90, busy_s=1,
+                          rate_bit_per_s=1e6),),
+        layers=(
+            LayerReport(layer=0, device="a", start_s=3.0, end_s=4.0),
+            LayerReport(layer=1, device="b", start_s=4.0, end_s=6.0),
+        ),
+        attribution=Attribution(compute_s=latency_s),
+        scenario=values.get("scenario", Scenario()),
+    )
+
+
+def differing(comparison: Comparison) -> dict[str, tuple[Any, ...]]:
+    return {row.path: row.values for row in comparison.params if row.differs}
+
+
+def test_equal_runs_differ_in_nothing() -> None:
+    comparison = compare([report(name="one"), report(name="two")])
+    assert differing(comparison) == {}
+    assert len(comparison.params) > 40
+
+
+def test_false_zero_and_empty_are_values_like_any_other() -> None:
+    comparison = compare([
+        report(params={"trim": False, "ratio": 0, "owner": "", "same": 0, "shares": []}),
+        report(params={"trim": True, "ratio": 1, "owner": "b", "same": 0, "shares": [1, 2]}),
+    ])
+    assert differing(comparison) == {
+        "params.trim": (False, True), "params.ratio": (0, 1), "params.owner": ("", "b"),
+        "params.shares": ([], [1, 2]),
+    }
+
+
+def test_false_and_zero_are_not_the_same() -> None:
+    comparison = compare([report(params={"x": False}), report(params={"x": 0})])
+    assert differing(comparison) == {"params.x": (False, 0)}
+
+
+def test_a_field_that_only_one_run_has_differs_even_if_it_is_none() -> None:
+    comparison = compare([report(params={"x": None, "y": 1}), report(params={"y": 1})])
+    assert differing(comparison) == {"params.x": (None, None)}
+
+
+def test_devices_and_links_are_matched_by_name_not_by_place() -> None:
+    first = report()
+    cluster = first.spec.cluster
+    turned = cluster.model_copy(update={"devices": cluster.devices[::-1]})
+    assert differing(compare([first, report(cluster=turned)])) == {}
+    faster = cluster.model_copy(update={"links": (cluster.links[0].model_copy(update={"bit_per_s": 2e6}),)})
+    found = differing(compare([first, report(cluster=faster)]))
+    assert found == {"cluster.links[a--b].bit_per_s": (1e6, 2e6)}
+
+
+def test_live_changes_are_part_of_what_was_asked() -> None:
+    scenario = Scenario(changes=(LinkDown(at_s=1.0, link="a--b"),))
+    paths = set(differing(compare([report(), report(scenario=scenario)])))
+    assert {"scenario.changes[0].kind", "scenario.changes[0].at_s", "scenario.changes[0].link"} <= paths
+
+
+def test_list_items_with_equal_labels_do_not_swallow_each_other() -> None:
+    flat = flatten({"x": [{"name": "n", "v": 1}, {"name": "n", "v": 2}]})
+    assert flat == {"x[0].name": "n", "x[0].v": 1, "x[1].name": "n", "x[1].v": 2}
+
+
+def test_empty_collections_stay_visible() -> None:
+    assert flatten({"a": {}, "b": [], "c": {"d": [[]]}}) == {"a": {}, "b": [], "c.d": [[]]}
+
+
+def test_deltas_are_fractions_of_the_chosen_baseline() -> None:
+    reports = [report(1.0), report(2.0), report(0.5)]
+    by_name = {row.name: row for row in compare(reports).metrics}
+    assert by_name["latency_s"].deltas == (0.0, 1.0, -0.5)
+    assert by_name["latency_s"].better == "lower" and by_name["latency_s"].unit == "s"
+    assert by_name["tokens_per_s"].better == "higher"
+    other = {row.name: row for row in compare(reports, baseline=1).metrics}
+    assert other["latency_s"].deltas == (-0.5, 0.0, -0.75)
+
+
+def test_a_delta_to_nothing_is_undefined_and_of_nothing_to_nothing_is_zero() -> None:
+    rows = {row.name: row for row in compare([report(), report()]).metrics}
+    assert rows["wait_s"].deltas == (0.0, 0.0)
+    waited = report().model_copy(update={"attribution": Attribution(wait_s=1.0)})
+    rows = {row.name: row for row in compare([report(), waited]).metrics}
+    assert rows["wait_s"].deltas == (0.0, None)
+
+
+def test_a_run_that_ended_early_has_no_latency_to_compare() -> None:
+    lost = report(0.1).model_copy(update={"outcome": Outcome(kind="peer_lost")})
+    row = compare([report(), lost]).metrics[0]
+    assert row.values == (1.0, None) and row.deltas == (0.0, None)
+
+
+def test_sums_and_maxima_are_over_all_devices_and_links() -> None:
+    values = {row.name: row.values[0] for row in compare([report(), report()]).metrics}
+    assert (values["flops"], values["busy_s"]) == (30, 3)
+    assert (values["peak_memory_bytes"], values["link_bytes"]) == (70, 100)
+
+
+def test_every_metric_of_a_full_report_has_a_unit_and_a_direction() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    assert [metric.name for metric in METRICS if metric.better is None] == ["predicted_latency_s"]
+
+
+def test_timelines_start_at_zero() -> None:
+    timeline = compare([report(), report()]).timelines[1]
+    assert [(layer.start_s, layer.end_s) for layer in timeline.layers] == [(0.0, 1.0), (1.0, 3.0)]
+
+
+def test_series_are_seconds_per_token() -> None:
+    assert compare([report(), report()]).series[0].token_s == (0.5, 0.25)
+
+
+@pytest.mark.parametrize("number", [0, 1, 7])
+def test_two_to_six_runs_are_compared(number: int) -> None:
+    with pytest.raises(SpecError, match=f"got {number} runs, expected 2 to 6"):
+        compare([report()] * number)
+
+
+@pytest.mark.parametrize("baseline", [-1, 2])
+def test_the_baseline_is_one_of_the_runs(baseline: int) -> None:
+    with pytest.raises(SpecError, match=f"baseline is {baseline}, expected 0 to 1"):
+        compare([report(), report()], baseline)
+
+
+def test_a_comparison_is_json() -> None:
+    assert json.loads(compare([report(), report()]).model_dump_json())["baseline"] == 0
