@@ -1,0 +1,80 @@
+"""The demo model's corpus: the prose that every Python installation carries.
+
+The pages of Python's reference (`pydoc_data.topics`) and the docstrings of the standard library, read with
+`ast` and never imported. Only prose is kept (no code, grammar or tables), and each paragraph once, so what
+is held out, chosen by the hash of its text, is seen nowhere in training.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from pydoc_data.topics import topics
+
+HELD_OUT_ONE_IN = 20
+SHORTEST_PARAGRAPH = 60
+LEAST_LETTERS_FRAC = 0.88
+NOT_DOCUMENTATION = {"test", "tests", "idlelib", "lib2to3", "turtledemo", "ensurepip", "site-packages"}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pages to learn from, and single paragraphs that stand in none of them."""
+
+    train: tuple[str, ...]
+    held_out: tuple[str, ...]
+
+
+def read_corpus() -> Corpus:
+    """What this Python installation carries; differs a little between Python versions."""
+    return split([*topics.values(), *standard_library_docstrings()])
+
+
+def split(pages: Iterable[str]) -> Corpus:
+    """Keep each paragraph of prose once; one in `HELD_OUT_ONE_IN` of them is held out."""
+    train, held_out, seen = [], [], set()
+    for page in pages:
+        kept = []
+        for paragraph in prose(page):
+            digest = hashlib.sha256(paragraph.encode()).digest()
+            if digest in seen:
+                continue
+            seen.add(digest)
+            is_held_out = int.from_bytes(digest[:4], "big") % HELD_OUT_ONE_IN == 0
+            (held_out if is_held_out else kept).append(paragraph)
+        if kept:
+            train.append("\n".join(kept))
+    return Corpus(tuple(train), tuple(held_out))
+
+
+def prose(page: str) -> Iterator[str]:
+    """The paragraphs of whole sentences, each unwrapped to one line."""
+    for paragraph in re.split(r"\n\s*\n", page):
+        lines = paragraph.splitlines()
+        indents = {len(line) - len(line.lstrip()) for line in lines[1:]}
+        text = " ".join(line.strip() for line in lines)
+        text = re.sub(r"\s+", " ", text).lstrip("*- ")
+        if len(indents) > 1 or len(text) < SHORTEST_PARAGRAPH or ">>>" in text or "::=" in text:
+            continue
+        letters = sum(c == " " or (c.isascii() and c.isalpha()) for c in text)
+        if letters >= LEAST_LETTERS_FRAC * len(text) and text[0].isupper() and text[-1] == ".":
+            yield text
+
+
+def standard_library_docstrings() -> Iterator[str]:
+    """One page per module: the docstrings of the module and of all that it defines."""
+    root = Path(sysconfig.get_path("stdlib"))
+    for path in sorted(root.rglob("*.py")):
+        if NOT_DOCUMENTATION & set(path.relative_to(root).parts):
+            continue
+        nodes = ast.walk(ast.parse(path.read_bytes()))
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        docstrings = [ast.get_docstring(node) for node in nodes if isinstance(node, documented)]
+        page = "\n\n".join(text for text in docstrings if text)
+        if page:
+            yield page

@@ -1,0 +1,34 @@
+"""Where things lie, and how `./loom` speaks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+FRONTEND = ROOT / "webapp" / "frontend"
+SETUP_DIR = ROOT / ".loom"
+"""What set-up leaves besides the packages: stamps and logs. Belongs to the checkout."""
+
+
+def state_dir() -> Path:
+    """Database, keys, logs and lock of one running EdgeLoom; `LOOM_STATE_DIR` moves it."""
+    return Path(os.environ.get("LOOM_STATE_DIR", SETUP_DIR)).resolve()
+
+
+class OpsError(Exception):
+    """One sentence for the person at the terminal: what failed, where, and what to do."""
+
+
+def say(line: str) -> None:
+    """Progress goes to stderr, so that stdout stays the command's own."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def shown(path: Path) -> str:
+    """A path as a person in the checkout would write it."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -1,0 +1,83 @@
+"""The private Redis: loopback only, nothing on disk, and a password, because its queue reaches root.
+
+Whoever may write to the broker makes the emulator's worker, which is root, do things: without a password
+that would be every user of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import NamedTuple
+
+from webapp.ops.services import HOST, REDIS_PORT
+
+LONGEST_SOCKET_PATH = 100
+
+
+class RedisServer(NamedTuple):
+    port: int
+    password: str
+    socket_path: Path
+
+    @property
+    def url(self) -> str:
+        return f"redis://:{self.password}@{HOST}:{self.port}/0"
+
+    def configuration(self) -> str:
+        """For `redis-server FILE`: the password must not be seen among the arguments."""
+        lines = [
+            f"bind {HOST}",
+            f"port {self.port}",
+            f"requirepass {self.password}",
+            'save ""',
+            "appendonly no",
+            "daemonize no",
+        ]
+        if len(os.fsencode(self.socket_path)) <= LONGEST_SOCKET_PATH:
+            lines += [f"unixsocket {self.socket_path}", "unixsocketperm 700"]
+        return "\n".join(lines) + "\n"
+
+    def answers(self) -> bool:
+        """Whether it is up and takes our password."""
+        try:
+            with socket.create_connection((HOST, self.port), timeout=1.0) as connection:
+                connection.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())
+                answer = b""
+                while answer.count(b"\r\n") < 2:
+                    piece = connection.recv(256)
+                    if not piece:
+                        return False
+                    answer += piece
+        except OSError:
+            return False
+        return answer == b"+OK\r\n+PONG\r\n"
+
+
+def private_redis(directory: Path) -> tuple[RedisServer, Path]:
+    """A server to be started, on the usual port or a free one, and its configuration file."""
+    port = REDIS_PORT if is_free(REDIS_PORT) else free_port()
+    server = RedisServer(port, secrets.token_urlsafe(24), directory / "redis.sock")
+    path = directory / "redis.conf"
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(server.configuration())
+    return server, path
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        return int(listener.getsockname()[1])

@@ -1,0 +1,52 @@
+"""The processes that make up EdgeLoom: commands and settings, the same with and without containers.
+
+Plain data for the supervisor, for `./loom worker` and for the test that reads docker-compose.yml.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+HOST = "127.0.0.1"
+PORT = 8000
+REDIS_PORT = 6391
+
+WORKER_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "plan": ("-Q", "plan", "-n", "plan@%h", "--pool", "prefork", "--concurrency", "1"),
+    # One thread beside the main one: the run itself is a child process, the thread only watches it,
+    # and the main thread stays free to keep the connection to Redis and to hear signals.
+    "emulate": ("-Q", "emulate", "-n", "emulate@%h", "--pool", "threads", "--concurrency", "1"),
+}
+"""What follows `celery -A webapp worker` for each queue."""
+
+SETTINGS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY")
+"""The environment variables by which processes on several machines become one EdgeLoom."""
+
+
+QUEUES = tuple(WORKER_ARGUMENTS)
+
+
+class Service(NamedTuple):
+    """A process: its arguments after `python`, whichever Python that is."""
+
+    name: str
+    arguments: tuple[str, ...]
+    settings: tuple[str, ...] = SETTINGS
+    needs_root: bool = False
+
+
+def web(host: str = HOST, port: int = PORT) -> Service:
+    return Service(
+        "web",
+        (
+            "-m", "uvicorn", "webapp.asgi:application", "--host", host, "--port", str(port),
+            # Browsers keep their WebSockets open for ever: a stop must not wait for them.
+            "--timeout-graceful-shutdown", "3",
+        ),
+        settings=(*SETTINGS, "ALLOWED_HOSTS"),
+    )
+
+
+def worker(queue: str) -> Service:
+    arguments = ("-m", "celery", "-A", "webapp", "worker", *WORKER_ARGUMENTS[queue], "--loglevel", "INFO")
+    return Service(f"worker-{queue}", arguments, needs_root=queue == "emulate")

@@ -1,0 +1,185 @@
+"""Keeps a handful of child processes running, and leaves none behind.
+
+Signals are blocked and waited for, so one loop hears everything: a child that ended, Ctrl-C, a time-out.
+Each child is the leader of its own process group (the terminal's Ctrl-C does not reach it) and is told by
+the kernel to stop should this process die first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from webapp.ops.places import ROOT, OpsError, say, shown
+from webapp.ops.steps import last_line
+
+STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+HEARD = STOP_SIGNALS | {signal.SIGCHLD}
+READY_WITHIN_S = 60.0
+PROBE_EVERY_S = 0.1
+LONGEST_PAUSE_S = 30.0
+CALM_S = 60.0
+"""A child that ran so long before it ended starts again with the shortest pause."""
+
+# Signals of a stop, each with how long it is given: a worker finishes what it can, then is made to stop.
+ESCALATION = ((signal.SIGTERM, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+@dataclass
+class Child:
+    """One supervised process. `is_ready` is asked until it says yes; a restart asks it again."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: Mapping[str, str]
+    is_ready: Callable[[], bool]
+    process: subprocess.Popen[bytes] | None = None
+    log_start: int = 0
+    started_s: float = 0.0
+    restart_at_s: float | None = None
+    pause_s: float = field(default=1.0)
+
+    def start(self) -> None:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log_start = self.log.stat().st_size if self.log.exists() else 0
+        self.restart_at_s = None
+        self.started_s = time.monotonic()
+        with self.log.open("ab") as output:
+            try:
+                self.process = subprocess.Popen(
+                    self.command, cwd=ROOT, env=dict(self.environment), start_new_session=True,
+                    stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, preexec_fn=_in_child,
+                )
+            except OSError as error:
+                raise OpsError(f"{self.name} cannot start: {self.command[0]}: {error.strerror}.") from error
+
+    def has_logged(self, text: bytes) -> bool:
+        """Whether the log of this start contains `text`."""
+        with self.log.open("rb") as lines:
+            lines.seek(self.log_start)
+            return text in lines.read()
+
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def send(self, number: signal.Signals) -> None:
+        """To the child, and with SIGKILL to its whole group: what it started goes with it."""
+        assert self.process is not None
+        try:
+            if number == signal.SIGKILL:
+                os.killpg(self.process.pid, number)
+            else:
+                self.process.send_signal(number)
+        except ProcessLookupError:
+            pass  # it has just ended by itself
+
+
+def _in_child() -> None:
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+
+
+class Supervisor:
+    """Start children one after another, then `watch` until somebody says stop. A context manager."""
+
+    def __init__(self) -> None:
+        self.children: list[Child] = []
+
+    def __enter__(self) -> Supervisor:
+        self.mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+        while signal.sigtimedwait(HEARD, 0) is not None:
+            pass  # a second Ctrl-C during the stop has nothing left to say
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask_before)
+
+    def start(self, *children: Child) -> None:
+        """Start them and wait until every one is ready; raises `OpsError` if one ends or takes too long."""
+        for child in children:
+            child.start()
+            self.children.append(child)
+        deadline = time.monotonic() + READY_WITHIN_S
+        waiting = list(children)
+        while waiting:
+            for child in self.children:
+                if child.has_ended():
+                    assert child.process is not None
+                    raise OpsError(
+                        f"{child.name} ended at its start with status {child.process.returncode}: "
+                        f"{last_line(child.log)!r}; read {shown(child.log)}."
+                    )
+            waiting = [child for child in waiting if not child.is_ready()]
+            if waiting and time.monotonic() > deadline:
+                name, log = waiting[0].name, shown(waiting[0].log)
+                raise OpsError(f"{name} is not ready after {READY_WITHIN_S:.0f} s: read {log}.")
+            if waiting:
+                self._wait_for_signal(PROBE_EVERY_S)
+
+    def watch(self) -> None:
+        """Restart what ends by itself, later each time; comes back with KeyboardInterrupt."""
+        while True:
+            now = time.monotonic()
+            for child in self.children:
+                if child.restart_at_s is not None and child.restart_at_s <= now:
+                    child.start()
+                elif child.restart_at_s is None and child.has_ended():
+                    self._plan_restart(child, now)
+            pending = [child.restart_at_s for child in self.children if child.restart_at_s is not None]
+            self._wait_for_signal(max(0.0, min(pending) - time.monotonic()) if pending else None)
+
+    def _plan_restart(self, child: Child, now: float) -> None:
+        assert child.process is not None
+        child.pause_s = 1.0 if now - child.started_s > CALM_S else min(2 * child.pause_s, LONGEST_PAUSE_S)
+        child.restart_at_s = now + child.pause_s
+        status = child.process.returncode
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        say(f"{child.name} {how}; it starts again in {child.pause_s:.0f} s. Its log: {shown(child.log)}")
+
+    def _wait_for_signal(self, timeout_s: float | None) -> None:
+        """Until a child ends or the time is over; raises KeyboardInterrupt when asked to stop."""
+        if timeout_s is None:
+            number = signal.sigwait(HEARD)
+        else:
+            heard = signal.sigtimedwait(HEARD, timeout_s)
+            if heard is None:
+                return
+            number = signal.Signals(heard.si_signo)
+        if number in STOP_SIGNALS:
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """Stop all children, last started first and Redis, the first, once nobody needs it any more."""
+        later = [child for child in self.children[1:] if child.process is not None]
+        _stop(list(reversed(later)))
+        _stop(self.children[:1])
+        self.children.clear()
+
+
+def _stop(children: Sequence[Child]) -> None:
+    """Send one signal after another until all have ended, and reap them."""
+    for number, patience_s in ESCALATION:
+        running = [child for child in children if not child.has_ended()]
+        for child in running:
+            child.send(number)
+        deadline = time.monotonic() + patience_s
+        for child in running:
+            assert child.process is not None
+            try:
+                child.process.wait(timeout=max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                break
+        if all(child.has_ended() for child in children):
+            break
+    for child in children:
+        child.send(signal.SIGKILL)  # whatever it left in its group

@@ -1,0 +1,162 @@
+"""`./loom up`: set up what is missing, start everything on this machine, watch it, stop it all.
+
+The lock on `.loom/up.lock` says that EdgeLoom runs from this checkout; the kernel lets go of it when the
+process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from webapp.ops import debian, services
+from webapp.ops.places import PYTHON, ROOT, OpsError, say, shown, state_dir
+from webapp.ops.redis_server import RedisServer, is_free, private_redis
+from webapp.ops.setup import set_up
+from webapp.ops.steps import last_line
+from webapp.ops.supervisor import Child, Supervisor
+
+CELERY_IS_READY = b" ready."
+
+
+def up(port: int) -> int:
+    """Runs until Ctrl-C or SIGTERM, and then returns 0; raises `OpsError`."""
+    url = f"http://{services.HOST}:{port}"
+    with only_one(state_dir(), url):
+        given_redis = os.environ.get("REDIS_URL")
+        begin = time.monotonic()
+        worked = set_up(redis=not given_redis)
+        if not is_free(port):
+            raise OpsError(f"Port {port} is in use by another program: choose another with --port N.")
+        if worked:
+            say(f"Set-up done in {time.monotonic() - begin:.0f} s.")
+        with Supervisor() as supervisor:
+            try:
+                _start(supervisor, port, url, given_redis)
+                supervisor.watch()
+            except KeyboardInterrupt:
+                say("\nStopping …")
+    say("Stopped.")
+    return 0
+
+
+def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None) -> None:
+    redis_url = given_redis
+    if redis_url is None:
+        server, configuration = private_redis(state_dir())
+        redis_url = server.url
+        supervisor.start(redis_child(server, configuration))
+    environment = {**os.environ, "REDIS_URL": redis_url, "PYTHONUNBUFFERED": "1"}
+    greeting = prepare_database(environment)
+    children = [web_child(port, environment), worker_child("plan", environment)]
+    if os.geteuid() == 0:
+        children.append(worker_child("emulate", environment))
+    supervisor.start(*children)
+    for line in greeting:
+        say(line)
+    if os.geteuid() != 0:
+        say("Emulating needs root: runs wait in the queue, predictions work. Start it as root for both.")
+    say(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
+
+
+@contextmanager
+def only_one(directory: Path, url: str) -> Iterator[None]:
+    """Hold the lock of this checkout; raises `OpsError` naming the address of the one that runs."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "up.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise OpsError(
+                f"EdgeLoom already runs here ({lock.read().strip()}): open it there, or stop it with Ctrl-C."
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()}, {url}")
+        lock.flush()
+        yield
+
+
+def prepare_database(environment: Mapping[str, str]) -> list[str]:
+    """Tables, administrator and demo clusters; returns what a person must read, such as the new password."""
+    log = state_dir() / "logs" / "prepare.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as errors:
+        done = subprocess.run(
+            (str(PYTHON), "-m", "webapp.ops.prepare"), cwd=ROOT, env=dict(environment),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+        )
+    if done.returncode:
+        raise OpsError(f"The database cannot be prepared: {last_line(log)!r}; read {shown(log)}.")
+    return [line for line in done.stdout.splitlines() if line.strip()]
+
+
+def redis_child(server: RedisServer, configuration: Path) -> Child:
+    program = shutil.which("redis-server", path=debian.SEARCH_PATH) or "redis-server"
+    return _child("redis", (program, str(configuration)), dict(os.environ), lambda _: server.answers())
+
+
+def web_child(port: int, environment: Mapping[str, str]) -> Child:
+    service = services.web(port=port)
+    return _child(
+        service.name, (str(PYTHON), *service.arguments), environment,
+        lambda _: answers_http(f"http://{services.HOST}:{port}/api/session"),
+    )
+
+
+def worker_child(queue: str, environment: Mapping[str, str]) -> Child:
+    service = services.worker(queue)
+    return _child(
+        service.name, (str(PYTHON), *service.arguments), environment,
+        lambda child: child.has_logged(CELERY_IS_READY),
+    )
+
+
+def _child(
+    name: str, command: tuple[str, ...], environment: Mapping[str, str], is_ready: Callable[[Child], bool]
+) -> Child:
+    log = state_dir() / "logs" / f"{name}.log"
+    child = Child(name, command, log, environment, is_ready=lambda: is_ready(child))
+    return child
+
+
+def answers_http(url: str) -> bool:
+    """Whether the server gives any answer of its own: 401 before the log-in is one, 500 is not."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        opener.open(url, timeout=5).close()
+    except urllib.error.HTTPError as answer:
+        return answer.code < 500
+    except OSError:
+        return False
+    return True
+
+
+def worker(queue: str) -> int:
+    """`./loom worker`: become one worker of an EdgeLoom whose database and Redis are given."""
+    for name in ("REDIS_URL", "DATABASE_URL"):
+        if not os.environ.get(name):
+            raise OpsError(
+                f"{name} is not set: a worker joins the EdgeLoom whose REDIS_URL and DATABASE_URL it is "
+                "given; ./loom up starts its own workers."
+            )
+    service = services.worker(queue)
+    if service.needs_root and os.geteuid() != 0:
+        raise OpsError(f"The {queue} worker makes network namespaces, which needs root: run it as root.")
+    os.chdir(ROOT)
+    sys.stderr.flush()
+    os.execv(PYTHON, (str(PYTHON), *service.arguments))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, default=services.PORT, help=f"default {services.PORT}")
