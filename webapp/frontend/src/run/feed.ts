@@ -126,8 +126,8 @@ export class Feed {
 
 /** Cursors are stream ids `milliseconds-sequence`; '0' is before everything. */
 export function isAfter(cursor: string, than: string): boolean {
-  const [ms = 0, seq = 0] = cursor.split('-').map(Number);
-  const [thanMs = 0, thanSeq = 0] = than.split('-').map(Number);
+  const [ms = 0, seq = 0] = String(cursor).split('-').map(Number);
+  const [thanMs = 0, thanSeq = 0] = String(than).split('-').map(Number);
   return ms > thanMs || (ms === thanMs && seq > thanSeq);
 }
 

@@ -1,0 +1,106 @@
+import { useElementSize } from '@mantine/hooks';
+import { useEffect, useMemo, useRef } from 'react';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import { useCanvasColors, type CanvasColors } from './colors';
+import classes from './charts.module.css';
+
+export interface Line {
+  label: string;
+  color: string;
+}
+
+interface Props {
+  /** x first, then one array per line; null is a gap. */
+  data: uPlot.AlignedData;
+  lines: Line[];
+  xLabel: string;
+  formatX: (x: number) => string;
+  formatY: (y: number) => string;
+  /** Moments (in x) with a vertical line. */
+  marks?: readonly { time_s: number }[];
+  height?: number;
+  label: string;
+  testId?: string;
+}
+
+/** Lines over time or tokens. The chart is made once per look; new data only replaces its arrays. */
+export function LineChart({ data, lines, xLabel, formatX, formatY, marks, height = 190, label, testId }: Props) {
+  const { ref: box, width } = useElementSize();
+  const holder = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const latest = useRef({ data, marks });
+  latest.current = { data, marks };
+  const colors = useCanvasColors();
+  const look = lines.map((line) => `${line.label}\n${line.color}`).join('\n\n');
+  const options = useMemo(
+    () => optionsOf(lines, colors, xLabel, formatX, formatY, () => latest.current.marks ?? []),
+    // `look` stands for the lines: callers make a new array on every render.
+    [look, colors, xLabel, formatX, formatY],
+  );
+
+  useEffect(() => {
+    if (!holder.current || width === 0) return;
+    const made = new uPlot({ ...options, width, height }, latest.current.data, holder.current);
+    plot.current = made;
+    return () => {
+      plot.current = null;
+      made.destroy();
+    };
+  }, [options, width, height]);
+
+  useEffect(() => {
+    plot.current?.setData(data);
+  }, [data, marks]);
+
+  return (
+    <div ref={box} className={classes.line} role="img" aria-label={label} data-testid={testId}>
+      <div ref={holder} />
+    </div>
+  );
+}
+
+function optionsOf(
+  lines: Line[], colors: CanvasColors, xLabel: string, formatX: (x: number) => string, formatY: (y: number) => string,
+  marks: () => readonly { time_s: number }[],
+): Omit<uPlot.Options, 'width' | 'height'> {
+  const axis = { stroke: colors.dim, grid: { stroke: colors.line, width: 1 }, ticks: { show: false }, font: colors.smallFont };
+  return {
+    scales: { x: { time: false }, y: { range: (_, __, max) => [0, (max || 1) * 1.12] } },
+    cursor: { y: false, points: { size: 7 } },
+    legend: { show: true },
+    axes: [
+      { ...axis, size: 26, values: (_, ticks) => ticks.map(formatX) },
+      { ...axis, size: 62, values: (_, ticks) => ticks.map(formatY) },
+    ],
+    series: [
+      { label: xLabel, value: (_, x) => (x === null ? '–' : formatX(x)) },
+      ...lines.map((line): uPlot.Series => ({
+        label: line.label,
+        stroke: line.color,
+        width: 1.75,
+        spanGaps: true,
+        points: { show: (chart) => chart.data[0].length < 80, size: 5, fill: line.color },
+        value: (_, y) => (y === null ? '–' : formatY(y)),
+      })),
+    ],
+    hooks: { draw: [(chart) => drawMarks(chart, marks(), colors.injection)] },
+  };
+}
+
+function drawMarks(chart: uPlot, marks: readonly { time_s: number }[], color: string): void {
+  const { ctx, bbox } = chart;
+  ctx.save();
+  ctx.strokeStyle = color;
+  ctx.lineWidth = window.devicePixelRatio || 1;
+  ctx.setLineDash([5, 4]);
+  for (const mark of marks) {
+    const x = Math.round(chart.valToPos(mark.time_s, 'x', true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}

@@ -1,0 +1,68 @@
+import { EdgeLabelRenderer, useInternalNode, type Edge, type EdgeProps, type InternalNode } from '@xyflow/react';
+import { memo } from 'react';
+import { human, percent } from '@/format/units';
+import type { DirectionData } from '../data';
+import type { LinkView } from '../snapshot';
+import { edgePoint } from './positions';
+import classes from './topology.module.css';
+
+export type LinkEdgeType = Edge<{ view: LinkView; selected: boolean; onSelect: (name: string) => void }, 'link'>;
+
+/** The two directions of a link run beside each other, this far from its middle. */
+const OFFSET = 3.5;
+const BUSY = 0.005;
+
+/** A link: one line per direction, as wide as it is used and moving the way the bytes go. */
+export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgeProps<LinkEdgeType>) {
+  const from = useInternalNode(source);
+  const to = useInternalNode(target);
+  if (!from || !to || !data) return null;
+  const { view, selected, onSelect } = data;
+  const start = edgePoint(boxOf(from), boxOf(to));
+  const end = edgePoint(boxOf(to), boxOf(from));
+  const length = Math.hypot(end.x - start.x, end.y - start.y) || 1;
+  const off = { x: (-(end.y - start.y) / length) * OFFSET, y: ((end.x - start.x) / length) * OFFSET };
+  const path = (sign: number) =>
+    `M ${start.x + sign * off.x} ${start.y + sign * off.y} L ${end.x + sign * off.x} ${end.y + sign * off.y}`;
+  const use = Math.max(useOf(view.forward), useOf(view.backward));
+  return (
+    <>
+      <g className={classes.link} data-down={!view.up || undefined} data-selected={selected || undefined}>
+        <path d={`M ${start.x} ${start.y} L ${end.x} ${end.y}`} className={classes.hit} onClick={() => onSelect(view.name)} />
+        <path d={path(1)} className={classes.wire} />
+        <path d={path(-1)} className={classes.wire} />
+        {view.up && <Flow path={path(1)} use={useOf(view.forward)} way="forward" />}
+        {view.up && <Flow path={path(-1)} use={useOf(view.backward)} way="backward" />}
+      </g>
+      <EdgeLabelRenderer>
+        <button
+          type="button" className={`${classes.rate} nodrag nopan`} data-down={!view.up || undefined}
+          data-selected={selected || undefined} data-testid={`link-${view.name}`} onClick={() => onSelect(view.name)}
+          style={{ transform: `translate(-50%, -50%) translate(${(start.x + end.x) / 2}px, ${(start.y + end.y) / 2}px)` }}
+        >
+          {view.up ? human(view.forward.set_bit_per_s, 'bit/s') : 'down'}
+          {view.up && use > BUSY && <span className={classes.dim}>{percent(Math.min(use, 1))}</span>}
+        </button>
+      </EdgeLabelRenderer>
+    </>
+  );
+});
+
+function Flow({ path, use, way }: { path: string; use: number; way: 'forward' | 'backward' }) {
+  if (use < BUSY) return null;
+  return (
+    <path
+      d={path} className={classes.flow} data-way={way}
+      style={{ strokeWidth: 1.5 + 4 * Math.min(use, 1), animationDuration: `${1.4 - Math.min(use, 1)}s` }}
+    />
+  );
+}
+
+function useOf(side: DirectionData): number {
+  return side.set_bit_per_s > 0 ? side.use_bit_per_s / side.set_bit_per_s : 0;
+}
+
+function boxOf(node: InternalNode) {
+  const { x, y } = node.internals.positionAbsolute;
+  return { x, y, width: node.measured.width ?? 0, height: node.measured.height ?? 0 };
+}

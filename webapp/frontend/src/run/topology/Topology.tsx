@@ -1,0 +1,63 @@
+import { Background, Controls, ReactFlow, type NodeTypes } from '@xyflow/react';
+import { useComputedColorScheme } from '@mantine/core';
+import { useMemo } from 'react';
+import type { ClusterSpec } from '@/api/types';
+import { deviceColor } from '@/theme/deviceColors';
+import type { DeviceView, LinkView } from '../snapshot';
+import { LinkEdge, type LinkEdgeType } from './LinkEdge';
+import { DeviceNode, SwitchNode, type DeviceNodeType, type SwitchNodeType } from './nodes';
+import { positionsOf, type Positions } from './positions';
+import classes from './topology.module.css';
+
+const nodeTypes: NodeTypes = { device: DeviceNode, switch: SwitchNode };
+const edgeTypes = { link: LinkEdge };
+
+export type Selection = { kind: 'link' | 'device'; name: string } | null;
+
+interface Props {
+  cluster: ClusterSpec;
+  drawn: Positions | undefined;
+  devices: DeviceView[];
+  links: LinkView[];
+  selection: Selection;
+  onSelect: (selection: Selection) => void;
+}
+
+/** The cluster as it was drawn, with what happens on it now. Nothing can be moved here. */
+export function Topology({ cluster, drawn, devices, links, selection, onSelect }: Props) {
+  const scheme = useComputedColorScheme('light');
+  const positions = useMemo(() => positionsOf(cluster, drawn), [cluster, drawn]);
+  const nodes = useMemo((): (DeviceNodeType | SwitchNodeType)[] => [
+    ...devices.map((view, rank): DeviceNodeType => ({
+      id: view.name, type: 'device', position: positions[view.name] ?? { x: 0, y: 0 },
+      data: {
+        view, color: deviceColor(rank), isSource: view.name === cluster.source,
+        selected: selection?.kind === 'device' && selection.name === view.name,
+      },
+    })),
+    ...cluster.switches.map(({ name }): SwitchNodeType => ({
+      id: name, type: 'switch', position: positions[name] ?? { x: 0, y: 0 }, data: { name },
+    })),
+  ], [cluster, devices, positions, selection]);
+  const edges = useMemo(() => links.map((view): LinkEdgeType => ({
+    id: view.name, source: view.a, target: view.b, type: 'link',
+    data: {
+      view, selected: selection?.kind === 'link' && selection.name === view.name,
+      onSelect: (name) => onSelect({ kind: 'link', name }),
+    },
+  })), [links, selection, onSelect]);
+  return (
+    <div className={classes.canvas} data-testid="topology">
+      <ReactFlow
+        nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes} colorMode={scheme}
+        fitView fitViewOptions={{ padding: 0.12, maxZoom: 1.15 }} minZoom={0.2} maxZoom={2}
+        nodesDraggable={false} nodesConnectable={false} elementsSelectable={false} zoomOnScroll={false} preventScrolling={false}
+        onNodeClick={(_, node) => node.type === 'device' && onSelect({ kind: 'device', name: node.id })}
+        onPaneClick={() => onSelect(null)}
+      >
+        <Background gap={22} size={1} color="var(--loom-line)" />
+        <Controls showInteractive={false} />
+      </ReactFlow>
+    </div>
+  );
+}
