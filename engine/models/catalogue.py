@@ -1,0 +1,123 @@
+"""Models by name: rows of `catalogue.toml`, and any local Hugging Face directory."""
+
+from __future__ import annotations
+
+import importlib.util
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engine.errors import SpecError
+from engine.models.directory import SINGLE, read_spec, weight_files
+from engine.models.families import spec_of_config
+from engine.models.sizes import model_bytes, num_parameters
+from engine.models.spec import ModelSpec
+from engine.spec import WeightsRef
+from engine.values import Value
+
+HERE = Path(__file__).parent
+SAME = (
+    "family", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "intermediate_size",
+    "vocab_size",
+)
+
+
+class CatalogueRow(Value):
+    """One model of the catalogue; `trained` says whether its weights are on this machine."""
+
+    name: str
+    title: str
+    family: str
+    num_layers: int
+    hidden_size: int
+    num_heads: int
+    num_parameters: int
+    weight_bytes: int
+    trained: bool
+    causal: bool
+    source: str
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, dict[str, Any]]:
+    data = tomllib.loads((HERE / "catalogue.toml").read_text(encoding="utf-8"))
+    table: dict[str, dict[str, Any]] = {}
+    for row in data["model"]:
+        if row["name"] in table:
+            raise SpecError(f"catalogue.toml: {row['name']} is there twice.")
+        table[row["name"]] = row
+    return table
+
+
+def _directory(row: dict[str, Any]) -> Path | None:
+    """Where a row's trained weights are; None for a row without, or whose package is not installed."""
+    if "directory" not in row:
+        return None
+    if "package" not in row:
+        return HERE / str(row["directory"])
+    found = importlib.util.find_spec(row["package"])
+    if found is None or not found.submodule_search_locations:
+        return None
+    return Path(found.submodule_search_locations[0]) / str(row["directory"])
+
+
+def _spec(row: dict[str, Any]) -> ModelSpec:
+    """Raises `SpecError` where a trained model is not on this machine."""
+    if "config" in row:
+        spec = spec_of_config(row["name"], row["config"], f"catalogue.toml, {row['name']}")
+    else:
+        directory = _directory(row)
+        if directory is None:
+            raise SpecError(f"{row['name']}: the package {row['package']} is not installed: run ./loom up.")
+        spec = read_spec(directory, row["name"])
+    return spec.model_copy(update={"source": row["source"]})
+
+
+def rows() -> tuple[CatalogueRow, ...]:
+    """The catalogue, without models that are not on this machine."""
+    found = []
+    for row in _table().values():
+        directory = _directory(row)
+        if "config" not in row and (directory is None or not (directory / SINGLE).is_file()):
+            continue
+        spec = _spec(row)
+        found.append(CatalogueRow(
+            name=spec.name, title=row["title"], family=spec.family, num_layers=spec.num_layers,
+            hidden_size=spec.hidden_size, num_heads=spec.num_heads, num_parameters=num_parameters(spec),
+            weight_bytes=model_bytes(spec), trained=directory is not None, causal=spec.causal,
+            source=spec.source,
+        ))
+    return tuple(found)
+
+
+def resolve(name_or_directory: str, weights: str | None = None) -> tuple[ModelSpec, WeightsRef]:
+    """A catalogue name or a model directory → its spec and where its weights are.
+
+    `weights` is "random", a directory, or None: the model's own trained weights if it has some, else
+    random. Raises `SpecError` for an unknown name, a bad directory, or weights of another shape.
+    """
+    row = _table().get(name_or_directory)
+    if row is None:
+        directory = Path(name_or_directory).expanduser()
+        if not directory.is_dir():
+            known = ", ".join(_table())
+            raise SpecError(f"model {name_or_directory}: is neither a directory nor one of {known}.")
+        own: Path | None = directory.resolve()
+        spec = read_spec(directory.resolve(), directory.resolve().name)
+    else:
+        spec, own = _spec(row), _directory(row)
+    if weights == "random" or (weights is None and own is None):
+        return spec, WeightsRef(kind="random")
+    chosen = own if weights is None else Path(weights).expanduser().resolve()
+    assert chosen is not None
+    stored = read_spec(chosen, spec.name)
+    for field in SAME:
+        if getattr(stored, field) != getattr(spec, field):
+            raise SpecError(
+                f"{chosen}: {field} is {getattr(stored, field)}, and {spec.name} has {getattr(spec, field)}: "
+                "give weights of this model, or the directory as the model."
+            )
+    weight_files(chosen)
+    ref = WeightsRef(kind="directory", directory=str(chosen))
+    return stored.model_copy(update={"source": spec.source}), ref

@@ -1,0 +1,222 @@
+"""What `transformers` itself computes on one device: the truth that every run is compared with.
+
+`python -m engine.models.reference SPEC.json OUT.safetensors` computes it in a process of its own, from
+the very same weights: a directory is loaded by the library, random weights are drawn into its modules.
+Greedy tokens are those of its own KV cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine.errors import HostError
+from engine.models.families import candidates, config_of_spec, stored_as
+from engine.models.layout import TensorPart, tensor_parts, whole_model
+from engine.models.prompts import requests_of
+from engine.models.spec import ModelSpec
+from engine.spec import RunSpec
+
+if TYPE_CHECKING:
+    import torch
+
+CACHE_VARIABLE = "EDGELOOM_CACHE"
+KEEP_FILES = 200
+CODE = ("reference.py", "weights.py", "layout.py", "families.py")
+"""Files that decide the numbers: an answer of older code is not taken from the cache."""
+
+
+class Reference(NamedTuple):
+    """Per request: `logits` [new_tokens, V] and the greedy `tokens`; or an encoder's `hidden` [T, D]."""
+
+    tokens: tuple[tuple[int, ...], ...]
+    logits: tuple[torch.Tensor, ...]
+    hidden: tuple[torch.Tensor, ...]
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """`logits.<i>` or `hidden.<i>` of every request i."""
+        named = {f"logits.{index}": logits for index, logits in enumerate(self.logits)}
+        return named | {f"hidden.{index}": hidden for index, hidden in enumerate(self.hidden)}
+
+
+def default_cache() -> Path:
+    """$EDGELOOM_CACHE, or `edgeloom` in the user's cache directory."""
+    base = os.environ.get(CACHE_VARIABLE)
+    if base:
+        return Path(base)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edgeloom"
+
+
+def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
+    """The reference of `spec`, computed at most once per model, weights, prompts and library versions.
+
+    Raises `HostError` when the process that computes it fails.
+    """
+    folder = (cache_dir or default_cache()) / "references"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{_content_hash(spec)}.safetensors"
+    if not path.is_file():
+        _compute_apart(spec, path)
+        _prune(folder)
+    return _read(path)
+
+
+def _content_hash(spec: RunSpec) -> str:
+    """Of everything that decides the reference, and of nothing else."""
+    weights: Any = spec.seed
+    if spec.weights.kind == "directory":
+        files = sorted(Path(spec.weights.directory).glob("*.safetensors"))
+        weights = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    facts = {
+        "model": spec.model.model_dump(mode="json", exclude={"name", "source"}),
+        "weights": weights,
+        "tokens": [request.tokens for request in requests_of(spec)],
+        "new_tokens": spec.workload.new_tokens,
+        "versions": [version(package) for package in ("torch", "transformers", "numpy")],
+        "code": [_digest(Path(__file__).with_name(name)) for name in CODE],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _compute_apart(spec: RunSpec, path: Path) -> None:
+    """In a process of its own, which may use all cores and leaves nothing behind in this one."""
+    asked = path.with_suffix(f".{os.getpid()}.json")
+    made = path.with_suffix(f".{os.getpid()}.part")
+    asked.write_text(spec.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", "engine.models.reference", str(asked), str(made)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    root = Path(__file__).resolve().parents[2]
+    try:
+        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise HostError(f"the reference of {spec.model.name} could not be computed: {last}")
+        made.rename(path)
+    finally:
+        asked.unlink(missing_ok=True)
+        made.unlink(missing_ok=True)
+
+
+def _prune(folder: Path) -> None:
+    """Keep the newest files only: a reference can always be computed again."""
+    files = sorted(folder.glob("*.safetensors"), key=lambda file: file.stat().st_mtime_ns)
+    for file in files[:-KEEP_FILES]:
+        file.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Reference:
+    from safetensors.torch import load_file
+
+    tensors = load_file(path)
+    count = 1 + max(int(name.rpartition(".")[2]) for name in tensors)
+    if "hidden.0" in tensors:
+        return Reference((), (), tuple(tensors[f"hidden.{index}"] for index in range(count)))
+    tokens = tuple(tuple(tensors[f"tokens.{index}"].tolist()) for index in range(count))
+    return Reference(tokens, tuple(tensors[f"logits.{index}"] for index in range(count)), ())
+
+
+def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
+    """`tokens.<i>` and `logits.<i>`, or `hidden.<i>`, of every request i, by `transformers`, here and now."""
+    import torch
+
+    model = library_model(spec)
+    answers: dict[tuple[int, ...], dict[str, torch.Tensor]] = {}
+    named: dict[str, torch.Tensor] = {}
+    with torch.inference_mode():
+        for request in requests_of(spec):
+            if request.tokens not in answers:
+                answers[request.tokens] = _answer(model, request.tokens, spec.workload.new_tokens)
+            named |= {f"{name}.{request.index}": x for name, x in answers[request.tokens].items()}
+    return {name: tensor.clone().contiguous() for name, tensor in named.items()}
+
+
+def _answer(model: Any, prompt: tuple[int, ...], new_tokens: int) -> dict[str, torch.Tensor]:
+    import torch
+
+    ids = torch.tensor([prompt])
+    if not new_tokens:
+        return {"hidden": model.base_model(ids).last_hidden_state[0]}
+    rows, tokens, cache = [], [], None
+    for _ in range(new_tokens):
+        out = model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        cache = out.past_key_values
+        rows.append(out.logits[0, -1])
+        ids = rows[-1].argmax().reshape(1, 1)
+        tokens.append(int(ids))
+    return {"tokens": torch.tensor(tokens), "logits": torch.stack(rows)}
+
+
+def library_model(spec: RunSpec) -> Any:
+    """The `transformers` module of `spec`, with its weights, ready to infer."""
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+    from transformers.initialization import no_init_weights
+
+    model = spec.model
+    kind = AutoModelForCausalLM if model.has_head else AutoModel
+    dtype = getattr(torch, model.dtype)
+    if spec.weights.kind == "directory":
+        loaded = kind.from_pretrained(
+            spec.weights.directory, dtype=dtype, local_files_only=True, trust_remote_code=False,
+            use_safetensors=True,
+        )
+        return loaded.eval()
+    config = config_of_spec(model)
+    with no_init_weights():
+        made = kind.from_config(AutoConfig.for_model(config.pop("model_type"), **config), dtype=dtype)
+    fill(made, model, spec.seed)
+    return made.eval()
+
+
+def fill(module: Any, model: ModelSpec, seed: int) -> None:
+    """Put our random weights into the library's module, through the names that its files would have."""
+    import torch
+
+    from engine.models.weights import RandomSource
+
+    source = RandomSource(seed)
+    state = module.state_dict()
+    untouched = set(state)
+    with torch.no_grad():
+        for piece in whole_model(model):
+            for part in tensor_parts(model, piece):
+                name = _fill_part(state, model, part, source)
+                untouched.discard(name)
+    unknown = {name for name in untouched if not name.startswith("pooler.")}
+    if model.tied_head:
+        unknown.discard("lm_head.weight")
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        raise HostError(f"transformers has weights that our {model.family} lacks: {names}.")
+
+
+def _fill_part(state: dict[str, Any], model: ModelSpec, part: TensorPart, source: Any) -> str:
+    stored = stored_as(model, part.name)
+    name = next(name for name in candidates(model, stored) if name in state)
+    target = state[name].t() if stored.transposed and len(part.full_shape) == 2 else state[name]
+    rows = part.full_shape[0]
+    target.narrow(0, stored.fused * rows, rows).copy_(source.read(model, part))
+    return name
+
+
+def main(arguments: list[str]) -> int:
+    from safetensors.torch import save_file
+
+    spec_path, out_path = arguments
+    spec = RunSpec.parse(json.loads(Path(spec_path).read_text(encoding="utf-8")), spec_path)
+    save_file(compute(spec), out_path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
