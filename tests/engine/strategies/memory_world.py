@@ -1,0 +1,146 @@
+"""A third, tiny world for tests: all devices in this process, real torch tensors, no clock.
+
+Programs that can go on are resumed in an order drawn from a seed, so a result that depends on who comes
+first shows up as a difference between seeds.
+"""
+
+import random
+from collections import defaultdict, deque
+
+from engine.models import torch_ops
+from engine.models.weights import WeightStore
+from engine.serve import serve
+from engine.strategies.registry import strategy
+from engine.tensors import payload_bytes
+
+
+class Handle:
+    def __init__(self):
+        self.done, self.value = False, None
+
+    def finish(self, value):
+        self.done, self.value = True, value
+        return self
+
+    def __await__(self):
+        while not self.done:
+            yield self
+        return self.value
+
+
+class MemoryWorld:
+    """`sent[src, dst]` lists (tag, payload bytes) of every message."""
+
+    def __init__(self, cluster, model, seed=0):
+        self.cluster, self.model = cluster, model
+        self.random = random.Random(seed)
+        self.boxes = defaultdict(deque)
+        self.sent = defaultdict(list)
+        self.programs = []
+        self.devices = [MemoryDevice(rank, self) for rank in range(len(cluster.devices))]
+
+    def run(self, programs):
+        """`programs`: (rank, coroutine). Returns the results in their order."""
+        handles = [self.start(rank, program) for rank, program in programs]
+        while self.programs:
+            ready = [entry for entry in self.programs if self._ready(entry[2])]
+            assert ready, f"deadlock: {[entry[0] for entry in self.programs]} wait for messages"
+            entry = self.random.choice(ready)
+            self.programs.remove(entry)
+            rank, program, _, handle = entry
+            try:
+                self.programs.append((rank, program, program.send(None), handle))
+            except StopIteration as stop:
+                handle.finish(stop.value)
+        assert not any(self.boxes.values()), "messages that nobody received"
+        return [handle.value for handle in handles]
+
+    def start(self, rank, program):
+        handle = Handle()
+        self.programs.append((rank, program, None, handle))
+        return handle
+
+    def _ready(self, awaited):
+        if isinstance(awaited, _Recv) and not awaited.done and self.boxes[awaited.key]:
+            awaited.finish(self.boxes[awaited.key].popleft())
+        return awaited is None or awaited.done
+
+
+class _Recv(Handle):
+    def __init__(self, key):
+        super().__init__()
+        self.key = key
+
+
+class MemoryDevice:
+    """A `Ctx`."""
+
+    def __init__(self, rank, world):
+        self.rank, self.world = rank, world
+        self.cluster, self.model = world.cluster, world.model
+        self.world_size = len(world.cluster.devices)
+        self.device = world.cluster.devices[rank]
+        self.weights, self.caches, self.marks = None, {}, []
+        self.now_s = 0.0
+
+    def compute(self, op, *inputs):
+        return Handle().finish(torch_ops.run(op, self.model, self.weights, self.caches, inputs))
+
+    def send(self, tensor, dst, tag):
+        assert dst != self.rank, "sends to itself"
+        self.world.boxes[self.rank, dst, tag].append(tensor.clone())
+        self.world.sent[self.rank, dst].append((tag, payload_bytes(tensor)))
+        return Handle().finish(None)
+
+    def recv(self, src, tag):
+        assert src != self.rank, "receives from itself"
+        return _Recv((src, self.rank, tag))
+
+    def spawn(self, program):
+        return self.world.start(self.rank, program)
+
+    def release(self, cache):
+        for key in [key for key in self.caches if key[0] == cache]:
+            del self.caches[key]
+
+    def at(self, request, token):
+        pass
+
+    def mark(self, name, **facts):
+        self.marks.append((name, facts))
+
+
+class GreedySource:
+    """Keeps logits and hidden states per request."""
+
+    def __init__(self):
+        self.logits, self.states = defaultdict(list), {}
+
+    def prompt(self, requests):
+        import torch
+
+        return torch.tensor([request.tokens for request in requests])
+
+    def next_tokens(self, step, logits):
+        for row, request in enumerate(step.requests):
+            self.logits[request].append(logits[row])
+        return logits.argmax(dim=-1, keepdim=True)
+
+    def hidden(self, step, hidden):
+        for row, request in enumerate(step.requests):
+            self.states[request] = hidden[row]
+
+
+def run_in_memory(spec, plan, requests, seed=0):
+    """Serve `requests` on real tensors; the source's results and the world."""
+    world, source = MemoryWorld(spec.cluster, spec.model, seed), GreedySource()
+    programs = []
+    for rank, device in enumerate(world.devices):
+        device.weights = WeightStore(spec.model, spec.weights, spec.seed)
+        for piece in plan.held_by(rank):
+            device.weights.load(piece)
+        at_source = source if rank == spec.cluster.source_rank else None
+        chosen = strategy(spec.strategy)
+        programs.append((rank, serve(device, chosen, plan, spec.workload, requests, at_source)))
+    world.run(programs)
+    return source, world

@@ -1,0 +1,81 @@
+"""Every strategy computes what one device computes: on real tensors, however the messages interleave."""
+
+from functools import cache
+
+import pytest
+import torch
+from memory_world import run_in_memory
+from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, prompts, spec_of, star
+
+CLUSTERS = {
+    "terminal": star([1e10] * 3, terminal=True),
+    "uneven": star([4e10, 1e10, 2.5e10, 3e9], source=2),
+    "more-devices-than-heads": star([1e10] * 6),
+    "alone": star([1e10]),
+}
+VARIANTS = [
+    ("single", {}),
+    ("gpipe", {"by": "memory"}),
+    ("gpipe", {"by": "flops"}),
+    ("megatron", {"shares": "equal"}),
+    ("megatron", {"shares": "proportional", "all_reduce": "tree"}),
+    ("megatron", {"all_reduce": "star"}),
+    ("voltage", {}),
+    ("voltage", {"ratio": "proportional", "gather": "ring", "order": "naive"}),
+    ("voltage", {"ratio": "search", "order": "reorder"}),
+    ("voltage", {"causal_trim": True, "gather": "ring"}),
+    ("voltage", {"causal_trim": True, "ratio": "search"}),
+]
+
+
+def results(name, model, cluster, seed=0, **more):
+    spec = spec_of(name, model, cluster, **more)
+    source, world = run_in_memory(spec, plan_of(spec), prompts(spec), seed)
+    outputs = source.states if not model.causal else {k: torch.stack(v) for k, v in source.logits.items()}
+    assert not any(device.caches for device in world.devices), "a finished sequence's cache was kept"
+    return outputs
+
+
+@cache
+def expected_of(model, rows=11, requests=1):
+    return results("single", model, CLUSTERS["alone"], rows=rows, requests=requests)
+
+
+@pytest.mark.parametrize("pattern", ["sporadic", "bursty"])
+@pytest.mark.parametrize("cluster", CLUSTERS)
+@pytest.mark.parametrize(("name", "params"), VARIANTS)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
+def test_every_strategy_gives_one_devices_numbers(model, name, params, cluster, pattern):
+    expected = expected_of(model, requests=3)
+    actual = results(name, model, CLUSTERS[cluster], requests=3, pattern=pattern, seed=1, **params)
+    assert actual.keys() == expected.keys()
+    for request, numbers in expected.items():
+        torch.testing.assert_close(actual[request], numbers, rtol=1e-4, atol=1e-4)
+        if model.causal:
+            assert torch.equal(actual[request].argmax(-1), numbers.argmax(-1))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_fewer_positions_than_devices_leave_some_without_rows(model, rows):
+    expected = expected_of(model, rows)
+    for params in ({}, {"gather": "ring"}, {"causal_trim": True}, {"decode_owner": "d0"}):
+        actual = results("voltage", model, CLUSTERS["more-devices-than-heads"], rows=rows, **params)
+        torch.testing.assert_close(actual[0], expected[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "params"), VARIANTS)
+def test_the_numbers_do_not_depend_on_who_comes_first(name, params):
+    runs = [
+        results(name, LLAMA, CLUSTERS["uneven"], requests=3, pattern="bursty", seed=seed, **params)
+        for seed in range(4)
+    ]
+    for other in runs[1:]:
+        assert all(torch.equal(other[request], runs[0][request]) for request in runs[0])
+
+
+@pytest.mark.parametrize("model", [GPT2, BERT], ids=lambda model: model.family)
+def test_a_pipeline_of_one_request_at_a_time_is_bit_exact(model):
+    expected = expected_of(model, requests=2)
+    actual = results("gpipe", model, CLUSTERS["uneven"], requests=2, pattern="bursty")
+    assert all(torch.equal(actual[request], expected[request]) for request in expected)

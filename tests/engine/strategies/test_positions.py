@@ -1,0 +1,171 @@
+"""Voltage's partition: the paper's numbers, its theorem against all orders, and the search."""
+
+from itertools import pairwise, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_cases import BERT, GPT2, LLAMA, plan_of, spec_of, star
+
+from engine.errors import PlanError, SpecError
+from engine.models.ops import PositionBlock
+from engine.strategies.positions import bounds, orders, reorders, search
+from engine.tensors import Meta
+
+
+@pytest.mark.parametrize(
+    ("positions", "ratios", "expected"),
+    [
+        (7, (0.5, 0.3, 0.2), (0, 4, 6, 7)),
+        (10, (1 / 3,) * 3, (0, 3, 7, 10)),
+        (2, (1 / 3,) * 3, (0, 1, 1, 2)),
+        (5, (0, 1, 0), (0, 0, 5, 5)),
+        (200, (1 / 6,) * 6, (0, 33, 67, 100, 133, 167, 200)),
+    ],
+)
+def test_bounds_round_the_cumulative_ratio_half_up(positions, ratios, expected):
+    assert bounds(positions, ratios) == expected
+
+
+@given(st.integers(1, 500), st.lists(st.floats(0, 1), min_size=1, max_size=9).filter(any))
+def test_bounds_are_ordered_and_cover_every_position(positions, weights):
+    ends = bounds(positions, [weight / sum(weights) for weight in weights])
+    assert ends[0] == 0 and ends[-1] == positions and len(ends) == len(weights) + 1
+    assert all(a <= b for a, b in pairwise(ends))
+
+
+def score_macs(rows, positions, hidden, wide):
+    """Equations (10) to (14) of the paper, per head; (14) as it must be."""
+    p, n, f, e = rows, positions, hidden, wide
+    return [
+        2 * p * f * e + p * f * n, p * f * e + n * f * e + p * n * e, p * f * f + p * f * n,
+        n * f * f + p * f * n, 2 * n * f * e + p * n * f,
+    ]
+
+
+def value_macs(rows, positions, hidden, wide):
+    """Equation (6): S(x W_V) and (S x) W_V."""
+    p, n, f, e = rows, positions, hidden, wide
+    return [p * n * e + n * f * e, p * n * f + p * f * e]
+
+
+@given(st.integers(2, 32), st.integers(1, 256), st.integers(1, 600), st.data())
+def test_theorem_2_finds_the_cheapest_of_all_ten_orders(heads, wide, positions, data):
+    rows, hidden = data.draw(st.integers(1, positions)), heads * wide
+    model = GPT2.model_copy(
+        update={"num_heads": heads, "num_kv_heads": heads, "head_dim": wide, "hidden_size": hidden}
+    )
+    score, value = score_macs(rows, positions, hidden, wide), value_macs(rows, positions, hidden, wide)
+    naive, reordered = score[1] + value[0], score[0] + value[1]
+    best = min(a + b for a, b in product(score, value))
+    assert best == min(naive, reordered)
+    assert reorders(model, rows, positions) == (reordered < naive)
+
+
+@given(st.sampled_from([GPT2, LLAMA, BERT]), st.integers(2, 60), st.data())
+def test_the_chosen_order_costs_no_more_flops_than_either(model, positions, data):
+    rows = data.draw(st.integers(1, positions))
+    score, value = orders(model, rows, positions, "auto", fills_cache=False)
+    assert product_flops(model, rows, positions, score, value) == min(
+        product_flops(model, rows, positions, *pair)
+        for pair in product(["naive", "reorder"], repeat=2)
+        if pair[0] == "naive" or model.positions != "rope"
+    )
+
+
+def product_flops(model, rows, positions, score, value):
+    op = PositionBlock(0, 0, rows, positions, score, value)
+    kernels = op.cost(model, (Meta((1, positions, model.hidden_size)),), 0).kernels
+    return sum(kernel.flops for kernel in kernels if kernel.kind == "product")
+
+
+@pytest.mark.parametrize(
+    ("devices", "largest", "order", "layer_macs"),
+    [
+        (1, 200, "naive", 2598502400),
+        (2, 100, "naive", 1508966400),
+        (3, 67, "naive", 1149419520),
+        (4, 50, "reorder", 956825600),
+        (5, 40, "reorder", 765460480),
+        (6, 34, "reorder", 650641408),
+    ],
+)
+def test_a_bert_large_layer_has_the_products_that_the_paper_counts(devices, largest, order, layer_macs):
+    model = BERT.model_copy(
+        update={"num_heads": 16, "num_kv_heads": 16, "head_dim": 64, "hidden_size": 1024,
+                "intermediate_size": 4096}
+    )
+    ends = bounds(200, [1 / devices] * devices)
+    rows = max(b - a for a, b in pairwise(ends))
+    chosen = orders(model, rows, 200, "auto", fills_cache=False)
+    assert (rows, chosen) == (largest, (order, order))
+    assert product_flops(model, rows, 200, *chosen) == 2 * layer_macs
+
+
+@given(st.integers(1, 300))
+def test_one_device_never_reorders(positions):
+    for model in (GPT2, LLAMA, BERT):
+        assert not reorders(model, positions, positions)
+
+
+def test_whoever_fills_the_cache_and_every_rotary_score_is_naive():
+    assert orders(GPT2, 1, 60, "reorder", fills_cache=False) == ("reorder", "reorder")
+    assert orders(GPT2, 1, 60, "reorder", fills_cache=True) == ("naive", "naive")
+    assert orders(LLAMA, 1, 60, "reorder", fills_cache=False) == ("naive", "reorder")
+    assert orders(GPT2, 1, 60, "naive", fills_cache=False) == ("naive", "naive")
+
+
+@given(st.lists(st.integers(1, 20), min_size=2, max_size=5), st.integers(1, 120))
+def test_search_comes_within_one_row_of_the_best_linear_split(costs, positions):
+    """With a time per row, no split is better than all devices ending together, up to one row each."""
+    def shard_s(index, start, stop):
+        return costs[index] * (stop - start)
+
+    start = bounds(positions, [1 / len(costs)] * len(costs))
+    ends = search(positions, start, shard_s)
+    slowest = max(shard_s(i, a, b) for i, (a, b) in enumerate(pairwise(ends)))
+    assert ends[0] == 0 and ends[-1] == positions
+    assert slowest <= positions / sum(1 / cost for cost in costs) + max(costs)
+    assert slowest <= max(shard_s(i, a, b) for i, (a, b) in enumerate(pairwise(start)))
+
+
+def test_searched_bounds_are_faster_than_even_and_proportional_ones():
+    cluster = star([4e10, 1e10, 2.5e10, 3e9])
+    slowest = {}
+    for ratio in ("even", "proportional", "search"):
+        plan = plan_of(spec_of("voltage", BERT, cluster, rows=60, ratio=ratio))
+        slowest[ratio] = max(
+            shard_s(cluster, BERT, 60, shard) for shard in plan.extra["shards"]
+        )
+    assert slowest["search"] <= min(slowest.values())
+    assert slowest["search"] < slowest["even"]
+
+
+def shard_s(cluster, model, positions, shard):
+    from engine.cost import op_time_s
+
+    op = PositionBlock(0, *[shard[key] for key in list(shard)[1:]])
+    x = Meta((1, positions, model.hidden_size))
+    return op_time_s(cluster.devices[shard["device"]], op.cost(model, (x,), 0).kernels)
+
+
+def test_trimmed_keys_end_with_the_rows_and_the_last_rows_owner_decodes():
+    plan = plan_of(spec_of("voltage", GPT2, star([4e10, 1e10, 1e10]), rows=12, causal_trim=True))
+    assert [shard["keys_stop"] for shard in plan.extra["shards"]] == [4, 8, 12]
+    assert plan.extra["owner"] == 2
+    untrimmed = plan_of(spec_of("voltage", GPT2, star([1e10, 4e10, 1e10]), rows=12))
+    assert [shard["keys_stop"] for shard in untrimmed.extra["shards"]] == [12, 12, 12]
+    assert untrimmed.extra["owner"] == 1
+
+
+def test_a_decode_owner_without_all_keys_is_refused_with_the_one_that_has_them():
+    with pytest.raises(PlanError, match="only d2.*whole KV cache"):
+        plan_of(spec_of("voltage", GPT2, star([1e10] * 3), causal_trim=True, decode_owner="d0"))
+    with pytest.raises(SpecError, match="term is a terminal"):
+        plan_of(spec_of("voltage", GPT2, star([1e10] * 3, terminal=True), decode_owner="term"))
+
+
+def test_an_encoder_has_no_decode_owner_and_is_never_trimmed():
+    plan = plan_of(spec_of("voltage", BERT, star([1e10] * 3), rows=12, causal_trim=True))
+    assert plan.extra["owner"] is None
+    assert [shard["keys_stop"] for shard in plan.extra["shards"]] == [12, 12, 12]
