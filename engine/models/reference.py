@@ -174,6 +174,7 @@ def library_model(spec: RunSpec) -> Any:
     config = config_of_spec(model)
     with no_init_weights():
         made = kind.from_config(AutoConfig.for_model(config.pop("model_type"), **config), dtype=dtype)
+    made.tie_weights()
     fill(made, model, spec.seed)
     return made.eval()
 
@@ -186,14 +187,14 @@ def fill(module: Any, model: ModelSpec, seed: int) -> None:
 
     source = RandomSource(seed)
     state = module.state_dict()
-    untouched = set(state)
+    touched: set[str] = set()
     with torch.no_grad():
         for piece in whole_model(model):
             for part in tensor_parts(model, piece):
-                name = _fill_part(state, model, part, source)
-                untouched.discard(name)
-    unknown = {name for name in untouched if not name.startswith("pooler.")}
-    if model.tied_head:
+                touched.add(_fill_part(state, model, part, source))
+    unknown = {name for name in set(state) - touched if not name.startswith("pooler.")}
+    tied = state.get("lm_head.weight")
+    if model.tied_head and tied is not None and tied.data_ptr() in {state[n].data_ptr() for n in touched}:
         unknown.discard("lm_head.weight")
     if unknown:
         names = ", ".join(sorted(unknown))
