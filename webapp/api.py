@@ -16,8 +16,11 @@ from engine.errors import EdgeLoomError, SpecError
 from engine.values import field_path
 from webapp.accounts.access import viewer
 from webapp.accounts.api import router as accounts
+from webapp.catalogue import router as catalogue
 from webapp.clusters.api import router as clusters
 from webapp.errors import Unavailable
+from webapp.health import router as health
+from webapp.runs.api import router as runs
 
 
 class Api(NinjaAPI):
@@ -34,7 +37,10 @@ api = Api(
     docs_decorator=login_required,
 )
 api.add_router("", accounts)
+api.add_router("", catalogue)
 api.add_router("/clusters", clusters)
+api.add_router("", runs)
+api.add_router("", health)
 
 
 def refusal(request: HttpRequest, status: int, detail: str, fields: list[tuple[str, str]]) -> HttpResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_safe
 
@@ -19,3 +19,9 @@ def index(request: HttpRequest) -> HttpResponse:
             status=503, content_type="text/plain; charset=utf-8",
         )
     return HttpResponse(path.read_bytes(), headers={"Cache-Control": "no-cache"})
+
+
+def unknown_api(request: HttpRequest) -> HttpResponse:
+    """A path below /api/ that no route has: refused in the API's own form."""
+    detail = f"{request.path} does not exist: /api/docs has what does."
+    return JsonResponse({"detail": detail, "fields": []}, status=404)

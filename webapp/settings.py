@@ -116,7 +116,8 @@ LOGIN_URL = "/login"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "webapp" / "static"
+STATIC_ROOT = STATE_DIR / "static"
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 # The built front end is served below /static/app/: the `base` of its Vite configuration.
 STATICFILES_DIRS = [("app", FRONTEND_DIST)] if FRONTEND_DIST.is_dir() else []
 STORAGES = {

@@ -6,12 +6,13 @@ from django.contrib import admin
 from django.urls import path, re_path
 
 from webapp.api import api
-from webapp.pages import index
+from webapp.pages import index, unknown_api
 
 admin.site.site_header = admin.site.site_title = "EdgeLoom administration"
 
 urlpatterns = [
     path("api/", api.urls),
+    re_path(r"^api/", unknown_api),
     path("admin/", admin.site.urls),
     re_path(r"^(?!api/|ws/|static/|admin/).*$", index, name="index"),
 ]

@@ -18,6 +18,7 @@ from webapp.accounts.access import operator
 from webapp.clusters import services
 from webapp.clusters.layout import Layout, arrange
 from webapp.clusters.models import Cluster
+from webapp.clusters.validation import Validation, validate
 
 router = Router(tags=["clusters"])
 
@@ -89,6 +90,12 @@ def import_toml(request: HttpRequest, body: TomlIn) -> Drawing:
     """Read a cluster file; nothing is stored."""
     spec = topologies.parse_toml(body.toml, "cluster file")
     return Drawing(spec=spec, layout=arrange(spec))
+
+
+@router.post("/validate", response=Validation)
+def validate_cluster(request: HttpRequest, body: ValidationIn) -> Validation:
+    """What is wrong with a drawing, and whether a model fits on it. Refuses nothing: it lists."""
+    return validate(body.spec, body.layout, body.model, body.strategy)
 
 
 @router.post("/shape", response=Drawing)

@@ -1,1 +1,88 @@
-websocket_paths = []
+"""The WebSocket of a run: every event since the client's cursor, then each new one as it comes.
+
+Server frames are `{"cursor": "17", "events": […], "server_time": epoch seconds}`; the client keeps the
+last cursor and reconnects with `?since=17`. Frames without events are heartbeats. The client sends nothing.
+
+Close codes: 4400 bad cursor, 4404 no such run (any more), 1013 Redis is gone: reconnect later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from urllib.parse import parse_qs
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.urls import path
+
+from webapp.redis import GONE
+from webapp.runs.follow import follow, is_archived
+from webapp.runs.live import Batch
+
+FRAME_CHARS = 300_000
+logger = logging.getLogger(__name__)
+
+
+class RunEvents(AsyncWebsocketConsumer):
+    feed: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        user = self.scope.get("user")
+        if user is None or not user.is_authenticated:
+            await self.close()  # before accept: the handshake is answered with 403
+            return
+        await self.accept()
+        since = parse_qs(self.scope["query_string"].decode()).get("since", ["0"])[-1]
+        if not (since.isascii() and since.isdigit()):
+            await self.close(4400, f"since={since!r} is no cursor: use one from a frame, or 0")
+            return
+        run_id = self.scope["url_route"]["kwargs"]["run_id"]
+        if await is_archived(run_id) is None:
+            await self.close(4404, f"there is no run {run_id}")
+            return
+        self.feed = asyncio.create_task(self.send_events(run_id, int(since)))
+
+    async def disconnect(self, code: int) -> None:
+        if self.feed is not None:
+            self.feed.cancel()
+            with suppress(asyncio.CancelledError):
+                await self.feed
+
+    async def send_events(self, run_id: int, since: int) -> None:
+        try:
+            async for batches in follow(run_id, since):
+                for text in frames(batches, since):
+                    await self.send(text_data=text)
+                since = batches[-1].number if batches else since
+            await self.close(4404, f"run {run_id} was deleted")
+        except GONE:
+            await self.close(1013, "Redis does not answer")
+        except Exception:
+            logger.exception("the feed of run %s broke", run_id)
+            await self.close(1011, "the feed broke")
+
+
+def frames(batches: list[Batch], since: int) -> list[str]:
+    """Texts of frames of a digestible size; one empty frame, the heartbeat, for no batches."""
+    parts: list[str] = []
+    texts: list[str] = []
+    size, cursor = 0, since
+    for batch in batches:
+        parts.append(batch.events[1:-1])
+        size, cursor = size + len(batch.events), batch.number
+        if size >= FRAME_CHARS:
+            texts.append(frame(cursor, parts))
+            parts, size = [], 0
+    if parts or not texts:
+        texts.append(frame(cursor, parts))
+    return texts
+
+
+def frame(cursor: int, parts: list[str]) -> str:
+    """Batches are JSON already: joined as text, never parsed on their way."""
+    return f'{{"cursor":"{cursor}","events":[{",".join(parts)}],"server_time":{time.time():.3f}}}'
+
+
+websocket_paths = [path("ws/runs/<int:run_id>", RunEvents.as_asgi())]

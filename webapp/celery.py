@@ -1,0 +1,39 @@
+"""Celery: the engine that carries work to workers, on this machine or on others that share the Redis.
+
+Two queues. `plan` predicts; it needs no rights and may run anywhere, several at a time. `emulate` owns
+the network emulator of its host: root, one run at a time. `webapp/ops/services.py` has their command lines.
+"""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+
+from django.conf import settings
+
+VISIBILITY_TIMEOUT_S = 12 * 3600
+
+app = Celery("webapp")
+app.conf.update(
+    broker_url=settings.REDIS_URL,
+    task_default_queue="plan",
+    task_serializer="json",
+    accept_content=["json"],
+    # Taken is done: a run that was delivered twice would emulate twice on one machine. Redis gives an
+    # unacknowledged message to somebody else after the visibility timeout, so that one is long as well.
+    task_acks_late=False,
+    worker_prefetch_multiplier=1,
+    broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_S, "socket_connect_timeout": 3},
+    # A run outlives a restart of Redis; its worker waits for Redis for as long as it takes.
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    task_publish_retry=False,
+    worker_hijack_root_logger=False,
+    task_send_sent_event=False,
+    timezone="UTC",
+)
+app.autodiscover_tasks(["webapp.runs"])

@@ -1,0 +1,43 @@
+"""Is everything there? For the banner that says what is missing, and for watchers."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+
+from webapp.redis import GONE, client
+from webapp.runs import workers
+from webapp.runs.models import ACTIVE, Run
+
+router = Router(tags=["health"])
+
+
+class Health(Schema):
+    redis: bool
+    worker_emulate: bool
+    worker_plan: bool
+    queue_length: int
+    busy_run: int | None
+    workers: dict[str, list[str]]
+    server_time: float
+
+
+@router.get("/health", response=Health)
+def health(request: HttpRequest) -> dict[str, Any]:
+    """Works without Redis: that is what it is for."""
+    found: dict[str, list[str]] = {queue: [] for queue in workers.QUEUES}
+    try:
+        client().ping()
+        redis_answers = True
+        found = {queue: workers.alive(queue) for queue in workers.QUEUES}
+    except GONE:
+        redis_answers = False
+    return {
+        "redis": redis_answers, "worker_emulate": bool(found["emulate"]), "worker_plan": bool(found["plan"]),
+        "queue_length": Run.objects.filter(status="queued").count(),
+        "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),
+        "workers": found, "server_time": time.time(),
+    }

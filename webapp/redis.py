@@ -1,0 +1,57 @@
+"""The connection to Redis, and the one sentence for the case that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import redis
+import redis.asyncio
+from django.conf import settings
+from kombu.exceptions import OperationalError
+from redis.exceptions import ConnectionError as RedisGone
+from redis.exceptions import TimeoutError as RedisSlow
+
+from webapp.errors import Unavailable
+
+GONE = (RedisGone, RedisSlow, OperationalError)
+"""What the libraries raise when Redis does not answer."""
+
+CONNECT_TIMEOUT_S = 2.0
+ANSWER_TIMEOUT_S = 10.0
+"""Longer than any blocking read that we ask for."""
+
+
+def client() -> redis.Redis:
+    """A client for any thread; it connects when it is used."""
+    return _client(settings.REDIS_URL)
+
+
+@cache
+def _client(url: str) -> redis.Redis:
+    return redis.Redis.from_url(
+        url, decode_responses=True,
+        socket_connect_timeout=CONNECT_TIMEOUT_S, socket_timeout=ANSWER_TIMEOUT_S,
+    )
+
+
+def async_client() -> redis.asyncio.Redis:
+    """A client of its own for one event loop's task; the caller closes it."""
+    return redis.asyncio.Redis.from_url(
+        settings.REDIS_URL, decode_responses=True,
+        socket_connect_timeout=CONNECT_TIMEOUT_S, socket_timeout=ANSWER_TIMEOUT_S,
+    )
+
+
+@contextmanager
+def redis_needed() -> Iterator[None]:
+    """Raises `Unavailable` if the block finds no Redis."""
+    try:
+        yield
+    except GONE as error:
+        place = settings.REDIS_URL.rpartition("@")[2].removeprefix("redis://")
+        raise Unavailable(
+            f"Redis does not answer at {place}, so nothing can be started or changed now: "
+            "start it with ./loom up, or check REDIS_URL; stored runs stay readable."
+        ) from error

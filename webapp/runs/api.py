@@ -1,0 +1,189 @@
+"""Runs over HTTP: predict, start, list, read, change, stop, replay, compare, export."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+from ninja.responses import Status
+
+from engine.compare import compare
+from engine.errors import SpecError
+from engine.report import RunReport
+from webapp.accounts.access import operator
+from webapp.errors import Conflict
+from webapp.redis import redis_needed
+from webapp.runs import exports, live, predictions, services
+from webapp.runs.models import ACTIVE, Run
+from webapp.runs.replay import ReplayRequest, replayed
+from webapp.runs.requests import RunRequest, spec_of
+from webapp.runs.schemas import (
+    Accepted,
+    ChangeIn,
+    ComparisonOut,
+    Filters,
+    PredictionOut,
+    RunDetail,
+    RunEdit,
+    RunRow,
+    detail,
+    queue_positions,
+    row,
+)
+
+router = Router(tags=["runs"])
+
+
+@router.post("/predict", response=PredictionOut, auth=operator)
+def predict(request: HttpRequest, body: RunRequest) -> dict[str, Any]:
+    """The same run in the simulated world, by a planning worker: figures, plan, memory per device."""
+    report = predictions.ask(spec_of(body))
+    return {"report": report, "plan": report["plan"]}
+
+
+@router.post("/runs", response={201: Accepted}, auth=operator)
+def start_run(request: HttpRequest, body: RunRequest) -> Status:
+    return Status(201, {"id": services.create(body, request.auth).pk})
+
+
+@router.get("/runs", response=list[RunRow])
+def list_runs(request: HttpRequest, filters: Query[Filters]) -> list[dict[str, Any]]:
+    """Newest first."""
+    positions = queue_positions()
+    page = filtered(filters)[filters.offset:filters.offset + filters.limit]
+    return [row(run, positions.get(run.pk)) for run in page]
+
+
+def filtered(filters: Filters) -> QuerySet[Run]:
+    runs = Run.objects.select_related("owner").defer(
+        "request", "spec", "plan", "prediction", "report", "notes", "error"
+    )
+    exact = {"status": filters.status, "model": filters.model, "strategy": filters.strategy,
+             "cluster_name": filters.cluster}
+    runs = runs.filter(**{field: value for field, value in exact.items() if value is not None})
+    if filters.tag is not None:
+        # SQLite cannot ask JSON whether it contains something: ask for the tag as it is written there.
+        runs = runs.filter(tags__icontains=json.dumps(filters.tag))
+    if filters.search:
+        fields = ("name", "notes", "cluster_name", "model", "strategy", "tags")
+        any_field = Q()
+        for field in fields:
+            any_field |= Q(**{f"{field}__icontains": filters.search})
+        runs = runs.filter(any_field)
+    return runs
+
+
+@router.get("/runs/{int:run_id}", response=RunDetail)
+def get_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
+    return detail(services.find(run_id))
+
+
+@router.patch("/runs/{int:run_id}", response=RunDetail, auth=operator)
+def edit_run(request: HttpRequest, run_id: int, edit: RunEdit) -> dict[str, Any]:
+    services.find(run_id)
+    Run.objects.filter(pk=run_id).update(**edit.model_dump(exclude_none=True))
+    return detail(services.find(run_id))
+
+
+@router.delete("/runs/{int:run_id}", response={204: None}, auth=operator)
+def delete_run(request: HttpRequest, run_id: int) -> Status:
+    run = services.find(run_id)
+    if run.status in ACTIVE:
+        raise Conflict(f"{run} is {run.status}: cancel it before deleting it.")
+    services.delete(run)
+    return Status(204, None)
+
+
+@router.post("/runs/{int:run_id}/cancel", response={202: None}, auth=operator)
+def cancel_run(request: HttpRequest, run_id: int) -> Status:
+    services.cancel(services.find(run_id), request.auth.username)
+    return Status(202, None)
+
+
+@router.post("/runs/{int:run_id}/changes", response={202: Accepted}, auth=operator)
+def change_run(request: HttpRequest, run_id: int, body: ChangeIn) -> Status:
+    """Asked for now; the run's events say when it is in force (`link_changed`, `device_lost`, …)."""
+    number = services.change(services.find(run_id), body.command, request.auth.username)
+    return Status(202, {"id": number})
+
+
+@router.post("/runs/{int:run_id}/replay", response={201: Accepted}, auth=operator)
+def replay_run(request: HttpRequest, run_id: int, body: ReplayRequest) -> Status:
+    """The same run again, with what was done live as its scenario, and with these fields instead."""
+    run = services.find(run_id)
+    return Status(201, {"id": services.create(replayed(run, body), request.auth).pk})
+
+
+@router.get("/runs/{int:run_id}/events")
+def get_events(request: HttpRequest, run_id: int, since: int = 0) -> HttpResponse:
+    """`{cursor, events}`: all events after the batch `since`, of a live run or of a stored one."""
+    services.find(run_id)
+    with redis_needed():
+        batches = live.history(run_id, since)
+    cursor = batches[-1].number if batches else since
+    events = ",".join(batch.events[1:-1] for batch in batches)
+    return HttpResponse(f'{{"cursor":"{cursor}","events":[{events}]}}', content_type="application/json")
+
+
+@router.get("/runs/{int:run_id}/report.json")
+def get_report_json(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = with_report(run_id)
+    text = json.dumps(run.report, indent=2)
+    return download(text, "application/json", f"run-{run_id}.json")
+
+
+@router.get("/runs/{int:run_id}/report.csv")
+def get_report_csv(request: HttpRequest, run_id: int) -> HttpResponse:
+    run = with_report(run_id)
+    return download(exports.report_csv(run.report), "text/csv; charset=utf-8", f"run-{run_id}.csv")
+
+
+@router.get("/runs/{int:run_id}/trace.json")
+def get_trace(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Chrome trace JSON: open it in ui.perfetto.dev."""
+    run = services.find(run_id)
+    with redis_needed():
+        trace = exports.perfetto(run)
+    return download(json.dumps(trace), "application/json", f"run-{run_id}-trace.json")
+
+
+def with_report(run_id: int) -> Run:
+    run = services.find(run_id)
+    if run.report is None:
+        raise Conflict(f"{run} has no report: it is {run.status}.")
+    return run
+
+
+def download(text: str, content_type: str, name: str) -> HttpResponse:
+    disposition = f'attachment; filename="{name}"'
+    return HttpResponse(text, content_type=content_type, headers={"Content-Disposition": disposition})
+
+
+@router.get("/compare", response=ComparisonOut)
+def compare_runs(request: HttpRequest, ids: str, baseline: int | None = None) -> dict[str, Any]:
+    """2 to 6 runs by their ids, `ids=1,2,3`; deltas refer to the run `baseline`, else to the first."""
+    chosen = parse_ids(ids)
+    base = chosen[0] if baseline is None else baseline
+    if base not in chosen:
+        sentence = f"baseline is {base}, which is not among the runs {ids}."
+        raise SpecError(sentence, [("baseline", "not in ids")])
+    runs = [with_report(run_id) for run_id in chosen]
+    reports = [RunReport.parse(run.report, f"report of {run}") for run in runs]
+    data = compare(reports, chosen.index(base)).model_dump()
+    for column, run in zip(data["runs"], runs, strict=True):
+        column |= {"id": run.pk, "name": row(run)["name"]}
+    return data | {"baseline": base}
+
+
+def parse_ids(text: str) -> list[int]:
+    try:
+        ids = [int(part) for part in text.split(",")]
+    except ValueError:
+        sentence = f"ids is {text!r}, expected numbers like 1,2,3."
+        raise SpecError(sentence, [("ids", "expected numbers")]) from None
+    if len(set(ids)) < len(ids):
+        raise SpecError(f"ids is {text}, with a run twice: give each once.", [("ids", "a run twice")])
+    return ids

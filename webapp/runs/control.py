@@ -1,0 +1,75 @@
+"""From the browser into a run: changes and the wish to stop, through a Redis list per run."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from typing import Any, Self
+
+from webapp.redis import GONE, client
+from webapp.runs.live import Publisher
+
+Command = dict[str, Any]
+
+KEEP_S = 12 * 3600
+WAIT_S = 1
+
+
+def list_of(run_id: int) -> str:
+    return f"ctl:{run_id}"
+
+
+def send(run_id: int, command: Command, by: str) -> int:
+    """Hand a command to the run's worker; returns the command's number. Raises Redis' errors."""
+    key = list_of(run_id)
+    with client().pipeline() as pipe:
+        pipe.incr(f"{key}:count").expire(f"{key}:count", KEEP_S)
+        number = pipe.execute()[0]
+        pipe.rpush(key, json.dumps({"id": number, "by": by, "command": command})).expire(key, KEEP_S)
+        pipe.execute()
+    return number
+
+
+class CommandFeed:
+    """In the worker: puts what people send into `queue`, and says in the run's events who asked for what."""
+
+    def __init__(self, run_id: int, publisher: Publisher):
+        self.run_id = run_id
+        self.publisher = publisher
+        self.queue: queue.Queue[Command] = queue.Queue()
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._work, name=f"commands of run {run_id}", daemon=True)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stopping.set()
+        self.thread.join()
+
+    def _work(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                answer = client().blpop([list_of(self.run_id)], timeout=WAIT_S)
+            except GONE:
+                self.stopping.wait(WAIT_S)  # commands come again when Redis does
+                continue
+            if answer is not None:
+                message = json.loads(answer[1])
+                text = f"{message['by']} asks: {describe(message['command'])}"
+                self.publisher.publish([{"type": "log", "level": "info", "text": text}])
+                self.queue.put(message["command"])
+
+
+def describe(command: Command) -> str:
+    match command["kind"]:
+        case "set_rate":
+            return f"set {command['link']} to {command['bit_per_s']:g} bit/s ({command['direction']})"
+        case "link_down" | "link_up" as kind:
+            return f"{command['link']} {kind.removeprefix('link_')}"
+        case "drop_device":
+            return f"drop {command['device']}"
+        case kind:
+            return str(kind)

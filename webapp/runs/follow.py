@@ -1,0 +1,65 @@
+"""Reading along with a run: from any cursor to the end, stored batches and live ones as one sequence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from channels.db import database_sync_to_async
+
+from webapp.redis import async_client
+from webapp.runs.live import Batch, batch_of, next_segment, stream_of
+from webapp.runs.models import Run
+
+HEARTBEAT_S = 2.0
+READ_BATCHES = 100
+
+
+async def follow(run_id: int, since: int) -> AsyncIterator[list[Batch]]:
+    """Batches after `since` in order, without gaps; an empty list every `HEARTBEAT_S` of silence.
+
+    Goes on after the end of the run, silent; ends when the run is deleted. Raises Redis' errors.
+    """
+    redis = async_client()
+    looked_for = -1
+    try:
+        while True:
+            # Asked before reading: whoever is archived now has everything in the database.
+            archived = await is_archived(run_id)
+            if archived is None:
+                return
+            while batches := await read_segment(run_id, since):
+                since = batches[-1].number
+                yield batches
+            if archived:
+                yield []
+                await asyncio.sleep(HEARTBEAT_S)
+                continue
+            while batches := await read_live(redis, run_id, since):
+                if batches[0].number > since + 1 and looked_for != since:
+                    looked_for = since  # cut from the stream, therefore stored: look there, once
+                    break
+                since = batches[-1].number
+                yield batches
+            else:
+                yield []
+    finally:
+        await redis.aclose()
+
+
+async def read_live(redis, run_id: int, since: int) -> list[Batch]:
+    answer = await redis.xread(
+        {stream_of(run_id): f"{since}-0"}, count=READ_BATCHES, block=int(HEARTBEAT_S * 1000)
+    )
+    return [batch_of(entry) for entry in answer[0][1]] if answer else []
+
+
+@database_sync_to_async
+def is_archived(run_id: int) -> bool | None:
+    """None if there is no such run."""
+    return Run.objects.filter(pk=run_id).values_list("archived", flat=True).first()
+
+
+@database_sync_to_async
+def read_segment(run_id: int, since: int) -> list[Batch]:
+    return next_segment(run_id, since)

@@ -1,0 +1,60 @@
+"""A prediction while somebody waits for it: the request goes to a planning worker, the answer comes back."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import Any
+
+from engine.errors import EdgeLoomError, HostError, PlanError, SpecError
+from engine.spec import RunSpec
+from webapp.celery import app as celery
+from webapp.errors import Unavailable
+from webapp.redis import client, redis_needed
+from webapp.runs import workers
+
+PATIENCE_S = 60
+BLOCK_S = 5
+ERRORS: dict[str, type[EdgeLoomError]] = {
+    error.__name__: error for error in (SpecError, PlanError, HostError)
+}
+
+
+def ask(spec: RunSpec) -> dict[str, Any]:
+    """The simulated report as JSON. Raises what the planner raises, or `Unavailable`."""
+    key = f"reply:{uuid.uuid4()}"
+    with redis_needed():
+        if not workers.alive("plan"):
+            raise Unavailable(
+                "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan."
+            )
+        arguments = [spec.model_dump(mode="json"), key]
+        celery.send_task("plan.predict", arguments, queue="plan", expires=PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            answer = client().blpop([key], timeout=BLOCK_S)
+            if answer is not None:
+                return opened(json.loads(answer[1]))
+    raise Unavailable(f"No prediction within {PATIENCE_S} s: the planning workers are busy, try again later.")
+
+
+def reply(key: str, message: dict[str, Any]) -> None:
+    with client().pipeline() as pipe:
+        pipe.rpush(key, json.dumps(message)).expire(key, PATIENCE_S)
+        pipe.execute()
+
+
+def sealed(error: EdgeLoomError) -> dict[str, Any]:
+    """An error as a message; `opened` raises it again."""
+    fields = error.fields if isinstance(error, SpecError) else []
+    kind = next((name for name, kind in ERRORS.items() if isinstance(error, kind)), "HostError")
+    return {"error": kind, "detail": str(error), "fields": fields}
+
+
+def opened(message: dict[str, Any]) -> dict[str, Any]:
+    if "error" not in message:
+        return message["report"]
+    if message["error"] == "SpecError":
+        raise SpecError(message["detail"], [(path, text) for path, text in message["fields"]])
+    raise ERRORS[message["error"]](message["detail"])

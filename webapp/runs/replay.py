@@ -1,0 +1,46 @@
+"""The same run again: what was done live becomes its scenario, and some fields may be others."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.cluster import ClusterSpec, ComputeModel
+from engine.scenario import Scenario
+from engine.values import Count, Positive, Value
+from engine.workload import Workload
+from webapp.runs.models import Run
+from webapp.runs.requests import RunRequest
+
+
+class ReplayRequest(Value):
+    """Fields that are given replace those of the run; another strategy starts from its own defaults."""
+
+    name: str | None = Field(default=None, max_length=100)
+    notes: str | None = None
+    tags: tuple[str, ...] | None = None
+    cluster_id: int | None = None
+    cluster: ClusterSpec | None = None
+    model: str | None = None
+    weights: Literal["random"] | None = None
+    strategy: str | None = None
+    params: dict[str, Any] | None = None
+    workload: Workload | None = None
+    scenario: Scenario | None = None
+    compute_model: ComputeModel | None = None
+    dilation: Positive | Literal["auto", "native"] | None = None
+    seed: Count | None = None
+
+
+def replayed(run: Run, overrides: ReplayRequest) -> RunRequest:
+    """Raises `SpecError`."""
+    request = dict(run.request)
+    if run.report is not None:
+        request["scenario"] = run.report["scenario"]
+    changed = overrides.model_dump(mode="json", exclude_unset=True)
+    if changed.get("strategy", request["strategy"]) != request["strategy"] and "params" not in changed:
+        request["params"] = {}
+    if "cluster_id" in changed:
+        request["cluster"] = None
+    return RunRequest.parse(request | changed, "replay")

@@ -1,0 +1,79 @@
+"""What a browser or script asks for, and the fully resolved `RunSpec` that it means."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.cluster import ClusterSpec, ComputeModel
+from engine.errors import SpecError
+from engine.scenario import Scenario
+from engine.spec import RunSpec
+from engine.strategies.registry import strategy
+from engine.values import Count, Positive, Value
+from engine.workload import Workload
+from webapp.catalogue import resolve_model
+from webapp.clusters import services as clusters
+from webapp.clusters.layout import Layout, enabled
+
+
+class RunRequest(Value):
+    """Exactly one of `cluster_id` (a stored cluster, without what is switched off in it) and `cluster`."""
+
+    name: str = Field(default="", max_length=100)
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    cluster_id: int | None = None
+    cluster: ClusterSpec | None = None
+    model: str
+    weights: Literal["random"] | None = None
+    strategy: str
+    params: dict[str, Any] = Field(default_factory=dict)
+    workload: Workload = Workload(prompt_tokens=16)
+    scenario: Scenario = Scenario()
+    compute_model: ComputeModel | None = None
+    dilation: Positive | Literal["auto", "native"] = "auto"
+    seed: Count = 0
+
+
+def spec_of(request: RunRequest) -> RunSpec:
+    """Raises `SpecError` with paths into the request."""
+    cluster = cluster_of(request)
+    model, weights = resolve_model(request.model, request.weights)
+    check_strategy(request)
+    try:
+        request.scenario.check(cluster)
+    except SpecError as error:
+        raise SpecError(f"scenario: {error}", [("scenario", str(error))]) from error
+    return RunSpec(
+        name=request.name, cluster=cluster, model=model, weights=weights, workload=request.workload,
+        strategy=request.strategy, params=request.params, scenario=request.scenario,
+        compute_model=request.compute_model, dilation=request.dilation, seed=request.seed,
+    )
+
+
+def cluster_of(request: RunRequest) -> ClusterSpec:
+    if (request.cluster_id is None) == (request.cluster is None):
+        sentence = "A run needs one cluster: give either cluster_id or cluster."
+        raise SpecError(sentence, [("cluster_id", "give this or cluster")])
+    if request.cluster is not None:
+        return request.cluster
+    stored = clusters.find(request.cluster_id)
+    spec = ClusterSpec.parse(stored.spec, f"stored cluster {stored.name}")
+    try:
+        return enabled(spec, Layout.parse(stored.layout, f"stored layout of {stored.name}"))
+    except SpecError as error:
+        raise SpecError(str(error), [("cluster_id", str(error))]) from error
+
+
+def check_strategy(request: RunRequest) -> None:
+    try:
+        chosen = strategy(request.strategy)
+    except SpecError as error:
+        raise SpecError(str(error), [("strategy", "unknown")]) from error
+    try:
+        chosen.Params.parse(request.params, f"parameters of {request.strategy}")
+    except SpecError as error:
+        fields = [(f"params.{path}", message) for path, message in error.fields]
+        raise SpecError(str(error), fields) from error

@@ -1,0 +1,122 @@
+"""What the runs API takes and gives."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+from engine.compare import Comparison, RunColumn
+from engine.plan import Plan
+from engine.report import RunReport
+from engine.spec import RunSpec
+from engine.values import Positive, Value
+from webapp.runs.models import Run
+
+
+class PredictionOut(Schema):
+    report: RunReport
+    plan: Plan | None
+
+
+class RunRow(Schema):
+    id: int
+    name: str
+    status: str
+    detail: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    cluster_name: str
+    model: str
+    strategy: str
+    owner: str
+    queue_position: int | None = Field(description="1 is next; None unless queued.")
+    outcome: str | None
+    latency_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    tokens_per_s: float | None
+    correct: bool | None
+    valid: bool | None
+    tags: list[str]
+
+
+class RunDetail(RunRow):
+    notes: str
+    request: dict[str, Any] = Field(description="The RunRequest as asked, its cluster frozen.")
+    spec: RunSpec
+    plan: Plan | None
+    report: RunReport | None
+    prediction: RunReport | None = Field(description="The simulated world's report of the same run.")
+    error: str | None
+
+
+class RunEdit(Schema):
+    name: str | None = Field(default=None, max_length=100)
+    notes: str | None = None
+    tags: list[str] | None = None
+
+
+class LiveChange(Value):
+    """`link` for set_rate, link_down and link_up; `device` for drop_device."""
+
+    kind: Literal["set_rate", "link_down", "link_up", "drop_device"]
+    link: str | None = None
+    device: str | None = None
+    bit_per_s: Positive | None = None
+    direction: Literal["both", "forward", "backward"] | None = None
+
+
+class ChangeIn(Schema):
+    command: LiveChange
+
+
+class Accepted(Schema):
+    id: int
+
+
+class Filters(Schema):
+    status: str | None = None
+    model: str | None = None
+    strategy: str | None = None
+    cluster: str | None = None
+    tag: str | None = None
+    search: str | None = None
+    limit: int = Field(default=500, ge=1, le=5000)
+    offset: int = Field(default=0, ge=0)
+
+
+class ComparedRun(RunColumn):
+    id: int
+
+
+class ComparisonOut(Comparison):
+    baseline: int = Field(description="Id of the run that deltas refer to.")
+    runs: tuple[ComparedRun, ...]
+
+
+def row(run: Run, position: int | None = None) -> dict[str, Any]:
+    return {
+        "id": run.pk, "name": run.name or f"{run.strategy} on {run.cluster_name}", "status": run.status,
+        "detail": run.detail, "created_at": run.created_at, "started_at": run.started_at,
+        "finished_at": run.finished_at, "cluster_name": run.cluster_name, "model": run.model,
+        "strategy": run.strategy, "owner": run.owner.username if run.owner else "",
+        "queue_position": position, "outcome": run.outcome or None, "latency_s": run.latency_s,
+        "ttft_s": run.ttft_s, "tpot_s": run.tpot_s, "tokens_per_s": run.tokens_per_s,
+        "correct": run.correct, "valid": run.valid, "tags": run.tags,
+    }
+
+
+def detail(run: Run) -> dict[str, Any]:
+    return row(run, queue_positions().get(run.pk)) | {
+        "notes": run.notes, "request": run.request, "spec": run.spec, "plan": run.plan,
+        "report": run.report, "prediction": run.prediction, "error": run.error or None,
+    }
+
+
+def queue_positions() -> dict[int, int]:
+    queued = Run.objects.filter(status="queued").order_by("pk").values_list("pk", flat=True)
+    return {run_id: place for place, run_id in enumerate(queued, 1)}

@@ -1,0 +1,159 @@
+"""The life of a run, step by step: created, started, finished or failed; each step one database write."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from django.contrib.auth.models import User
+from django.http import Http404
+from django.utils import timezone
+
+from engine.cluster import ClusterSpec
+from engine.predict import prepare
+from engine.report import Outcome, RunReport
+from engine.scenario import Scenario
+from engine.values import Value
+from webapp.celery import app as celery
+from webapp.errors import Conflict, Unavailable
+from webapp.redis import GONE, client, redis_needed
+from webapp.runs import control, live, workers
+from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.requests import RunRequest, spec_of
+
+
+def find(run_id: int) -> Run:
+    try:
+        return Run.objects.select_related("owner").get(pk=run_id)
+    except Run.DoesNotExist:
+        raise Http404(f"There is no run {run_id}") from None
+
+
+def create(request: RunRequest, owner: User | None) -> Run:
+    """Check, plan, store and queue a run. Raises `SpecError`, `PlanError`, `Unavailable`.
+
+    Without Redis the run is stored as failed, so that what was asked for is not lost.
+    """
+    spec = spec_of(request)
+    plan = prepare(spec).plan
+    # The cluster is frozen into the request: asking for the same again must not follow later edits.
+    frozen = request.model_copy(update={"cluster_id": None, "cluster": spec.cluster})
+    run = Run.objects.create(
+        name=request.name, notes=request.notes, tags=list(request.tags), owner=owner,
+        request=frozen.model_dump(mode="json"), spec=spec.model_dump(mode="json"),
+        plan=plan.model_dump(mode="json"), cluster_name=spec.cluster.name, model=request.model,
+        strategy=request.strategy,
+    )
+    try:
+        with redis_needed():
+            live.append(run.pk, [state_event("queued")])
+            enqueue(run.pk)
+    except Unavailable as error:
+        end(run.pk, Outcome(kind="failed", sentence=str(error)))
+        raise
+    return run
+
+
+def enqueue(run_id: int) -> None:
+    """Raises Redis' errors. By name: the tasks import this module, not the other way round."""
+    celery.send_task("plan.predict_run", [run_id], queue="plan")
+    celery.send_task("emulate.run", [run_id], queue="emulate")
+
+
+def state_event(state: str, detail: str = "") -> live.Event:
+    return {"type": "state", "state": state, "detail": detail}
+
+
+def start(run_id: int, worker: workers.Identity) -> Run | None:
+    """The run, now this worker's; None if it is not queued (any more): then nobody may start it."""
+    taken = Run.objects.filter(pk=run_id, status="queued").update(
+        status=ACTIVE[0], worker=str(worker), started_at=timezone.now()
+    )
+    return Run.objects.get(pk=run_id) if taken else None
+
+
+def progress(run_id: int, state: str, detail: str) -> None:
+    """A started run may still say `queued`: it waits for another run on its host, but is this worker's."""
+    status = {"status": state} if state in ACTIVE else {}
+    Run.objects.filter(pk=run_id, status__in=ACTIVE).update(detail=detail[:200], **status)
+
+
+def status_of(outcome: Outcome) -> str:
+    return outcome.kind if outcome.kind in ("finished", "cancelled") else "failed"
+
+
+def finish(run_id: int, report: RunReport) -> str:
+    """Keep the report; returns the status that follows from its outcome."""
+    status = status_of(report.outcome)
+    finished = report.outcome.kind == "finished"
+    Run.objects.filter(pk=run_id).update(
+        status=status, detail="", finished_at=timezone.now(), report=report.model_dump(mode="json"),
+        plan=report.plan.model_dump(mode="json") if report.plan else None,
+        error="" if finished else report.outcome.sentence, outcome=report.outcome.kind,
+        latency_s=report.latency_s if finished else None, ttft_s=report.ttft_s if finished else None,
+        tpot_s=report.tpot_s if finished else None,
+        tokens_per_s=report.tokens_per_s if finished else None,
+        correct=report.correctness.ok, valid=report.fidelity.valid,
+    )
+    return status
+
+
+def end(run_id: int, outcome: Outcome) -> bool:
+    """Close a run that will have no report; False if it is over already."""
+    return bool(Run.objects.filter(pk=run_id).exclude(status__in=OVER).update(
+        status=status_of(outcome), detail="", finished_at=timezone.now(), error=outcome.sentence,
+        outcome=outcome.kind,
+    ))
+
+
+def fail_lost(run: Run) -> None:
+    """A run whose worker is gone: say so in its events, keep what its stream still has."""
+    sentence = (
+        f"The worker {workers.parse_identity(run.worker).node} ended in the middle of this run, which was "
+        f"{run.status}: its events are kept, start it again."
+    )
+    if end(run.pk, Outcome(kind="failed", sentence=sentence)):
+        with redis_needed():
+            log = {"type": "log", "level": "error", "text": sentence}
+            live.append(run.pk, [log, state_event("failed", sentence)])
+            live.archive_rest(run.pk)
+
+
+def cancel(run: Run, by: str) -> None:
+    """A queued run never starts; an active one is asked to stop. Raises `Conflict`, `Unavailable`."""
+    if Run.objects.filter(pk=run.pk, status="queued").update(
+        status="cancelled", outcome="cancelled", finished_at=timezone.now(),
+        error=f"Cancelled by {by} before it started.",
+    ):
+        try:
+            live.append(run.pk, [state_event("cancelled")])
+            live.archive_rest(run.pk)
+        except GONE:
+            Run.objects.filter(pk=run.pk).update(archived=True)
+        return
+    run.refresh_from_db()
+    if run.is_over:
+        raise Conflict(f"{run} is {run.status} already: there is nothing to cancel.")
+    with redis_needed():
+        if workers.parse_identity(run.worker).node in workers.alive("emulate"):
+            control.send(run.pk, {"kind": "stop"}, by)
+            return
+    fail_lost(run)
+
+
+def change(run: Run, command: Value, by: str) -> int:
+    """Send a live change; returns its number. Raises `SpecError`, `Conflict`, `Unavailable`."""
+    data = command.model_dump(mode="json", exclude_none=True)
+    cluster = ClusterSpec.parse(run.spec["cluster"], f"cluster of {run}")
+    Scenario.parse({"changes": [{**data, "at_s": 0.0}]}, "change").check(cluster)
+    if run.status != "running":
+        raise Conflict(f"{run} is {run.status}: only a running run can be changed.")
+    with redis_needed():
+        return control.send(run.pk, data, by)
+
+
+def delete(run: Run) -> None:
+    """With its events; what Redis still has of it expires by itself if Redis is gone now."""
+    run_id = run.pk
+    run.delete()
+    with suppress(*GONE):
+        client().delete(live.stream_of(run_id), control.list_of(run_id))

@@ -1,0 +1,142 @@
+"""What workers do: predict (queue `plan`), emulate (queue `emulate`). The one door to the emulator."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from celery.signals import worker_ready, worker_shutdown
+from celery.worker.consumer import Consumer
+
+from emulator import emulate
+from emulator.leftovers import cleanup_stale
+from emulator.places import state_directory
+from engine.errors import EdgeLoomError, RunError
+from engine.predict import outcome_of, predict
+from engine.report import Outcome, RunReport
+from engine.scenario import Scenario
+from engine.spec import RunSpec
+from webapp.celery import app
+from webapp.runs import live, predictions, recovery, services, workers
+from webapp.runs.control import CommandFeed
+from webapp.runs.models import OVER, Run
+
+logger = logging.getLogger(__name__)
+
+
+@app.task(name="plan.predict", ignore_result=True)
+def predict_now(spec: dict[str, Any], reply_to: str) -> None:
+    """For a form that somebody is filling in."""
+    try:
+        report = predict(RunSpec.parse(spec, "run"))
+        predictions.reply(reply_to, {"report": report.model_dump(mode="json")})
+    except EdgeLoomError as error:
+        predictions.reply(reply_to, predictions.sealed(error))
+    except Exception as error:
+        predictions.reply(reply_to, {"error": "HostError", "detail": f"The prediction broke: {error!r}."})
+        raise
+
+
+@app.task(name="plan.predict_run", ignore_result=True)
+def predict_run(run_id: int) -> None:
+    """The prediction that a run keeps beside its report: of what happened, once that is known."""
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None:
+        return
+    spec = RunSpec.parse(run.spec, f"stored spec of {run}")
+    if run.report is not None:
+        happened = Scenario.parse(run.report["scenario"], f"scenario of {run}")
+        spec = spec.model_copy(update={"scenario": happened})
+    report = predict(spec)
+    Run.objects.filter(pk=run_id).update(prediction=report.model_dump(mode="json"))
+
+
+@app.task(name="emulate.run", ignore_result=True, bind=True)
+def emulate_run(task: Any, run_id: int) -> None:
+    """Take the run if it is still queued, emulate it, keep what came of it."""
+    run = services.start(run_id, workers.this_worker(task.request.hostname))
+    if run is None:
+        logger.info("run %s is not queued any more: left alone", run_id)
+        return
+    with live.Publisher(run_id) as publisher:
+        try:
+            spec = RunSpec.parse(run.spec, f"stored spec of {run}")
+            with CommandFeed(run_id, publisher) as commands:
+                report = emulate(spec, Watch(run_id, publisher), commands.queue)
+        except RunError as error:  # stopped while it waited for its turn, or the emulation itself died
+            give_up(run_id, publisher, outcome_of(error))
+        except EdgeLoomError as error:
+            give_up(run_id, publisher, Outcome(kind="failed", sentence=str(error)))
+        except Exception as error:
+            logger.exception("run %s broke", run_id)
+            sentence = f"The emulator broke: {error!r}. The worker's log says more."
+            give_up(run_id, publisher, Outcome(kind="failed", sentence=sentence))
+        else:
+            keep(run_id, publisher, report)
+
+
+class Watch:
+    """Takes the emulator's events: all are published, states also become the run's status.
+
+    How the run ended is said by `keep` and `give_up`, once it is in the database.
+    """
+
+    def __init__(self, run_id: int, publisher: live.Publisher):
+        self.run_id = run_id
+        self.publisher = publisher
+
+    def __call__(self, events: list[live.Event]) -> None:
+        passed = [event for event in events if not is_ending(event)]
+        for event in passed:
+            if event["type"] == "state":
+                services.progress(self.run_id, event["state"], event.get("detail", ""))
+        self.publisher.publish(passed)
+
+
+def is_ending(event: live.Event) -> bool:
+    return event["type"] == "report" or (event["type"] == "state" and event["state"] in OVER)
+
+
+def keep(run_id: int, publisher: live.Publisher, report: RunReport) -> None:
+    status = services.finish(run_id, report)
+    publisher.publish([
+        services.state_event(status, report.outcome.sentence),
+        {"type": "report", **report.model_dump(mode="json")},
+    ])
+    if report.scenario.changes:  # predicted at the start was an undisturbed run, or another scenario
+        app.send_task("plan.predict_run", [run_id], queue="plan")
+
+
+def give_up(run_id: int, publisher: live.Publisher, outcome: Outcome) -> None:
+    """A run without a report."""
+    services.end(run_id, outcome)
+    log = {"type": "log", "level": "error", "text": outcome.sentence}
+    publisher.publish([log, services.state_event(services.status_of(outcome), outcome.sentence)])
+
+
+hearts: list[workers.Heart] = []
+
+
+@worker_ready.connect
+def begin(sender: Consumer, **kwargs: Any) -> None:
+    """Be heard; an emulator worker first clears up after a predecessor that died."""
+    me = workers.this_worker(sender.hostname)
+    queues = set(sender.app.amqp.queues.consume_from)
+    for queue in queues & set(workers.QUEUES):
+        on_beat = (lambda: look_after(me)) if queue == "emulate" else (lambda: None)
+        hearts.append(workers.Heart(queue, me, on_beat))
+    if "emulate" in queues:
+        cleanup_stale(state_directory())
+    for heart in hearts:
+        heart.start()
+
+
+def look_after(me: workers.Identity) -> None:
+    recovery.fail_lost_runs(me)
+    recovery.requeue(me)
+
+
+@worker_shutdown.connect
+def end(**kwargs: Any) -> None:
+    while hearts:
+        hearts.pop().stop()

@@ -1,0 +1,93 @@
+"""Which workers are there: each says so every few seconds, under a key that soon expires."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from django.db import connection
+
+from webapp.redis import GONE, client
+
+BEAT_S = 2.0
+SILENT_AFTER_S = 7
+QUEUES = ("plan", "emulate")
+logger = logging.getLogger(__name__)
+
+
+class Identity(NamedTuple):
+    """One worker process: Celery's node name, and a process that cannot be taken for a later one."""
+
+    node: str
+    pid: int
+    started: int
+
+    def __str__(self) -> str:
+        return f"{self.node}/{self.pid}/{self.started}"
+
+
+def this_worker(node: str) -> Identity:
+    return Identity(node, os.getpid(), started_at(os.getpid()) or 0)
+
+
+def parse_identity(text: str) -> Identity:
+    node, pid, started = text.rsplit("/", 2)
+    return Identity(node, int(pid), int(started))
+
+
+def is_running_here(worker: Identity) -> bool:
+    """Whether that process of this host still lives; its start time tells it from a later one of its id."""
+    return started_at(worker.pid) == worker.started
+
+
+def started_at(pid: int) -> int | None:
+    """Start of a process in clock ticks since boot, None if there is none. Field 22 of /proc/PID/stat."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def alive(queue: str) -> list[str]:
+    """Node names of the workers of a queue that were heard lately. Raises Redis' errors."""
+    keys = client().scan_iter(match=f"worker:{queue}:*", count=1000)
+    return sorted(key.split(":", 2)[2] for key in keys)
+
+
+class Heart(threading.Thread):
+    """Beats for one worker until `stop`; `on_beat` is housekeeping that may use the database."""
+
+    def __init__(self, queue: str, worker: Identity, on_beat: Callable[[], None] = lambda: None):
+        super().__init__(name=f"heart of {worker.node}", daemon=True)
+        self.key = f"worker:{queue}:{worker.node}"
+        self.value = json.dumps({"pid": worker.pid})
+        self.on_beat = on_beat
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                client().set(self.key, self.value, ex=SILENT_AFTER_S)
+                self.on_beat()
+            except GONE:
+                pass  # nobody could hear it; the next beat may find Redis again
+            except Exception:
+                logger.exception("housekeeping of %s failed", self.key)
+            finally:
+                connection.close()
+            self.stopping.wait(BEAT_S)
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.join()
+        try:
+            client().delete(self.key)
+        except GONE:
+            logger.info("%s stops without Redis", self.key)
