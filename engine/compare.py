@@ -105,10 +105,10 @@ METRICS: tuple[Metric, ...] = (
 def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
     """`baseline` is the index of the run that deltas refer to. Raises `SpecError` on a wrong number."""
     if not FEWEST <= len(reports) <= MOST:
-        sentence = f"compare: got {len(reports)} runs, expected {FEWEST} to {MOST}."
+        sentence = f"Got {len(reports)} runs to compare, expected {FEWEST} to {MOST}."
         raise SpecError(sentence, [("ids", f"expected {FEWEST} to {MOST} runs")])
     if not 0 <= baseline < len(reports):
-        sentence = f"compare: baseline is {baseline}, expected 0 to {len(reports) - 1}."
+        sentence = f"The baseline is {baseline}, expected 0 to {len(reports) - 1}."
         raise SpecError(sentence, [("baseline", "is not among the runs")])
     return Comparison(
         baseline=baseline,

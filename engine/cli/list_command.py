@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return 0
-    shown = table(*columns)
+    shown = table(*columns, texts=PROSE)
     for row in found:
         shown.add_row(*(render(row) for render in columns.values()))
     console_for(sys.stdout).print(shown)
@@ -73,6 +73,8 @@ def _params(row: Row) -> str:
     return " ".join(f"{name}={schema.get('default', '…')}" for name, schema in row["params"].items())
 
 
+PROSE = ("source", "what", "parameters of the strategy")
+
 LISTS: dict[str, tuple[Rows, Columns]] = {
     "clusters": (cluster_rows, {
         "name": lambda row: row["name"],
@@ -98,7 +100,7 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
     "strategies": (strategy_rows, {
         "name": lambda row: row["name"],
         "what": lambda row: row["title"],
-        "parameters": _params,
+        "parameters of the strategy": _params,
     }),
 }
 

@@ -39,20 +39,21 @@ def report_group(report: RunReport) -> Group:
         parts.append(Text(report.outcome.sentence, style="red"))
     if report.text:
         parts.append(Text(_clip(report.text, 400), style="italic"))
-    parts += [Text(""), _figures(report)]
+    parts.append(_figures(report))
     if report.latency_s > 0:
-        parts += [Text(""), *_attribution(report.attribution)]
-    parts += [Text(""), _devices(report)]
+        parts += _attribution(report.attribution)
+    parts.append(_devices(report))
     if any(link.bytes for link in report.links):
-        parts += [Text(""), _links(report)]
+        parts.append(_links(report))
     return Group(*parts)
 
 
-def table(*columns: str) -> Table:
-    """The first column is a name; the others are numbers, aligned right."""
+def table(*columns: str, texts: tuple[str, ...] = ()) -> Table:
+    """The first column is a name and those in `texts` are prose; the others are numbers, aligned right."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
-        result.add_column(column, justify="left" if index == 0 else "right", no_wrap=index > 0)
+        is_text = index == 0 or column in texts
+        result.add_column(column, justify="left" if is_text else "right", no_wrap=column not in texts)
     return result
 
 
@@ -120,13 +121,16 @@ def _figures(report: RunReport) -> Table:
     predicted = report.prediction
     columns = ("", "this run", "predicted") if predicted else ("", "this run")
     result = table(*columns)
-    for name, mine, theirs in (
-        ("end-to-end latency", human_s(report.latency_s), predicted and human_s(predicted.latency_s)),
-        ("time to first token", human_s(report.ttft_s), predicted and human_s(predicted.ttft_s)),
-        ("time per token after", human_s(report.tpot_s), predicted and human_s(predicted.tpot_s)),
-        ("tokens per second", f"{report.tokens_per_s:.3g}", predicted and f"{predicted.tokens_per_s:.3g}"),
+    generates = any(request.token_s for request in report.requests)
+    for field, label, of_tokens in (
+        ("latency_s", "end-to-end latency", False),
+        ("ttft_s", "time to first token", True),
+        ("tpot_s", "time per token after", True),
+        ("tokens_per_s", "tokens per second", True),
     ):
-        result.add_row(name, mine, *([theirs] if isinstance(theirs, str) else []))
+        if generates or not of_tokens:
+            shown = "{:.3g}".format if field == "tokens_per_s" else human_s
+            result.add_row(label, *(shown(getattr(x, field)) for x in (report, predicted) if x))
     return result
 
 
@@ -157,7 +161,8 @@ def _devices(report: RunReport) -> Table:
 
 
 def _links(report: RunReport) -> Table:
-    result = table("link", "bytes", "busy", "", "rate", "achieved")
+    is_measured = any(link.achieved_bit_per_s is not None for link in report.links)
+    result = table("link", "bytes", "busy", "", "rate", *(["achieved"] if is_measured else []))
     for link in report.links:
         if not link.bytes:
             continue
@@ -166,7 +171,7 @@ def _links(report: RunReport) -> Table:
         achieved = "" if link.achieved_bit_per_s is None else human(link.achieved_bit_per_s, "bit/s")
         result.add_row(
             f"{src} → {dst}", human(link.bytes, "B"), human_s(link.busy_s), f"{bar(share)} {share:4.0%}",
-            human(link.rate_bit_per_s, "bit/s"), achieved,
+            human(link.rate_bit_per_s, "bit/s"), *([achieved] if is_measured else []),
         )
     return result
 

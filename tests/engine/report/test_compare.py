@@ -158,7 +158,7 @@ def test_series_are_seconds_per_token() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 7])
 def test_two_to_six_runs_are_compared(number: int) -> None:
-    with pytest.raises(SpecError, match=f"got {number} runs, expected 2 to 6"):
+    with pytest.raises(SpecError, match=f"Got {number} runs to compare, expected 2 to 6"):
         compare([report()] * number)
 
 

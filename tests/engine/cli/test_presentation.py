@@ -1,0 +1,159 @@
+"""Exit statuses, badges and progress lines: what a script and a person can rely on."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+import topologies
+from engine.cli.present import exit_status
+from engine.cli.progress import RunProgress, describe
+from engine.cli.tables import bar, show_report
+from engine.models.spec import ModelSpec
+from engine.report import Correctness, Fidelity, LinkReport, Outcome, Prediction, RunReport
+from engine.spec import RunSpec
+
+MODEL = ModelSpec(
+    name="tiny", family="gpt2", num_layers=2, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
+    intermediate_size=16, vocab_size=32, max_positions=64,
+)
+
+
+def report(dilation: Any = "auto", **more: Any) -> RunReport:
+    spec = RunSpec(cluster=topologies.load("lab-3"), model=MODEL, strategy="gpipe", dilation=dilation)
+    good: dict[str, Any] = {
+        "world": "real", "correctness": Correctness(checked=True, ok=True, token_identical=True),
+        "fidelity": Fidelity(valid=True),
+    }
+    return RunReport(spec=spec, plan=None, dilation=2.0, **(good | more))
+
+
+@pytest.mark.parametrize(
+    ("run", "status"),
+    [
+        (report(), 0),
+        (report(world="simulated", correctness=Correctness(), fidelity=Fidelity()), 0),
+        (report(correctness=Correctness(checked=True, ok=False)), 3),
+        (report(correctness=Correctness()), 3),
+        (report(fidelity=Fidelity(valid=False)), 3),
+        (report(fidelity=Fidelity()), 3),
+        (report(outcome=Outcome(kind="peer_lost")), 3),
+        (report(outcome=Outcome(kind="cancelled"), world="simulated"), 3),
+        (report(dilation="native", fidelity=Fidelity()), 0),
+        (report(dilation="native", fidelity=Fidelity(valid=False)), 3),
+        (report(dilation="native", correctness=Correctness(checked=True, ok=False)), 3),
+    ],
+)
+def test_only_a_finished_correct_and_valid_run_has_status_0(run: RunReport, status: int) -> None:
+    assert exit_status(run) == status
+
+
+def shown(run: RunReport) -> str:
+    stream = io.StringIO()
+    show_report(run, stream)
+    return stream.getvalue()
+
+
+def test_a_good_run_wears_its_badges() -> None:
+    good = report(
+        correctness=Correctness(checked=True, ok=True, token_identical=True, max_rel_error=2.5e-7),
+        fidelity=Fidelity(valid=True, compute_error_p95=0.012, link_error_max=0.034, backend="tbf"),
+    )
+    text = shown(good)
+    for part in ("finished", "correct", "same tokens", "2.5e-07", "valid", "1.2%", "3.4%", "tbf"):
+        assert part in text
+
+
+def test_a_bad_run_says_why() -> None:
+    text = shown(report(
+        correctness=Correctness(checked=True, ok=False, why="token 3 differs"),
+        fidelity=Fidelity(valid=False, why=("link a--b is 20 % slow",)),
+        outcome=Outcome(kind="peer_lost", sentence="shelf was lost at 1.500 s."),
+    ))
+    for part in ("WRONG", "token 3 differs", "INVALID", "link a--b is 20 % slow", "shelf was lost at 1.5"):
+        assert part in text
+
+
+def test_a_prediction_stands_beside_the_run() -> None:
+    predicted = Prediction(latency_s=1.25, ttft_s=0, tpot_s=0, tokens_per_s=0, peak_memory_bytes={})
+    text = shown(report(latency_s=1.5, prediction=predicted))
+    (line,) = (line for line in text.splitlines() if "end-to-end" in line)
+    assert "1.5 s" in line and "1.25 s" in line
+
+
+def test_the_achieved_rate_is_shown_where_one_was_measured() -> None:
+    link = LinkReport(
+        a="desk", b="hub", direction="backward", bytes=10, payload_bytes=5, busy_s=1, rate_bit_per_s=1e8
+    )
+    assert "achieved" not in shown(report(links=(link,)))
+    text = shown(report(links=(link.model_copy(update={"achieved_bit_per_s": 9.6e7}),)))
+    assert "achieved" in text and "96 Mbit/s" in text and "hub → desk" in text
+
+
+def test_text_of_a_model_is_never_read_as_markup() -> None:
+    assert "[red]x[/nope]" in shown(report(text="[red]x[/nope]"))
+
+
+@pytest.mark.parametrize(
+    ("fraction", "cells"), [(0, "░░░░"), (0.5, "██░░"), (1, "████"), (7, "████"), (-1, "░░░░")]
+)
+def test_bars_stay_in_their_cells(fraction: float, cells: str) -> None:
+    assert bar(fraction, 4) == cells
+
+
+TOKEN = {"type": "mark", "name": "token_emitted", "time_s": 1.0, "device": "a",
+         "facts": {"request": 0, "index": 2, "token": 7, "text": " the", "latency_s": 0.05}}
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        ({"type": "state", "state": "building", "detail": "3 devices"}, "building: 3 devices"),
+        ({"type": "state", "state": "running", "detail": ""}, "running"),
+        (TOKEN, "1.000 s request 0 token 2: ' the' after 50 ms"),
+        ({"type": "mark", "name": "link_changed", "time_s": 2.0,
+          "facts": {"link": "a--b", "direction": "forward", "bit_per_s": 2e7}},
+         "2.000 s a--b forward set to 20 Mbit/s"),
+        ({"type": "mark", "name": "link_down", "time_s": 2.0, "facts": {"link": "a--b"}},
+         "2.000 s a--b is down"),
+        ({"type": "mark", "name": "device_lost", "time_s": 2.5, "device": "b", "facts": {}},
+         "2.500 s b lost"),
+        ({"type": "log", "level": "warning", "text": "late"}, "warning: late"),
+        ({"type": "log", "level": "info", "text": "x"}, ""),
+        ({"type": "span", "device": "a"}, ""),
+        ({"type": "clock", "time_s": 1.0, "wall_s": 2.0}, ""),
+    ],
+)
+def test_events_become_lines_for_people(event: dict[str, Any], line: str) -> None:
+    assert describe(event) == line
+
+
+def test_progress_is_plain_lines_where_nobody_watches() -> None:
+    stream = io.StringIO()
+    with RunProgress(report().spec, stream) as progress:
+        progress.events([{"type": "state", "state": "running", "detail": ""}, TOKEN])
+    assert stream.getvalue() == "running\n1.000 s request 0 token 2: ' the' after 50 ms\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Terminal()
+    with RunProgress(report().spec, stream) as progress:
+        progress.events([{"type": "state", "state": "running", "detail": ""}, TOKEN, TOKEN])
+        assert progress.bar is not None
+        progress.bar.refresh()
+    assert "2/16" in stream.getvalue() and "running" in stream.getvalue()
+
+
+def test_a_prediction_does_not_list_its_tokens() -> None:
+    stream = io.StringIO()
+    with RunProgress(report().spec, stream, quiet_tokens=True) as progress:
+        progress.event(TOKEN)
+    assert stream.getvalue() == "" and progress.tokens == 1
