@@ -6,6 +6,7 @@ import queue
 from collections.abc import Callable
 from typing import Any
 
+from emulator.host import known_calibration, measured_calibration, needs_profile
 from emulator.isolation import Isolated
 from emulator.leftovers import cleanup_stale
 from emulator.places import state_directory
@@ -48,7 +49,19 @@ def emulate(spec: RunSpec, on_events: OnEvents, commands: queue.Queue[Event] | N
         turn(state / "turns", waiting, give_up) as ticket,
         Isolated("emulator.session", state, keep=[ticket]) as session,
     ):
-        return _Conversation(session, on_events, asked).hold(spec)
+        return _Conversation(session, on_events, asked).hold(_with_profile(spec, on_events))
+
+
+def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
+    """The spec with this host's profile, where the run depends on it: it is measured once per host."""
+    if not needs_profile(spec):
+        return spec
+    known = known_calibration()
+    if known is None:
+        detail = "this machine's speed, about 10 s, only once"
+        on_events([{"type": "state", "state": "calibrating", "detail": detail}])
+        known = measured_calibration()
+    return spec.model_copy(update={"profile": known.profile})
 
 
 class _Conversation:
@@ -86,7 +99,10 @@ class _Conversation:
 
     def _heard(self, message: Event) -> None:
         if "error" in message:
-            raise error_from_json(message["error"])
+            error = error_from_json(message["error"])
+            if complaint := self.session.complaint():
+                error.add_note(complaint)
+            raise error
         events = message["events"]
         self.on_events(events)
         for event in events:

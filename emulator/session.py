@@ -12,14 +12,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import deque
 from typing import Any
 
 from emulator.places import state_directory
 from emulator.wire import Lines, error_to_json
-from engine.errors import EdgeLoomError
+from engine.errors import EdgeLoomError, RunError
 from engine.network import Network
 from engine.spec import RunSpec
 
@@ -38,11 +37,9 @@ class Session:
         self.flushed_s = time.monotonic()
         self.commands: deque[Event] = deque()
         self.stopping = False
-        self.importing = threading.Thread(target=_import_torch)
 
     def run(self) -> None:
         spec = RunSpec.parse(self._first()["spec"], "run")
-        self.importing.start()
         from engine.run import execute
 
         execute(spec, self.open_network, self.watch, self.next_command, self.should_stop)
@@ -51,7 +48,6 @@ class Session:
     def open_network(self, spec: RunSpec, dilation: float) -> Network:
         from emulator.network import MininetNetwork
 
-        self.importing.join()  # a process with one thread forks well
         return MininetNetwork(spec.cluster, dilation)
 
     def watch(self, event: Event) -> None:
@@ -96,13 +92,6 @@ class Session:
         os._exit(1)
 
 
-def _import_torch() -> None:
-    """Takes as long as building the network: both at once, so that devices can be forked at its end."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
 def _private_scratch() -> None:
     """Temporary files live in memory and vanish with the namespace, however it ends."""
     scratch = state_directory() / "scratch"
@@ -111,18 +100,26 @@ def _private_scratch() -> None:
     tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
 
 
-def main(descriptor: int) -> int:
+def main(descriptor: int) -> None:
     lines = Lines(socket.socket(fileno=descriptor))
     session = Session(lines)
+    status = 0
     try:
         _private_scratch()
         session.run()
     except EdgeLoomError as error:
         session.flush()
         lines.say({"error": error_to_json(error)})
-        return error.exit_status
-    return 0
+        status = error.exit_status
+    except Exception as error:  # the owner gets the sentence, its log the details
+        session.flush()
+        sys.excepthook(type(error), error, error.__traceback__)
+        trouble = RunError(f"The emulation failed: {type(error).__name__}: {error}")
+        lines.say({"error": error_to_json(trouble)})
+        status = 1
+    sys.stderr.flush()
+    os._exit(status)  # at once: the death of this init ends whatever still runs inside
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    main(int(sys.argv[1]))

@@ -53,7 +53,7 @@ class _Use(NamedTuple):
 
 
 def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | None = None) -> float:
-    """D for `spec`, whose predicted trace is `trace`: its own number, 1 for native, else the smallest that fits.
+    """D for `spec`, predicted to run as `trace`: its own number, 1 for native, else the smallest that fits.
 
     `cores` is the number this process may use, unless given.
     """
