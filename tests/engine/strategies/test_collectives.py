@@ -1,4 +1,6 @@
-"""Collectives over a tiny world of real tensors: right, bit-identical everywhere, and with the stated bytes."""
+"""Collectives on real tensors: right, bit-identical everywhere, and with the stated bytes."""
+
+from itertools import pairwise
 
 import pytest
 import torch
@@ -85,9 +87,9 @@ def test_all_gather_puts_uneven_and_empty_shards_in_order(group, sizes, algorith
     row_bytes, members = 2 * 6 * 4, len(group)
     for place, rank in enumerate(group):
         assert torch.equal(results[rank], whole)
-        others = members - 1
-        expected = others * sizes[place] if algorithm == "direct" else sum(sizes) - sizes[(place + 1) % members]
-        assert sent_bytes(world, rank) == (expected * row_bytes if others else 0)
+        ring = sum(sizes) - sizes[(place + 1) % members]
+        rows = (members - 1) * sizes[place] if algorithm == "direct" else ring
+        assert sent_bytes(world, rank) == (rows * row_bytes if members > 1 else 0)
 
 
 @pytest.mark.parametrize("root", [1, 6])
@@ -109,6 +111,6 @@ def test_gather_and_broadcast_work_with_a_root_inside_or_outside_the_group(root)
 @given(st.integers(0, 100), st.integers(1, 12))
 def test_chunks_cover_all_elements_and_differ_by_one_at_most(elements, chunks):
     bounds = chunk_bounds(elements, chunks)
-    widths = [b - a for a, b in zip(bounds, bounds[1:], strict=False)]
+    widths = [b - a for a, b in pairwise(bounds)]
     assert bounds[0] == 0 and bounds[-1] == elements
     assert max(widths) - min(widths) <= 1

@@ -159,7 +159,7 @@ def test_trimmed_keys_end_with_the_rows_and_the_last_rows_owner_decodes():
 
 
 def test_a_decode_owner_without_all_keys_is_refused_with_the_one_that_has_them():
-    with pytest.raises(PlanError, match="only d2.*whole KV cache"):
+    with pytest.raises(PlanError, match=r"only d2.*whole KV cache"):
         plan_of(spec_of("voltage", GPT2, star([1e10] * 3), causal_trim=True, decode_owner="d0"))
     with pytest.raises(SpecError, match="term is a terminal"):
         plan_of(spec_of("voltage", GPT2, star([1e10] * 3, terminal=True), decode_owner="term"))
