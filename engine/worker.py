@@ -128,7 +128,7 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     from engine.models.weights import WeightStore
     from engine.serve import serve
     from engine.strategies.registry import strategy
-    from engine.worlds.connections import Listener, Writer
+    from engine.worlds.connections import Connections
     from engine.worlds.real import Clock, RealDevice
     from engine.worlds.source import RealSource
 
@@ -139,27 +139,19 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     trace = TraceWriter(control)
     weights = WeightStore(spec.model, spec.weights, spec.seed)
     delays_s = {src: network.delay_s(src, rank) for src in range(len(spec.cluster.devices)) if src != rank}
-    device = RealDevice(rank, spec, plan, trace.emit, weights, assignment.paced, delays_s)
-    listener = Listener(network.address(rank), device.inbox.put)
-    control.tell({"type": "listening", "port": listener.port})
+    connections = Connections(rank, network.address(rank))
+    device = RealDevice(rank, spec, plan, trace.emit, weights, assignment.paced, delays_s, connections)
+    control.tell({"type": "listening", "port": connections.port})
 
     for piece in plan.held_by(rank):
         weights.load(piece)
     told = control.hear("connect")
 
-    def failed(peer: int) -> None:
-        from engine.worlds.connections import Closed
-
-        device.inbox.put(Closed(peer))
-
-    for peer, host, port in told["peers"]:
-        device.writers[peer] = Writer(rank, peer, (host, port), failed)
-    for _ in range(told["expect"]):
-        listener.warm.get()
+    connections.open([tuple(peer) for peer in told["peers"]], told["expect"])
     control.tell({"type": "ready"})
 
     start = control.hear("start")
-    source = RealSource(device, assignment.requests) if device.rank == spec.cluster.source_rank else None
+    source = RealSource(device) if device.rank == spec.cluster.source_rank else None
     chosen = strategy(spec.strategy)
     program = serve(device, chosen, plan, spec.workload, assignment.requests, source)
     control.on_rate = device.paths.set_rate
@@ -167,4 +159,4 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     if source is not None:
         source.save(assignment.results / "outputs.safetensors")
     trace.flush()
-    control.tell({"type": "finished", "pacing": device.pacer.stats()._asdict()})
+    control.tell({"type": "finished", "pacing": device.compute_pacer.stats()._asdict()})

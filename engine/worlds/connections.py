@@ -1,36 +1,27 @@
-"""Tensors over TCP: one connection and one writer per ordered pair of devices, one reader per connection.
+"""Tensors over TCP: one connection per ordered pair of devices, all sockets in one non-blocking loop.
 
-A slow link holds up nobody else's messages. Messages are timed at the receiver, when their last byte is
-there; what the kernel's links cannot do (delay without netem, staging) the receiver adds as a hold.
+Whoever writes never waits for another peer: what a slow link does not take now stays in that peer's
+backlog. A message is timed at the receiver, when its last byte has been read.
 """
 
 from __future__ import annotations
 
-import queue
+import select
 import socket
 import struct
-import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from engine.frames import FRAME_HEADER_BYTES, FrameHeader
-from engine.worlds.pacing import sleep_until
 
 SEND_BUFFER_BYTES = 128 * 1024
 USER_TIMEOUT_MS = 10_000
 WARM_UP_BYTES = 16 * 1024
 CONNECT_TIMEOUT_S = 20.0
+READ_TURN_BYTES = 1 << 20
 HELLO = struct.Struct("<I")
-
-
-class Outgoing(NamedTuple):
-    """A message to write. It may start at `ready_s` (wall), plus `hold_s` after its predecessor."""
-
-    header: FrameHeader
-    payload: memoryview
-    hold_s: float
-    done: Callable[[float], None]
 
 
 class Incoming(NamedTuple):
@@ -42,14 +33,9 @@ class Incoming(NamedTuple):
     arrived_s: float
 
 
-class Closed(NamedTuple):
-    """The connection from `src` has ended."""
-
-    src: int
-
-
 def tune(sock: socket.socket) -> None:
     """The socket options that make a message's time predictable on a shaped link."""
+    sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT_MS)
@@ -59,84 +45,149 @@ def tune(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
-class Writer(threading.Thread):
-    """Writes messages to one peer in order, on a connection opened before the run starts."""
+class Outlet:
+    """The sending end towards one peer. `done(wall time)` is called when a message has left the program."""
 
-    def __init__(self, rank: int, peer: int, address: tuple[str, int], failed: Callable[[int], None]):
-        super().__init__(name=f"to-{peer}", daemon=True)
-        self.peer = peer
-        self.failed = failed
-        self.queue: queue.SimpleQueue[Outgoing] = queue.SimpleQueue()
+    def __init__(self, rank: int, address: tuple[str, int]):
         self.sock = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
-        self.sock.settimeout(None)
-        tune(self.sock)
         self.sock.sendall(HELLO.pack(rank) + bytes(WARM_UP_BYTES))
-        self.start()
+        tune(self.sock)
+        self.backlog: deque[tuple[memoryview, Callable[[float], None] | None]] = deque()
+        self.broken = False
 
-    def run(self) -> None:
-        departed_s = 0.0
-        while True:
-            message = self.queue.get()
-            sleep_until(max(message.header.sent_s, departed_s) + message.hold_s)
+    def write(self, header: FrameHeader, payload: memoryview, done: Callable[[float], None]) -> None:
+        head = memoryview(header.pack())
+        if payload:
+            self.backlog += [(head, None), (payload, done)]
+        else:
+            self.backlog.append((head, done))
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what the kernel takes; a broken connection swallows the rest (its reader end reports it)."""
+        while self.backlog and not self.broken:
             try:
-                self._write(message)
-            except OSError:
-                self.failed(self.peer)
+                sent = self.sock.sendmsg([data for data, _ in list(self.backlog)[:8]])
+            except BlockingIOError:
                 return
-            departed_s = time.monotonic()
-            message.done(departed_s)
-
-    def _write(self, message: Outgoing) -> None:
-        head = message.header.pack()
-        sent = self.sock.sendmsg([head, message.payload])
-        if sent < len(head):
-            self.sock.sendall(head[sent:])
-            sent = len(head)
-        if sent - len(head) < len(message.payload):
-            self.sock.sendall(message.payload[sent - len(head) :])
-
-
-class Listener:
-    """Accepts peers' connections and reads each in a thread of its own."""
-
-    def __init__(self, address: str, post: Callable[[Any], None]):
-        self.post = post
-        self.warm: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self.sock = socket.create_server((address, 0), backlog=128)
-        self.port: int = self.sock.getsockname()[1]
-        threading.Thread(target=self._accept, name="accept", daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            sock, _ = self.sock.accept()
-            tune(sock)
-            threading.Thread(target=self._read, args=(sock,), name="from", daemon=True).start()
-
-    def _read(self, sock: socket.socket) -> None:
-        hello = bytearray(HELLO.size + WARM_UP_BYTES)
-        if not read_exactly(sock, hello):
-            return
-        (src,) = HELLO.unpack_from(hello)
-        self.warm.put(src)
-        head = bytearray(FRAME_HEADER_BYTES)
-        while read_exactly(sock, head):
-            header = FrameHeader.unpack(head)
-            payload = bytearray(header.payload_bytes)
-            if not read_exactly(sock, payload):
-                break
-            self.post(Incoming(src, header, payload, time.monotonic()))
-        self.post(Closed(src))
+            except OSError:
+                self.broken = True
+                return
+            while sent and self.backlog:
+                data, done = self.backlog[0]
+                if sent < len(data):
+                    self.backlog[0] = (data[sent:], done)
+                    break
+                sent -= len(data)
+                self.backlog.popleft()
+                if done is not None:
+                    done(time.monotonic())
 
 
-def read_exactly(sock: socket.socket, into: bytearray) -> bool:
-    """Fill `into`; False if the connection ended before."""
-    view = memoryview(into)
-    while view:
+class Inlet:
+    """The receiving end of one peer's connection: hello and warm-up first, then frames."""
+
+    def __init__(self, sock: socket.socket):
+        tune(sock)
+        self.sock = sock
+        self.src = -1
+        self.header: FrameHeader | None = None
+        self._expect(HELLO.size + WARM_UP_BYTES)
+
+    def _expect(self, size: int) -> None:
+        self.data = bytearray(size)
+        self.left = memoryview(self.data)
+
+    def read(self) -> tuple[list[Incoming], bool]:
+        """Messages completed by what has arrived, and whether the connection has ended."""
+        messages: list[Incoming] = []
+        budget = READ_TURN_BYTES
+        while budget > 0:
+            if len(self.left):
+                try:
+                    count = self.sock.recv_into(self.left)
+                except BlockingIOError:
+                    return messages, False
+                except OSError:
+                    return messages, True
+                if count == 0:
+                    return messages, True
+                budget -= count
+                self.left = self.left[count:]
+            if not len(self.left):
+                message = self._complete()
+                if message is not None:
+                    messages.append(message)
+        return messages, False
+
+    def _complete(self) -> Incoming | None:
+        message = None
+        if self.src < 0:
+            (self.src,) = HELLO.unpack_from(self.data)
+        elif self.header is None:
+            self.header = FrameHeader.unpack(self.data)
+            self._expect(self.header.payload_bytes)
+            return None
+        else:
+            message = Incoming(self.src, self.header, self.data, time.monotonic())
+        self.header = None
+        self._expect(FRAME_HEADER_BYTES)
+        return message
+
+
+class Connections:
+    """All sockets of one device, and a wake-up for its other threads."""
+
+    def __init__(self, rank: int, address: str):
+        self.rank = rank
+        self.listener = socket.create_server((address, 0), backlog=128)
+        self.listener.setblocking(False)
+        self.port: int = self.listener.getsockname()[1]
+        self.outlets: dict[int, Outlet] = {}
+        self.inlets: list[Inlet] = []
+        self._woken, self._waker = socket.socketpair()
+        self._woken.setblocking(False)
+        self._waker.setblocking(False)
+
+    def open(self, peers: list[tuple[int, str, int]], expect: int) -> None:
+        """Connect to `peers` and wait until `expect` others have connected here and warmed up."""
+        for peer, host, port in peers:
+            self.outlets[peer] = Outlet(self.rank, (host, port))
+        while sum(inlet.src >= 0 for inlet in self.inlets) < expect:
+            self.wait(1.0)
+
+    def wake(self) -> None:
+        """From any thread: make `wait` return. A full pipe wakes it just as well."""
         try:
-            count = sock.recv_into(view)
-        except OSError:
-            return False
-        if count == 0:
-            return False
-        view = view[count:]
-    return True
+            self._waker.send(b"!")
+        except BlockingIOError:
+            return
+
+    def wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
+        """Up to `timeout_s` for something to happen: messages that are whole, peers that have gone.
+
+        `select`, because it alone has a resolution of microseconds.
+        """
+        inlets = {inlet.sock: inlet for inlet in self.inlets}
+        blocked = {
+            outlet.sock: outlet for outlet in self.outlets.values() if outlet.backlog and not outlet.broken
+        }
+        watched = [self.listener, self._woken, *inlets]
+        readable, writable, _ = select.select(watched, list(blocked), [], timeout_s)
+        messages: list[Incoming] = []
+        gone: list[int] = []
+        for sock in writable:
+            blocked[sock].flush()
+        for sock in readable:
+            if sock is self._woken:
+                self._woken.recv(4096)
+            elif sock is self.listener:
+                self.inlets.append(Inlet(self.listener.accept()[0]))
+            else:
+                arrived, ended = inlets[sock].read()
+                messages += arrived
+                if ended:
+                    self.inlets.remove(inlets[sock])
+                    sock.close()
+                    gone.append(inlets[sock].src)
+        return messages, gone

@@ -1,4 +1,8 @@
-"""How long an idle path takes for a message, as links are set right now: the real world's lower bound."""
+"""How long an idle path takes for a message, as links are set right now: the real world's lower bound.
+
+A token bucket must let one whole frame pass at once, and a decode message is often no larger: nothing
+may be used before an idle path could have carried it.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +14,32 @@ from engine.units import transfer_s
 
 def sender_cost_s(device: DeviceSpec, size_bytes: int) -> float:
     """Virtual seconds between asking to send and the first byte on the wire: fixed cost and staging."""
-    staging_s = size_bytes / device.staging_byte_per_s if device.staging_byte_per_s else 0.0
-    return device.message_overhead_s + staging_s
+    return device.message_overhead_s + staging_s(device, size_bytes)
+
+
+def staging_s(device: DeviceSpec, size_bytes: int) -> float:
+    """Virtual seconds of copying a message between accelerator and network stack."""
+    return size_bytes / device.staging_byte_per_s if device.staging_byte_per_s else 0.0
 
 
 class PathTimes:
-    """Paths to device `rank`. Rates change while a run goes on; a message under way then has no bound."""
+    """Paths from device `rank`, and the rates of all links, which change while a run goes on."""
 
     def __init__(self, cluster: ClusterSpec, rank: int):
-        self.cluster = cluster
         self.rates = {
             (index, forward): link.rate(forward)
             for index, link in enumerate(cluster.links) for forward in (True, False)
         }
-        self.paths = {
-            src: [(hop.link, hop.forward) for hop in cluster.path(src, rank)]
-            for src in range(len(cluster.devices)) if src != rank
-        }
+        others = [dst for dst in range(len(cluster.devices)) if dst != rank]
+        hops = {dst: cluster.path(rank, dst) for dst in others}
+        self.paths = {dst: [(hop.link, hop.forward) for hop in hops[dst]] for dst in others}
+        self.delays_s = {dst: sum(cluster.links[hop.link].delay_s for hop in hops[dst]) for dst in others}
         self.changed_s = 0.0
 
     def set_rate(self, link: int, forward: bool, bit_per_s: float) -> None:
         self.rates[link, forward] = bit_per_s
         self.changed_s = time.monotonic()
 
-    def unloaded_s(self, src: int, size_bytes: int, sent_s: float) -> float:
-        """Virtual seconds of a message from `src`: sender's cost, the slowest link's transfer, all delays.
-
-        0 if a rate has changed since `sent_s` (monotonic wall).
-        """
-        if sent_s <= self.changed_s:
-            return 0.0
-        path = self.paths[src]
-        delay_s = sum(self.cluster.links[link].delay_s for link, _ in path)
-        slowest = min(self.rates[way] for way in path)
-        sender_s = sender_cost_s(self.cluster.devices[src], size_bytes)
-        return sender_s + transfer_s(size_bytes, slowest) + delay_s
+    def transfer_s(self, dst: int, size_bytes: int) -> float:
+        """Virtual seconds on the slowest link to `dst`."""
+        return transfer_s(size_bytes, min(self.rates[way] for way in self.paths[dst]))

@@ -1,10 +1,9 @@
 """The real world: one device = one process, torch on real weights, messages on real sockets.
 
-The program runs in the main thread; torch runs in one compute thread (never inline, or receiving could
-not overlap computing), every connection has a thread of its own, and all completions come back through
-one queue. Every completion carries the *logical* time at which it happened (an operation's deadline, a
-message's arrival), and what a program starts next starts at that time: the host's wake-up latencies
-hide in the slack of pacing instead of adding up.
+The program and all sockets live in the main thread, torch in one compute thread (never inline, or
+receiving could not overlap computing; only operations too short to matter are). Every completion
+carries the *logical* time at which it happened (an operation's deadline, a message's arrival), and what
+a program starts next starts at that time: see `pacing.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import heapq
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
@@ -27,13 +27,14 @@ from engine.plan import Plan, Slice
 from engine.spec import RunSpec
 from engine.tensors import dtype_of, payload_bytes, shape_of
 from engine.trace import Span
-from engine.worlds.connections import Closed, Incoming, Outgoing, Writer
+from engine.worlds.connections import Connections, Incoming
 from engine.worlds.device import Device, Emit, layer_of
-from engine.worlds.pacing import Pacer, sleep_until
-from engine.worlds.paths import PathTimes, sender_cost_s
+from engine.worlds.pacing import LEAD_S, Pacer
+from engine.worlds.paths import PathTimes, sender_cost_s, staging_s
 from engine.worlds.programs import Handle, Program
 
 SILENCE_CHECK_S = 0.2
+INLINE_FLOPS = 200_000  # below, handing an operation to another thread costs more than the operation
 
 
 class Clock(NamedTuple):
@@ -49,24 +50,24 @@ class Clock(NamedTuple):
         return self.start_s + virtual_s * self.dilation
 
 
-class _Done(NamedTuple):
-    """Something that a thread finished: `handle` gets `value` (or raises it) at wall time `time_s`."""
-
-    handle: Handle
-    value: Any
-    time_s: float
-    span: Span | None
-
-
 class _Task(NamedTuple):
-    """Work for the compute or the disk thread."""
+    """Work on a paced resource. Times are wall seconds."""
 
     handle: Handle
     work: Callable[[], Any]
-    ready_s: float
-    target_s: float
+    pacer: Pacer
+    start_s: float
+    deadline_s: float
     kind: Any
     facts: dict[str, Any]
+
+
+class _Done(NamedTuple):
+    """A task whose work is done; its value is handed on when it is due."""
+
+    task: _Task
+    value: Any
+    host_s: float
 
 
 class RealDevice(Device):
@@ -74,106 +75,112 @@ class RealDevice(Device):
 
     def __init__(
         self, rank: int, spec: RunSpec, plan: Plan, emit: Emit, weights: WeightStore, paced: bool,
-        delays_s: dict[int, float],
+        delays_s: dict[int, float], connections: Connections,
     ):
         super().__init__(rank, spec, plan, emit)
         self.weights = weights
         self.paced = paced
         self.delays_s = delays_s
-        self.paths = PathTimes(spec.cluster, rank)
+        self.connections = connections
         self.caches: dict[tuple[str, int], torch_ops.KVCache] = {}
-        self.writers: dict[int, Writer] = {}
-        self.inbox: queue.SimpleQueue[_Done | Incoming | Closed] = queue.SimpleQueue()
-        self.held: list[tuple[float, int, Incoming]] = []
+        self.paths = PathTimes(spec.cluster, rank)
+        self.departed_s: dict[int, float] = {}
+        self.due: list[tuple[float, int, _Done | Incoming]] = []
         self.serial = 0
         self.live: set[Program] = set()
         self.clock = Clock(0.0, 1.0)
-        self.pacer = Pacer(None)
-        self.disk = Pacer(None)
+        self.compute_pacer = self.disk_pacer = Pacer(None)
+        self.computing = 0
         self.compute_tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
         self.disk_tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+        self.done: deque[_Done] = deque()
 
     def run(self, program: Coroutine[Any, Any, Any], clock: Clock) -> None:
         """Run `program` from virtual time 0 to its end. Raises its first error."""
         self.clock = clock
         dilation = clock.dilation if self.paced else None
-        self.pacer, self.disk = Pacer(dilation), Pacer(dilation)
-        for tasks, pacer in ((self.compute_tasks, self.pacer), (self.disk_tasks, self.disk)):
-            threading.Thread(target=self._work, args=(tasks, pacer), daemon=True).start()
-        sleep_until(clock.start_s)
-        self.start(Program(self.rank, program, 0.0))
-        while self.live:
-            self._next()
+        self.compute_pacer, self.disk_pacer = Pacer(dilation), Pacer(dilation)
+        for tasks in (self.compute_tasks, self.disk_tasks):
+            threading.Thread(target=self._work, args=(tasks,), daemon=True).start()
+        time.sleep(max(0.0, clock.start_s - time.monotonic()))
+        with torch.inference_mode():
+            self.start(Program(self.rank, program, 0.0))
+            while self.live:
+                self._next()
         self.emit(self.memory_mark(self.now_s))
 
     # completions
 
     def _next(self) -> None:
-        """Handle one completion, or the next held message that is due."""
-        now_s = time.monotonic()
-        due_s = self.held[0][0] if self.held else now_s + SILENCE_CHECK_S
-        if due_s > now_s:
-            try:
-                item = self.inbox.get(timeout=min(due_s - now_s, SILENCE_CHECK_S))
-            except queue.Empty:
-                self._check_silence()
-                return
-            self._handle(item)
-        else:
-            _, _, message = heapq.heappop(self.held)
-            self._deliver(message, due_s)
-
-    def _handle(self, item: _Done | Incoming | Closed) -> None:
-        if isinstance(item, _Done):
-            if item.span is not None:
-                self.emit(item.span)
-            self._finish(item.handle, item.value, self.clock.virtual(item.time_s))
-        elif isinstance(item, Incoming):
-            due_s = self._due(item)
-            if due_s > item.arrived_s:
-                self.serial += 1
-                heapq.heappush(self.held, (due_s, self.serial, item))
+        """Hand on all that is due, then wait for the next arrival, completion or due time."""
+        while self.due and self.due[0][0] - LEAD_S <= time.monotonic():
+            due_s, _, item = heapq.heappop(self.due)
+            if isinstance(item, Incoming):
+                self._deliver(item, due_s)
             else:
-                self._deliver(item, item.arrived_s)
-        else:
-            self._closed(item.src)
+                self._settle(item)
+        if not self.live:
+            return
+        timeout_s = SILENCE_CHECK_S
+        if self.due:
+            timeout_s = min(timeout_s, max(0.0, self.due[0][0] - LEAD_S - time.monotonic()))
+        messages, gone = self.connections.wait(0.0 if self.done else timeout_s)
+        for message in messages:
+            self._later(self._usable_s(message), message)
+        while self.done:
+            finished = self.done.popleft()
+            self._later(finished.task.deadline_s, finished)
+        for src in gone:
+            self._closed(src)
+        if not messages and not self.due:
+            self._check_silence()
 
-    def _due(self, item: Incoming) -> float:
-        """When a message may be used (wall): what the kernel's links cannot do, the receiver adds.
+    def _later(self, due_s: float, item: _Done | Incoming) -> None:
+        self.serial += 1
+        heapq.heappush(self.due, (due_s, self.serial, item))
 
-        Delay where the kernel has no netem, and staging. A token bucket must let one frame pass at once,
-        which is a whole decode message: so nothing is usable before an idle path could have carried it.
-        """
-        due_s = item.arrived_s + self.delays_s.get(item.src, 0.0)
+    def _usable_s(self, message: Incoming) -> float:
+        """When a message may be used (wall): the receiver adds what the kernel's links cannot do."""
+        usable_s = message.arrived_s + self.delays_s.get(message.src, 0.0)
         if not self.paced:
-            return due_s
-        size = item.header.payload_bytes + FRAME_HEADER_BYTES
-        staging_s = size / self.device.staging_byte_per_s if self.device.staging_byte_per_s else 0.0
-        due_s += staging_s * self.clock.dilation
-        ideal_s = self.paths.unloaded_s(item.src, size, item.header.sent_s)
-        return max(due_s, item.header.sent_s + (ideal_s + staging_s) * self.clock.dilation)
+            return usable_s
+        size = message.header.payload_bytes + FRAME_HEADER_BYTES
+        usable_s += staging_s(self.device, size) * self.clock.dilation
+        undisturbed = message.header.sent_s > self.paths.changed_s
+        return max(usable_s, message.header.due_s) if undisturbed else usable_s
+
+    def _settle(self, done: _Done) -> None:
+        """An operation is due: its span, its value, and whoever waited for it."""
+        task = done.task
+        if task.kind == "compute":
+            self.computing -= 1
+        if isinstance(done.value, BaseException):
+            raise done.value
+        end_s = task.pacer.settle(task.start_s, task.deadline_s, time.monotonic(), done.host_s)
+        start_s = task.start_s if self.paced else end_s - done.host_s
+        end_virtual_s = self.clock.virtual(end_s)
+        start_virtual_s = self.clock.virtual(start_s)
+        self.emit(Span(
+            self.device.name, task.kind, start_s=start_virtual_s, end_s=end_virtual_s, **task.facts
+        ))
+        self._finish(task.handle, done.value, end_virtual_s)
 
     def _deliver(self, message: Incoming, at_s: float) -> None:
         header = message.header
         at_virtual_s = self.clock.virtual(at_s)
-        peer = self.cluster.devices[message.src].name
         request, token = header.request_token
         tensor = tensor_of(header, message.payload)
         self.emit(Span(
             self.device.name, "recv", header.tag, layer_of(header.tag), self.clock.virtual(header.sent_s),
-            at_virtual_s, header.payload_bytes + FRAME_HEADER_BYTES, header.payload_bytes, peer=peer,
-            request=request, token=token, message=header.message,
+            at_virtual_s, header.payload_bytes + FRAME_HEADER_BYTES, header.payload_bytes,
+            peer=self.cluster.devices[message.src].name, request=request, token=token, message=header.message,
         ))
         waiting = self.deliver(message.src, header.tag, tensor, at_virtual_s)
         if waiting is not None:
             self._finish(waiting, tensor, at_virtual_s)
 
     def _finish(self, handle: Handle, value: Any, time_s: float) -> None:
-        handle.done, handle.time_s = True, time_s
-        if isinstance(value, BaseException):
-            handle.error = value
-        else:
-            handle.value = value
+        handle.done, handle.value, handle.time_s = True, value, time_s
         waiters, handle.waiters = handle.waiters, []
         for program in waiters:
             self.waited(program, handle)
@@ -197,7 +204,7 @@ class RealDevice(Device):
     # failures
 
     def _closed(self, src: int) -> None:
-        if any(queue and peer == src for (peer, _), queue in self.expected.items()):
+        if any(handles and peer == src for (peer, _), handles in self.expected.items()):
             self._lost(src, "closed its connection")
 
     def _check_silence(self) -> None:
@@ -218,50 +225,49 @@ class RealDevice(Device):
 
     def compute(self, op: Op, *inputs: torch.Tensor) -> Handle:
         cost, target_s = self.price(op, inputs)
-        handle = Handle(op.name)
 
         def work() -> Any:
             return torch_ops.run(op, self.model, self.weights, self.caches, inputs)
 
         facts = self.compute_facts(op, cost)
-        self.compute_tasks.put(_Task(handle, work, self.clock.wall(self.now_s), target_s, "compute", facts))
-        return handle
+        task = self._task(work, self.compute_pacer, target_s, "compute", facts, op.name)
+        self.computing += 1
+        if facts["flops"] < INLINE_FLOPS and self.computing == 1:
+            done = run_task(task)
+            self._later(done.task.deadline_s, done)
+        else:
+            self.compute_tasks.put(task)
+        return task.handle
 
     def load(self, piece: Slice) -> Handle:
         size = self.ledger.load(piece)
-        handle = Handle("load")
         facts = {
             "name": piece.part, "layer": piece.layer, "bytes": size,
             "request": self.current.request, "token": self.current.token,
         }
         target_s = size / self.device.disk_byte_per_s
+        task = self._task(lambda: self.weights.load(piece), self.disk_pacer, target_s, "load", facts, "load")
+        self.disk_tasks.put(task)
+        return task.handle
 
-        def work() -> None:
-            self.weights.load(piece)
-
-        self.disk_tasks.put(_Task(handle, work, self.clock.wall(self.now_s), target_s, "load", facts))
-        return handle
+    def _task(
+        self, work: Callable[[], Any], pacer: Pacer, target_s: float, kind: str, facts: dict[str, Any],
+        what: str,
+    ) -> _Task:
+        start_s, deadline_s = pacer.plan(self.clock.wall(self.now_s), target_s)
+        return _Task(Handle(what), work, pacer, start_s, deadline_s, kind, facts)
 
     def evict(self, piece: Slice) -> None:
         super().evict(piece)
         self.weights.evict(piece)
 
-    def _work(self, tasks: queue.SimpleQueue[_Task], pacer: Pacer) -> None:
+    def _work(self, tasks: queue.SimpleQueue[_Task]) -> None:
         """The loop of the compute thread and of the disk thread."""
         torch.set_num_threads(1)
         with torch.inference_mode():
             while True:
-                task = tasks.get()
-                try:
-                    value, start_s, end_s = pacer.run(task.work, task.ready_s, task.target_s)
-                except Exception as error:  # raised again by whoever awaits the handle
-                    self.inbox.put(_Done(task.handle, error, time.monotonic(), None))
-                    continue
-                span = Span(
-                    self.device.name, task.kind, start_s=self.clock.virtual(start_s),
-                    end_s=self.clock.virtual(end_s), **task.facts,
-                )
-                self.inbox.put(_Done(task.handle, value, end_s, span))
+                self.done.append(run_task(tasks.get()))
+                self.connections.wake()
 
     def send(self, tensor: torch.Tensor, dst: int, tag: str) -> Handle:
         number = self.number_message(dst, tag)
@@ -270,24 +276,29 @@ class RealDevice(Device):
         sent_s = self.now_s
         header = FrameHeader(
             number, facts["payload_bytes"], (self.current.request, self.current.token),
-            self.clock.wall(sent_s), dtype_of(tensor), shape_of(tensor), tag,
+            self.clock.wall(sent_s), self.clock.wall(self._ideal_arrival_s(dst, facts["bytes"])),
+            dtype_of(tensor), shape_of(tensor), tag,
         )
-        hold_s = sender_cost_s(self.device, facts["bytes"]) if self.paced else 0.0
         peer = self.cluster.devices[dst].name
 
         def done(at_s: float) -> None:
-            span = Span(
-                self.device.name, "send", start_s=sent_s, end_s=self.clock.virtual(at_s), peer=peer, **facts
-            )
-            self.inbox.put(_Done(handle, None, at_s, span))
+            end_s = max(sent_s, self.clock.virtual(at_s))
+            self.emit(Span(self.device.name, "send", start_s=sent_s, end_s=end_s, peer=peer, **facts))
+            self._finish(handle, None, end_s)
 
-        if dst not in self.writers:
+        if dst not in self.connections.outlets:
             raise EdgeLoomError(
                 f"{self.device.name} has no connection to {peer}: the plan's prediction never sent there."
             )
-        hold_wall_s = hold_s * self.clock.dilation
-        self.writers[dst].queue.put(Outgoing(header, bytes_of(tensor), hold_wall_s, done))
+        self.connections.outlets[dst].write(header, bytes_of(tensor), done)
         return handle
+
+    def _ideal_arrival_s(self, dst: int, size_bytes: int) -> float:
+        """Virtual time at which an idle path delivers a message sent now, after this pair's last one."""
+        begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + sender_cost_s(self.device, size_bytes)
+        self.departed_s[dst] = begun_s + self.paths.transfer_s(dst, size_bytes)
+        staged_s = staging_s(self.cluster.devices[dst], size_bytes)
+        return self.departed_s[dst] + self.paths.delays_s[dst] + staged_s
 
     def recv(self, src: int, tag: str) -> Handle:
         return self.receive(src, tag)
@@ -301,6 +312,19 @@ class RealDevice(Device):
         answer = fn(*inputs)
         self.mark("decided", decision=name, answer=answer)
         return answer
+
+
+def run_task(task: _Task) -> _Done:
+    """Do the work now; an exception becomes the value, to be raised where the run can end."""
+    began_s = time.monotonic()
+    try:
+        value = task.work()
+    except Exception as error:
+        value = error
+    ended_s = time.monotonic()
+    if task.pacer.dilation is None:
+        task = task._replace(deadline_s=ended_s)
+    return _Done(task, value, ended_s - began_s)
 
 
 def bytes_of(tensor: torch.Tensor) -> memoryview:
