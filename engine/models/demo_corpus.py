@@ -37,9 +37,11 @@ def read_corpus() -> Corpus:
 
 def split(pages: Iterable[str]) -> Corpus:
     """Keep each paragraph of prose once; one in `HELD_OUT_ONE_IN` of them is held out."""
-    train, held_out, seen = [], [], set()
+    train: list[str] = []
+    held_out: list[str] = []
+    seen: set[bytes] = set()
     for page in pages:
-        kept = []
+        kept: list[str] = []
         for paragraph in prose(page):
             digest = hashlib.sha256(paragraph.encode()).digest()
             if digest in seen:

@@ -43,8 +43,8 @@ SAMPLE_PROMPTS = (
 def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
     """A byte-level BPE: it can spell any text, in any language, with no unknown token."""
     tokenizer = Tokenizer(BPE())
-    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)  # type: ignore[assignment]
-    tokenizer.decoder = ByteLevelDecoder()  # type: ignore[assignment]
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = ByteLevelDecoder()
     trainer = BpeTrainer(
         vocab_size=VOCAB_SIZE,
         special_tokens=[END],
@@ -94,7 +94,8 @@ def orthogonalise(matrix: Tensor, steps: int = 5) -> Tensor:
     for _ in range(steps):
         gram = x @ x.T
         x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
-    return x if wide else x.T
+    result: Tensor = x if wide else x.T
+    return result
 
 
 def share_of_peak(progress: float) -> float:
@@ -212,7 +213,7 @@ def main() -> None:
     torch.manual_seed(arguments.seed)
     corpus = read_corpus()
     tokenizer = train_tokenizer(corpus.train)
-    end_id = tokenizer.token_to_id(END)
+    end_id = int(tokenizer.token_to_id(END) or 0)
     train_ids = [id_ for text in corpus.train for id_ in [end_id, *tokenizer.encode(text).ids]]
     held_out_ids = [[end_id, *tokenizer.encode(text).ids] for text in corpus.held_out]
     model = GPT2LMHeadModel(model_config(end_id))

@@ -30,7 +30,7 @@ def test(pytest_arguments: Sequence[str]) -> int:
 def failed_checks() -> list[str]:
     """Run the checks other than pytest, each to its end; returns the names of those that failed."""
     node = node_environment()
-    checks = (
+    checks: tuple[tuple[str, Sequence[str], Path, Mapping[str, str]], ...] = (
         ("ruff", (str(PYTHON), "-m", "ruff", "check", "."), ROOT, {}),
         ("mypy", (str(PYTHON), "-m", "mypy"), ROOT, {}),
         ("Django's checks", (str(PYTHON), "manage.py", "check"), ROOT, {}),

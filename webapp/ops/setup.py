@@ -26,7 +26,9 @@ FRONTEND_SOURCES = (
 
 def set_up(*, redis: bool, tests: bool = False) -> bool:
     """Everything that `up` (or, with `tests`, `test`) needs; says whether anything had to be done."""
-    packages = debian.REDIS_PACKAGES if redis else ()
+    packages: list[debian.Package] = []
+    if redis:
+        packages += debian.REDIS_PACKAGES
     if tests or os.geteuid() == 0:  # nobody but root can emulate
         packages += debian.EMULATOR_PACKAGES
     if tests:
