@@ -4,6 +4,7 @@ from __future__ import annotations
 
 KILO, MEGA, GIGA, TERA = 1e3, 1e6, 1e9, 1e12
 BITS_PER_BYTE = 8
+ROUNDS_UP = 0.9995  # with three digits this much of a unit is a whole one, not 1e+03 of the next smaller
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8}
 
@@ -16,13 +17,15 @@ def transfer_s(size_bytes: float, bit_per_s: float) -> float:
 def human(value: float, unit: str) -> str:
     """`human(5e8, "bit/s")` → `"500 Mbit/s"`; three significant digits, decimal prefixes."""
     for factor, prefix in ((TERA, "T"), (GIGA, "G"), (MEGA, "M"), (KILO, "k")):
-        if abs(value) >= factor:
+        if abs(value) >= factor * ROUNDS_UP:
             return f"{value / factor:.3g} {prefix}{unit}"
     return f"{value:.3g} {unit}"
 
 
 def human_s(seconds: float) -> str:
     """`human_s(0.00123)` → `"1.23 ms"`."""
-    if seconds == 0 or seconds >= 1:
+    if seconds >= 1e3:
+        return f"{seconds:.0f} s"
+    if seconds == 0 or seconds >= ROUNDS_UP:
         return f"{seconds:.3g} s"
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 * ROUNDS_UP else f"{seconds * 1e6:.3g} µs"
