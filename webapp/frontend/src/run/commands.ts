@@ -5,7 +5,7 @@ import type { Command } from '@/api/types';
 
 /** Asks for a change of the running cluster; its effect comes back as an event. False: refused, and said so. */
 export async function sendChange(id: number, command: Exclude<Command, { kind: 'stop' }>): Promise<boolean> {
-  return told('The change was not accepted', api.post(`/runs/${id}/changes`, command));
+  return told('The change was not accepted', api.post(`/runs/${id}/changes`, { command }));
 }
 
 /** Ends a run, or takes it out of the queue. */

@@ -15,6 +15,8 @@ const LANE_OF: Record<SpanKind, Lane> = {
 const SPAN_BUDGET = 400_000;
 const MAX_TOKENS = 20_000;
 const MAX_LOG = 2_000;
+/** Clock events come every quarter of a second; without one, time is not made up for longer than this. */
+const MAX_AHEAD_WALL_S = 0.6;
 /** Marks that are too many, or shown elsewhere: they stay out of the event log. */
 const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided']);
 
@@ -126,6 +128,14 @@ export class RunData {
 
   device(name: string): DeviceData | undefined {
     return this.byName.get(name);
+  }
+
+  /** Virtual time at wall clock `now_ms`: while the run goes on it moves between two clock events. */
+  now_s(now_ms: number, live: boolean): number {
+    if (!live || !this.clock || this.clock.wall_s <= 0) return this.time_s;
+    const ahead_s = Math.min((now_ms - this.clock.at_ms) / 1000, MAX_AHEAD_WALL_S);
+    const virtualPerWall = this.clock.time_s / this.clock.wall_s;
+    return Math.max(this.time_s, this.clock.time_s + Math.max(ahead_s, 0) * virtualPerWall);
   }
 
   get droppedSpans(): number {

@@ -22,9 +22,8 @@ export interface FeedOptions {
 
 /** Close codes with which the server says that trying again is useless. */
 const REFUSALS = new Map<number, string>([
-  [4401, 'You are not logged in any more: log in again.'],
-  [4403, 'This account may not watch this run.'],
-  [4404, 'There is no such run.'],
+  [4400, 'The server does not understand where this page left off: reload it.'],
+  [4404, 'There is no such run any more.'],
 ]);
 
 export class Feed {
@@ -124,11 +123,9 @@ export class Feed {
   }
 }
 
-/** Cursors are stream ids `milliseconds-sequence`; '0' is before everything. */
+/** Cursors are numbers of batches, 1, 2, 3, …; 0 is before everything. */
 export function isAfter(cursor: string, than: string): boolean {
-  const [ms = 0, seq = 0] = String(cursor).split('-').map(Number);
-  const [thanMs = 0, thanSeq = 0] = String(than).split('-').map(Number);
-  return ms > thanMs || (ms === thanMs && seq > thanSeq);
+  return Number(cursor) > Number(than);
 }
 
 /** Address of the feed of run `id` on the server that this page came from. */

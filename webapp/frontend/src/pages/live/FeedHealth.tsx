@@ -1,0 +1,55 @@
+import { Text, Tooltip } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import type { Feed } from '@/run/feed';
+import classes from './live.module.css';
+
+const QUIET_MS = 5_000;
+
+/** Never let data stop silently: the state of the line, its lag, and how old the newest event is. */
+export function FeedHealth({ feed, over }: { feed: Feed; over: boolean }) {
+  const now = useNow(500);
+  const age_ms = feed.lastEventAt_ms === null ? null : now - feed.lastEventAt_ms;
+  const broken = feed.state === 'reconnecting' || feed.state === 'refused';
+  const quiet = !over && !broken && age_ms !== null && age_ms > QUIET_MS;
+  const kind = broken ? 'bad' : over ? 'done' : quiet ? 'quiet' : feed.state === 'live' ? 'good' : 'quiet';
+  return (
+    <Tooltip label={tip(feed)} multiline w={260}>
+      <div className={classes.health} data-kind={kind} data-testid="feed-health" data-state={feed.state}>
+        <span className={classes.lamp} />
+        <Text size="xs" component="span">{words(feed, over)}</Text>
+        {!over && feed.state === 'live' && (
+          <Text size="xs" c="dimmed" component="span" className={classes.age}>
+            lag <span data-testid="feed-lag">{Math.round(feed.lag_ms)} ms</span>
+            {age_ms !== null && <> · last event <span data-testid="last-event-age">{ageText(age_ms)}</span></>}
+          </Text>
+        )}
+      </div>
+    </Tooltip>
+  );
+}
+
+function words(feed: Feed, over: boolean): string {
+  if (feed.state === 'refused') return feed.reason;
+  if (feed.state === 'reconnecting') return 'connection lost, reconnecting';
+  if (feed.state === 'connecting') return 'connecting';
+  return over ? 'complete' : 'live';
+}
+
+function tip(feed: Feed): string {
+  const again = feed.reconnects === 1 ? 'once' : `${feed.reconnects} times`;
+  const lost = feed.reconnects === 0 ? '' : ` Reconnected ${again}; nothing was lost.`;
+  return `${feed.reason || 'Events come in order and complete, after a reload as well.'}${lost}`;
+}
+
+function ageText(age_ms: number): string {
+  return age_ms < 1_000 ? 'now' : `${Math.round(age_ms / 1_000)} s ago`;
+}
+
+function useNow(every_ms: number): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), every_ms);
+    return () => clearInterval(timer);
+  }, [every_ms]);
+  return now;
+}

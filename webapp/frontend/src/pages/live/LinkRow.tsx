@@ -1,0 +1,98 @@
+import { Badge, Group, SegmentedControl, Slider, Switch, Text, Tooltip } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
+import type { Direction } from '@/api/types';
+import { maybe, rate } from '@/format/units';
+import { spanColors } from '@/theme/spanColors';
+import { sendChange } from '@/run/commands';
+import type { DirectionData } from '@/run/data';
+import { fromSlider, SLIDER_MAX, sliderMarks, toSlider } from '@/run/rateScale';
+import type { LinkView } from '@/run/snapshot';
+import { usePending } from './usePending';
+import classes from './live.module.css';
+
+interface Props {
+  runId: number;
+  link: LinkView;
+  refusals: number;
+  enabled: boolean;
+  chosen: boolean;
+  onChoose: () => void;
+}
+
+/** One link: set and measured rate per direction, a slider for the rate, a switch for the link. */
+export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Props) {
+  const [direction, setDirection] = useState<Direction>('both');
+  const [draft, setDraft] = useState<number | null>(null);
+  const [pending, submit] = usePending(link.changes, refusals);
+  const row = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (chosen) row.current?.scrollIntoView({ block: 'nearest' });
+  }, [chosen]);
+  useEffect(() => {
+    if (!pending) setDraft(null);
+  }, [pending]);
+  const side = direction === 'backward' ? link.backward : link.forward;
+  const shown = draft ?? side.set_bit_per_s;
+  const setRate = (bit_per_s: number) => {
+    setDraft(bit_per_s);
+    void submit(() => sendChange(runId, { kind: 'set_rate', link: link.name, bit_per_s, direction }));
+  };
+  return (
+    <div ref={row} className={classes.control} data-chosen={chosen || undefined} data-testid={`link-row-${link.name}`} onFocus={onChoose}>
+      <Group justify="space-between" wrap="nowrap" gap="xs">
+        <Text size="sm" fw={600} truncate className={classes.linkName} onClick={onChoose}>{link.a} <span className={classes.dim}>–</span> {link.b}</Text>
+        <Group gap={8} wrap="nowrap">
+          {pending && <Badge size="sm" variant="light" color="yellow" tt="none" data-testid={`link-pending-${link.name}`}>pending</Badge>}
+          <Tooltip label={link.up ? 'Cut this link' : 'Restore this link'}>
+            <Switch
+              size="xs" checked={link.up} disabled={!enabled || pending} aria-label={`Link ${link.name} is up`}
+              data-testid={`link-up-${link.name}`} withThumbIndicator={false}
+              onChange={(event) => {
+                const kind = event.currentTarget.checked ? 'link_up' : 'link_down';
+                void submit(() => sendChange(runId, { kind, link: link.name }));
+              }}
+            />
+          </Tooltip>
+        </Group>
+      </Group>
+      <Use label={`${link.a} → ${link.b}`} side={link.forward} up={link.up} testId={`link-forward-${link.name}`} />
+      <Use label={`${link.b} → ${link.a}`} side={link.backward} up={link.up} testId={`link-backward-${link.name}`} />
+      <Group gap="sm" wrap="nowrap" mt={6}>
+        <Slider
+          className={classes.slider} size="sm" min={0} max={SLIDER_MAX} step={5} value={toSlider(shown)}
+          marks={chosen ? sliderMarks : sliderMarks.map(({ value }) => ({ value }))} mb={chosen ? 16 : 0}
+          label={(value) => rate(fromSlider(value))} disabled={!enabled || !link.up} restrictToMarks={false}
+          thumbLabel={`Rate of ${link.name}`} data-testid={`link-rate-${link.name}`}
+          onChange={(value) => setDraft(fromSlider(value))} onChangeEnd={(value) => setRate(fromSlider(value))}
+        />
+        <Text size="xs" w={86} ta="right" fw={500} data-testid={`link-set-${link.name}`}>{rate(shown)}</Text>
+      </Group>
+      {chosen && (
+        <SegmentedControl
+          size="xs" fullWidth mt={6} value={direction} onChange={(value) => setDirection(value as Direction)} disabled={!enabled}
+          data-testid={`link-direction-${link.name}`}
+          data={[
+            { value: 'both', label: 'both ways' }, { value: 'forward', label: `${link.a} → ${link.b}` },
+            { value: 'backward', label: `${link.b} → ${link.a}` },
+          ]}
+        />
+      )}
+    </div>
+  );
+}
+
+function Use({ label, side, up, testId }: { label: string; side: DirectionData; up: boolean; testId: string }) {
+  const share = side.set_bit_per_s > 0 ? Math.min(side.use_bit_per_s / side.set_bit_per_s, 1) : 0;
+  return (
+    <div className={classes.use} data-testid={testId}>
+      <span className={classes.useLabel}>{label}</span>
+      <div className={classes.useBar}><div style={{ width: `${share * 100}%`, background: spanColors.send }} /></div>
+      <span className={classes.useNow}>{up ? rate(side.use_bit_per_s) : 'down'}</span>
+      <Tooltip label="set, and what was measured on the link">
+        <span className={classes.useSet}>
+          {rate(side.set_bit_per_s)} <span className={classes.measured} data-testid={`${testId}-measured`}>{maybe(side.measured_bit_per_s, rate)}</span>
+        </span>
+      </Tooltip>
+    </div>
+  );
+}

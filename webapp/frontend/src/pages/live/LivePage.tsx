@@ -1,0 +1,90 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { useCallback, useEffect, useMemo, useState } from 'react';
+import { useClusters, useMayWrite } from '@/api/queries';
+import { isOver, type RunDetail } from '@/api/types';
+import { useDocumentTitle } from '@/components/Page';
+import { AllocationView } from '@/run/allocation/AllocationView';
+import { LatencyPanel } from '@/run/LatencyPanel';
+import { LayerPanel } from '@/run/LayerPanel';
+import { Panel } from '@/run/Panel';
+import { useRunStore, useSnapshot, type RunStore } from '@/run/store';
+import { SpanLegend } from '@/run/timeline/SpanLegend';
+import { Timeline } from '@/run/timeline/Timeline';
+import { TimelineControls } from '@/run/timeline/TimelineControls';
+import { Viewport } from '@/run/timeline/viewport';
+import { TokenText } from '@/run/TokenText';
+import { Topology, type Selection } from '@/run/topology/Topology';
+import { ControlPanel } from './ControlPanel';
+import { EventLog } from './EventLog';
+import { LiveHeader } from './LiveHeader';
+import classes from './live.module.css';
+
+/** A run as it happens: see it, disturb it, stop it. Reloading replays everything from the first event. */
+export function LivePage({ run }: { run: RunDetail }) {
+  const { spec } = run;
+  const store = useRunStore(run.id, spec.cluster, spec.model, typeof spec.dilation === 'number' ? spec.dilation : 1);
+  const picture = useSnapshot(store);
+  const clusters = useClusters();
+  const mayWrite = useMayWrite();
+  const [selection, setSelection] = useState<Selection>(null);
+  useDocumentTitle(run.name || `Run ${run.id}`);
+  useRefetchAtEnd(run, isOver(picture.state));
+  const over = isOver(picture.state) || isOver(run.status);
+  const [viewport, now] = useLiveViewport(store, !over);
+  const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
+  const plan = picture.plan ?? run.plan;
+  const active = useMemo(() => picture.devices.map((device) => device.layer), [picture.devices]);
+  const decoding = picture.tokens.length > 0;
+  return (
+    <div className={classes.page}>
+      <LiveHeader run={run} picture={picture} feed={store.feed} mayWrite={mayWrite} />
+      <div className={classes.stage}>
+        <Panel title="Cluster" about={spec.cluster.title || spec.cluster.name} flush fill>
+          <Topology
+            cluster={spec.cluster} drawn={drawn} devices={picture.devices} links={picture.links}
+            selection={selection} onSelect={setSelection}
+          />
+        </Panel>
+        <ControlPanel
+          runId={run.id} picture={picture} cluster={spec.cluster} selection={selection} onSelect={setSelection}
+          enabled={mayWrite && picture.state === 'running'} mayWrite={mayWrite}
+        />
+      </div>
+      <TokenText spec={spec} tokens={picture.tokens} live={!over} />
+      <div className={classes.halves}>
+        <LatencyPanel tokens={picture.tokens} injections={picture.injections} />
+        <LayerPanel prefill={picture.prefillLayers} newest={picture.newestLayers} />
+      </div>
+      {plan && (
+        <AllocationView
+          plan={plan} model={spec.model} devices={picture.devices.map((device) => device.name)}
+          active={over ? undefined : active} phase={decoding ? 'decode' : 'prefill'}
+        />
+      )}
+      <Panel
+        title="Timeline" testId="timeline-panel" about="scroll to zoom, drag to pan"
+        extra={<TimelineControls viewport={viewport} now={now} live={!over} />}
+      >
+        <Timeline data={store.data} viewport={viewport} now={now} label="What every device did over virtual time" />
+        <div className={classes.legend}><SpanLegend /></div>
+      </Panel>
+      <EventLog picture={picture} />
+    </div>
+  );
+}
+
+/** A viewport that follows the run's clock, and the clock: it moves on between two events. */
+function useLiveViewport(store: RunStore, live: boolean): [Viewport, () => number] {
+  const viewport = useMemo(() => new Viewport(true), [store]);
+  const now = useCallback(() => store.data.now_s(Date.now(), live), [store, live]);
+  return [viewport, now];
+}
+
+/** The events know of the end before the next poll does. */
+function useRefetchAtEnd(run: RunDetail, ended: boolean) {
+  const client = useQueryClient();
+  const stale = ended && !isOver(run.status);
+  useEffect(() => {
+    if (stale) void client.invalidateQueries({ queryKey: ['runs', run.id] });
+  }, [client, stale, run.id]);
+}

@@ -1,0 +1,38 @@
+import { Text } from '@mantine/core';
+import type { RunReport } from '@/api/types';
+import { percent, seconds } from '@/format/units';
+import { PARTS, StackBar, totalOf } from '@/run/charts/StackBar';
+import { Legend } from '@/run/Legend';
+import { Panel } from '@/run/Panel';
+import { attributionColors } from '@/theme/spanColors';
+import classes from './report.module.css';
+
+/** Where the end-to-end time went, along the critical path; predicted below measured, on one scale. */
+export function Attribution({ report }: { report: RunReport }) {
+  const measured = report.attribution;
+  const predicted = report.prediction?.attribution;
+  const total = totalOf(measured);
+  if (total === 0) return null;
+  const scale = Math.max(total, predicted ? totalOf(predicted) : 0);
+  return (
+    <Panel title="Where the time went" about={`along the critical path; the parts add up to ${seconds(total)}`} testId="attribution">
+      <div className={classes.attribution}>
+        <Text size="sm">{report.world === 'real' ? 'measured' : 'predicted'}</Text>
+        <StackBar attribution={measured} scale_s={scale} />
+        <Text size="sm" ta="right" data-testid="attribution-total">{seconds(total)}</Text>
+        {predicted && totalOf(predicted) > 0 && (
+          <>
+            <Text size="sm" c="dimmed">predicted</Text>
+            <StackBar attribution={predicted} scale_s={scale} />
+            <Text size="sm" c="dimmed" ta="right">{seconds(totalOf(predicted))}</Text>
+          </>
+        )}
+      </div>
+      <Legend
+        entries={PARTS.filter(({ key }) => measured[key] > 0).map(({ key, label }) => ({
+          label, color: attributionColors[key], value: `${seconds(measured[key])} · ${percent(measured[key] / total)}`,
+        }))}
+      />
+    </Panel>
+  );
+}

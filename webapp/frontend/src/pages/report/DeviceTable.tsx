@@ -1,0 +1,58 @@
+import { Table, Text } from '@mantine/core';
+import type { RunReport } from '@/api/types';
+import { bytes, human, percent, seconds } from '@/format/units';
+import { Panel } from '@/run/Panel';
+import { deviceColor } from '@/theme/deviceColors';
+import { Meter } from './Meter';
+import classes from './report.module.css';
+
+/** What every device did and how full it got. */
+export function DeviceTable({ report }: { report: RunReport }) {
+  const longest = Math.max(report.latency_s, ...report.devices.map((device) => device.busy_s)) || 1;
+  return (
+    <Panel title="Devices" testId="device-table" flush>
+      <Table.ScrollContainer minWidth={820}>
+        <Table className={classes.table}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>device</Table.Th>
+              <Table.Th w="22%">busy</Table.Th>
+              <Table.Th ta="right">waiting</Table.Th>
+              <Table.Th w="26%">peak memory</Table.Th>
+              <Table.Th ta="right">predicted peak</Table.Th>
+              <Table.Th ta="right">work</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {report.devices.map((device, rank) => {
+              const used = device.peak_memory_bytes / device.memory_bytes;
+              const predicted = report.prediction?.peak_memory_bytes[device.name];
+              return (
+                <Table.Tr key={device.name} data-testid={`device-${device.name}`}>
+                  <Table.Td>
+                    <span className={classes.name}>
+                      <span className={classes.dot} style={{ background: deviceColor(rank) }} />
+                      {device.name}
+                    </span>
+                  </Table.Td>
+                  <Table.Td>
+                    <Meter value={device.busy_s / longest} color={deviceColor(rank)} text={`${seconds(device.busy_s)} · ${percent(device.busy_s / longest)}`} />
+                  </Table.Td>
+                  <Table.Td ta="right">{seconds(device.wait_s)}</Table.Td>
+                  <Table.Td data-testid={`peak-memory-${device.name}`}>
+                    <Meter
+                      value={used} color={used > 1 ? 'var(--loom-bad)' : deviceColor(rank)}
+                      text={`${bytes(device.peak_memory_bytes)} of ${bytes(device.memory_bytes)} · ${percent(used)}`}
+                    />
+                  </Table.Td>
+                  <Table.Td ta="right">{predicted === undefined ? <Text span c="dimmed">–</Text> : bytes(predicted)}</Table.Td>
+                  <Table.Td ta="right">{human(device.flops, 'FLOP')}</Table.Td>
+                </Table.Tr>
+              );
+            })}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </Panel>
+  );
+}

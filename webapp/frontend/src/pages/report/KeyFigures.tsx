@@ -1,0 +1,51 @@
+import { Card, Text } from '@mantine/core';
+import type { RunReport } from '@/api/types';
+import { seconds, three } from '@/format/units';
+import classes from './report.module.css';
+
+interface Figure {
+  id: 'latency_s' | 'ttft_s' | 'tpot_s' | 'tokens_per_s';
+  title: string;
+  about: string;
+  format: (value: number) => string;
+}
+
+const FIGURES: Figure[] = [
+  { id: 'latency_s', title: 'End-to-end latency', about: 'from the first request to the last token', format: seconds },
+  { id: 'ttft_s', title: 'Time to first token', about: 'TTFT: the prefill', format: seconds },
+  { id: 'tpot_s', title: 'Time per token after', about: 'TPOT: one decode step', format: seconds },
+  { id: 'tokens_per_s', title: 'Throughput', about: 'generated tokens per virtual second', format: (value) => `${three(value)} /s` },
+];
+
+/** The four figures of a run, each with what the simulated world had said. */
+export function KeyFigures({ report }: { report: RunReport }) {
+  const generates = report.spec.workload.new_tokens > 0;
+  const shown = FIGURES.filter((figure) => generates || figure.id === 'latency_s' || figure.id === 'ttft_s');
+  return (
+    <div className={classes.figures}>
+      {shown.map(({ id, title, about, format }) => {
+        const predicted = report.prediction?.[id];
+        return (
+          <Card key={id} padding="md" title={about}>
+            <Text size="xs" c="dimmed">{title}</Text>
+            <Text fz={26} fw={600} lh={1.3} data-testid={`figure-${id}`}>{format(report[id])}</Text>
+            {predicted !== undefined && (
+              <Text size="xs" c="dimmed">
+                predicted <span data-testid={`predicted-${id}`} className={classes.strong}>{format(predicted)}</span>
+                <span data-testid={`error-${id}`}>, {errorText(report[id], predicted)}</span>
+              </Text>
+            )}
+          </Card>
+        );
+      })}
+    </div>
+  );
+}
+
+/** How far the measured value lies from the predicted one. */
+function errorText(measured: number, predicted: number): string {
+  if (predicted === 0) return 'nothing to compare';
+  const error = ((measured - predicted) / predicted) * 100;
+  if (Math.abs(error) < 0.05) return 'measured the same';
+  return `measured ${Math.abs(error) < 10 ? Math.abs(error).toFixed(1) : Math.abs(error).toFixed(0)} % ${error > 0 ? 'above' : 'below'}`;
+}

@@ -1,0 +1,58 @@
+import { Table } from '@mantine/core';
+import type { LinkReport, RunReport } from '@/api/types';
+import { bytes, maybe, percent, rate, seconds } from '@/format/units';
+import { Panel } from '@/run/Panel';
+import { spanColors } from '@/theme/spanColors';
+import { Meter } from './Meter';
+import classes from './report.module.css';
+
+/** What every direction of every link carried, and how fast it really was. */
+export function LinkTable({ report }: { report: RunReport }) {
+  if (report.links.length === 0) return null;
+  const total = report.latency_s || Math.max(...report.links.map((link) => link.busy_s)) || 1;
+  const carried = report.links.reduce((sum, link) => sum + link.bytes, 0);
+  const payload = report.links.reduce((sum, link) => sum + link.payload_bytes, 0);
+  return (
+    <Panel title="Links" about={`${bytes(carried)} carried, ${bytes(payload)} of it payload`} testId="link-table" flush>
+      <Table.ScrollContainer minWidth={820}>
+        <Table className={classes.table}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>direction</Table.Th>
+              <Table.Th ta="right">payload</Table.Th>
+              <Table.Th ta="right">bytes</Table.Th>
+              <Table.Th w="22%">busy</Table.Th>
+              <Table.Th ta="right">asked</Table.Th>
+              <Table.Th ta="right">achieved</Table.Th>
+              <Table.Th ta="right">error</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {report.links.map((link) => (
+              <Table.Tr key={`${link.a} ${link.b} ${link.direction}`} data-testid={`link-${link.a}--${link.b}-${link.direction}`}>
+                <Table.Td>{arrow(link)}</Table.Td>
+                <Table.Td ta="right">{bytes(link.payload_bytes)}</Table.Td>
+                <Table.Td ta="right">{bytes(link.bytes)}</Table.Td>
+                <Table.Td>
+                  <Meter value={link.busy_s / total} color={spanColors.send} text={`${seconds(link.busy_s)} · ${percent(link.busy_s / total)}`} />
+                </Table.Td>
+                <Table.Td ta="right">{rate(link.rate_bit_per_s)}</Table.Td>
+                <Table.Td ta="right">{maybe(link.achieved_bit_per_s, rate)}</Table.Td>
+                <Table.Td ta="right">{maybe(errorOf(link), (error) => `${error > 0 ? '+' : ''}${(error * 100).toFixed(1)} %`)}</Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </Panel>
+  );
+}
+
+function arrow(link: LinkReport): string {
+  return link.direction === 'forward' ? `${link.a} → ${link.b}` : `${link.b} → ${link.a}`;
+}
+
+function errorOf(link: LinkReport): number | null {
+  if (link.achieved_bit_per_s === null || link.rate_bit_per_s === 0) return null;
+  return (link.achieved_bit_per_s - link.rate_bit_per_s) / link.rate_bit_per_s;
+}

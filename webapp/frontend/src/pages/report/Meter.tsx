@@ -1,0 +1,12 @@
+import runClasses from '@/run/run.module.css';
+import classes from './report.module.css';
+
+/** A bar from 0 to 1 with its number above. */
+export function Meter({ value, color, text }: { value: number; color: string; text: string }) {
+  return (
+    <div className={classes.meter}>
+      <span>{text}</span>
+      <div className={runClasses.bar}><div style={{ width: `${Math.min(Math.max(value, 0), 1) * 100}%`, background: color }} /></div>
+    </div>
+  );
+}

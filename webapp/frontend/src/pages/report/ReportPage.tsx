@@ -1,0 +1,79 @@
+import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
+import { IconActivity } from '@tabler/icons-react';
+import { Link } from 'react-router';
+import { useMayWrite } from '@/api/queries';
+import type { RunDetail } from '@/api/types';
+import { Page } from '@/components/Page';
+import { AllocationView } from '@/run/allocation/AllocationView';
+import { StatusBadge } from '@/run/StatusBadge';
+import { useRecording } from '@/run/recording';
+import { Attribution } from './Attribution';
+import { DeviceTable } from './DeviceTable';
+import { ExportMenu } from './ExportMenu';
+import { Frozen } from './Frozen';
+import { KeyFigures } from './KeyFigures';
+import { LinkTable } from './LinkTable';
+import { Notes } from './Notes';
+import { OutcomeAlert } from './OutcomeAlert';
+import { Recorded } from './Recorded';
+import { ReplayButton } from './ReplayButton';
+import { ReportText } from './ReportText';
+import { Verdicts } from './Verdicts';
+
+/** Everything that is kept of a run. */
+export function ReportPage({ run }: { run: RunDetail }) {
+  const mayWrite = useMayWrite();
+  const recording = useRecording(run);
+  const { report, spec } = run;
+  const plan = report?.plan ?? run.plan;
+  const title = run.name || `Run ${run.id}`;
+  return (
+    <Page
+      wide title={title}
+      about={
+        <Group gap={8} component="span">
+          <StatusBadge state={run.status} />
+          <Text size="sm" component="span">
+            {run.strategy} · {run.model} on {run.cluster_name} · {when(run)} · <Anchor component={Link} to="/runs" size="sm" c="dimmed">all runs</Anchor>
+          </Text>
+        </Group>
+      }
+      actions={
+        <>
+          <Button component={Link} to="?view=live" variant="default" leftSection={<IconActivity size={16} />} data-testid="open-live">
+            Recording
+          </Button>
+          <ExportMenu runId={run.id} hasReport={report !== null} />
+          <ReplayButton run={run} enabled={mayWrite} />
+        </>
+      }
+    >
+      <Stack gap={14}>
+        <OutcomeAlert run={run} />
+        {report && (
+          <>
+            <Verdicts correctness={report.correctness} fidelity={report.fidelity} />
+            {report.outcome.kind === 'finished' && <KeyFigures report={report} />}
+            <Attribution report={report} />
+          </>
+        )}
+        <ReportText run={run} data={recording.data} />
+        {report && (
+          <>
+            <DeviceTable report={report} />
+            <LinkTable report={report} />
+          </>
+        )}
+        {plan && <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />}
+        <Recorded recording={recording} />
+        <Notes run={run} mayWrite={mayWrite} />
+        <Frozen run={run} />
+      </Stack>
+    </Page>
+  );
+}
+
+function when(run: RunDetail): string {
+  const at = new Date(run.finished_at ?? run.created_at);
+  return at.toLocaleString('en', { dateStyle: 'medium', timeStyle: 'short' });
+}

@@ -1,0 +1,37 @@
+import { Center, Loader } from '@mantine/core';
+import { lazy, Suspense } from 'react';
+import { useParams, useSearchParams } from 'react-router';
+import { ApiError, sentence } from '@/api/client';
+import { useRun } from '@/api/queries';
+import { isOver } from '@/api/types';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { Page } from '@/components/Page';
+import { NotFound } from '@/shell/NotFound';
+import { LivePage } from '../live/LivePage';
+import { useWasWatched } from './useWasWatched';
+
+const ReportPage = lazy(async () => ({ default: (await import('../report/ReportPage')).ReportPage }));
+
+/** A run's one address: live while it goes on, its report afterwards. `?view=live` shows the recording. */
+export function RunPage() {
+  const id = Number(useParams().id);
+  const [params] = useSearchParams();
+  const run = useRun(id);
+  const watched = useWasWatched(id, run.data?.status);
+  if (!Number.isInteger(id) || (run.error instanceof ApiError && run.error.status === 404)) return <NotFound />;
+  if (run.isPending) return <Waiting />;
+  if (!run.data) {
+    return <Page title="Run"><ErrorPanel message={sentence(run.error)} onRetry={() => run.refetch()} /></Page>;
+  }
+  const view = params.get('view') ?? (isOver(run.data.status) && !watched ? 'report' : 'live');
+  if (view === 'live') return <LivePage key={id} run={run.data} />;
+  return (
+    <Suspense fallback={<Waiting />}>
+      <ReportPage key={id} run={run.data} />
+    </Suspense>
+  );
+}
+
+function Waiting() {
+  return <Center mih="60vh"><Loader type="dots" /></Center>;
+}
