@@ -9,9 +9,12 @@ from typing import Any, Literal
 
 from engine.cli.command import Environment
 from engine.cli.scenario_file import read_scenario
+from engine.cluster import ClusterSpec
 from engine.errors import SpecError
+from engine.models.catalogue import resolve
 from engine.scenario import Scenario
 from engine.spec import RunSpec
+from engine.strategies.registry import strategy
 from engine.workload import Workload
 
 
@@ -47,12 +50,9 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 
 def run_spec_of(args: argparse.Namespace) -> RunSpec:
     """The RunSpec that the arguments describe; raises `SpecError` naming the argument or file."""
-    from engine.models import catalogue
-    from engine.strategies.registry import strategy
-
     environment: Environment = args.environment
     cluster = environment.load_cluster(args.cluster)
-    model, weights = catalogue.resolve(args.model, args.weights)
+    model, weights = resolve(args.model, args.weights)
     params = parse_assignments(args.params)
     strategy(args.strategy).Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()
@@ -91,7 +91,7 @@ def parse_assignments(pairs: list[str]) -> dict[str, Any]:
     return params
 
 
-def _check_scenario(scenario: Scenario, where: str, cluster: Any) -> None:
+def _check_scenario(scenario: Scenario, where: str, cluster: ClusterSpec) -> None:
     try:
         scenario.check(cluster)
     except SpecError as error:

@@ -10,6 +10,8 @@ from typing import Any
 
 from engine.cli.command import Command, Environment
 from engine.cli.tables import console_for, table
+from engine.models.catalogue import rows as catalogue_rows
+from engine.strategies.registry import STRATEGIES
 from engine.units import human
 
 Row = dict[str, Any]
@@ -51,14 +53,10 @@ def device_rows(environment: Environment) -> list[Row]:
 
 
 def model_rows(environment: Environment) -> list[Row]:
-    from engine.models import catalogue
-
-    return [row.model_dump(mode="json") for row in catalogue.rows()]
+    return [row.model_dump(mode="json") for row in catalogue_rows()]
 
 
 def strategy_rows(environment: Environment) -> list[Row]:
-    from engine.strategies.registry import STRATEGIES
-
     return [
         {
             "name": strategy.name, "title": strategy.title, "paper": strategy.paper,

@@ -74,7 +74,8 @@ def describe(event: dict[str, Any]) -> str:
             case "token_emitted":
                 shown = facts.get("text") or facts.get("token")
                 where = f"request {facts.get('request', 0)} token {facts.get('index', 0)}"
-                return f"{at} {where}: {shown!r} after {human_s(facts.get('latency_s', 0.0))}"
+                after = f" after {human_s(facts['latency_s'])}" if "latency_s" in facts else ""
+                return f"{at} {where}: {shown!r}{after}"
             case "link_changed":
                 return (f"{at} {facts.get('link')} {facts.get('direction', 'both')} set to "
                         f"{human(facts.get('bit_per_s', 0.0), 'bit/s')}")

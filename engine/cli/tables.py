@@ -23,9 +23,16 @@ PARTS = (
 )
 
 
+class PipeConsole(Console):
+    """Lets `main` deal with a reader that has gone, instead of ending the program with status 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise
+
+
 def console_for(stream: TextIO) -> Console:
     width = None if stream.isatty() else WIDTH
-    return Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
+    return PipeConsole(file=stream, width=width, highlight=False, emoji=False, markup=False)
 
 
 def show_report(report: RunReport, stream: TextIO) -> None:

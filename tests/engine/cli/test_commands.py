@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +258,26 @@ def test_every_command_explains_itself(loom: Any) -> None:
         result = loom(command.name, "--help")
         assert result.status == 0 and command.name in result.out
     assert "predict" in loom("--help").out
+
+
+@pytest.mark.parametrize("extra", [(), ("--json",)])
+def test_a_reader_that_has_gone_is_no_error(extra: tuple[str, ...]) -> None:
+    program = (
+        "import sys, topologies\n"
+        "from engine.cli import main\n"
+        "from engine.cli.command import Environment\n"
+        "from engine.cli.commands import COMMANDS\n"
+        "environment = Environment(topologies.load, topologies.names, topologies.presets)\n"
+        "sys.exit(main(sys.argv[1:], COMMANDS, environment))\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", program, "list", "devices", *extra], cwd=Path(topologies.__file__).parents[1],
+        stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_two_commands_may_not_have_one_name() -> None:
