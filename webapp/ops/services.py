@@ -19,11 +19,9 @@ WORKER_ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 """What follows `celery -A webapp worker` for each queue."""
 
-SETTINGS = ("DATABASE_URL", "REDIS_URL", "SECRET_KEY")
-"""The environment variables by which processes on several machines become one EdgeLoom."""
-
-
 QUEUES = tuple(WORKER_ARGUMENTS)
+SHARED_SETTINGS = ("REDIS_URL", "DATABASE_URL")
+"""The environment variables by which processes on several machines become one EdgeLoom."""
 
 
 class Service(NamedTuple):
@@ -31,7 +29,6 @@ class Service(NamedTuple):
 
     name: str
     arguments: tuple[str, ...]
-    settings: tuple[str, ...] = SETTINGS
     needs_root: bool = False
 
 
@@ -43,7 +40,6 @@ def web(host: str = HOST, port: int = PORT) -> Service:
             # Browsers keep their WebSockets open for ever: a stop must not wait for them.
             "--timeout-graceful-shutdown", "3",
         ),
-        settings=(*SETTINGS, "ALLOWED_HOSTS"),
     )
 
 

@@ -13,13 +13,12 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from webapp.ops import debian, services
+from webapp.ops.health import answers_http
 from webapp.ops.places import PYTHON, ROOT, OpsError, say, shown, state_dir
 from webapp.ops.redis_server import RedisServer, is_free, private_redis
 from webapp.ops.setup import set_up
@@ -130,21 +129,9 @@ def _child(
     return child
 
 
-def answers_http(url: str) -> bool:
-    """Whether the server gives any answer of its own: 401 before the log-in is one, 500 is not."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        opener.open(url, timeout=5).close()
-    except urllib.error.HTTPError as answer:
-        return answer.code < 500
-    except OSError:
-        return False
-    return True
-
-
 def worker(queue: str) -> int:
     """`./loom worker`: become one worker of an EdgeLoom whose database and Redis are given."""
-    for name in ("REDIS_URL", "DATABASE_URL"):
+    for name in services.SHARED_SETTINGS:
         if not os.environ.get(name):
             raise OpsError(
                 f"{name} is not set: a worker joins the EdgeLoom whose REDIS_URL and DATABASE_URL it is "

@@ -1,0 +1,19 @@
+# One image for the web server and both workers; docker-compose.yml says which is which.
+FROM node:24-bookworm-slim AS frontend
+WORKDIR /app/webapp/frontend
+COPY webapp/frontend/package.json webapp/frontend/package-lock.json webapp/frontend/.npmrc ./
+RUN npm ci
+COPY webapp/frontend ./
+RUN npm run build
+
+FROM python:3.11-slim-bookworm
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends mininet iproute2 bridge-utils nftables util-linux \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /app
+COPY requirements requirements
+RUN pip install --no-cache-dir --requirement requirements/runtime.txt
+COPY . .
+COPY --from=frontend /app/webapp/frontend/dist webapp/frontend/dist
+RUN useradd --system edgeloom && install --directory --owner edgeloom /state
+ENV LOOM_STATE_DIR=/state PYTHONUNBUFFERED=1
