@@ -9,6 +9,7 @@ import pytest
 
 from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.compare import METRICS, Comparison, compare, flatten
+from engine.cost import HostProfile, MeasuredRow
 from engine.errors import SpecError
 from engine.models.spec import ModelSpec
 from engine.report import (
@@ -101,6 +102,18 @@ def test_live_changes_are_part_of_what_was_asked() -> None:
     scenario = Scenario(changes=(LinkDown(at_s=1.0, link="a--b"),))
     paths = set(differing(compare([report(), report(scenario=scenario)])))
     assert {"scenario.changes[0].kind", "scenario.changes[0].at_s", "scenario.changes[0].link"} <= paths
+
+
+def test_of_a_hosts_profile_only_its_name_counts() -> None:
+    def profile(host: str, seconds: float) -> HostProfile:
+        return HostProfile(
+            host=host, products=(MeasuredRow(rows=1, s_per_flop=seconds),), op_overhead_s=seconds,
+            elementwise_s_per_element=seconds, memory_byte_per_s=1e9,
+        )
+
+    one, same, other = (report(profile=profile(*args)) for args in (("x", 1e-9), ("x", 2e-9), ("y", 1e-9)))
+    assert differing(compare([one, same])) == {}
+    assert differing(compare([one, other])) == {"profile": ("x", "y")}
 
 
 def test_list_items_with_equal_labels_do_not_swallow_each_other() -> None:
