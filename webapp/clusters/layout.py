@@ -97,8 +97,9 @@ def radial(neighbours: dict[str, list[str]]) -> dict[str, tuple[float, float]]:
     widest = max(leaves[root] * RING_STEP / (2 * math.pi), RING_STEP)
 
     def place(name: str, depth: int, begin: float, end: float) -> None:
+        span = end - begin
         for child in children[name]:
-            share = (end - begin) * leaves[child] / leaves[name]
+            share = span * leaves[child] / leaves[name]
             angle, radius = begin + share / 2, widest + (depth - 1) * RING_STEP
             places[child] = (radius * math.cos(angle), radius * math.sin(angle))
             place(child, depth + 1, begin, begin + share)

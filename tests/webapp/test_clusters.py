@@ -1,0 +1,191 @@
+"""Clusters over HTTP."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topologies
+from engine.cluster import LinkSpec
+from tests.webapp.conftest import Browser
+from topologies.shapes import copies, shape
+from webapp.clusters.layout import Layout, arrange, enabled
+from webapp.clusters.models import Cluster
+
+
+def drawing(name: str = "lab-3", **changes: Any) -> dict[str, Any]:
+    spec = topologies.load(name).model_dump(mode="json")
+    return {"spec": spec | changes, "layout": {"positions": {"pi": {"x": 1.5, "y": 2}}, "disabled": []}}
+
+
+def test_a_cluster_is_stored_and_read_back_as_it_was_drawn(alice: Browser) -> None:
+    response = alice.post("/clusters", drawing())
+    assert response.status_code == 201
+    stored = alice.get(f"/clusters/{response.json()['id']}").json()
+    assert stored["spec"] == drawing()["spec"]
+    assert stored["layout"] == drawing()["layout"]
+    assert (stored["num_devices"], stored["owner"], stored["version"]) == (3, "alice", 1)
+    assert [row["name"] for row in alice.get("/clusters").json()] == ["lab-3"]
+
+
+def test_an_edit_counts_the_version_up(alice: Browser) -> None:
+    number = alice.post("/clusters", drawing()).json()["id"]
+    edited = alice.put(f"/clusters/{number}", {**drawing(title="Mine"), "version": 1})
+    assert edited.status_code == 200
+    assert (edited.json()["title"], edited.json()["version"]) == ("Mine", 2)
+
+
+def test_an_edit_of_an_old_version_conflicts_and_changes_nothing(alice: Browser) -> None:
+    number = alice.post("/clusters", drawing()).json()["id"]
+    alice.put(f"/clusters/{number}", {**drawing(title="First"), "version": 1})
+    response = alice.put(f"/clusters/{number}", {**drawing(title="Second"), "version": 1})
+    assert response.status_code == 409
+    assert "changed meanwhile" in response.json()["detail"]
+    assert alice.get(f"/clusters/{number}").json()["title"] == "First"
+
+
+def test_a_name_is_given_once(alice: Browser) -> None:
+    alice.post("/clusters", drawing())
+    other = alice.post("/clusters", drawing("lab-4")).json()["id"]
+    for response in (
+        alice.post("/clusters", drawing()),
+        alice.put(f"/clusters/{other}", {**drawing(), "version": 1}),
+    ):
+        assert response.status_code == 422
+        assert response.json()["fields"] == [{"path": "spec.name", "message": "is taken"}]
+
+
+def test_a_deleted_cluster_is_gone(alice: Browser) -> None:
+    number = alice.post("/clusters", drawing()).json()["id"]
+    assert alice.delete(f"/clusters/{number}").status_code == 204
+    response = alice.get(f"/clusters/{number}")
+    assert response.status_code == 404
+    assert response.json()["detail"] == f"There is no cluster {number}."
+
+
+def bad_drawings() -> list[tuple[str, dict[str, Any]]]:
+    base = drawing()
+    links = base["spec"]["links"]
+    loop = [{**links[0], "b": links[0]["a"]}, *links[1:]]
+    return [
+        ("spec.links[0].bit_per_s", drawing(links=[{**links[0], "bit_per_s": -1}, *links[1:]])),
+        ("spec.colour", drawing(colour="red")),
+        ("spec", drawing(links=links[1:])),
+        ("spec", drawing(links=loop)),
+        ("spec.devices", drawing(devices=[])),
+        ("layout.positions.pi.x", {**base, "layout": {"positions": {"pi": {"x": "left", "y": 0}}}}),
+    ]
+
+
+@pytest.mark.parametrize(("path", "bad"), bad_drawings())
+def test_a_bad_drawing_is_refused_with_the_field(alice: Browser, path: str, bad: dict[str, Any]) -> None:
+    response = alice.post("/clusters", bad)
+    assert response.status_code == 422
+    assert path in [field["path"] for field in response.json()["fields"]]
+    assert response.json()["detail"].startswith(path)
+    assert not Cluster.objects.exists()
+
+
+@pytest.mark.parametrize("name", topologies.names())
+def test_a_cluster_survives_export_and_import(alice: Browser, name: str) -> None:
+    number = alice.post("/clusters", drawing(name)).json()["id"]
+    exported = alice.get(f"/clusters/{number}/toml")
+    assert exported.headers["Content-Disposition"] == f'attachment; filename="{name}.toml"'
+    imported = alice.post("/clusters/import", {"toml": exported.content.decode()})
+    assert imported.json()["spec"] == drawing(name)["spec"]
+
+
+def test_an_import_names_the_wrong_field(alice: Browser) -> None:
+    text = topologies.dump_toml(topologies.load("lab-3")).replace("bit_per_s = ", "bit_per_s = -", 1)
+    response = alice.post("/clusters/import", {"toml": text})
+    assert response.status_code == 422
+    assert [field["path"] for field in response.json()["fields"]] == ["link[0].bit_per_s"]
+
+
+def test_text_that_is_no_toml_is_refused(alice: Browser) -> None:
+    response = alice.post("/clusters/import", {"toml": "[[device"})
+    assert response.status_code == 422
+    assert "no valid TOML" in response.json()["detail"]
+
+
+def test_validation_lists_problems_instead_of_refusing(victor: Browser) -> None:
+    links = drawing()["spec"]["links"][1:]
+    answer = victor.post("/clusters/validate", {"spec": drawing(links=links)["spec"]}).json()
+    assert len(answer["problems"]) == 1
+    assert "cannot reach" in answer["problems"][0]["message"]
+
+
+def test_validation_sees_the_cluster_without_what_is_switched_off(victor: Browser) -> None:
+    body = {"spec": drawing()["spec"], "layout": {"disabled": [topologies.load("lab-3").switches[0].name]}}
+    problems = victor.post("/clusters/validate", body).json()["problems"]
+    assert len(problems) == 1 and "cannot reach" in problems[0]["message"]
+
+
+def test_validation_says_per_device_whether_the_weights_fit(victor: Browser) -> None:
+    spec = drawing()["spec"]
+    body = {"spec": spec, "model": "demo-lm", "strategy": "voltage"}
+    answer = victor.post("/clusters/validate", body).json()
+    assert answer["fits"]["fits"] is True
+    assert set(answer["fits"]["devices"]) == {device["name"] for device in spec["devices"]}
+    assert all(row["need_bytes"] > 0 for row in answer["fits"]["devices"].values())
+    small = [{**device, "memory_bytes": 1e6} for device in spec["devices"]]
+    answer = victor.post("/clusters/validate", body | {"spec": spec | {"devices": small}}).json()
+    assert answer["fits"]["fits"] is False
+    assert spec["devices"][0]["name"] in answer["fits"]["sentence"]
+
+
+def test_validation_without_a_strategy_compares_totals(victor: Browser) -> None:
+    answer = victor.post("/clusters/validate", {"spec": drawing()["spec"], "model": "llama-2-13b"}).json()
+    assert answer["fits"]["fits"] is False
+    assert answer["fits"]["model_bytes"] > 10e9
+
+
+def test_validation_of_an_unknown_model_says_which_there_are(victor: Browser) -> None:
+    answer = victor.post("/clusters/validate", {"spec": drawing()["spec"], "model": "gpt-9"}).json()
+    assert answer["problems"][0]["path"] == "model"
+    assert "demo-lm" in answer["fits"]["sentence"]
+
+
+@pytest.mark.parametrize("name", ["star", "ring", "mesh", "tree"])
+def test_a_shape_is_made_of_equal_devices_at_different_places(victor: Browser, name: str) -> None:
+    preset = topologies.presets()[0]
+    body = {"shape": name, "devices": 5, "preset": preset.name, "bit_per_s": 5e7, "delay_s": 0.002}
+    made = victor.post("/clusters/shape", body).json()
+    assert len(made["spec"]["devices"]) == 5
+    assert {device["flop_per_s"] for device in made["spec"]["devices"]} == {preset.flop_per_s}
+    assert {(link["bit_per_s"], link["delay_s"]) for link in made["spec"]["links"]} == {(5e7, 0.002)}
+    places = [(place["x"], place["y"]) for place in made["layout"]["positions"].values()]
+    assert len(set(places)) == len(made["spec"]["devices"]) + len(made["spec"]["switches"])
+
+
+def test_a_shape_of_an_unknown_preset_is_refused(victor: Browser) -> None:
+    response = victor.post("/clusters/shape", {"shape": "star", "devices": 2, "preset": "abacus"})
+    assert response.status_code == 422
+    assert "abacus" in response.json()["detail"]
+
+
+def test_the_demo_clusters_are_made_once(db: None) -> None:
+    call_command("ensure_demo")
+    call_command("ensure_demo")
+    assert list(Cluster.objects.values_list("name", flat=True)) == ["lab-3", "lab-4", "voltage-6"]
+
+
+def test_disabled_devices_and_links_take_no_part() -> None:
+    spec = topologies.load("voltage-6")
+    kept = enabled(spec, Layout(disabled=("vm-6", "vm-5")))
+    assert [device.name for device in kept.devices] == ["vm-1", "vm-2", "vm-3", "vm-4", "terminal"]
+    assert all("vm-6" not in (link.a, link.b) for link in kept.links)
+    assert enabled(spec, Layout()) == spec
+
+
+@given(name=st.sampled_from(["star", "ring", "mesh", "tree"]), count=st.integers(1, 24))
+def test_no_two_nodes_are_drawn_on_top_of_each_other(name: str, count: int) -> None:
+    devices = copies(topologies.presets()[0], count)
+    places = arrange(shape(name)(devices, LinkSpec(a="a", b="b", bit_per_s=1e8))).positions.values()
+    for one, other in combinations(places, 2):
+        assert (one.x - other.x) ** 2 + (one.y - other.y) ** 2 > 100**2
