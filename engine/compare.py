@@ -180,7 +180,7 @@ def aligned(report: RunReport) -> tuple[LayerReport, ...]:
 
 def _asked(report: RunReport) -> dict[str, Any]:
     data = report.spec.model_dump(mode="json", exclude={"name"})
-    data["profile"] = report.spec.profile and report.spec.profile.host  # its times differ at every calibration
+    data["profile"] = report.spec.profile and report.spec.profile.host  # its times vary
     data["scenario"] = report.scenario.model_dump(mode="json")  # as it happened, live changes included
     return {"world": report.world, **flatten(data)}
 
