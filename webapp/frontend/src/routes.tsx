@@ -4,6 +4,8 @@ import { NotFound } from './shell/NotFound';
 import { RouteError } from './shell/RouteError';
 import { Shell } from './shell/Shell';
 
+const editorPage = async () => ({ Component: (await import('./pages/cluster/EditorPage')).EditorPage });
+
 /** Every page but the first is loaded when it is opened. */
 export const router = createBrowserRouter([
   {
@@ -12,6 +14,9 @@ export const router = createBrowserRouter([
     errorElement: <RouteError />,
     children: [
       { index: true, element: <StartPage /> },
+      { path: 'clusters', lazy: async () => ({ Component: (await import('./pages/clusters/ClustersPage')).ClustersPage }) },
+      { path: 'clusters/new', lazy: editorPage },
+      { path: 'clusters/:id', lazy: editorPage },
       { path: '*', element: <NotFound /> },
     ],
   },

@@ -39,10 +39,14 @@ export interface ModelRow {
   num_layers: number;
   hidden_size: number;
   num_heads: number;
+  num_kv_heads: number;
   num_parameters: number;
   weight_bytes: number;
   trained: boolean;
   causal: boolean;
+  has_head: boolean;
+  max_positions: number;
+  source: string;
 }
 
 export type DevicePreset = Omit<DeviceSpec, 'role'> & { role?: DeviceSpec['role'] };

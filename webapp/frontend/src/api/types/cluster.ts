@@ -61,6 +61,7 @@ export interface ClusterRow {
   spec: ClusterSpec;
   layout: Layout;
   version: number;
+  owner: string;
 }
 
 export interface Problem {
@@ -68,7 +69,17 @@ export interface Problem {
   message: string;
 }
 
+/** Whether a model's weights fit; `fits` is null when nothing was asked or nothing can be said. */
+export interface Fits {
+  model: string;
+  strategy: string;
+  model_bytes: number;
+  fits: boolean | null;
+  sentence: string;
+  devices: Record<string, { need_bytes: number; memory_bytes: number; fits: boolean }>;
+}
+
 export interface Validation {
   problems: Problem[];
-  fits: Record<string, unknown>;
+  fits: Fits;
 }

@@ -1,0 +1,68 @@
+import { NativeSelect, NumberInput } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { fromSI, type Quantity, toSI, type Unit, unitFor } from '@/format/quantities';
+
+interface Props {
+  label: ReactNode;
+  description?: string;
+  quantity: Quantity;
+  /** SI value; null is empty. */
+  value: number | null;
+  onChange: (value: number | null) => void;
+  /** Whether the field may be empty; `placeholder` says what that means. */
+  optional?: boolean;
+  placeholder?: string;
+  error?: string;
+  disabled?: boolean;
+  max?: number;
+  testId: string;
+}
+
+/** A number with a unit to choose; in and out it is SI. What is typed counts at once when it is a number. */
+export function QuantityInput(props: Props) {
+  const { quantity, value, onChange, optional = false, testId } = props;
+  const [unit, setUnit] = useState<Unit>(() => unitFor(value ?? 0, quantity));
+  const [typed, setTyped] = useState<{ text: string | number; value: number | null } | null>(null);
+  // Somebody else changed the value (undo, another selection): show it in the unit that suits it.
+  const [shown, setShown] = useState(value);
+  if (value !== shown) {
+    setShown(value);
+    if (typed?.value !== value) {
+      setTyped(null);
+      if (value !== null) setUnit(unitFor(value, quantity));
+    }
+  }
+  const text = typed ? typed.text : value === null ? '' : fromSI(value, unit);
+
+  const enter = (entered: string | number, at: Unit) => {
+    const next = typeof entered === 'number' ? toSI(entered, at) : entered.trim() === '' && optional ? null : undefined;
+    setTyped({ text: entered, value: next === undefined ? value : next });
+    if (next !== undefined && next !== value) onChange(next);
+  };
+  const choose = (label: string) => {
+    const next = quantity.find((candidate) => candidate.label === label) ?? unit;
+    setUnit(next);
+    if (typeof text === 'number') enter(text, next);
+  };
+
+  const missing = text === '' && !optional ? 'Give a number.' : undefined;
+  return (
+    <NumberInput
+      label={props.label} description={props.description} placeholder={props.placeholder} disabled={props.disabled}
+      error={props.error ?? missing} value={text} min={0} max={props.max} hideControls allowNegative={false} size="xs"
+      onChange={(entered) => enter(entered, unit)} onBlur={() => setTyped(null)} data-testid={testId}
+      rightSectionWidth={quantity.length > 1 ? 84 : 44} rightSectionPointerEvents={quantity.length > 1 ? 'all' : 'none'}
+      rightSection={
+        quantity.length > 1 ? (
+          <NativeSelect
+            size="xs" variant="unstyled" w={78} aria-label="Unit" data={quantity.map((candidate) => candidate.label)}
+            value={unit.label} onChange={(event) => choose(event.currentTarget.value)} data-testid={`${testId}-unit`}
+            disabled={props.disabled} styles={{ input: { color: 'var(--loom-dim)', textAlign: 'right', paddingRight: 22 } }}
+          />
+        ) : (
+          <span style={{ color: 'var(--loom-dim)', fontSize: 12 }}>{unit.label}</span>
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest';
+import { ago, bytes, human, maybe, rate, seconds, three } from './units';
+
+describe('numbers for people', () => {
+  it('have three significant digits', () => {
+    expect(three(1234.5)).toBe('1230');
+    expect(three(0.012345)).toBe('0.0123');
+    expect(three(0)).toBe('0');
+    expect(three(NaN)).toBe('–');
+  });
+
+  it('carry a decimal prefix, also where rounding reaches the next one', () => {
+    expect(rate(100e6)).toBe('100 Mbit/s');
+    expect(bytes(999_900)).toBe('1 MB');
+    expect(human(12, 'B')).toBe('12 B');
+  });
+
+  it('show times in the unit that suits them', () => {
+    expect(seconds(0)).toBe('0 s');
+    expect(seconds(2.345)).toBe('2.35 s');
+    expect(seconds(0.00123)).toBe('1.23 ms');
+    expect(seconds(45e-6)).toBe('45 µs');
+  });
+
+  it('show a dash for what is missing', () => {
+    expect(maybe(null, seconds)).toBe('–');
+    expect(maybe(0, seconds)).toBe('0 s');
+  });
+
+  it('tell how long ago something was', () => {
+    const now = Date.parse('2026-01-02T12:00:00Z');
+    expect(ago('2026-01-02T11:59:59Z', now)).toBe('just now');
+    expect(ago('2026-01-02T11:59:00Z', now)).toBe('1 minute ago');
+    expect(ago('2026-01-02T09:30:00Z', now)).toBe('2 hours ago');
+    expect(ago('2025-12-30T12:00:00Z', now)).toBe('3 days ago');
+  });
+});

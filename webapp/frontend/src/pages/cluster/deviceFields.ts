@@ -1,0 +1,47 @@
+import type { DeviceSpec } from '@/api/types';
+import { BYTE_RATE, FACTOR, FLOP_RATE, POWER, type Quantity, ROWS, SIZE, TIME } from '@/format/quantities';
+
+type NumericField = {
+  [Key in keyof DeviceSpec]: DeviceSpec[Key] extends number | null ? Key : never;
+}[keyof DeviceSpec];
+
+export interface DeviceField {
+  key: NumericField;
+  label: string;
+  quantity: Quantity;
+  help?: string;
+  /** May be empty; the text says what that means. */
+  optional?: string;
+}
+
+/** All numbers of a device, in groups as the panel shows them. */
+export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceField[] }[] = [
+  {
+    title: 'Compute',
+    fields: [
+      { key: 'flop_per_s', label: 'Peak rate (fp32)', quantity: FLOP_RATE },
+      { key: 'op_overhead_s', label: 'Fixed time per operation', quantity: TIME },
+      { key: 'half_rows', label: 'Half of the peak reached at', quantity: ROWS, help: 'Rows of a matrix product' },
+    ],
+  },
+  {
+    title: 'Memory',
+    fields: [
+      { key: 'memory_bytes', label: 'Memory', quantity: SIZE, help: 'For weights, KV cache and activations' },
+      { key: 'memory_byte_per_s', label: 'Memory bandwidth', quantity: BYTE_RATE },
+      { key: 'disk_byte_per_s', label: 'Weights load at', quantity: BYTE_RATE },
+      { key: 'staging_byte_per_s', label: 'Copy accelerator ↔ network', quantity: BYTE_RATE, optional: 'no cost' },
+    ],
+  },
+  {
+    title: 'Network and power',
+    fields: [
+      { key: 'message_overhead_s', label: 'Fixed time per message', quantity: TIME },
+      { key: 'watts', label: 'Power while computing', quantity: POWER },
+    ],
+  },
+];
+
+export const MEASURED_SCALE: DeviceField = {
+  key: 'measured_scale', label: 'Measured host time times', quantity: FACTOR,
+};

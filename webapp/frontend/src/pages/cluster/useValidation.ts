@@ -1,0 +1,40 @@
+import { useDebouncedValue } from '@mantine/hooks';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { api } from '@/api/client';
+import type { Validation } from '@/api/types';
+import { useDrawing } from './editorStore';
+import { byItem, place } from './problems';
+
+/** Also ask whether this model fits, split by this strategy. Empty: not asked. */
+export interface FitQuestion {
+  model: string | null;
+  strategy: string | null;
+}
+
+/** What the server says about the drawing, shortly after every edit; and where in it that belongs. */
+export function useValidation(question: FitQuestion) {
+  const drawing = useDrawing();
+  const [settled] = useDebouncedValue(drawing, 300);
+  const empty = settled.spec.devices.length === 0;
+  const answer = useQuery({
+    queryKey: ['validation', settled, question],
+    queryFn: ({ signal }) => api.post<Validation>('/clusters/validate', { ...settled, ...question }, signal),
+    placeholderData: keepPreviousData,
+    enabled: !empty,
+    staleTime: Infinity,
+    gcTime: 60_000,
+  });
+  const problems = useMemo(
+    () => (empty ? [] : (answer.data?.problems ?? []).map((problem) => place(problem, settled.spec))),
+    [answer.data, settled, empty],
+  );
+  const marks = useMemo(() => {
+    const texts = byItem(problems);
+    for (const [name, fit] of Object.entries(answer.data?.fits.devices ?? {})) {
+      if (!fit.fits) texts[name] ??= `The weights of ${answer.data?.fits.model} do not fit here.`;
+    }
+    return texts;
+  }, [problems, answer.data]);
+  return { problems, marks, empty, validation: answer.data, error: answer.error, checking: answer.isFetching };
+}

@@ -1,0 +1,78 @@
+import { ActionIcon, Anchor, Card, Group, Menu, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconCopy, IconDots, IconDownload, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
+import { Link } from 'react-router';
+import { api, sentence } from '@/api/client';
+import { useChange, useClusters } from '@/api/queries';
+import type { ClusterRow } from '@/api/types';
+import { useConfirm } from '@/components/useConfirm';
+import { useNow } from '@/components/useNow';
+import { ago } from '@/format/units';
+import { freeName } from '@/pages/cluster/drawing';
+import { ClusterPicture } from '@/topology/ClusterPicture';
+import classes from './ClusterCard.module.css';
+
+export function ClusterCard({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolean }) {
+  const { id, name, title, spec, layout } = cluster;
+  const now = useNow();
+  return (
+    <Card padding={0} className={classes.card} data-testid={`cluster-${name}`}>
+      <Link to={`/clusters/${id}`} className={classes.picture} aria-label={`Open ${name}`}>
+        <ClusterPicture spec={spec} layout={layout} width={300} height={150} />
+      </Link>
+      <div className={classes.text}>
+        <Group justify="space-between" wrap="nowrap" gap="xs">
+          <Anchor component={Link} to={`/clusters/${id}`} fw={600} c="var(--loom-text)" truncate>{title || name}</Anchor>
+          <CardMenu cluster={cluster} mayWrite={mayWrite} />
+        </Group>
+        <Text size="sm" c="dimmed" lineClamp={2} mih={40}>{spec.description || 'No description.'}</Text>
+        <Group justify="space-between" mt={8} gap="xs">
+          <Text size="xs" c="dimmed">
+            <span className="mono">{name}</span> · {plural(cluster.num_devices, 'device')}, {plural(cluster.num_links, 'link')}
+          </Text>
+          <Text size="xs" c="dimmed">{ago(cluster.updated_at, now)}</Text>
+        </Group>
+      </div>
+    </Card>
+  );
+}
+
+function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolean }) {
+  const { id, name, spec, layout } = cluster;
+  const others = useClusters().data ?? [];
+  const copy = useChange('clusters', () => {
+    const free = freeName(others.map((row) => row.name), name.replace(/-\d+$/, '').slice(0, 27));
+    return api.post('/clusters', { spec: { ...spec, name: free, title: spec.title && `${spec.title} (copy)` }, layout });
+  });
+  const remove = useChange('clusters', () => api.delete(`/clusters/${id}`));
+  const [dialog, confirm] = useConfirm();
+  const fail = (error: Error) => notifications.show({ color: 'red', message: sentence(error) });
+  const askAndRemove = () =>
+    confirm({
+      title: `Delete ${name}?`, text: 'Runs keep their own copy of the cluster; the drawing is gone for good.', action: 'Delete',
+      onConfirm: () => remove.mutate(undefined, { onError: fail }),
+    });
+  return (
+    <>
+      {dialog}
+      <Menu position="bottom-end" width={190}>
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${name}`} data-testid={`cluster-menu-${name}`}><IconDots size={17} /></ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item leftSection={<IconPlayerPlay size={15} />} component={Link} to={`/runs/new?cluster=${id}`} data-testid={`run-${name}`}>Run on it</Menu.Item>
+          <Menu.Item leftSection={<IconDownload size={15} />} component="a" href={`/api/clusters/${id}/toml`} download={`${name}.toml`}>Export TOML</Menu.Item>
+          {mayWrite && (
+            <>
+              <Menu.Item leftSection={<IconCopy size={15} />} onClick={() => copy.mutate(undefined, { onError: fail })} data-testid={`copy-${name}`}>Duplicate</Menu.Item>
+              <Menu.Divider />
+              <Menu.Item leftSection={<IconTrash size={15} />} color="red" onClick={askAndRemove} data-testid={`delete-${name}`}>Delete</Menu.Item>
+            </>
+          )}
+        </Menu.Dropdown>
+      </Menu>
+    </>
+  );
+}
+
+const plural = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;

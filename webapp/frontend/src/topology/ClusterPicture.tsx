@@ -1,0 +1,95 @@
+import type { ClusterSpec, Layout } from '@/api/types';
+import { rate } from '@/format/units';
+import { deviceColor } from '@/theme/deviceColors';
+import { type Point, positionsOf } from './autoLayout';
+import classes from './ClusterPicture.module.css';
+
+interface Props {
+  spec: ClusterSpec;
+  layout?: Layout;
+  width?: number;
+  height?: number;
+  /** Names below the nodes and rates at the links: for larger pictures. */
+  labels?: boolean;
+}
+
+/** A still picture of a cluster: devices in their colours, switches as squares, links by rate. */
+export function ClusterPicture({ spec, layout, width = 260, height = 150, labels = false }: Props) {
+  const at = fitInto(positionsOf(spec, layout), width, height, labels);
+  const off = (name: string) => layout?.disabled.includes(name) ?? false;
+  const radius = labels ? 15 : Math.max(6, Math.min(11, 60 / Math.sqrt(spec.devices.length + 1) / 2.4));
+  return (
+    <svg
+      viewBox={`0 0 ${width} ${height}`} width="100%" height={height} className={classes.picture}
+      role="img" aria-label={`Cluster ${spec.name}: ${spec.devices.length} devices, ${spec.links.length} links`}
+    >
+      {spec.links.map((link) => {
+        const [a, b] = [at[link.a], at[link.b]];
+        if (!a || !b) return null;
+        const dashed = off(`${link.a}--${link.b}`) || off(link.a) || off(link.b);
+        return (
+          <g key={`${link.a}--${link.b}`} opacity={dashed ? 0.35 : 1}>
+            <line
+              x1={a.x} y1={a.y} x2={b.x} y2={b.y} className={classes.link}
+              strokeWidth={lineWidth(link.bit_per_s)} strokeDasharray={dashed ? '4 4' : undefined}
+            />
+            {labels && spec.links.length <= 12 && (
+              <text x={(a.x + b.x) / 2} y={(a.y + b.y) / 2 + 3} className={classes.rate}>{rate(link.bit_per_s)}</text>
+            )}
+          </g>
+        );
+      })}
+      {spec.switches.map(({ name }) => {
+        const place = at[name];
+        if (!place) return null;
+        const side = radius * 0.62;
+        return (
+          <g key={name} opacity={off(name) ? 0.35 : 1}>
+            <rect x={place.x - side} y={place.y - side} width={2 * side} height={2 * side} rx={2.5} className={classes.switch} />
+            {labels && <text x={place.x} y={place.y + side + 14} className={classes.dimName}>{name}</text>}
+          </g>
+        );
+      })}
+      {spec.devices.map((device, rank) => {
+        const place = at[device.name];
+        if (!place) return null;
+        return (
+          <g key={device.name} opacity={off(device.name) ? 0.35 : 1}>
+            <title>{`${device.name} ${device.title}`}</title>
+            {device.name === spec.source && (
+              <circle cx={place.x} cy={place.y} r={radius + 3.5} fill="none" stroke={deviceColor(rank)} strokeWidth={1.5} />
+            )}
+            <circle
+              cx={place.x} cy={place.y} r={radius} className={classes.device}
+              {...(device.role === 'terminal' ? { stroke: deviceColor(rank), strokeWidth: 3 } : { fill: deviceColor(rank) })}
+            />
+            {labels && <text x={place.x} y={place.y + radius + 17} className={classes.name}>{device.name}</text>}
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+/** 1 Mbit/s → 1, 10 Gbit/s → 5: a decade is one step. */
+function lineWidth(bitPerS: number): number {
+  return Math.min(5, Math.max(1, Math.log10(bitPerS) - 5.5));
+}
+
+/** Scaled and centred; never larger than drawn, never distorted. */
+function fitInto(at: Record<string, Point>, width: number, height: number, labels: boolean): Record<string, Point> {
+  const places = Object.values(at);
+  const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
+  const [left, top] = [Math.min(...xs), Math.min(...ys)];
+  const [spanX, spanY] = [Math.max(...xs) - left, Math.max(...ys) - top];
+  const marginX = labels ? 56 : 22;
+  const [above, below] = labels ? [26, 42] : [20, 20];
+  const scale = Math.min(0.9, (width - 2 * marginX) / (spanX || 1), (height - above - below) / (spanY || 1));
+  const originX = (width - spanX * scale) / 2;
+  const originY = above + (height - above - below - spanY * scale) / 2;
+  return Object.fromEntries(
+    Object.entries(at).map(([name, { x, y }]) => [
+      name, { x: originX + (x - left) * scale, y: originY + (y - top) * scale },
+    ]),
+  );
+}

@@ -1,0 +1,59 @@
+import { Graph, layout as dagreLayout } from '@dagrejs/dagre';
+import type { ClusterSpec, Layout } from '@/api/types';
+
+export interface Point {
+  x: number;
+  y: number;
+}
+
+/** Centres of the nodes. A card of a device takes about this much room. */
+export const DEVICE_SIZE = { width: 184, height: 76 };
+export const SWITCH_SIZE = { width: 112, height: 40 };
+
+/** Tidy positions: levels below the node with the most links, few crossings; every node is placed. */
+export function autoLayout(spec: ClusterSpec): Record<string, Point> {
+  const graph = new Graph();
+  graph.setGraph({ rankdir: 'TB', nodesep: 56, ranksep: 96, edgesep: 40 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const device of spec.devices) graph.setNode(device.name, { ...DEVICE_SIZE });
+  for (const node of spec.switches) graph.setNode(node.name, { ...SWITCH_SIZE });
+  for (const [a, b] of awayFromCentre(spec)) graph.setEdge(a, b);
+  dagreLayout(graph);
+  const places: Record<string, Point> = {};
+  for (const name of graph.nodes()) {
+    const { x, y } = graph.node(name) as Point;
+    places[name] = { x: Math.round(x), y: Math.round(y) };
+  }
+  return places;
+}
+
+/** Saved positions; where one is missing, tidy ones for all. */
+export function positionsOf(spec: ClusterSpec, layout: Layout | undefined): Record<string, Point> {
+  const nodes = [...spec.devices, ...spec.switches];
+  const saved = layout?.positions ?? {};
+  return nodes.every((node) => saved[node.name]) ? saved : autoLayout(spec);
+}
+
+/** Links with known ends, each directed away from the best connected node of its component. */
+function awayFromCentre(spec: ClusterSpec): [string, string][] {
+  const neighbours = new Map<string, string[]>([...spec.devices, ...spec.switches].map((node) => [node.name, []]));
+  for (const { a, b } of spec.links) {
+    neighbours.get(a)?.push(b);
+    neighbours.get(b)?.push(a);
+  }
+  const byDegree = [...neighbours.keys()].toSorted(
+    (a, b) => (neighbours.get(b)?.length ?? 0) - (neighbours.get(a)?.length ?? 0),
+  );
+  const order = new Map<string, number>();
+  for (const root of byDegree) {
+    const queue = order.has(root) ? [] : [root];
+    for (const name of queue) {
+      if (order.has(name)) continue;
+      order.set(name, order.size);
+      queue.push(...(neighbours.get(name) ?? []));
+    }
+  }
+  return spec.links
+    .filter(({ a, b }) => order.has(a) && order.has(b))
+    .map(({ a, b }) => ((order.get(a) ?? 0) <= (order.get(b) ?? 0) ? [a, b] : [b, a]));
+}
