@@ -17,6 +17,8 @@ export const router = createBrowserRouter([
       { path: 'clusters', lazy: async () => ({ Component: (await import('./pages/clusters/ClustersPage')).ClustersPage }) },
       { path: 'clusters/new', lazy: editorPage },
       { path: 'clusters/:id', lazy: editorPage },
+      { path: 'runs/:id', lazy: async () => ({ Component: (await import('./pages/run/RunPage')).RunPage }) },
+      { path: 'compare', lazy: async () => ({ Component: (await import('./pages/compare/ComparePage')).ComparePage }) },
       { path: '*', element: <NotFound /> },
     ],
   },

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { csvOf, judge, latencyColumns, metricText, paramText, type Comparison } from './comparison';
+
+describe('judge', () => {
+  it('knows which way is better', () => {
+    expect(judge(-0.1, 'lower')).toBe('better');
+    expect(judge(0.1, 'lower')).toBe('worse');
+    expect(judge(0.1, 'higher')).toBe('better');
+    expect(judge(-0.1, 'higher')).toBe('worse');
+  });
+
+  it('calls nothing better where nothing is', () => {
+    expect(judge(0.3, null)).toBeNull();
+    expect(judge(null, 'lower')).toBeNull();
+    expect(judge(0.0001, 'lower')).toBe('same');
+  });
+});
+
+describe('texts', () => {
+  it('shows false, zero and empty texts as values', () => {
+    expect(paramText('params.causal_trim', false)).toBe('false');
+    expect(paramText('seed', 0)).toBe('0');
+    expect(paramText('params.decode_owner', '')).toBe('""');
+    expect(paramText('params.x', null)).toBe('–');
+  });
+
+  it('takes units from names', () => {
+    expect(paramText('cluster.links[a--b].bit_per_s', 1e8)).toBe('100 Mbit/s');
+    expect(paramText('cluster.devices[a].memory_bytes', 2e9)).toBe('2 GB');
+    expect(paramText('cluster.devices[a].memory_byte_per_s', 2e9)).toBe('2 GB/s');
+    expect(metricText(0.0123, 's')).toBe('12.3 ms');
+  });
+});
+
+const comparison: Comparison = {
+  baseline: 1,
+  runs: [
+    { id: 1, name: 'one, "first"', world: 'real', outcome: 'finished', correct: true, valid: true },
+    { id: 2, name: 'two', world: 'real', outcome: 'finished', correct: true, valid: true },
+  ],
+  params: [{ path: 'strategy', values: ['voltage', 'gpipe'], differs: true }],
+  metrics: [{ name: 'ttft_s', title: '', unit: 's', values: [2, null], deltas: [0, null], better: 'lower' }],
+  series: [{ run: 0, token_s: [3, 1, 1] }, { run: 1, token_s: [2, 0.5] }],
+};
+
+describe('csvOf', () => {
+  it('writes one line per row and quotes what needs it', () => {
+    expect(csvOf(comparison).split('\n')).toEqual([
+      'kind,name,unit,"1 one, ""first""",2 two', 'metric,ttft_s,s,2,', 'delta to baseline,ttft_s,fraction,0,',
+      'parameter,strategy,,voltage,gpipe', '',
+    ]);
+  });
+});
+
+describe('latencyColumns', () => {
+  it('leaves gaps where a run has fewer tokens', () => {
+    expect(latencyColumns(comparison.series, 0)).toEqual([[0, 1, 2], [3, 1, 1], [2, 0.5, null]]);
+    expect(latencyColumns(comparison.series, 1)).toEqual([[1, 2], [1, 1], [0.5, null]]);
+  });
+});
