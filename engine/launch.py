@@ -72,7 +72,10 @@ class _Child:
 
 
 class Launch:
-    """One real run over `network`. `watch` sees every span, mark and clock event as it happens."""
+    """One real run over `network`.
+
+    `watch` sees every span, mark and clock event as it happens; `annotate` may add facts to a mark.
+    """
 
     def __init__(
         self,
@@ -81,9 +84,9 @@ class Launch:
         dilation: float,
         pairs: frozenset[tuple[int, int]],
         watch: Callable[[Span | Mark | Event], None],
+        annotate: Callable[[Mark], Mark],
         next_command: Callable[[], Event | None],
         should_stop: Callable[[], bool],
-        started: Callable[[], None],
     ):
         self.assignment = assignment
         self.cluster = assignment.spec.cluster
@@ -91,9 +94,9 @@ class Launch:
         self.dilation = dilation
         self.pairs = pairs
         self.watch = watch
+        self.annotate = annotate
         self.next_command = next_command
         self.should_stop = should_stop
-        self.started = started
         self.children: dict[int, _Child] = {}
         self.selector = selectors.DefaultSelector()
         self.trace: list[Span | Mark] = []
@@ -168,7 +171,7 @@ class Launch:
 
     def _begin(self) -> None:
         self.start_s = time.monotonic() + START_LEAD_S
-        self.started()
+        self.watch({"type": "state", "state": "running", "detail": ""})
         for child in self.children.values():
             child.tell(type="start", start_s=self.start_s, dilation=self.dilation)
 
@@ -241,6 +244,8 @@ class Launch:
                 self.pacing[child.name] = message["pacing"]
 
     def _happened(self, item: Span | Mark) -> None:
+        if isinstance(item, Mark):
+            item = self.annotate(item)
         self.trace.append(item)
         self.watch(item)
 

@@ -82,8 +82,7 @@ class _Execution:
                 spec, prepared.plan, prepared.requests, network, spec.dilation != "native", Path(results)
             )
             launch = Launch(
-                assignment, network, dilation, pairs, self._seen, next_command, should_stop,
-                lambda: self._state("running"),
+                assignment, network, dilation, pairs, self._watch, self._with_text, next_command, should_stop,
             )
             result = launch.run()
             self._lap("running")
@@ -102,11 +101,14 @@ class _Execution:
         self.timings[step] = now_s - self.began_s
         self.began_s = now_s
 
-    def _seen(self, item: Span | Mark | Event) -> None:
-        """Pass an event on; a token gets its text here, where the tokenizer is."""
-        if isinstance(item, Mark) and item.name == "token_emitted":
-            item = item._replace(facts=item.facts | {"text": self._text(item.facts)})
+    def _watch(self, item: Span | Mark | Event) -> None:
         self.watch(item if isinstance(item, dict) else to_json(item))
+
+    def _with_text(self, mark: Mark) -> Mark:
+        """A token gets its text here, where the tokenizer is."""
+        if mark.name != "token_emitted":
+            return mark
+        return mark._replace(facts=mark.facts | {"text": self._text(mark.facts)})
 
     def _text(self, facts: dict[str, Any]) -> str:
         """What this token adds to its request's text."""
@@ -142,10 +144,9 @@ class _Execution:
             "seed": spec.seed,
         }
         report = report.model_copy(update=update)
-        self.watch(report.model_dump(mode="json") | {"type": "report"})
         kind = result.outcome.kind
-        states = {"finished": "finished", "cancelled": "cancelled"}
-        self._state(states.get(kind, "failed"), result.outcome.sentence)
+        self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
+        self.watch(report.model_dump(mode="json") | {"type": "report"})
         return report
 
 

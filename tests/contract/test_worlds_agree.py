@@ -81,7 +81,9 @@ def real_runs(tmp_path_factory):
 def operations(trace):
     """What both worlds must agree on, whatever the time it took."""
     kinds = ("compute", "send", "recv", "load")
-    fields = ("device", "kind", "name", "layer", "bytes", "payload_bytes", "flops", "peer", "request", "token")
+    fields = (
+        "device", "kind", "name", "layer", "bytes", "payload_bytes", "flops", "peer", "request", "token",
+    )
     return Counter(
         tuple(span[field] for field in fields)
         for span in trace if span.get("kind") in kinds

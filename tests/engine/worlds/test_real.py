@@ -1,0 +1,106 @@
+"""The real world on loopback: paced time, lost devices, what a report of it contains."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from engine.cluster import ClusterSpec
+from engine.models import catalogue
+from engine.predict import predict
+from engine.report import RunReport
+from engine.scenario import DropDevice, Scenario
+from engine.spec import RunSpec
+from engine.workload import Workload
+
+DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
+CLUSTER = ClusterSpec(
+    name="three", source="a", devices=[{"name": name, **DEVICE} for name in "abc"],
+    switches=[{"name": "s1"}],
+    links=[{"a": name, "b": "s1", "bit_per_s": 2e7, "delay_s": 0.001} for name in "abc"],
+)
+
+
+def spec_of(strategy, changes=(), **more):
+    model, weights = catalogue.resolve("demo-lm", None)
+    return RunSpec(
+        cluster=CLUSTER, model=model, weights=weights, strategy=strategy, dilation=more.pop("dilation", 2.0),
+        workload=Workload(prompt="The import statement", new_tokens=6),
+        scenario=Scenario(changes=changes), **more,
+    )
+
+
+SPECS = {
+    "single": spec_of("single"),
+    "gpipe": spec_of("gpipe"),
+    "voltage": spec_of("voltage"),
+    "lost": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")]),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Reports and traces by name, made in one fresh process."""
+    folder = tmp_path_factory.mktemp("real")
+    paths = [folder / f"{name}.json" for name in SPECS]
+    for path, spec in zip(paths, SPECS.values(), strict=True):
+        path.write_text(spec.model_dump_json())
+    done = subprocess.run(
+        [sys.executable, "-m", "engine.local", *map(str, paths)], stdout=subprocess.PIPE, check=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    answers = map(json.loads, done.stdout.splitlines())
+    return {
+        name: (RunReport.parse(answer["report"], name), answer["trace"])
+        for name, answer in zip(SPECS, answers, strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", ["single", "gpipe", "voltage"])
+def test_a_paced_run_is_never_faster_than_its_devices_and_links_allow(name, runs):
+    report, _ = runs[name]
+    assert report.outcome.kind == "finished"
+    assert report.latency_s >= predict(SPECS[name]).latency_s * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("name", ["single", "gpipe", "voltage"])
+def test_the_parts_of_the_latency_add_up(name, runs):
+    report, _ = runs[name]
+    assert sum(report.attribution.model_dump().values()) == pytest.approx(report.latency_s, rel=1e-9)
+
+
+def test_the_text_of_a_run_is_its_tokens_decoded(runs):
+    from engine.models.text import decode
+
+    report, _ = runs["gpipe"]
+    spec = SPECS["gpipe"]
+    assert report.text == decode(spec.model, spec.weights, report.output_tokens)
+    assert len(report.output_tokens) == 6
+
+
+def test_every_operation_lasts_at_least_what_its_device_model_says(runs):
+    _, real = runs["gpipe"]
+    events = []
+    predict(SPECS["gpipe"], events.append)
+    expected = {_key(e): e["end_s"] - e["start_s"] for e in events if e.get("kind") == "compute"}
+    spans = [e for e in real if e.get("kind") == "compute"]
+    assert len(spans) == len(expected) > 0
+    for span in spans:
+        assert span["end_s"] - span["start_s"] >= expected[_key(span)] * (1 - 1e-6)
+
+
+def test_a_lost_device_ends_the_run_with_its_name_its_time_and_a_report(runs):
+    report, trace = runs["lost"]
+    assert report.outcome.kind == "peer_lost"
+    assert report.outcome.device == "b"
+    assert report.outcome.time_s >= 0.1
+    assert "b was lost" in report.outcome.sentence
+    assert [mark["device"] for mark in trace if mark.get("name") == "device_lost"] == ["b"]
+    assert [change.kind for change in report.scenario.changes] == ["drop_device"]
+    assert not report.correctness.checked
+
+
+def _key(span):
+    return span["device"], span["name"], span["layer"], span["request"], span["token"]
