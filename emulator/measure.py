@@ -82,7 +82,7 @@ def _measure(waves: Sequence[Sequence[Stretch]], budget_s: float) -> Achieved:
 def _measure_together(wave: Sequence[Stretch], seconds: float) -> Achieved:
     achieved: Achieved = {}
     errors: list[str] = []
-    pairs = [_connect(stretch) for stretch in wave]
+    pairs = [connect(stretch) for stretch in wave]
     threads = []
     for stretch, (sender, receiver) in zip(wave, pairs, strict=True):
         chunk = max(MIN_BYTES, int(stretch.bit_per_s * seconds / BITS_PER_BYTE)) // CHUNKS
@@ -116,7 +116,7 @@ def measure_busy(stretch: Stretch, sent_bytes: Callable[[], int]) -> float | Non
     """
     chunk = max(MIN_BYTES, int(stretch.bit_per_s * LIVE_S / BITS_PER_BYTE)) // CHUNKS
     try:
-        sender, receiver = _connect(stretch)
+        sender, receiver = connect(stretch)
     except OSError:
         return None
     with sender, receiver:
@@ -127,11 +127,11 @@ def measure_busy(stretch: Stretch, sent_bytes: Callable[[], int]) -> float | Non
             receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, chunk)
             buffer = bytearray(chunk)
             for _ in range(warm_chunks):
-                _fill(receiver, buffer)
+                fill(receiver, buffer)
             start_s, start_bytes = time.monotonic(), sent_bytes()
             # The last chunks stay out: after them the link would idle.
             for _ in range(CHUNKS - 2):
-                _fill(receiver, buffer)
+                fill(receiver, buffer)
             elapsed_s, grown = time.monotonic() - start_s, sent_bytes() - start_bytes
         except OSError:
             return None
@@ -141,7 +141,7 @@ def measure_busy(stretch: Stretch, sent_bytes: Callable[[], int]) -> float | Non
     return grown * BITS_PER_BYTE * SEGMENT_BYTES / FRAME_BYTES / elapsed_s
 
 
-def _connect(stretch: Stretch) -> tuple[socket.socket, socket.socket]:
+def connect(stretch: Stretch) -> tuple[socket.socket, socket.socket]:
     """A connection across the link. A socket keeps living in the namespace that it was made in."""
     listener = inside(stretch.receiver_pid, lambda: socket.create_server((stretch.address, 0)))
     listener.settimeout(TIMEOUT_S)
@@ -171,14 +171,14 @@ def _timed(sock: socket.socket, chunk: int, warm_chunks: int) -> float:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, chunk)
     buffer = bytearray(chunk)
     for _ in range(warm_chunks):
-        _fill(sock, buffer)
+        fill(sock, buffer)
     start_s = time.monotonic()
     for _ in range(CHUNKS):
-        _fill(sock, buffer)
+        fill(sock, buffer)
     return CHUNKS * chunk * BITS_PER_BYTE / (time.monotonic() - start_s)
 
 
-def _fill(sock: socket.socket, buffer: bytearray) -> None:
+def fill(sock: socket.socket, buffer: bytearray) -> None:
     view = memoryview(buffer)
     while view:
         count = sock.recv_into(view)

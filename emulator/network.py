@@ -11,7 +11,7 @@ from mininet.net import Mininet
 
 from emulator.backend import Backend, choose_backend, drop_at_random
 from emulator.counters import Counters
-from emulator.layout import Interface, Layout, NodeLayout, lay_out
+from emulator.layout import Interface, Layout, lay_out
 from emulator.measure import Achieved, Stretch, measure_busy, measure_stretches
 from emulator.namespaces import Command, enter, inside, run_each
 from emulator.nodes import build_nodes
@@ -89,7 +89,11 @@ class MininetNetwork:
     # what device processes need
 
     def enter(self, rank: int) -> None:
-        enter(self._pid(rank))
+        enter(self.pid(rank))
+
+    def pid(self, rank: int) -> int:
+        """A process whose network namespace is that of device `rank`."""
+        return self._pids[self.layout.nodes[rank].name]
 
     def address(self, rank: int) -> str:
         return self.layout.nodes[rank].address
@@ -217,12 +221,6 @@ class MininetNetwork:
             for pair in self.layout.ends for end in pair if self.cluster.links[end.link].loss_frac
         ]
         drop_at_random(losses)
-
-    def _pid(self, rank: int) -> int:
-        return self._pids[self._node(rank).name]
-
-    def _node(self, rank: int) -> NodeLayout:
-        return self.layout.nodes[rank]
 
     def _port(self, end: Interface) -> Port:
         link = self.cluster.links[end.link]

@@ -14,10 +14,10 @@ import sys
 import tempfile
 import time
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 from emulator.places import state_directory
+from emulator.priority import come_first
 from emulator.wire import Lines, error_to_json
 from engine.errors import EdgeLoomError, RunError
 from engine.network import Network
@@ -26,9 +26,6 @@ from engine.spec import RunSpec
 Event = dict[str, Any]
 
 BATCH_S = 0.04
-NICENESS = -10
-"""Before whatever else runs on this host: a wake-up that comes late is a wrong figure in a report."""
-
 AT_ONCE = ("state", "plan", "log", "report")
 
 
@@ -96,14 +93,6 @@ class Session:
         os._exit(1)
 
 
-def _come_first() -> None:
-    """Ahead of other processes, and of other sessions where the kernel shares its time by session."""
-    os.nice(NICENESS)
-    autogroup = Path("/proc/self/autogroup")
-    if autogroup.exists():
-        autogroup.write_text(str(NICENESS))
-
-
 def _private_scratch() -> None:
     """Temporary files live in memory and vanish with the namespace, however it ends."""
     scratch = state_directory() / "scratch"
@@ -117,7 +106,7 @@ def main(descriptor: int) -> None:
     session = Session(lines)
     status = 0
     try:
-        _come_first()
+        come_first()
         _private_scratch()
         session.run()
     except EdgeLoomError as error:

@@ -1,0 +1,1 @@
+"""Benchmarks of the emulation itself: is what it shows true, and how fast is it there?"""

@@ -1,0 +1,40 @@
+"""How long paced operations last on 1 to 12 devices, against what their device's model says: real runs."""
+
+from __future__ import annotations
+
+from emulator.bench.clusters import star
+from emulator.bench.rows import Table
+from emulator.client import emulate
+from engine.cli.command import Environment
+from engine.models import catalogue
+from engine.spec import RunSpec
+from engine.workload import Workload
+
+DEVICES = (1, 4, 8, 12)
+MODEL = "bert-base"
+FLOP_PER_S = 20e9  # a third of a core: the dilation has to be chosen with care
+WORKLOAD = Workload(prompt_tokens=96, new_tokens=0)
+
+
+def measure_pacing(environment: Environment) -> Table:
+    rows = []
+    for count in DEVICES:
+        model, weights = catalogue.resolve(MODEL, "random")
+        spec = RunSpec(
+            cluster=star(count, FLOP_PER_S, 1e9), model=model, weights=weights,
+            strategy="megatron" if count > 1 else "single", workload=WORKLOAD,
+        )
+        report = emulate(spec, lambda events: None)
+        facts = report.fidelity
+        rows.append((
+            str(count), f"{report.dilation:g}", _percent(facts.compute_error_mean),
+            _percent(facts.compute_error_p95), _percent(facts.late_frac),
+            f"{sum(device.busy_s for device in report.devices) * report.dilation:.1f} s",
+        ))
+    title = f"{MODEL} split over N devices of {FLOP_PER_S / 1e9:g} GFLOP/s by megatron, dilation chosen."
+    columns = ("devices", "D", "mean error", "p95", "late operations", "paced in all")
+    return Table(title, columns, tuple(rows))
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.2%}"

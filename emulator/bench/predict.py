@@ -1,0 +1,49 @@
+"""Predicted against emulated latency: the same strategy code in both worlds, on the demo cluster."""
+
+from __future__ import annotations
+
+from emulator.bench.rows import Table
+from emulator.client import emulate
+from engine.cli.command import Environment
+from engine.models import catalogue
+from engine.report import RunReport
+from engine.spec import RunSpec
+from engine.units import human_s
+from engine.workload import Workload
+
+CLUSTER = "lab-3"
+MODEL = "tinyllama-42m"
+STRATEGIES = ("single", "gpipe", "megatron", "voltage")
+WORKLOAD = Workload(prompt_tokens=64, new_tokens=8)
+
+
+def measure_prediction(environment: Environment) -> Table:
+    rows = []
+    for name in STRATEGIES:
+        report = _run(name, environment)
+        rows.append((
+            name, f"{report.dilation:g}", *_pair(report, "latency_s"), *_pair(report, "ttft_s"),
+            *_pair(report, "tpot_s"), "yes" if report.fidelity.valid and report.correctness.ok else "NO",
+        ))
+    title = (
+        f"{MODEL} (random weights) on {CLUSTER}, {WORKLOAD.prompt_tokens} tokens in, "
+        f"{WORKLOAD.new_tokens} out: emulated, and how far the prediction is off."
+    )
+    columns = ("strategy", "D", "latency", "off", "first token", "off", "per token", "off", "proved")
+    return Table(title, columns, tuple(rows))
+
+
+def _run(strategy: str, environment: Environment) -> RunReport:
+    model, weights = catalogue.resolve(MODEL, "random")
+    spec = RunSpec(
+        cluster=environment.load_cluster(CLUSTER), model=model, weights=weights, strategy=strategy,
+        workload=WORKLOAD,
+    )
+    return emulate(spec, lambda events: None)
+
+
+def _pair(report: RunReport, name: str) -> tuple[str, str]:
+    """The emulated figure, and the prediction's relative error."""
+    emulated: float = getattr(report, name)
+    predicted: float = getattr(report.prediction, name) if report.prediction else 0.0
+    return human_s(emulated), f"{predicted / emulated - 1:+.1%}" if emulated else "-"

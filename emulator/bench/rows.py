@@ -1,0 +1,28 @@
+"""A benchmark's result: a title, columns, rows of ready text; as plain text and as Markdown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Table(NamedTuple):
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def as_text(table: Table) -> str:
+    widths = [
+        max(len(row[index]) for row in (table.columns, *table.rows)) for index in range(len(table.columns))
+    ]
+    lines = [table.title]
+    for row in (table.columns, *table.rows):
+        lines.append("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+    return "\n".join(lines)
+
+
+def as_markdown(table: Table) -> str:
+    lines = [table.title, "", "| " + " | ".join(table.columns) + " |"]
+    lines.append("|" + " ---: |" * len(table.columns))
+    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+    return "\n".join(lines)
