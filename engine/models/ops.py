@@ -257,7 +257,7 @@ class PositionBlock:
         output = Meta((batch, rows, hidden), x.dtype)
         if not rows and not self.cache:
             return Cost((), output)
-        kernels, scratch = list(_norm(model, batch * seen, "pre")), 0
+        kernels, scratch, ffn_scratch = list(_norm(model, batch * seen, "pre")), 0, 0
         form_keys = product(batch * seen, hidden, keys * wide, size)
         per_head = [product(rows * batch * group, wide, hidden, size, count=keys)]
         with_x = product(heads * rows, hidden, seen, size, count=batch)
@@ -284,13 +284,17 @@ class PositionBlock:
             x_rows = Meta((batch, rows, hidden), x.dtype)
             _, residual, ffn, residual_ffn = Block(self.layer).parts(model)
             kernels += residual.cost(model, (x_rows, x_rows), 0).kernels
-            kernels += ffn.cost(model, (x_rows,), 0).kernels
+            ffn_cost = ffn.cost(model, (x_rows,), 0)
+            kernels += ffn_cost.kernels
+            ffn_scratch = ffn_cost.scratch_bytes
             kernels += residual_ffn.cost(model, (x_rows, x_rows), 0).kernels
         scratch += batch * (seen * hidden if model.norm_position == "pre" else 0)
         reordered = "reorder" in (self.score_order, self.value_order)
         scratch += batch * heads * rows * (2 * wide + seen + (hidden if reordered else 0))
         added = 2 * batch * seen * keys * wide * size if self.cache else 0
-        return Cost(tuple(kernels), output, scratch * size, added, seen if self.cache else 0)
+        between = prod(output.shape) * size  # the residual stream while a part runs
+        scratch = between + max(scratch * size, ffn_scratch)
+        return Cost(tuple(kernels), output, scratch, added, seen if self.cache else 0)
 
 
 @dataclass(frozen=True, slots=True)

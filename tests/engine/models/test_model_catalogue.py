@@ -1,0 +1,172 @@
+"""Models by name, by directory, from a config; text and prompts."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from one_device import TINY, spec_of
+
+from engine.errors import SpecError
+from engine.models import catalogue, families, reference
+from engine.models.prompts import requests_of
+from engine.models.text import decode, encode
+from engine.spec import WeightsRef
+
+# Parameters as counted by transformers (without BERT's pooler) or stated by the models' authors.
+PARAMETERS = {
+    "gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320, "bert-base": 108_891_648, "bert-large": 334_092_288,
+    "tinyllama-42m": 41_689_600,
+}
+GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9, "n_positions": 16}
+LLAMA = {
+    "model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2,
+    "num_key_value_heads": 1, "intermediate_size": 12, "vocab_size": 9, "max_position_embeddings": 16,
+}
+
+
+def test_every_row_resolves_to_the_model_it_describes():
+    rows = catalogue.rows()
+    assert {"demo-lm", "minilm", "gpt2", "bert-large", "tinyllama-42m", *TINY} <= {row.name for row in rows}
+    for row in rows:
+        model, weights = catalogue.resolve(row.name)
+        assert (model.name, model.num_layers, model.causal) == (row.name, row.num_layers, row.causal)
+        assert weights.kind == ("directory" if row.trained else "random")
+        assert row.source and row.weight_bytes == row.num_parameters * model.element_bytes
+
+
+@pytest.mark.parametrize(("name", "count"), PARAMETERS.items())
+def test_models_have_as_many_parameters_as_published(name, count):
+    assert {row.name: row.num_parameters for row in catalogue.rows()}[name] == count
+
+
+@pytest.mark.parametrize("row", [row.name for row in catalogue.rows()])
+def test_a_spec_survives_the_way_through_a_config(row):
+    model = catalogue.resolve(row)[0]
+    config = json.loads(json.dumps(families.config_of_spec(model)))
+    again = families.spec_of_config(model.name, config, "here")
+    assert again == model.model_copy(update={"source": ""})
+
+
+def test_trained_models_can_be_run_with_random_weights():
+    assert catalogue.resolve("minilm", "random")[1] == WeightsRef()
+
+
+def test_a_name_with_a_directory_of_weights_uses_them(tmp_path):
+    reference.library_model(spec_of("tiny-llama")).save_pretrained(tmp_path)
+    model, weights = catalogue.resolve("tiny-llama", str(tmp_path))
+    assert (model.name, weights.directory) == ("tiny-llama", str(tmp_path))
+    assert catalogue.resolve(str(tmp_path))[0].num_kv_heads == 2
+    with pytest.raises(SpecError, match=r"family is llama, and tiny-gpt2 has gpt2"):
+        catalogue.resolve("tiny-gpt2", str(tmp_path))
+
+
+def test_unknown_names_and_missing_directories_say_what_there_is(tmp_path):
+    with pytest.raises(SpecError, match=r"neither a directory nor one of .*demo-lm.*gpt2"):
+        catalogue.resolve("gpt-17")
+    with pytest.raises(SpecError, match="no such model directory"):
+        catalogue.resolve("gpt2", str(tmp_path / "nowhere"))
+    with pytest.raises(SpecError, match=r"config\.json: no such file"):
+        catalogue.resolve(str(tmp_path))
+
+
+def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(GPT2))
+    (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+    with pytest.raises(SpecError, match="pickle"):
+        catalogue.resolve(str(tmp_path))
+    (tmp_path / "pytorch_model.bin").unlink()
+    with pytest.raises(SpecError, match=r"neither model\.safetensors nor"):
+        catalogue.resolve(str(tmp_path))
+    assert catalogue.resolve(str(tmp_path), "random")[0].num_layers == 2
+
+
+@pytest.mark.parametrize(("config", "match"), [
+    (GPT2 | {"auto_map": {"AutoModel": "code.Model"}}, "remote code, which is never run"),
+    (GPT2 | {"model_type": "mamba"}, "model_type mamba: no such family, expected one of gpt2, bert, llama"),
+    (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx: True is not supported"),
+    (GPT2 | {"activation_function": "mish"}, "activation_function: 'mish' is not one of gelu"),
+    (GPT2 | {"n_layer": -1}, "num_layers"),
+    (GPT2 | {"quantization_config": {"bits": 4}}, "quantized"),
+    (LLAMA | {"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling: .* is not supported"),
+    (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, "rope_type: 'yarn' is not supported"),
+    (LLAMA | {"num_key_value_heads": 3}, "num_heads 2 is no multiple of num_kv_heads 3"),
+    ({key: GPT2[key] for key in GPT2 if key != "n_embd"}, "hidden_size"),
+])
+def test_configs_that_cannot_be_run_are_refused_with_the_reason(config, match, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(SpecError, match=match):
+        catalogue.resolve(str(tmp_path), "random")
+
+
+def test_a_config_that_is_no_json_is_named(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(SpecError, match=r"config\.json: cannot be read as JSON"):
+        catalogue.resolve(str(tmp_path))
+
+
+def test_rotary_base_is_read_from_both_its_places():
+    for config in (LLAMA | {"rope_theta": 5e5}, LLAMA | {"rope_parameters": {"rope_theta": 5e5}}):
+        assert families.spec_of_config("x", config, "here").rope_theta == 5e5
+
+
+def test_text_survives_the_demo_model_s_tokenizer():
+    model, weights = catalogue.resolve("demo-lm")
+    text = "The with statement is used to wrap the execution of a block."
+    ids = encode(model, weights, text)
+    assert 5 < len(ids) < len(text) and decode(model, weights, ids) == text
+
+
+def test_an_encoder_s_text_gets_its_special_tokens_and_is_never_cut():
+    model, weights = catalogue.resolve("minilm")
+    ids = encode(model, weights, "hello " * 300)
+    assert ids[0] == 101 and ids[-1] == 102 and len(ids) == 302
+
+
+def test_random_weights_take_bytes_and_show_token_ids():
+    model, weights = catalogue.resolve("tiny-gpt2")
+    assert encode(model, weights, "ab{") == (97, 98, 123 % 101)
+    assert decode(model, weights, (5, 60)) == " 5 60"
+
+
+def test_trained_weights_without_a_tokenizer_cannot_take_text(tmp_path):
+    model = catalogue.resolve("tiny-gpt2")[0]
+    weights = WeightsRef(kind="directory", directory=str(tmp_path))
+    with pytest.raises(SpecError, match=r"tokenizer\.json: no such file.*--prompt-tokens"):
+        encode(model, weights, "hello")
+
+
+def test_a_tokenizer_of_another_model_is_refused():
+    weights = catalogue.resolve("minilm")[1]
+    with pytest.raises(SpecError, match="belongs to another model"):
+        encode(catalogue.resolve("tiny-bert")[0], weights, "hello")
+
+
+def test_requests_with_text_share_it_and_random_ones_differ():
+    same = requests_of(spec_of("demo-lm", prompt="An expression is", requests=3))
+    assert [request.index for request in same] == [0, 1, 2] and len({r.tokens for r in same}) == 1
+    spec = spec_of("demo-lm", prompt_tokens=9, requests=3)
+    different = requests_of(spec)
+    assert len({r.tokens for r in different}) == 3 and {len(r.tokens) for r in different} == {9}
+    assert requests_of(spec) == different
+    assert requests_of(spec.model_copy(update={"seed": 12})) != different
+
+
+@pytest.mark.parametrize(("name", "workload", "match"), [
+    ("tiny-bert", {"prompt_tokens": 4, "new_tokens": 2}, "generates nothing: give 0"),
+    ("tiny-gpt2", {"prompt_tokens": 60, "new_tokens": 8}, "68 positions, and tiny-gpt2 has 64"),
+    ("tiny-gpt2", {"prompt_tokens": 4, "prompt": "x"}, "exactly one of prompt and prompt_tokens"),
+    ("tiny-gpt2", {"prompt": ""}, "no tokens"),
+])
+def test_workloads_that_a_model_cannot_do_are_refused(name, workload, match):
+    with pytest.raises(SpecError, match=match):
+        requests_of(spec_of(name, **workload))
+
+
+def test_prediction_s_part_of_the_models_loads_no_torch():
+    code = (
+        "import sys; from engine.models import catalogue, families, ops, prompts, reference, sizes, text; "
+        "catalogue.resolve('minilm'); catalogue.rows(); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,95 @@
+"""The reference: computed apart, once, from the same weights, and again when anything changes."""
+
+import pytest
+import torch
+from one_device import spec_of
+
+from engine.errors import HostError
+from engine.models import reference
+from engine.models.prompts import requests_of
+from engine.workload import Workload
+
+
+def test_the_reference_of_another_process_is_that_of_this_one(tmp_path):
+    spec = spec_of("tiny-llama")
+    apart = reference.load_or_compute(spec, tmp_path)
+    here = reference.compute(spec)
+    assert apart.tensors().keys() == {"logits.0", "logits.1"}
+    for name, tensor in apart.tensors().items():
+        torch.testing.assert_close(tensor, here[name], rtol=1e-5, atol=1e-5)
+    assert [list(tokens) for tokens in apart.tokens] == [here[f"tokens.{i}"].tolist() for i in range(2)]
+
+
+def test_an_encoder_s_reference_is_its_hidden_states(tmp_path):
+    spec = spec_of("tiny-bert")
+    found = reference.load_or_compute(spec, tmp_path)
+    assert found.tokens == () and found.logits == ()
+    assert [tuple(x.shape) for x in found.hidden] == [(13, 32), (13, 32)]
+    assert not torch.equal(*found.hidden)
+
+
+def test_a_reference_is_computed_once(tmp_path, monkeypatch):
+    spec = spec_of("tiny-gpt2")
+    first = reference.load_or_compute(spec, tmp_path)
+    monkeypatch.setattr(reference, "_compute_apart", lambda *_: pytest.fail("computed again"))
+    again = reference.load_or_compute(spec.model_copy(update={"strategy": "voltage", "name": "x"}), tmp_path)
+    assert again.tokens == first.tokens
+
+
+def changed(spec, **update):
+    return spec.model_copy(update=update)
+
+
+def test_what_decides_the_numbers_decides_the_cached_file():
+    spec = spec_of("tiny-gpt2")
+    longer = Workload(prompt_tokens=13, new_tokens=7, requests=2)
+    other = [
+        spec, changed(spec, seed=12), changed(spec, workload=longer), spec_of("tiny-llama"),
+        changed(spec, model=spec.model.model_copy(update={"norm_eps": 1e-3})), spec_of("demo-lm"),
+    ]
+    assert len({reference._content_hash(each) for each in other}) == len(other)
+
+
+def test_rewritten_weights_are_not_answered_from_the_cache(tmp_path):
+    reference.library_model(spec_of("tiny-gpt2")).save_pretrained(tmp_path)
+    spec = spec_of("tiny-gpt2")
+    weights = spec.weights.model_copy(update={"kind": "directory", "directory": str(tmp_path)})
+    before = reference._content_hash(changed(spec, weights=weights))
+    module = reference.library_model(changed(spec, seed=99))
+    module.save_pretrained(tmp_path)
+    assert reference._content_hash(changed(spec, weights=weights)) != before
+
+
+def test_a_reference_that_fails_says_why_and_leaves_no_file(tmp_path):
+    spec = spec_of("tiny-gpt2")
+    weights = spec.weights.model_copy(update={"kind": "directory", "directory": str(tmp_path)})
+    with pytest.raises(HostError, match=r"the reference of tiny-gpt2 could not be computed: .+"):
+        reference.load_or_compute(changed(spec, weights=weights), tmp_path / "cache")
+    assert list((tmp_path / "cache" / "references").iterdir()) == []
+
+
+def test_only_the_newest_references_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(reference, "KEEP_FILES", 2)
+    for name in "abc":
+        (tmp_path / f"{name}.safetensors").write_bytes(b"")
+    reference._prune(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_bfloat16_references_keep_rotary_angles_in_full_precision():
+    spec = spec_of("tiny-llama")
+    half = changed(spec, model=spec.model.model_copy(update={"dtype": "bfloat16"}))
+    module = reference.library_model(half)
+    assert module.model.layers[0].mlp.up_proj.weight.dtype == torch.bfloat16
+    assert module.model.rotary_emb.inv_freq.dtype == torch.float32
+    assert reference.compute(half)["logits.0"].shape == (6, 101)
+
+
+def test_a_prompt_asked_for_twice_is_computed_once(monkeypatch):
+    spec = spec_of("tiny-gpt2", prompt="again", new_tokens=2, requests=3)
+    seen = []
+    answer = reference._answer
+    monkeypatch.setattr(reference, "_answer", lambda *given: seen.append(given[1]) or answer(*given))
+    found = reference.compute(spec)
+    assert seen == [requests_of(spec)[0].tokens]
+    assert torch.equal(found["logits.0"], found["logits.2"])
