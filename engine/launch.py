@@ -59,6 +59,10 @@ class _Child:
     def tell(self, **message: Any) -> None:
         self.sock.sendall((json.dumps(message) + "\n").encode())
 
+    def has_ended(self) -> bool:
+        """Whether the process is over; it stays to be waited for."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
     def hear(self) -> list[dict[str, Any]] | None:
         """Messages that have arrived; None when the process has closed its end."""
         try:
@@ -252,6 +256,11 @@ class Launch:
     def _failed(self, child: _Child, message: dict[str, Any]) -> None:
         if self.outcome is not None:
             return
+        if message["kind"] == "PeerLost":
+            for peer in self.children.values():
+                if peer.name == message["device"] and peer.has_ended():
+                    self._gone(peer)  # its neighbours noticed before we did: one story for both
+                    return
         kind: Any = OUTCOMES.get(message["kind"], "failed")
         text = message["message"]
         sentence = f"{child.name} failed: {text}" if kind == "failed" else text

@@ -14,7 +14,7 @@ from engine.memory import Ledger
 from engine.models.ops import Cost, Op
 from engine.plan import Plan, Slice
 from engine.spec import RunSpec
-from engine.tensors import Tensor, meta_of, payload_bytes
+from engine.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.trace import Mark, Span
 from engine.worlds.programs import Handle, Program
 
@@ -39,6 +39,7 @@ class Device:
         self.ledger = Ledger(self.device.name, self.device.memory_bytes, spec.model)
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
+        self.prices: dict[tuple[Op, tuple[Meta, ...], int], tuple[Cost, float]] = {}
         self.arrived: Mailbox = defaultdict(deque)
         self.expected: dict[tuple[int, str], deque[Handle]] = defaultdict(deque)
         for piece in plan.held_by(rank):
@@ -72,10 +73,15 @@ class Device:
 
     def price(self, op: Op, inputs: tuple[Tensor, ...]) -> tuple[Cost, float]:
         """Cost of `op` now and its virtual seconds on this device; the ledger has taken it in."""
-        metas = [meta_of(x) for x in inputs]
-        cost = op.cost(self.model, metas, self.ledger.rows(op))
+        metas = tuple(meta_of(x) for x in inputs)
+        key = (op, metas, self.ledger.rows(op))
+        if key not in self.prices:
+            cost = op.cost(self.model, metas, key[2])
+            duration_s = op_time_s(self.device, cost.kernels, self.spec.profile, self.spec.compute_model)
+            self.prices[key] = cost, duration_s
+        cost, duration_s = self.prices[key]
         self.ledger.run(op, metas, cost)
-        return cost, op_time_s(self.device, cost.kernels, self.spec.profile, self.spec.compute_model)
+        return cost, duration_s
 
     def number_message(self, dst: int, tag: str) -> int:
         """The next message number of the pair (self, dst)."""

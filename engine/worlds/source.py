@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.strategies.contract import Step
-from engine.tensors import Meta, Tensor, shape_of
+from engine.tensors import Meta, Tensor
 from engine.workload import Request
 from engine.worlds.device import Device
 
@@ -15,40 +15,61 @@ if TYPE_CHECKING:
     import torch
 
 
-class SimulatedSource:
-    """Knows how many tokens there are, not which."""
+class _Source:
+    """What both worlds' sources mark."""
 
     def __init__(self, device: Device):
         self.device = device
+        self.last_s: dict[int, float] = {}
+
+    def arrive(self, requests: Sequence[Request]) -> None:
+        for request in requests:
+            self.last_s[request.index] = self.device.now_s
+
+    def emit(self, step: Step, tokens: Sequence[int | None]) -> None:
+        """Mark every sequence's new token and its time since the one before; and what is in memory by now."""
+        now_s = self.device.now_s
+        for request, token in zip(step.requests, tokens, strict=True):
+            latency_s, self.last_s[request] = now_s - self.last_s[request], now_s
+            self.device.mark(
+                "token_emitted", request=request, index=step.index, token=token, latency_s=latency_s
+            )
+        self.device.emit(self.device.memory_mark(now_s))
+
+
+class SimulatedSource(_Source):
+    """Knows how many tokens there are, not which."""
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
+        self.arrive(requests)
         return Meta((len(requests), len(requests[0].tokens)), "int64")
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
-        emit_tokens(self.device, step, [None] * step.batch)
+        self.emit(step, [None] * step.batch)
         return Meta((step.batch, 1), "int64")
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
         """An encoder's output needs nothing more."""
 
 
-class RealSource:
+class RealSource(_Source):
     """Greedy: the most likely token. Keeps logits or hidden states, to be compared with the reference."""
 
     def __init__(self, device: Device):
-        self.device = device
+        super().__init__(device)
         self.logits: dict[int, list[torch.Tensor]] = {}
         self.states: dict[int, torch.Tensor] = {}
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         import torch
 
+        self.arrive(requests)
         return torch.tensor([request.tokens for request in requests], dtype=torch.int64)
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
         """Token ids [B, 1] from logits [B, V]."""
         tokens = logits.argmax(dim=-1, keepdim=True)
-        emit_tokens(self.device, step, tokens[:, 0].tolist())
+        self.emit(step, tokens[:, 0].tolist())
         for row, request in enumerate(step.requests):
             self.logits.setdefault(request, []).append(logits[row].clone())
         return tokens
@@ -65,11 +86,3 @@ class RealSource:
         tensors = {f"logits.{request}": torch.stack(rows) for request, rows in self.logits.items()}
         tensors |= {f"hidden.{request}": states for request, states in self.states.items()}
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
-
-
-def emit_tokens(device: Device, step: Step, tokens: Sequence[Any]) -> None:
-    """Mark every sequence's new token, and what is in memory by now."""
-    assert len(tokens) == len(step.requests) == step.batch, (shape_of, step)
-    for request, token in zip(step.requests, tokens, strict=True):
-        device.mark("token_emitted", request=request, index=step.index, token=token)
-    device.emit(device.memory_mark(device.now_s))
