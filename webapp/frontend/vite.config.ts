@@ -11,7 +11,8 @@ export default defineConfig(({ command }) => ({
   build: { outDir: 'dist', chunkSizeWarningLimit: 900 },
   server: {
     host: '127.0.0.1',
-    proxy: { '/api': backend, '/ws': { target: backend, ws: true } },
+    // The Host header stays the browser's, or the server would see a forged origin.
+    proxy: { '/api': { target: backend, changeOrigin: false }, '/ws': { target: backend, ws: true, changeOrigin: false } },
   },
   test: { environment: 'node', include: ['src/**/*.test.ts'] },
 }));

@@ -1,6 +1,7 @@
-import { NativeSelect, NumberInput } from '@mantine/core';
+import { NumberInput } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { fromSI, type Quantity, toSI, type Unit, unitFor } from '@/format/quantities';
+import classes from './QuantityInput.module.css';
 
 interface Props {
   label: ReactNode;
@@ -51,16 +52,17 @@ export function QuantityInput(props: Props) {
       label={props.label} description={props.description} placeholder={props.placeholder} disabled={props.disabled}
       error={props.error ?? missing} value={text} min={0} max={props.max} hideControls allowNegative={false} size="xs"
       onChange={(entered) => enter(entered, unit)} onBlur={() => setTyped(null)} data-testid={testId}
-      rightSectionWidth={quantity.length > 1 ? 84 : 44} rightSectionPointerEvents={quantity.length > 1 ? 'all' : 'none'}
+      rightSectionWidth={quantity.length > 1 ? 78 : 44} rightSectionPointerEvents={quantity.length > 1 ? 'all' : 'none'}
       rightSection={
         quantity.length > 1 ? (
-          <NativeSelect
-            size="xs" variant="unstyled" w={78} aria-label="Unit" data={quantity.map((candidate) => candidate.label)}
-            value={unit.label} onChange={(event) => choose(event.currentTarget.value)} data-testid={`${testId}-unit`}
-            disabled={props.disabled} styles={{ input: { color: 'var(--loom-dim)', textAlign: 'right', paddingRight: 22 } }}
-          />
+          <select
+            className={classes.unit} aria-label="Unit" value={unit.label} disabled={props.disabled} data-testid={`${testId}-unit`}
+            onChange={(event) => choose(event.currentTarget.value)}
+          >
+            {quantity.map(({ label }) => <option key={label}>{label}</option>)}
+          </select>
         ) : (
-          <span style={{ color: 'var(--loom-dim)', fontSize: 12 }}>{unit.label}</span>
+          <span className={classes.unit}>{unit.label}</span>
         )
       }
     />

@@ -10,10 +10,21 @@ const dark: MantineColorsTuple = [
   '#d7dade', '#b4b9c0', '#9299a3', '#6d7580', '#434a54', '#333a43', '#252b33', '#1a1f26', '#141920', '#0f1318',
 ];
 
+/** Good, doubtful, bad: muted, so that a page full of badges stays calm. */
+const teal: MantineColorsTuple = [
+  '#eaf5ef', '#d5eadf', '#abd5bf', '#7fbf9d', '#5cac80', '#45a06e', '#389a63', '#2f8a4c', '#267344', '#1b5a35',
+];
+const yellow: MantineColorsTuple = [
+  '#fbf3e4', '#f5e5c8', '#ebcb90', '#e1af55', '#d9982a', '#d08a1b', '#c98213', '#b87514', '#96600f', '#754a0a',
+];
+const red: MantineColorsTuple = [
+  '#fbecec', '#f4d7d7', '#e8adad', '#dd8181', '#d45d5d', '#ce4848', '#c93f3f', '#c23b3b', '#a13030', '#7f2424',
+];
+
 export const theme = createTheme({
   primaryColor: 'ink',
   primaryShade: { light: 7, dark: 5 },
-  colors: { ink, dark },
+  colors: { ink, dark, teal, yellow, orange: yellow, red },
   fontFamily: '"IBM Plex Sans", system-ui, sans-serif',
   fontFamilyMonospace: '"IBM Plex Mono", ui-monospace, monospace',
   headings: { fontFamily: '"IBM Plex Sans", system-ui, sans-serif', fontWeight: '600' },
@@ -21,6 +32,7 @@ export const theme = createTheme({
   cursorType: 'pointer',
   components: {
     Card: { defaultProps: { withBorder: true, padding: 'md', radius: 'md' } },
+    Badge: { defaultProps: { radius: 'sm' }, styles: { root: { textTransform: 'none', fontWeight: 500, letterSpacing: 0 } } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true } },
     Table: { defaultProps: { verticalSpacing: 'xs', horizontalSpacing: 'sm' } },
   },

@@ -60,8 +60,8 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
               <circle cx={place.x} cy={place.y} r={radius + 3.5} fill="none" stroke={deviceColor(rank)} strokeWidth={1.5} />
             )}
             <circle
-              cx={place.x} cy={place.y} r={radius} className={classes.device}
-              {...(device.role === 'terminal' ? { stroke: deviceColor(rank), strokeWidth: 3 } : { fill: deviceColor(rank) })}
+              cx={place.x} cy={place.y} r={radius} stroke={deviceColor(rank)} strokeWidth={3}
+              fill={device.role === 'terminal' ? 'var(--loom-surface)' : deviceColor(rank)}
             />
             {labels && <text x={place.x} y={place.y + radius + 17} className={classes.name}>{device.name}</text>}
           </g>

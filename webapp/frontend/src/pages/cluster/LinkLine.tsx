@@ -52,9 +52,10 @@ function boxOf(node: InternalNode): Box {
   return { center: { x: x + width / 2, y: y + height / 2 }, width, height };
 }
 
+/** `30 ⇄ 50 Mbit/s`: from a to b, then back; the unit once where it is the same. */
 function rates({ bit_per_s, reverse_bit_per_s }: LinkSpec): string {
   if (reverse_bit_per_s === null || reverse_bit_per_s === bit_per_s) return rate(bit_per_s);
-  return `${rate(bit_per_s)} → ← ${rate(reverse_bit_per_s)}`;
+  return `${rate(bit_per_s)} ⇄ ${rate(reverse_bit_per_s)}`.replace(/^(\S+) (\S+)( ⇄ \S+ \2)$/, '$1$3');
 }
 
 /** A decade of rate is one step: 1 Mbit/s thin, 10 Gbit/s thick. */

@@ -35,7 +35,7 @@ export function Palette() {
             type="button" className={classes.item} draggable onDragStart={(event) => carry(event, SWITCH_ITEM)}
             onClick={() => add((drawing, at) => addSwitch(drawing, at))} data-testid="palette-switch"
           >
-            <IconArrowsShuffle size={16} /> <span><b>Switch</b><small>joins links, forwards at their rates</small></span>
+            <IconArrowsShuffle size={16} /> <span><b>Switch</b><small>joins links</small></span>
           </button>
           {shown.map((preset) => (
             <PresetItem key={preset.name} preset={preset} onAdd={() => add((drawing, at) => addDevice(drawing, preset, at))} />

@@ -30,9 +30,9 @@ export function LoginPage() {
 
   return (
     <Center mih="100vh" p="md">
-      <Stack w={380} gap="lg">
-        <Group gap="sm">
-          <Logo size={40} />
+      <Stack w={400} gap="lg">
+        <Group gap="md" wrap="nowrap">
+          <Logo size={46} />
           <div>
             <Title order={1} fz={24}>EdgeLoom</Title>
             <Text c="dimmed" size="sm">Transformers on edge clusters, emulated and measured</Text>
