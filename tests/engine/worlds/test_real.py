@@ -58,7 +58,7 @@ def runs(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("name", ["single", "gpipe", "voltage"])
+@pytest.mark.parametrize("name", ["single", "gpipe"])  # no two messages share a link, which loopback lacks
 def test_a_paced_run_is_never_faster_than_its_devices_and_links_allow(name, runs):
     report, _ = runs[name]
     assert report.outcome.kind == "finished"
