@@ -35,6 +35,7 @@ class RedisServer(NamedTuple):
             'save ""',
             "appendonly no",
             "daemonize no",
+            "set-proc-title no",  # the process list shows which checkout's configuration it runs with
         ]
         if len(os.fsencode(self.socket_path)) <= LONGEST_SOCKET_PATH:
             lines += [f"unixsocket {self.socket_path}", "unixsocketperm 700"]

@@ -1,0 +1,36 @@
+"""Finding every process that a start of `./loom` left: they all carry its own state directory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PATIENCE_S = 90.0
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Until `condition` holds; fails after `PATIENCE_S`."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {PATIENCE_S:g} s for {what}")
+        time.sleep(0.05)
+
+
+def processes_with(text: str) -> dict[int, str]:
+    """Process id → arguments of all processes that have `text` in their environment."""
+    found = {}
+    for directory in Path("/proc").iterdir():
+        if not directory.name.isdigit() or int(directory.name) == os.getpid():
+            continue
+        try:
+            if text.encode() in (directory / "environ").read_bytes():
+                arguments = (directory / "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(directory.name)] = arguments.decode()
+        except OSError:
+            continue  # it has just ended, or is not ours to read
+    return found

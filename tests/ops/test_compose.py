@@ -1,0 +1,89 @@
+"""What runs in containers is what `./loom up` and `./loom worker` run outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import environ
+import pytest
+import yaml
+
+from webapp.ops import debian, services
+from webapp.ops.places import ROOT
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+OURS = {
+    "web": services.web(host="0.0.0.0"),
+    **{f"worker-{queue}": services.worker(queue) for queue in services.QUEUES},
+}
+
+
+def test_the_services_are_those_of_up_and_postgresql() -> None:
+    assert set(COMPOSE) == {*OURS, "prepare", "redis", "postgres"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_command_is_the_one_outside_containers(name: str) -> None:
+    assert COMPOSE[name]["command"] == ["python", *OURS[name].arguments]
+
+
+def test_the_database_is_prepared_by_the_same_program_before_anything_starts() -> None:
+    assert COMPOSE["prepare"]["command"] == ["python", "-m", "webapp.ops.prepare"]
+    for name in OURS:
+        assert COMPOSE[name]["depends_on"]["prepare"] == {"condition": "service_completed_successfully"}
+
+
+@pytest.mark.parametrize("name", [*OURS, "prepare"])
+def test_the_settings_are_the_ones_outside_containers(name: str) -> None:
+    settings = COMPOSE[name]["environment"]
+    assert set(settings) == {*services.SHARED_SETTINGS, "LOOM_STATE_DIR"}
+    url = settings["DATABASE_URL"].replace("${POSTGRES_PASSWORD:-edgeloom}", "pw")
+    database = environ.Env.db_url_config(url)
+    postgres = COMPOSE["postgres"]["environment"]
+    assert database["ENGINE"] == "django.db.backends.postgresql"
+    assert (database["HOST"], database["USER"], database["NAME"]) == (
+        "postgres", postgres["POSTGRES_USER"], postgres["POSTGRES_DB"]
+    )
+    assert postgres["POSTGRES_PASSWORD"] in settings["DATABASE_URL"]
+    assert settings["REDIS_URL"].startswith("redis://redis:")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_only_what_needs_root_is_privileged(name: str) -> None:
+    privileged = COMPOSE[name].get("privileged", False)
+    assert privileged is OURS[name].needs_root
+    assert (COMPOSE[name]["user"] == "root") is OURS[name].needs_root
+
+
+@pytest.mark.parametrize("name", sorted(set(COMPOSE) - {"prepare"}))
+def test_every_service_that_stays_has_a_health_check(name: str) -> None:
+    assert COMPOSE[name]["healthcheck"]["test"]
+
+
+def test_only_the_web_server_is_reachable_and_only_from_this_machine() -> None:
+    assert {name for name, service in COMPOSE.items() if "ports" in service} == {"web"}
+    assert all(port.startswith("127.0.0.1:") for port in COMPOSE["web"]["ports"])
+
+
+def test_redis_keeps_nothing_on_disk_as_the_private_one() -> None:
+    assert COMPOSE["redis"]["command"] == ["redis-server", "--save", "", "--appendonly", "no"]
+
+
+def test_images_have_versions() -> None:
+    images = [service["image"] for service in COMPOSE.values() if "build" not in service]
+    images += [line.split()[1] for line in DOCKERFILE.splitlines() if line.startswith("FROM")]
+    assert all(any(c.isdigit() for c in image.partition(":")[2]) for image in images)
+
+
+def test_the_image_has_the_emulators_debian_packages_and_the_locked_python_ones() -> None:
+    words = DOCKERFILE.split()
+    assert {package.name for package in debian.EMULATOR_PACKAGES} <= set(words)
+    assert "requirements/runtime.txt" in words
+
+
+def test_state_is_on_a_volume_that_all_of_ours_share() -> None:
+    def mounts(service: dict[str, Any]) -> list[str]:
+        return service["volumes"]
+
+    assert all("state:/state" in mounts(COMPOSE[name]) for name in [*OURS, "prepare"])

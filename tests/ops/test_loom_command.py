@@ -1,0 +1,71 @@
+"""Bad use of `./loom` is answered with one sentence and status 2, before anything is done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webapp.ops.places import PYTHON, ROOT
+
+
+def loom(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PYTHON), str(ROOT / "loom"), *arguments], cwd="/", capture_output=True, text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def the_sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """Standard error, which must be one line; nothing else was written."""
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+def test_without_a_command_it_explains_itself() -> None:
+    done = loom()
+    assert done.returncode == 2
+    assert "./loom up" in done.stdout
+    assert loom("--help").returncode == 0
+
+
+def test_an_unknown_command_is_refused_in_one_sentence() -> None:
+    assert "fly" in the_sentence(loom("fly"))
+
+
+def test_an_unknown_queue_is_refused_with_the_known_ones() -> None:
+    sentence = the_sentence(loom("worker", "--queue", "print"))
+    assert "'print'" in sentence
+    assert "plan" in sentence
+    assert "emulate" in sentence
+
+
+@pytest.mark.parametrize("missing", ["REDIS_URL", "DATABASE_URL"])
+def test_a_worker_that_knows_no_edgeloom_says_what_to_set(missing: str) -> None:
+    environment = {"REDIS_URL": "redis://127.0.0.1:1/0", "DATABASE_URL": "sqlite:////nowhere"} | {missing: ""}
+    assert f"{missing} is not set" in the_sentence(loom("worker", "--queue", "plan", **environment))
+
+
+def test_a_port_that_is_no_number_is_refused() -> None:
+    assert "--port" in the_sentence(loom("up", "--port", "web"))
+
+
+def test_an_old_python_is_told_which_one_is_needed() -> None:
+    code = f"import runpy, sys; sys.version_info = (3, 9, 2); runpy.run_path({str(ROOT / 'loom')!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode != 0
+    sentence = done.stderr.strip().splitlines()[-1]
+    assert sentence.startswith("EdgeLoom needs Python 3.11 or newer and this is 3.9")
+
+
+def test_it_works_from_any_directory(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(ROOT / "loom"), "list", "clusters"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "lab-3" in done.stdout

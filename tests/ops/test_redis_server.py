@@ -1,0 +1,66 @@
+"""The private Redis: only for those who know its password, and nothing on disk."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from tests.ops.conftest import wait_until
+from webapp.ops import redis_server
+from webapp.ops.redis_server import RedisServer, free_port, is_free, private_redis
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    made, configuration = private_redis(tmp_path)
+    process = subprocess.Popen(
+        [shutil.which("redis-server"), str(configuration)], stdout=subprocess.DEVNULL, cwd=tmp_path
+    )
+    wait_until(made.answers, "Redis")
+    yield made
+    process.terminate()
+    process.wait()
+
+
+def test_a_stranger_on_this_machine_is_refused(server: RedisServer) -> None:
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis(port=server.port, retry=Retry(NoBackoff(), 0)).ping()
+    assert redis.Redis.from_url(server.url).ping()
+
+
+def test_another_server_on_the_port_does_not_count_as_ours(server: RedisServer) -> None:
+    assert server.answers()
+    assert not server._replace(password="another").answers()
+
+
+def test_it_listens_on_loopback_only_and_keeps_nothing(server: RedisServer, tmp_path: Path) -> None:
+    client = redis.Redis.from_url(server.url, decode_responses=True)
+    assert client.config_get("bind") == {"bind": "127.0.0.1"}
+    assert client.config_get("save") == {"save": ""}
+    assert redis.Redis(unix_socket_path=str(server.socket_path), password=server.password).ping()
+
+
+def test_its_configuration_is_for_its_owner_only(tmp_path: Path) -> None:
+    _, configuration = private_redis(tmp_path)
+    assert configuration.stat().st_mode & 0o077 == 0
+
+
+def test_a_taken_port_is_left_to_its_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        assert not is_free(port)
+        monkeypatch.setattr(redis_server, "REDIS_PORT", port)
+        assert private_redis(tmp_path)[0].port != port
+    assert is_free(free_port())

@@ -1,0 +1,156 @@
+"""Children are restarted when they end by themselves, and none is left when the supervisor stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.ops.conftest import wait_until
+from webapp.ops import supervisor as module
+from webapp.ops.places import OpsError
+from webapp.ops.supervisor import Child, Supervisor
+
+SLEEP = "import signal, sys; print('ready', flush=True); signal.pause()"
+DEAF = (
+    "import signal; [signal.signal(n, signal.SIG_IGN) for n in (signal.SIGTERM, signal.SIGQUIT)];"
+    "print('ready', flush=True)\nwhile True: signal.pause()"
+)
+
+
+def child(directory: Path, code: str, name: str = "child") -> Child:
+    log = directory / f"{name}.log"
+    made = Child(
+        name, (sys.executable, "-c", code), log, dict(os.environ),
+        is_ready=lambda: made.has_logged(b"ready"),
+    )
+    return made
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def interrupt_when(condition: Callable[[], object], what: str) -> threading.Thread:
+    """Send this process SIGINT, as Ctrl-C does, once the condition holds."""
+
+    def wait_and_interrupt() -> None:
+        try:
+            wait_until(condition, what)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=wait_and_interrupt)
+    thread.start()
+    return thread
+
+
+def test_a_child_is_ready_before_the_next_one_starts_and_gone_at_the_end(tmp_path: Path) -> None:
+    first, second = child(tmp_path, SLEEP, "first"), child(tmp_path, SLEEP, "second")
+    with Supervisor() as supervisor:
+        supervisor.start(first)
+        assert first.has_logged(b"ready")
+        supervisor.start(second)
+        pids = [first.process.pid, second.process.pid]
+        assert all(is_running(pid) for pid in pids)
+    assert not any(is_running(pid) for pid in pids)
+
+
+def test_a_child_that_ends_at_its_start_is_named_with_its_last_words(tmp_path: Path) -> None:
+    bad = child(tmp_path, "raise SystemExit('no such database')", "web")
+    sentence = r"web ended .* status 1: 'no such database'"
+    with Supervisor() as supervisor, pytest.raises(OpsError, match=sentence):
+        supervisor.start(bad)
+
+
+def test_a_child_that_never_gets_ready_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READY_WITHIN_S", 0.3)
+    silent = child(tmp_path, "import signal; signal.pause()", "worker")
+    sentence = r"worker is not ready after .* read .*worker\.log"
+    with Supervisor() as supervisor, pytest.raises(OpsError, match=sentence):
+        supervisor.start(silent)
+    assert not is_running(silent.process.pid)
+
+
+def test_a_child_that_dies_is_started_again_and_somebody_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mortal = child(tmp_path, SLEEP, "worker-plan")
+    with Supervisor() as supervisor:
+        supervisor.start(mortal)
+        first = mortal.process.pid
+        os.kill(first, signal.SIGKILL)
+        thread = interrupt_when(
+            lambda: mortal.process.pid != first and mortal.has_logged(b"ready"), "the second start"
+        )
+        with pytest.raises(KeyboardInterrupt):
+            supervisor.watch()
+        second = mortal.process.pid
+        assert is_running(second)
+    thread.join()
+    assert not is_running(second)
+    assert "worker-plan was ended by SIGKILL; it starts again in 2 s" in capsys.readouterr().err
+
+
+def test_each_further_death_is_answered_later_up_to_a_limit(tmp_path: Path) -> None:
+    mortal = child(tmp_path, "raise SystemExit(3)")
+    pauses = []
+    for _ in range(7):
+        mortal.start()
+        mortal.process.wait()
+        Supervisor()._plan_restart(mortal, mortal.started_s)
+        pauses.append(mortal.pause_s)
+    assert pauses == [2, 4, 8, 16, 30, 30, 30]
+
+
+def test_a_child_that_was_calm_for_long_starts_again_at_once(tmp_path: Path) -> None:
+    mortal = child(tmp_path, "raise SystemExit(3)")
+    mortal.pause_s = 30.0
+    mortal.start()
+    mortal.process.wait()
+    Supervisor()._plan_restart(mortal, mortal.started_s + module.CALM_S + 1)
+    assert mortal.pause_s == 1.0
+
+
+def test_a_child_deaf_to_requests_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience = ((signal.SIGTERM, 0.2), (signal.SIGQUIT, 0.2), (signal.SIGKILL, 20.0))
+    monkeypatch.setattr(module, "ESCALATION", patience)
+    grandchild = tmp_path / "grandchild"
+    code = (
+        "import pathlib, subprocess, sys\n"
+        f"p = subprocess.Popen([sys.executable, '-c', {DEAF!r}])\n"
+        f"pathlib.Path({str(grandchild)!r}).write_text(str(p.pid))\n{DEAF}"
+    )
+    deaf = child(tmp_path, code)
+    with Supervisor() as supervisor:
+        supervisor.start(deaf)
+        wait_until(lambda: deaf.log.read_text().count("ready") == 2, "both processes")
+        pids = [deaf.process.pid, int(grandchild.read_text())]
+    assert not is_running(pids[0])
+    wait_until(lambda: not is_running(pids[1]), "the end of the grandchild")
+
+
+def test_ctrl_c_while_a_child_starts_stops_it(tmp_path: Path) -> None:
+    slow = child(tmp_path, "import signal; signal.pause()")
+    thread = interrupt_when(lambda: slow.process is not None, "the start")
+    with pytest.raises(KeyboardInterrupt), Supervisor() as supervisor:
+        supervisor.start(slow)
+    thread.join()
+    assert not is_running(slow.process.pid)
+
+
+def test_signals_are_as_before_afterwards(tmp_path: Path) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
+    with Supervisor() as supervisor:
+        supervisor.start(child(tmp_path, SLEEP))
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == before
