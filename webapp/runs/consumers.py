@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
+from contextlib import aclosing
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -45,17 +45,19 @@ class RunEvents(AsyncWebsocketConsumer):
         self.feed = asyncio.create_task(self.send_events(run_id, int(since)))
 
     async def disconnect(self, code: int) -> None:
-        if self.feed is not None:
+        # Again and again: a cancellation that meets a database call is swallowed by asgiref, which waits
+        # for the call and goes on.
+        while self.feed is not None and not self.feed.done():
             self.feed.cancel()
-            with suppress(asyncio.CancelledError):
-                await self.feed
+            await asyncio.wait([self.feed], timeout=0.1)
 
     async def send_events(self, run_id: int, since: int) -> None:
         try:
-            async for batches in follow(run_id, since):
-                for text in frames(batches, since):
-                    await self.send(text_data=text)
-                since = batches[-1].number if batches else since
+            async with aclosing(follow(run_id, since)) as feed:
+                async for batches in feed:
+                    for text in frames(batches, since):
+                        await self.send(text_data=text)
+                    since = batches[-1].number if batches else since
             await self.close(4404, f"run {run_id} was deleted")
         except GONE:
             await self.close(1013, "Redis does not answer")

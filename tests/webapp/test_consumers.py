@@ -1,0 +1,192 @@
+"""The WebSocket of a run, through the whole application: origin, session, routing, feed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+
+from tests.webapp.conftest import Browser, RedisServer, person, recorded
+from tests.webapp.test_live import in_pieces, new_run, published
+from webapp.asgi import application
+from webapp.runs import follow, services
+from webapp.runs.live import Publisher
+from webapp.runs.models import Run
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+PATIENCE_S = 20
+
+
+@pytest.fixture
+def cookie(transactional_db: None) -> str:
+    """victor's session cookie: viewers may watch."""
+    person("victor", "viewer")
+    browser = Browser()
+    browser.log_in("victor")
+    return f"edgeloom_session={browser.client.cookies['edgeloom_session'].value}"
+
+
+class Socket(ApplicationCommunicator):
+    """A client's end of the WebSocket, in the messages of ASGI."""
+
+    async def connect(self) -> bool:
+        await self.send_input({"type": "websocket.connect"})
+        message = await self.receive_output(PATIENCE_S)
+        return message["type"] == "websocket.accept"
+
+    async def frame(self) -> dict[str, Any]:
+        return json.loads((await self.receive_output(PATIENCE_S))["text"])
+
+    async def frames(self, enough: int) -> list[dict[str, Any]]:
+        """Frames until together they have `enough` events."""
+        found: list[dict[str, Any]] = []
+        while sum(len(frame["events"]) for frame in found) < enough:
+            found.append(await self.frame())
+        return found
+
+    async def close_code(self) -> int:
+        while True:
+            message = await self.receive_output(PATIENCE_S)
+            if message["type"] == "websocket.close":
+                return message["code"]
+
+    async def disconnect(self) -> None:
+        await self.send_input({"type": "websocket.disconnect", "code": 1000})
+        await self.wait(PATIENCE_S)
+
+
+def socket(run_id: int, cookie: str = "", since: str = "0", origin: str = "http://localhost:8000") -> Socket:
+    headers = [(b"host", b"localhost:8000"), (b"origin", origin.encode()), (b"cookie", cookie.encode())]
+    return Socket(application, {
+        "type": "websocket", "path": f"/ws/runs/{run_id}", "query_string": f"since={since}".encode(),
+        "headers": headers, "subprotocols": [],
+    })
+
+
+def events_in(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for frame in found for event in frame["events"]]
+
+
+def publish_all(run: Run, events: list[dict[str, Any]], size: int = 50) -> None:
+    with Publisher(run.pk) as publisher:
+        for piece in in_pieces(events, size):
+            published(publisher, piece)
+
+
+async def test_a_socket_without_a_session_is_refused(live_redis) -> None:
+    run = await asyncio.to_thread(new_run)
+    assert not await socket(run.pk).connect()
+
+
+async def test_a_socket_from_a_foreign_page_is_refused(live_redis, cookie: str) -> None:
+    run = await asyncio.to_thread(new_run)
+    assert not await socket(run.pk, cookie, origin="http://evil.example").connect()
+
+
+async def test_a_live_run_is_seen_as_it_happens(live_redis, cookie: str) -> None:
+    events, _ = await asyncio.to_thread(recorded)
+    run = await asyncio.to_thread(new_run)
+    communicator = socket(run.pk, cookie)
+    assert await communicator.connect()
+    publishing = asyncio.create_task(asyncio.to_thread(publish_all, run, events))
+    found = await communicator.frames(len(events))
+    await publishing
+    await communicator.disconnect()
+    assert events_in(found) == events
+    assert all(frame["server_time"] > 1e9 for frame in found)
+
+
+async def test_reconnecting_with_the_last_cursor_loses_nothing_and_repeats_nothing(
+    live_redis, cookie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webapp.runs.consumers.FRAME_CHARS", 500)
+    events, _ = await asyncio.to_thread(recorded)
+    run = await asyncio.to_thread(new_run)
+    publishing = asyncio.create_task(asyncio.to_thread(publish_all, run, events, 10))
+    seen: list[dict[str, Any]] = []
+    cursor = "0"
+    connections = 0
+    while len(seen) < len(events):
+        communicator = socket(run.pk, cookie, since=cursor)
+        assert await communicator.connect()
+        connections += 1
+        for frame in await communicator.frames(1):
+            seen += frame["events"]
+            cursor = frame["cursor"]
+        await communicator.disconnect()
+    await publishing
+    assert seen == events
+    assert connections > 5
+
+
+async def test_a_finished_run_is_replayed_from_its_archive(live_redis, cookie: str) -> None:
+    events, _ = await asyncio.to_thread(recorded)
+    run = await asyncio.to_thread(new_run)
+    await asyncio.to_thread(publish_all, run, events)
+    live_redis.delete(f"run:{run.pk}")
+    communicator = socket(run.pk, cookie)
+    assert await communicator.connect()
+    assert events_in(await communicator.frames(len(events))) == events
+    await communicator.disconnect()
+
+
+async def test_silence_is_filled_with_heartbeats_that_keep_the_cursor(
+    live_redis, cookie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "HEARTBEAT_S", 0.05)
+    run = await asyncio.to_thread(new_run)
+    await asyncio.to_thread(publish_all, run, [{"type": "log", "level": "info", "text": "hello"}])
+    communicator = socket(run.pk, cookie)
+    assert await communicator.connect()
+    (first,) = await communicator.frames(1)
+    for _ in range(3):
+        beat = await communicator.frame()
+        assert beat["events"] == [] and beat["cursor"] == first["cursor"]
+    await communicator.disconnect()
+
+
+async def test_a_long_history_comes_in_several_frames(live_redis, cookie: str, monkeypatch) -> None:
+    monkeypatch.setattr("webapp.runs.consumers.FRAME_CHARS", 500)
+    events, _ = await asyncio.to_thread(recorded)
+    run = await asyncio.to_thread(new_run)
+    await asyncio.to_thread(publish_all, run, events, 5)
+    communicator = socket(run.pk, cookie)
+    assert await communicator.connect()
+    found = await communicator.frames(len(events))
+    await communicator.disconnect()
+    assert events_in(found) == events
+    assert len(found) > 10
+
+
+@pytest.mark.parametrize("since", ["yesterday", "-1", "1.5", "%C2%B2"])
+async def test_a_bad_cursor_closes_the_socket(live_redis, cookie: str, since: str) -> None:
+    run = await asyncio.to_thread(new_run)
+    communicator = socket(run.pk, cookie, since=since)
+    assert await communicator.connect()
+    assert await communicator.close_code() == 4400
+
+
+async def test_an_unknown_run_closes_the_socket(live_redis, cookie: str) -> None:
+    communicator = socket(4711, cookie)
+    assert await communicator.connect()
+    assert await communicator.close_code() == 4404
+
+
+async def test_deleting_the_run_closes_its_sockets(live_redis, cookie: str, monkeypatch) -> None:
+    monkeypatch.setattr(follow, "HEARTBEAT_S", 0.05)
+    run = await asyncio.to_thread(new_run, "finished")
+    communicator = socket(run.pk, cookie)
+    assert await communicator.connect()
+    await asyncio.to_thread(services.delete, run)
+    assert await communicator.close_code() == 4404
+
+
+async def test_without_redis_a_live_socket_says_try_again_later(own_redis: RedisServer, cookie: str) -> None:
+    run = await asyncio.to_thread(new_run)
+    communicator = socket(run.pk, cookie)
+    assert await communicator.connect()
+    await asyncio.to_thread(own_redis.stop)
+    assert await communicator.close_code() == 1013

@@ -1,0 +1,185 @@
+"""The events of a run: numbered, cut, archived, read from any cursor, and never lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import redis
+
+from tests.webapp.conftest import RedisServer, recorded, request_body, run_spec, wait_until
+from webapp.redis import client
+from webapp.runs import live
+from webapp.runs.follow import follow
+from webapp.runs.live import Batch, Publisher, history, stored_batches, stream_of
+from webapp.runs.models import EventSegment, Run
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+
+
+def new_run(status: str = "running") -> Run:
+    spec = run_spec()
+    return Run.objects.create(
+        status=status, request=request_body(), spec=spec.model_dump(mode="json"), cluster_name="lab-3",
+        model="tiny-gpt2", strategy="voltage",
+    )
+
+
+def events_of(batches: list[Batch]) -> list[dict[str, Any]]:
+    return [event for batch in batches for event in json.loads(batch.events)]
+
+
+def in_pieces(events: list[Any], size: int) -> list[list[Any]]:
+    return [events[at:at + size] for at in range(0, len(events), size)]
+
+
+def published(publisher: Publisher, events: list[Any]) -> None:
+    """Publish and wait until a reader could have them."""
+    publisher.publish(events)
+    wait_until(lambda: not publisher.pending and not publisher.unsent, "the events to be sent")
+
+
+def test_what_was_published_is_read_in_order_while_the_run_lives_and_after(live_redis: redis.Redis) -> None:
+    events, _ = recorded()
+    run = new_run()
+    with Publisher(run.pk) as publisher:
+        for piece in in_pieces(events, 50):
+            published(publisher, piece)
+        assert events_of(history(run.pk, 0)) == events
+        assert not EventSegment.objects.exists()
+    run.refresh_from_db()
+    assert run.archived
+    live_redis.delete(stream_of(run.pk))
+    assert events_of(history(run.pk, 0)) == events
+
+
+def test_batches_are_numbered_without_gaps_and_a_cursor_resumes_after_its_batch(live_redis) -> None:
+    events, _ = recorded()
+    run = new_run()
+    with Publisher(run.pk) as publisher:
+        for piece in in_pieces(events, 40):
+            published(publisher, piece)
+        batches = history(run.pk, 0)
+        assert [batch.number for batch in batches] == list(range(1, len(batches) + 1))
+        for cursor in (0, 1, len(batches) // 2, len(batches)):
+            assert history(run.pk, cursor) == batches[cursor:]
+    for cursor in (0, 1, len(batches) // 2, len(batches)):
+        assert history(run.pk, cursor) == batches[cursor:]
+
+
+def test_events_that_come_together_travel_together(live_redis) -> None:
+    run = new_run()
+    with Publisher(run.pk) as publisher:
+        for number in range(500):
+            publisher.publish([{"type": "clock", "time_s": number, "wall_s": number}])
+    batches = history(run.pk, 0)
+    assert len(events_of(batches)) == 500
+    assert len(batches) < 250
+
+
+def test_a_long_run_keeps_redis_short_and_loses_nothing(live_redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "SEGMENT_EVENTS", 100)
+    monkeypatch.setattr(live, "BATCH_EVENTS", 10)
+    events, _ = recorded()
+    events = (events * 20)[:1000]
+    run = new_run()
+    with Publisher(run.pk) as publisher:
+        for piece in in_pieces(events, 100):
+            published(publisher, piece)
+        wait_until(lambda: run.segments.count() >= 5, "segments to be stored")
+        assert live_redis.xlen(stream_of(run.pk)) < 100
+        assert events_of(history(run.pk, 0)) == events
+    assert events_of(history(run.pk, 0)) == events
+    stored = [(segment.first, segment.last) for segment in run.segments.all()]
+    assert all(first == last + 1 for (_, last), (first, _) in pairwise(stored))
+
+
+def test_what_was_said_before_the_run_began_is_archived_with_it(live_redis) -> None:
+    run = new_run("queued")
+    live.append(run.pk, [{"type": "state", "state": "queued", "detail": ""}])
+    with Publisher(run.pk) as publisher:
+        publisher.publish([{"type": "state", "state": "planning", "detail": ""}])
+    assert [event["state"] for event in events_of(list(stored_batches(run.pk, 0)))] == ["queued", "planning"]
+
+
+def test_a_redis_that_restarts_empty_in_the_middle_loses_nothing(own_redis: RedisServer) -> None:
+    events, _ = recorded()
+    first, second, third = events[:60], events[60:120], events[120:]
+    run = new_run()
+    with Publisher(run.pk) as publisher:
+        published(publisher, first)
+        own_redis.stop()
+        publisher.publish(second)
+        wait_until(lambda: publisher.redis_was_gone, "the publisher to notice")
+        own_redis.start()
+        wait_until(lambda: not publisher.unsent, "the events to be sent after all")
+        published(publisher, third)
+        assert events_of(history(run.pk, 0)) == events
+    assert events_of(history(run.pk, 0)) == events
+
+
+def test_a_redis_that_never_comes_back_does_not_cost_the_archive(own_redis: RedisServer) -> None:
+    events, _ = recorded()
+    run = new_run()
+    with Publisher(run.pk) as publisher:
+        published(publisher, events[:60])
+        own_redis.stop()
+        publisher.publish(events[60:])
+    assert Run.objects.get(pk=run.pk).archived
+    assert events_of(history(run.pk, 0)) == events
+
+
+def test_an_event_that_is_no_json_fails_the_run_loudly(live_redis) -> None:
+    run = new_run()
+    with pytest.raises(RuntimeError, match=f"events of run {run.pk}"), Publisher(run.pk) as publisher:
+        publisher.publish([{"type": "log", "text": object()}])
+
+
+async def collect(run_id: int, since: int, enough: int) -> list[Batch]:
+    batches: list[Batch] = []
+    async for some in follow(run_id, since):
+        batches += some
+        if len(events_of(batches)) >= enough:
+            return batches
+    return batches
+
+
+async def test_a_slow_reader_finds_in_the_database_what_was_cut_from_the_stream(
+    live_redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "SEGMENT_EVENTS", 50)
+    monkeypatch.setattr(live, "BATCH_EVENTS", 10)
+    events, _ = await asyncio.to_thread(recorded)
+    run = await asyncio.to_thread(new_run)
+    reader = follow(run.pk, 0)
+
+    def publish(publisher: Publisher, piece: list[Any]) -> None:
+        published(publisher, piece)
+
+    publisher = await asyncio.to_thread(Publisher, run.pk)
+    with publisher:
+        await asyncio.to_thread(publish, publisher, events[:10])
+        seen = await anext(reader)
+        for piece in in_pieces(events[10:], 30):  # the reader pauses while the stream is cut
+            await asyncio.to_thread(publish, publisher, piece)
+        while len(events_of(seen)) < len(events):
+            seen += await anext(reader)
+    await reader.aclose()
+    assert client().xlen(stream_of(run.pk)) < len(seen)
+    assert events_of(seen) == events
+
+
+async def test_a_reader_of_a_finished_run_needs_no_redis(own_redis: RedisServer) -> None:
+    events, _ = await asyncio.to_thread(recorded)
+    run = await asyncio.to_thread(new_run)
+
+    def publish_all() -> None:
+        with Publisher(run.pk) as publisher:
+            publisher.publish(events)
+
+    await asyncio.to_thread(publish_all)
+    own_redis.stop()
+    assert events_of(await collect(run.pk, 0, len(events))) == events
