@@ -35,7 +35,7 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
                 if "error" in message:
                     raise error_from_json(message["error"])
                 return message["result"]
-        raise HostError(f"{function.__name__} ended without a result: {session.complaint()}")
+        raise HostError(f"{function.__name__} ended without a result: {session.last_words()}.")
 
 
 def main(descriptor: int) -> None:

@@ -45,7 +45,8 @@ def device_toml(device: DeviceSpec) -> str:
     """A `[[device]]` table for a cluster file or a list of presets; what is at its default stays out."""
     lines = ["[[device]]"]
     for key, value in device.model_dump(exclude_defaults=True).items():
-        text = f'"{value}"' if isinstance(value, str) else f"{value:g}"
+        whole = isinstance(value, float) and value.is_integer()
+        text = f'"{value}"' if isinstance(value, str) else repr(int(value) if whole else value)
         lines.append(f"{key} = {text}")
     return "\n".join(lines) + "\n"
 

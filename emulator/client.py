@@ -82,8 +82,7 @@ class _Conversation:
             self.commands.put({"kind": "stop"})
             self._relay()
         if self.report is None:
-            why = self.session.complaint().splitlines()
-            raise RunError(f"The emulation ended without a report: {why[-1] if why else 'it was killed'}.")
+            raise RunError(f"The emulation ended without a report: {self.session.last_words()}.")
         return self.report
 
     def _relay(self) -> None:

@@ -44,7 +44,9 @@ class Isolated:
         line = ("setpriv", "--pdeathsig", "KILL", *UNSHARE, *python)
         # One thread per process: many devices share few cores, and pacing times single threads.
         environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        environment |= {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
+        # It imports from where we do, and nothing from the directory that a person happens to be in.
+        paths = [str(ROOT), *(path for path in sys.path if path)]
+        environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
         with theirs:
             self.popen = subprocess.Popen(
                 line, env=environment, pass_fds=(theirs.fileno(), *self.keep), start_new_session=True,
@@ -76,6 +78,11 @@ class Isolated:
         """The end of what the child wrote on standard error: the reason why it died, if it had time."""
         self.errors.seek(max(0, self.errors.seek(0, os.SEEK_END) - TAIL_BYTES))
         return self.errors.read().decode(errors="replace").strip()
+
+    def last_words(self) -> str:
+        """The last line of it."""
+        lines = self.complaint().splitlines()
+        return lines[-1].rstrip(".") if lines else "it was killed"
 
     def _record(self) -> Path:
         owner = process(os.getpid())

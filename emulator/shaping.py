@@ -129,7 +129,7 @@ def check_reading(reading: list[dict[str, Any]], port: Port, shape: Shape) -> fl
     if abs(frame_bit_per_s - bucket_bit_per_s(shape.bit_per_s)) > slack:
         raise HostError(f"link {port.label}: asked for {asked}, the kernel set {human(actual, 'bit/s')}.")
     if own["tbf"]["burst"] < FRAME_BYTES:
-        raise HostError(f"link {port.label}: the kernel's bucket holds less than a frame: {own['tbf']}.")
+        raise HostError(f"link {port.label}: {asked} is slower than the kernel can shape: raise the rate.")
     if shape.has_netem:
         _check_netem(own.get("netem"), port, shape)
     return float(actual)

@@ -79,7 +79,7 @@ def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | No
         needed.append(_ratio(_sum(messages)))
     available = cores or len(os.sched_getaffinity(0))
     needed.append(_peak_load(everything) / (CORES_SHARE * available))
-    return math.ceil(max(needed) / STEP - 1e-9) * STEP
+    return math.ceil(max(needed) / STEP - 1e-6) * STEP
 
 
 def host_s(span: Span, profile: HostProfile) -> float:

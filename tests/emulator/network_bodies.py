@@ -1,0 +1,272 @@
+"""What the network tests do inside private namespaces. Arguments and results are JSON."""
+
+import json
+import socket
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from emulator.counters import sent_bytes
+from emulator.measure import Stretch, connect, fill
+from emulator.namespaces import inside
+from emulator.network import MininetNetwork
+from engine.cluster import ClusterSpec
+from engine.scenario import DropDevice, LinkDown, LinkUp, SetRate
+
+TOTAL_RETRANSMITS_AT = 8 + 23 * 4  # linux/tcp.h: struct tcp_info, tcpi_total_retrans
+
+
+def opened(spec: dict[str, Any], dilation: float = 1.0) -> MininetNetwork:
+    return MininetNetwork(ClusterSpec.model_validate(spec), dilation)
+
+
+def qdiscs(network: MininetNetwork, interface: str) -> list[dict[str, Any]]:
+    """What the kernel says about one interface, asked independently of the code under test."""
+    pid = network._pids[interface.partition("-")[0]]
+    line = ["mnexec", "-a", str(pid), "tc", "-j", "qdisc", "show", "dev", interface]
+    found: list[dict[str, Any]] = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
+    return found
+
+
+def connection(network: MininetNetwork, src: int, dst: int) -> tuple[socket.socket, socket.socket]:
+    return connect(Stretch(0, True, network.pid(src), network.pid(dst), network.address(dst), 1.0))
+
+
+def retransmits(sock: socket.socket) -> int:
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+    count: int = struct.unpack_from("I", info, TOTAL_RETRANSMITS_AT)[0]
+    return count
+
+
+def shapes(spec: dict[str, Any], dilation: float) -> list[tuple[int, bool, str, float]]:
+    """(link, forward, kind, frame bit/s) of the root qdisc of every sending interface."""
+    with opened(spec, dilation) as network:
+        result = []
+        for pair in network.layout.ends:
+            for end in pair:
+                (found,) = qdiscs(network, end.name)
+                result.append((end.link, end.forward, found["kind"], found["options"]["rate"] * 8))
+        return result
+
+
+def crossed_links(spec: dict[str, Any], size: int) -> dict[str, list[tuple[int, bool]]]:
+    """`"src dst"` → directions of links that carried `size` bytes sent from src to dst, for all pairs."""
+    network = opened(spec)
+    crossed = {}
+    with network:
+        for src in range(len(network.cluster.devices)):
+            for dst in range(len(network.cluster.devices)):
+                if src == dst:
+                    continue
+                sender, receiver = connection(network, src, dst)
+                with sender, receiver:
+                    before = {(s.link, s.forward): s.sent_bytes for s in network.state()}
+                    sender.sendall(bytes(size))
+                    fill(receiver, bytearray(size))
+                    crossed[f"{src} {dst}"] = [
+                        (s.link, s.forward) for s in network.state()
+                        if s.sent_bytes - before[s.link, s.forward] >= size
+                    ]
+    return crossed
+
+
+def measured(spec: dict[str, Any], dilation: float = 1.0) -> list[tuple[int, bool, float, float]]:
+    with opened(spec, dilation) as network:
+        return [tuple(m[:4]) for m in network.measure()]
+
+
+class Stream:
+    """Bulk data from one device to another until closed; counts what arrives."""
+
+    def __init__(self, network: MininetNetwork, src: int, dst: int):
+        self.sender, self.receiver = connection(network, src, dst)
+        self.sender.settimeout(None)
+        self.receiver.settimeout(None)
+        self.arrived = 0
+        self.threads = [threading.Thread(target=self._send), threading.Thread(target=self._receive)]
+        for thread in self.threads:
+            thread.start()
+
+    def _send(self) -> None:
+        data = bytes(16 * 1024)
+        try:
+            while True:
+                self.sender.sendall(data)
+        except OSError:
+            return
+
+    def _receive(self) -> None:
+        buffer = bytearray(64 * 1024)
+        try:
+            while count := self.receiver.recv_into(buffer):
+                self.arrived += count
+        except OSError:
+            return
+
+    def wait_for(self, more: int, deadline_s: float = 60.0) -> float:
+        """Seconds until `more` bytes have arrived; raises if they never do."""
+        began_s, goal = time.monotonic(), self.arrived + more
+        while self.arrived < goal:
+            if time.monotonic() - began_s > deadline_s:
+                raise TimeoutError(f"{goal - self.arrived} bytes missing")
+            time.sleep(0.002)
+        return time.monotonic() - began_s
+
+    def close(self) -> None:
+        self.sender.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join()
+        self.sender.close()
+        self.receiver.close()
+
+
+def rate_change(spec: dict[str, Any], link: str, direction: str, bit_per_s: float) -> dict[str, Any]:
+    """A stream from device 0 to device 1 while a rate changes: facts, bit/s after it, retransmits."""
+    network = opened(spec)
+    with network:
+        stream = Stream(network, 0, 1)
+        stream.wait_for(500_000)
+        facts = network.apply(
+            SetRate.model_validate({"at_s": 0, "link": link, "direction": direction, "bit_per_s": bit_per_s})
+        )
+        stream.wait_for(100_000)
+        size = int(bit_per_s / 8)
+        before = stream.arrived
+        seconds = stream.wait_for(size)
+        result = {
+            "facts": facts, "bit_per_s": (stream.arrived - before) * 8 / seconds,
+            "retransmits": retransmits(stream.sender),
+            "kernel": {
+                end.forward: qdiscs(network, end.name)[0]["options"]["rate"] * 8
+                for end in network.layout.ends[network.cluster.link_index(link)]
+            },
+        }
+        stream.close()
+    return result
+
+
+def live_measurement(spec: dict[str, Any], link: int, bit_per_s: float) -> dict[str, float]:
+    """Rates that `state` shows after a live change of a link that is in use all the time."""
+    network = opened(spec)
+    with network:
+        stream = Stream(network, 0, 1)
+        stream.wait_for(200_000)
+        network.apply(SetRate(at_s=0, link=network.cluster.links[link].name, bit_per_s=bit_per_s))
+        before = {s.forward: s.measured_bit_per_s for s in network.state() if s.link == link}
+        network.measure([link])
+        deadline_s = time.monotonic() + 30
+        while time.monotonic() < deadline_s:
+            shown = {s.forward: s.measured_bit_per_s for s in network.state() if s.link == link}
+            if None not in shown.values():
+                break
+            time.sleep(0.01)
+        stream.close()
+    return {"before": before[True], "forward": shown[True], "backward": shown[False]}
+
+
+def cut_and_restored(spec: dict[str, Any], link: str) -> dict[str, Any]:
+    """Bytes that cross a cut link, whether the connection lives on, and the shape after it is restored."""
+    network = opened(spec)
+    with network:
+        stream = Stream(network, 0, 1)
+        stream.wait_for(200_000)
+        down = network.apply(LinkDown(at_s=0, link=link))
+        index = network.cluster.link_index(link)
+        at_cut = sent(network, index)
+        again = network.apply(LinkDown(at_s=0, link=link))
+        time.sleep(0.3)  # the time in which nothing may happen
+        during = sent(network, index) - at_cut
+        shown = [s.up for s in network.state() if s.link == index]
+        up = network.apply(LinkUp(at_s=0, link=link))
+        stream.wait_for(200_000)
+        shape = [qdiscs(network, end.name)[0]["kind"] for end in network.layout.ends[index]]
+        stream.close()
+        return {"down": down, "again": again, "during": during, "shown": shown, "up": up, "shape": shape}
+
+
+def sent(network: MininetNetwork, link: int) -> int:
+    return sum(s.sent_bytes for s in network.state() if s.link == link)
+
+
+def dropped_device(spec: dict[str, Any], name: str) -> list[bool]:
+    """Which links are up after a device is dropped."""
+    with opened(spec) as network:
+        network.apply(DropDevice(at_s=0, device=name))
+        return [s.up for s in network.state() if s.forward]
+
+
+def lost_packets(spec: dict[str, Any], count: int) -> int:
+    """How many of `count` datagrams from device 0 to device 1 do not arrive."""
+    network = opened(spec)
+    with network:
+        receiver = inside(network.pid(1), lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        sender = inside(network.pid(0), lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        with sender, receiver:
+            receiver.bind((network.address(1), 0))
+            receiver.settimeout(1.0)
+            arrived = 0
+            for start in range(0, count, 50):
+                for _ in range(min(50, count - start)):
+                    sender.sendto(b"x" * 100, receiver.getsockname())
+                try:
+                    for _ in range(min(50, count - start)):
+                        receiver.recv(200)
+                        arrived += 1
+                except TimeoutError:
+                    continue
+    return count - arrived
+
+
+def beside_another_mininet(spec: dict[str, Any]) -> list[float]:
+    """Ratios of measured to asked rates while a plain Mininet with the same node names runs next door."""
+    from mininet.net import Mininet
+    from mininet.topo import Topo
+
+    topo = Topo()
+    for name in ("d0", "d1"):
+        topo.addHost(name)
+    topo.addLink("d0", "d1", intfName1="d0-eth0", intfName2="d1-eth0")
+    other = Mininet(topo=topo, controller=None)
+    other.start()
+    try:
+        with opened(spec) as network:
+            ratios = [m.achieved_bit_per_s / m.asked_bit_per_s for m in network.measure()]
+        assert "0% packet loss" in other["d0"].cmd(f"ping -c 1 {other['d1'].IP()}") or reaches(other)
+    finally:
+        other.stop()
+    return ratios
+
+
+def reaches(other: Any) -> bool:
+    """Whether host d0 of a Mininet reaches d1 (there may be no ping on this machine)."""
+    listener = inside(other["d1"].pid, lambda: socket.create_server((other["d1"].IP(), 0)))
+    with listener:
+        target = listener.getsockname()
+        inside(other["d0"].pid, lambda: socket.create_connection(target, timeout=5)).close()
+    return True
+
+
+def sysctls(spec: dict[str, Any]) -> list[str]:
+    """tcp_slow_start_after_idle of every node."""
+    with opened(spec) as network:
+        path = Path("/proc/sys/net/ipv4/tcp_slow_start_after_idle")
+        return [inside(pid, path.read_text).strip() for pid in network._pids.values()]
+
+
+def left_behind(spec: dict[str, Any]) -> dict[str, list[str]]:
+    """Interfaces and processes in this session's namespaces after a network has been left."""
+    before = interfaces()
+    with opened(spec):
+        processes = running()
+    return {"interfaces": sorted(interfaces() - before), "during": processes, "after": running()}
+
+
+def interfaces() -> set[str]:
+    return set(sent_bytes(Path("/proc/net/dev").read_text()))
+
+
+def running() -> list[str]:
+    return sorted(path.name for path in Path("/proc").iterdir() if path.name.isdigit())

@@ -1,0 +1,160 @@
+"""A real run in an emulated network, from the outside: events in order, live commands, turns, errors."""
+
+import queue
+import threading
+from typing import Any
+
+import pytest
+from small_clusters import star
+
+from emulator import emulate
+from engine.cluster import ClusterSpec
+from engine.errors import Cancelled, HostError, PlanError
+from engine.models import catalogue
+from engine.report import RunReport
+from engine.scenario import DropDevice, Scenario
+from engine.spec import RunSpec
+from engine.trace import Span
+from engine.workload import Workload
+
+pytestmark = pytest.mark.root
+
+Event = dict[str, Any]
+
+
+def spec_for(cluster: ClusterSpec, strategy: str = "gpipe", new_tokens: int = 4, **more: Any) -> RunSpec:
+    model, weights = catalogue.resolve("tiny-gpt2", "random")
+    workload = Workload(prompt_tokens=8, new_tokens=new_tokens)
+    settings: dict[str, Any] = {"dilation": 4.0} | more
+    return RunSpec(
+        cluster=cluster, model=model, weights=weights, strategy=strategy, workload=workload, **settings
+    )
+
+
+def run(spec: RunSpec, commands: "queue.Queue[Event] | None" = None) -> tuple[RunReport, list[Event]]:
+    events: list[Event] = []
+    return emulate(spec, events.extend, commands), events
+
+
+def states(events: list[Event]) -> list[str]:
+    return [event["state"] for event in events if event["type"] == "state"]
+
+
+def test_a_run_over_mininet_is_correct_and_tells_its_story_in_order() -> None:
+    report, events = run(spec_for(star(3), "megatron"))
+    assert report.outcome.kind == "finished"
+    assert report.correctness.ok
+    assert report.dilation == 4.0
+    assert states(events)[:2] == ["planning", "building"]
+    assert states(events)[-1] == "finished"
+    assert [event["type"] for event in events].count("report") == 1
+    tokens = [e for e in events if e["type"] == "mark" and e["name"] == "token_emitted"]
+    assert [token["facts"]["index"] for token in tokens] == [0, 1, 2, 3]
+    links = [event for event in events if event["type"] == "links"]
+    assert links
+    assert {(entry["link"], entry["forward"]) for entry in links[0]["links"]} == {
+        (index, forward) for index in range(3) for forward in (True, False)
+    }
+    assert report.fidelity.backend.startswith("tbf")
+    assert all(link.achieved_bit_per_s == pytest.approx(50e6, rel=0.1) for link in report.links)
+
+
+def test_every_byte_of_the_trace_crosses_the_emulated_links() -> None:
+    report, events = run(spec_for(star(2), "megatron"))
+    fields = Span._fields
+    sends = [e for e in events if e["type"] == "span" and e["kind"] == "send"]
+    assert set(sends[0]) == {"type", *fields}
+    assert sum(link.bytes for link in report.links) == 2 * sum(span["bytes"] for span in sends)
+
+
+def test_a_live_rate_change_is_applied_and_recorded_in_the_scenario() -> None:
+    commands: queue.Queue[Event] = queue.Queue()
+    events: list[Event] = []
+
+    def on_events(batch: list[Event]) -> None:
+        if "running" in states(batch):
+            commands.put({"kind": "set_rate", "link": "hub--n0", "bit_per_s": 5e6})
+        events.extend(batch)
+
+    report = emulate(spec_for(star(2), "megatron", new_tokens=40), on_events, commands)
+    (change,) = report.scenario.changes
+    assert change.kind == "set_rate"
+    assert change.bit_per_s == 5e6
+    (mark,) = [e for e in events if e["type"] == "mark" and e["name"] == "link_changed"]
+    assert [entry["bit_per_s"] for entry in mark["facts"]["in_force"]] == pytest.approx([5e6, 5e6], rel=1e-3)
+    assert report.outcome.kind == "finished"
+
+
+def test_stop_ends_the_run_and_keeps_a_report() -> None:
+    commands: queue.Queue[Event] = queue.Queue()
+
+    def on_events(batch: list[Event]) -> None:
+        if "running" in states(batch):
+            commands.put({"kind": "stop"})
+
+    report = emulate(spec_for(star(2), "megatron", new_tokens=50, dilation=20.0), on_events, commands)
+    assert report.outcome.kind == "cancelled"
+
+
+def test_a_dropped_device_is_named_with_its_time() -> None:
+    scenario = Scenario(changes=(DropDevice(at_s=0.02, device="n1"),))
+    report, _ = run(spec_for(star(2), "megatron", new_tokens=50, dilation=10.0, scenario=scenario))
+    assert report.outcome.kind == "peer_lost"
+    assert report.outcome.device == "n1"
+    assert report.outcome.time_s >= 0.02
+
+
+def test_a_second_run_queues_visibly_and_then_runs() -> None:
+    first_runs, second_waits = threading.Event(), threading.Event()
+    seen: list[Event] = []
+    reports: list[RunReport] = []
+
+    def first_events(batch: list[Event]) -> None:
+        if "building" in states(batch):
+            first_runs.set()
+            second_waits.wait(60)
+
+    def second_events(batch: list[Event]) -> None:
+        seen.extend(batch)
+        if "queued" in states(batch):
+            second_waits.set()
+
+    first = threading.Thread(target=lambda: reports.append(emulate(spec_for(star(2)), first_events)))
+    first.start()
+    assert first_runs.wait(60)
+    reports.append(emulate(spec_for(star(2)), second_events))
+    first.join()
+    assert [report.outcome.kind for report in reports] == ["finished", "finished"]
+    queued = next(event for event in seen if event["type"] == "state")
+    assert (queued["state"], queued["detail"]) == ("queued", "1 run ahead on this machine")
+
+
+def test_a_waiting_run_can_be_stopped() -> None:
+    first_runs, release = threading.Event(), threading.Event()
+
+    def first_events(batch: list[Event]) -> None:
+        if "building" in states(batch):
+            first_runs.set()
+            release.wait(60)
+
+    first = threading.Thread(target=lambda: emulate(spec_for(star(2)), first_events))
+    first.start()
+    assert first_runs.wait(60)
+    commands: queue.Queue[Event] = queue.Queue()
+    commands.put({"kind": "stop"})
+    with pytest.raises(Cancelled, match="while it waited"):
+        emulate(spec_for(star(2)), lambda batch: None, commands)
+    release.set()
+    first.join()
+
+
+def test_what_the_machine_cannot_do_is_refused_with_the_link() -> None:
+    with pytest.raises(HostError, match="link n0--hub has jitter_s"):
+        run(spec_for(star(2, jitter_s=0.001)))
+
+
+def test_an_impossible_plan_is_the_planners_own_error() -> None:
+    small = star(2)
+    devices = tuple(device.model_copy(update={"memory_bytes": 1000.0}) for device in small.devices)
+    with pytest.raises(PlanError):
+        run(spec_for(small.model_copy(update={"devices": devices}), "gpipe"))

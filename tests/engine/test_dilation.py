@@ -1,0 +1,71 @@
+"""The dilation is the smallest at which this machine keeps up."""
+
+from typing import Any
+
+import pytest
+
+from engine.cluster import ClusterSpec, DeviceSpec
+from engine.cost import HostProfile, MeasuredRow
+from engine.dilation import OP_HOST_S, choose_dilation
+from engine.models.spec import ModelSpec
+from engine.spec import RunSpec
+from engine.trace import Span
+
+FLOP_PER_S = 1e9  # of the host, for products of any number of rows
+PROFILE = HostProfile(
+    host="test", products=(MeasuredRow(rows=1, s_per_flop=1 / FLOP_PER_S),),
+    elementwise_s_per_element=1e-9, op_overhead_s=1e-9, memory_byte_per_s=1e15,
+)
+MODEL = ModelSpec(
+    name="m", family="gpt2", num_layers=1, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
+    intermediate_size=16, vocab_size=32, max_positions=16,
+)
+
+
+def spec(dilation: Any = "auto") -> RunSpec:
+    device = DeviceSpec(name="a", flop_per_s=1e9, memory_bytes=1e9, memory_byte_per_s=1e9)
+    cluster = ClusterSpec(name="one", source="a", devices=(device,))
+    return RunSpec(cluster=cluster, model=MODEL, strategy="single", dilation=dilation, profile=PROFILE)
+
+
+def op(device: str, start_s: float, target_s: float, host_s: float) -> Span:
+    """An operation meant to last `target_s` that takes this host `host_s`."""
+    flops = round((host_s - OP_HOST_S) * FLOP_PER_S)
+    return Span(device, "compute", "op", 0, start_s, start_s + target_s, bytes=4 * flops, flops=flops)
+
+
+def test_a_given_number_is_taken_as_it_is() -> None:
+    trace = [op("a", 0.0, 0.001, 10.0)]
+    assert choose_dilation(spec(3.5), trace) == 3.5
+    assert choose_dilation(spec("native"), trace) == 1.0
+
+
+def test_slow_devices_need_no_dilation() -> None:
+    assert choose_dilation(spec(), [op("a", 0.0, 1.0, 0.1)], cores=2) == 1.0
+    assert choose_dilation(spec(), [], cores=2) == 1.0
+
+
+def test_every_long_operation_leaves_thirty_percent() -> None:
+    # 1.4 s of work in 1 s: at D = 2 it fills 70 %.
+    assert choose_dilation(spec(), [op("a", 0.0, 1.0, 1.4)], cores=64) == 2.0
+    assert choose_dilation(spec(), [op("a", 0.0, 1.0, 1.41)], cores=64) == 2.25
+
+
+def test_short_operations_count_together() -> None:
+    trace = [op("a", 0.001 * i, 0.001, 0.0005) for i in range(100)]
+    assert choose_dilation(spec(), trace, cores=64) == 1.0
+    trace = [op("a", 0.0001 * i, 0.0001, 0.000279) for i in range(100)]
+    assert choose_dilation(spec(), trace, cores=64) == 4.0
+
+
+def test_devices_at_the_same_time_share_the_cores() -> None:
+    together = [op(f"d{i}", 0.0, 1.0, 0.65) for i in range(8)]
+    assert choose_dilation(spec(), together, cores=2) == 4.0
+    assert choose_dilation(spec(), together, cores=8) == 1.0
+    in_turn = [op(f"d{i}", float(i), 1.0, 0.65) for i in range(8)]
+    assert choose_dilation(spec(), in_turn, cores=2) == 1.0
+
+
+def test_messages_cost_the_host_too() -> None:
+    trace = [Span("a", "recv", "x", 0, i * 1e-4, i * 1e-4 + 1e-4, bytes=100, peer="b") for i in range(50)]
+    assert choose_dilation(spec(), trace, cores=64) == pytest.approx(2.75, abs=0.5)
