@@ -12,11 +12,13 @@ export const router = createBrowserRouter([
     path: '/',
     element: <Shell />,
     errorElement: <RouteError />,
+    hydrateFallbackElement: <></>,
     children: [
       { index: true, element: <StartPage /> },
       { path: 'clusters', lazy: async () => ({ Component: (await import('./pages/clusters/ClustersPage')).ClustersPage }) },
       { path: 'clusters/new', lazy: editorPage },
       { path: 'clusters/:id', lazy: editorPage },
+      { path: 'runs/new', lazy: async () => ({ Component: (await import('./pages/newRun/NewRunPage')).NewRunPage }) },
       { path: 'runs/:id', lazy: async () => ({ Component: (await import('./pages/run/RunPage')).RunPage }) },
       { path: 'compare', lazy: async () => ({ Component: (await import('./pages/compare/ComparePage')).ComparePage }) },
       { path: '*', element: <NotFound /> },

@@ -83,8 +83,9 @@ export function useRuns() {
   });
 }
 
-export function useRun(id: number) {
+export function useRun(id: number, enabled = true) {
   return useQuery({
+    enabled,
     queryKey: ['runs', id],
     queryFn: ({ signal }) => api.get<RunDetail>(`/runs/${id}`, signal),
     refetchInterval: (query) => (query.state.data && isOver(query.state.data.status) ? false : 3_000),

@@ -66,8 +66,9 @@ export interface RunSpec {
 /** What the browser asks for: names instead of resolved models and clusters. */
 export interface RunRequest {
   name?: string;
-  cluster_id?: number;
-  cluster?: ClusterSpec;
+  /** Either a stored cluster or a specification. */
+  cluster_id?: number | null;
+  cluster?: ClusterSpec | null;
   model: string;
   weights?: 'random' | null;
   strategy: string;
@@ -78,6 +79,7 @@ export interface RunRequest {
   compute_model?: ComputeModel | null;
   seed: number;
   notes?: string;
+  tags?: string[];
 }
 
 export type RunState =
@@ -88,6 +90,8 @@ export interface RunRow {
   id: number;
   name: string;
   status: RunState;
+  /** What the current state is about; empty when there is nothing to say. */
+  detail: string;
   created_at: string;
   started_at: string | null;
   finished_at: string | null;
@@ -108,6 +112,8 @@ export interface RunRow {
 
 export interface RunDetail extends RunRow {
   notes: string;
+  /** What was asked for, its cluster frozen: asking it again gives the same run. */
+  request: RunRequest;
   spec: RunSpec;
   plan: Plan | null;
   report: RunReport | null;

@@ -1,0 +1,44 @@
+import { Anchor, Text } from '@mantine/core';
+import { Link } from 'react-router';
+import type { ClusterRow, ClusterSpec } from '@/api/types';
+import { ClusterPicture } from '@/topology/ClusterPicture';
+import classes from './newRun.module.css';
+
+interface Props {
+  clusters: ClusterRow[];
+  clusterId: number | null;
+  frozen: ClusterSpec | null;
+  onChoose: (id: number | null, frozen: ClusterSpec | null) => void;
+  /** The cluster of an earlier run, if this draft began with one: it can be chosen again. */
+  earlier: ClusterSpec | null;
+}
+
+export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier }: Props) {
+  if (clusters.length === 0 && !earlier) {
+    return <Text size="sm" c="dimmed">There is no cluster yet: <Anchor component={Link} to="/clusters/new">draw one</Anchor>.</Text>;
+  }
+  return (
+    <div className={classes.options} role="radiogroup" aria-label="Cluster">
+      {earlier && (
+        <button
+          type="button" role="radio" aria-checked={frozen !== null} className={classes.option}
+          onClick={() => onChoose(null, earlier)} data-testid="choose-cluster-frozen"
+        >
+          <ClusterPicture spec={earlier} width={170} height={84} />
+          <b>{earlier.name}</b>
+          <small>as it was in the earlier run</small>
+        </button>
+      )}
+      {clusters.map(({ id, name, title, spec, layout }) => (
+        <button
+          key={id} type="button" role="radio" aria-checked={!frozen && id === clusterId} className={classes.option}
+          onClick={() => onChoose(id, null)} data-testid={`choose-cluster-${name}`} title={spec.description}
+        >
+          <ClusterPicture spec={spec} layout={layout} width={170} height={84} />
+          <b>{name}</b>
+          <small>{title || `${spec.devices.length} devices`}</small>
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+import { NumberInput, SegmentedControl, Select, SimpleGrid, Text, TextInput } from '@mantine/core';
+import type { Draft } from './draft';
+
+interface Props {
+  draft: Draft;
+  set: (patch: Partial<Draft>) => void;
+  errorOf: (path: string) => string | undefined;
+}
+
+const ABOUT: Record<Draft['dilationKind'], string> = {
+  auto: 'As many real seconds per virtual second as this machine needs to be faithful.',
+  native: 'No pacing: as fast as this machine can, to measure the runtime itself.',
+  fixed: 'Real seconds per virtual second.',
+};
+
+export function ExecutionForm({ draft, set, errorOf }: Props) {
+  return (
+    <>
+      <SimpleGrid cols={2} spacing="md">
+        <div>
+          <Text size="sm" fw={500} mb={3}>Time dilation</Text>
+          <SegmentedControl
+            size="xs" fullWidth value={draft.dilationKind} onChange={(kind) => set({ dilationKind: kind as Draft['dilationKind'] })}
+            data={[{ value: 'auto', label: 'Automatic' }, { value: 'fixed', label: 'Fixed' }, { value: 'native', label: 'Native' }]}
+            data-testid="dilation-kind"
+          />
+          <Text size="xs" c="dimmed" mt={4}>{ABOUT[draft.dilationKind]}</Text>
+          {draft.dilationKind === 'fixed' && (
+            <NumberInput
+              mt="xs" size="xs" value={draft.dilation} min={0.01} suffix=" ×" decimalScale={3} allowNegative={false} aria-label="Dilation"
+              error={errorOf('dilation')} onChange={(value) => typeof value === 'number' && value > 0 && set({ dilation: value })} data-testid="dilation"
+            />
+          )}
+        </div>
+        <Select
+          label="Compute model" value={draft.computeModel ?? 'own'} allowDeselect={false} data-testid="compute-model"
+          onChange={(value) => set({ computeModel: value === 'own' ? null : (value as Draft['computeModel']) })}
+          data={[
+            { value: 'own', label: 'Each device’s own' }, { value: 'roofline', label: 'Roofline everywhere' },
+            { value: 'measured', label: 'Measured, scaled' }, { value: 'flops', label: 'FLOPs alone' },
+          ]}
+        />
+      </SimpleGrid>
+      <SimpleGrid cols={2} spacing="md" mt="sm">
+        <TextInput
+          label="Name" placeholder="Optional: to find it again" value={draft.name} maxLength={100} error={errorOf('name')}
+          onChange={(event) => set({ name: event.currentTarget.value })} data-testid="run-name"
+        />
+        <NumberInput
+          label="Seed" value={draft.seed} min={0} allowDecimal={false} allowNegative={false} error={errorOf('seed')} data-testid="seed"
+          onChange={(value) => typeof value === 'number' && set({ seed: value })}
+        />
+      </SimpleGrid>
+      {draft.scenario.changes.length > 0 && (
+        <Text size="sm" c="dimmed" mt="sm">
+          {draft.scenario.changes.length} changes of the earlier run will be replayed at their times.
+        </Text>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,65 @@
+import { Badge, Group, SegmentedControl, Select, Text } from '@mantine/core';
+import type { ModelRow } from '@/api/types';
+import { bytes, human } from '@/format/units';
+
+interface Props {
+  models: ModelRow[];
+  model: string;
+  randomWeights: boolean;
+  onModel: (name: string) => void;
+  onRandomWeights: (random: boolean) => void;
+}
+
+export function ModelPicker({ models, model, randomWeights, onModel, onRandomWeights }: Props) {
+  const chosen = models.find((row) => row.name === model);
+  return (
+    <>
+      <Group align="flex-start" wrap="nowrap">
+        <Select
+          flex={1} searchable allowDeselect={false} value={model} data-testid="model" aria-label="Model" maxDropdownHeight={420}
+          data={models.map(({ name, title }) => ({ value: name, label: `${name} — ${title}` }))}
+          onChange={(name) => name && onModel(name)}
+          renderOption={({ option }) => <ModelOption row={models.find((row) => row.name === option.value)} />}
+        />
+        {chosen?.trained && (
+          <SegmentedControl
+            value={randomWeights ? 'random' : 'trained'} onChange={(value) => onRandomWeights(value === 'random')} data-testid="weights"
+            data={[{ value: 'trained', label: 'Trained weights' }, { value: 'random', label: 'Random' }]}
+          />
+        )}
+      </Group>
+      {chosen && (
+        <Group gap={8} mt="xs">
+          <Kind row={chosen} random={randomWeights} />
+          <Text size="sm" c="dimmed">
+            {chosen.num_layers} layers · {chosen.num_heads} heads
+            {chosen.num_kv_heads < chosen.num_heads && ` (${chosen.num_kv_heads} for keys and values)`} · hidden size {chosen.hidden_size}
+            {' · '}{human(chosen.num_parameters, '')}parameters · {bytes(chosen.weight_bytes)}
+          </Text>
+        </Group>
+      )}
+    </>
+  );
+}
+
+function ModelOption({ row }: { row: ModelRow | undefined }) {
+  if (!row) return null;
+  return (
+    <Group justify="space-between" wrap="nowrap" flex={1} gap="sm">
+      <div style={{ minWidth: 0 }}>
+        <Text size="sm" fw={500}>{row.name}</Text>
+        <Text size="xs" c="dimmed" truncate>{row.title}</Text>
+      </div>
+      <Group gap={8} wrap="nowrap">
+        <Text size="xs" c="dimmed">{bytes(row.weight_bytes)}</Text>
+        <Kind row={row} random={false} />
+      </Group>
+    </Group>
+  );
+}
+
+function Kind({ row, random }: { row: ModelRow; random: boolean }) {
+  return row.trained && !random
+    ? <Badge color="teal" variant="light">trained</Badge>
+    : <Badge color="gray" variant="light">random weights</Badge>;
+}

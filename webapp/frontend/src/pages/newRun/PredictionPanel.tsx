@@ -1,0 +1,81 @@
+import { Card, Group, Loader, Skeleton, Text } from '@mantine/core';
+import { sentence } from '@/api/client';
+import type { PredictResult, RunReport } from '@/api/types';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { seconds, three } from '@/format/units';
+import { PARTS, StackBar, totalOf } from '@/run/charts/StackBar';
+import { Legend } from '@/run/Legend';
+import { attributionColors } from '@/theme/spanColors';
+import { MemoryBars } from './MemoryBars';
+import classes from './newRun.module.css';
+
+interface Props {
+  data: PredictResult | undefined;
+  error: Error | null;
+  waiting: boolean;
+  /** What is missing before there is anything to predict. */
+  missing: string | null;
+  onRetry: () => void;
+}
+
+/** Figures, time and memory as the simulated world has them, before anything is started. */
+export function PredictionPanel({ data, error, waiting, missing, onRetry }: Props) {
+  const report = data?.report;
+  return (
+    <Card padding="md" data-testid="prediction" data-state={missing ? 'missing' : waiting ? 'waiting' : error ? 'error' : 'ready'}>
+      <Group justify="space-between" mb="sm" h={22}>
+        <span className="overline">Predicted</span>
+        {waiting && <Loader size="xs" />}
+      </Group>
+      {missing ? (
+        <Text size="sm" c="dimmed">{missing}</Text>
+      ) : error && !waiting ? (
+        <ErrorPanel message={sentence(error)} onRetry={onRetry} />
+      ) : report ? (
+        <div className={waiting ? classes.stale : undefined}><Prediction report={report} /></div>
+      ) : (
+        <Skeleton height={220} />
+      )}
+    </Card>
+  );
+}
+
+function Prediction({ report }: { report: RunReport }) {
+  const total = totalOf(report.attribution);
+  const shown = PARTS.filter(({ key }) => report.attribution[key] > 0);
+  const generates = report.spec.workload.new_tokens > 0;
+  return (
+    <>
+      {report.outcome.kind === 'finished' ? (
+        <>
+          <div className={classes.figures}>
+            <Figure label={generates ? 'First token (TTFT)' : 'First result'} value={seconds(report.ttft_s)} testId="predicted-ttft" />
+            <Figure label="Per token (TPOT)" value={generates ? seconds(report.tpot_s) : '–'} testId="predicted-tpot" />
+            <Figure label="End to end" value={seconds(report.latency_s)} testId="predicted-latency" />
+            <Figure label="Throughput" value={generates ? `${three(report.tokens_per_s)} tokens/s` : '–'} testId="predicted-tokens-per-s" />
+          </div>
+          {total > 0 && (
+            <>
+              <Text size="xs" c="dimmed" mt="md" mb={5}>Where the time goes, along the critical path</Text>
+              <StackBar attribution={report.attribution} scale_s={total} />
+              <Legend entries={shown.map(({ key, label }) => ({ label, color: attributionColors[key], value: seconds(report.attribution[key]) }))} />
+            </>
+          )}
+        </>
+      ) : (
+        <ErrorPanel title="This run would not finish" message={report.outcome.sentence} />
+      )}
+      <Text size="xs" c="dimmed" mt="md" mb={7}>Peak memory, of what each device has</Text>
+      <MemoryBars devices={report.devices} />
+    </>
+  );
+}
+
+function Figure({ label, value, testId }: { label: string; value: string; testId: string }) {
+  return (
+    <div>
+      <Text size="xs" c="dimmed">{label}</Text>
+      <div className={classes.figure} data-testid={testId}>{value}</div>
+    </div>
+  );
+}

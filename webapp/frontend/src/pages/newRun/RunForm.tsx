@@ -1,0 +1,95 @@
+import { Button } from '@mantine/core';
+import { IconPlayerPlay } from '@tabler/icons-react';
+import { useState } from 'react';
+import { useNavigate } from 'react-router';
+import { ApiError, api, sentence } from '@/api/client';
+import { useChange } from '@/api/queries';
+import type { Catalogue, ClusterRow, RunRequest } from '@/api/types';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { AllocationView } from '@/run/allocation/AllocationView';
+import { ClusterPicker } from './ClusterPicker';
+import { type Draft, missing, toRequest } from './draft';
+import { ExecutionForm } from './ExecutionForm';
+import { ModelPicker } from './ModelPicker';
+import classes from './newRun.module.css';
+import { PredictionPanel } from './PredictionPanel';
+import { SchemaForm } from './SchemaForm';
+import { Section } from './Section';
+import { StrategyPicker } from './StrategyPicker';
+import { usePrediction } from './usePrediction';
+import { WorkloadForm } from './WorkloadForm';
+
+interface Props {
+  initial: Draft;
+  clusters: ClusterRow[];
+  catalogue: Catalogue;
+}
+
+/** The form at the left; what it means, and the button that starts it, at the right. */
+export function RunForm({ initial, clusters, catalogue }: Props) {
+  const navigate = useNavigate();
+  const [draft, setDraft] = useState(initial);
+  const set = (patch: Partial<Draft>) => setDraft((old) => ({ ...old, ...patch }));
+  const model = catalogue.models.find((row) => row.name === draft.model);
+  const strategy = catalogue.strategies.find((row) => row.name === draft.strategy);
+  const cluster = draft.frozen ?? clusters.find((row) => row.id === draft.clusterId)?.spec;
+  const lacking = missing(draft);
+  const request = lacking ? null : toRequest(draft, model);
+  const prediction = usePrediction(request);
+  const start = useChange('runs', (asked: RunRequest) => api.post<{ id: number }>('/runs', asked));
+  const refusal = prediction.error instanceof ApiError ? prediction.error : start.error instanceof ApiError ? start.error : null;
+  const errorOf = (path: string) => refusal?.about(path);
+  const plan = prediction.data?.plan;
+  const spec = prediction.data?.report.spec;
+  const go = () => request && start.mutate(request, { onSuccess: ({ id }) => navigate(`/runs/${id}`) });
+
+  return (
+    <div className={classes.columns}>
+      <div className={classes.form}>
+        <Section title="Cluster" error={errorOf('cluster_id') ?? errorOf('cluster')}>
+          <ClusterPicker
+            clusters={clusters} clusterId={draft.clusterId} frozen={draft.frozen} earlier={initial.frozen}
+            onChoose={(clusterId, frozen) => set({ clusterId, frozen })}
+          />
+        </Section>
+        <Section title="Model" error={errorOf('model') ?? errorOf('weights')}>
+          <ModelPicker
+            models={catalogue.models} model={draft.model} randomWeights={draft.randomWeights}
+            onModel={(name) => set({ model: name, randomWeights: false })} onRandomWeights={(randomWeights) => set({ randomWeights })}
+          />
+        </Section>
+        <Section title="Strategy" error={errorOf('strategy')}>
+          <StrategyPicker strategies={catalogue.strategies} strategy={draft.strategy} onChoose={(name) => set({ strategy: name })} />
+        </Section>
+        {strategy && Object.keys(strategy.params_schema.properties ?? {}).length > 0 && (
+          <Section title="Parameters" about={strategy.title}>
+            <SchemaForm
+              key={strategy.name} schema={strategy.params_schema} values={draft.params[strategy.name] ?? {}}
+              onChange={(values) => set({ params: { ...draft.params, [strategy.name]: values } })}
+              errorOf={(key) => errorOf(`params.${key}`)} deviceNames={cluster?.devices.map((device) => device.name) ?? []}
+            />
+          </Section>
+        )}
+        <Section title="Workload" error={errorOf('workload') && !errorOf('workload.prompt') ? errorOf('workload') : undefined}>
+          <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
+        </Section>
+        <Section title="Execution"><ExecutionForm draft={draft} set={set} errorOf={errorOf} /></Section>
+        {plan && spec && !prediction.error && (
+          <div className={prediction.waiting ? classes.stale : undefined}>
+            <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />
+          </div>
+        )}
+      </div>
+      <aside className={classes.aside}>
+        <PredictionPanel {...prediction} missing={lacking} onRetry={() => prediction.retry()} />
+        {start.error && <ErrorPanel title="Not started" message={sentence(start.error)} />}
+        <Button
+          size="md" leftSection={<IconPlayerPlay size={18} />} onClick={go} loading={start.isPending || start.isSuccess}
+          disabled={!request} data-testid="start-run"
+        >
+          Start the run
+        </Button>
+      </aside>
+    </div>
+  );
+}

@@ -1,0 +1,28 @@
+import type { StrategyRow } from '@/api/types';
+import classes from './newRun.module.css';
+
+interface Props {
+  strategies: StrategyRow[];
+  strategy: string;
+  onChoose: (name: string) => void;
+}
+
+/** The strategies with what they do and the paper they are from. */
+export function StrategyPicker({ strategies, strategy, onChoose }: Props) {
+  return (
+    <div className={classes.strategies} role="radiogroup" aria-label="Strategy">
+      {strategies.map(({ name, title, summary, paper, lossless }) => (
+        <button
+          key={name} type="button" role="radio" aria-checked={name === strategy} className={classes.option}
+          onClick={() => onChoose(name)} data-testid={`strategy-${name}`}
+        >
+          <b>{title}</b>
+          <small>{summary}</small>
+          <small style={{ marginTop: 'auto', paddingTop: 4, fontStyle: 'italic' }}>
+            {[paper || 'The baseline', !lossless && 'changes the result'].filter(Boolean).join(' · ')}
+          </small>
+        </button>
+      ))}
+    </div>
+  );
+}

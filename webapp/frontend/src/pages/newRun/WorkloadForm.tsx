@@ -1,0 +1,70 @@
+import { Group, NumberInput, SegmentedControl, SimpleGrid, Text, Textarea } from '@mantine/core';
+import type { ModelRow } from '@/api/types';
+import type { Draft } from './draft';
+
+interface Props {
+  draft: Draft;
+  model: ModelRow | undefined;
+  set: (patch: Partial<Draft>) => void;
+  errorOf: (path: string) => string | undefined;
+}
+
+export function WorkloadForm({ draft, model, set, errorOf }: Props) {
+  const generates = model?.has_head ?? true;
+  return (
+    <>
+      <SegmentedControl
+        size="xs" mb="sm" value={draft.promptKind} onChange={(kind) => set({ promptKind: kind as Draft['promptKind'] })}
+        data={[{ value: 'text', label: 'Prompt text' }, { value: 'length', label: 'Random tokens' }]} data-testid="prompt-kind"
+      />
+      {draft.promptKind === 'text' && (
+        <Textarea
+          autosize minRows={2} maxRows={6} value={draft.prompt} placeholder="What the model goes on from" aria-label="Prompt"
+          onChange={(event) => set({ prompt: event.currentTarget.value })} error={errorOf('workload.prompt')} data-testid="prompt" mb="sm"
+        />
+      )}
+      <SimpleGrid cols={draft.promptKind === 'length' ? 4 : 3} spacing="md">
+        {draft.promptKind === 'length' && (
+          <Whole label="Prompt tokens" value={draft.promptTokens} min={1} max={model?.max_positions} error={errorOf('workload.prompt_tokens')} onChange={(promptTokens) => set({ promptTokens })} testId="prompt-tokens" />
+        )}
+        {generates ? (
+          <Whole label="New tokens" value={draft.newTokens} min={1} max={model?.max_positions} error={errorOf('workload.new_tokens')} onChange={(newTokens) => set({ newTokens })} testId="new-tokens" />
+        ) : (
+          <div>
+            <Text size="sm" fw={500}>New tokens</Text>
+            <Text size="sm" c="dimmed" mt={6}>An encoder: hidden states</Text>
+          </div>
+        )}
+        <Whole label="Requests" value={draft.requests} min={1} max={64} error={errorOf('workload.requests')} onChange={(requests) => set({ requests })} testId="requests" />
+        <div>
+          <Text size="sm" fw={500} mb={3}>They arrive</Text>
+          <Group>
+            <SegmentedControl
+              size="xs" fullWidth flex={1} value={draft.pattern} onChange={(pattern) => set({ pattern: pattern as Draft['pattern'] })}
+              data={[{ value: 'sporadic', label: 'One by one' }, { value: 'bursty', label: 'At once' }]} data-testid="pattern"
+            />
+          </Group>
+        </div>
+      </SimpleGrid>
+    </>
+  );
+}
+
+interface WholeProps {
+  label: string;
+  value: number;
+  min: number;
+  max?: number;
+  error?: string;
+  onChange: (value: number) => void;
+  testId: string;
+}
+
+function Whole({ label, value, min, max, error, onChange, testId }: WholeProps) {
+  return (
+    <NumberInput
+      label={label} value={value} min={min} max={max} allowDecimal={false} allowNegative={false} error={error} data-testid={testId}
+      onChange={(next) => typeof next === 'number' && next >= min && onChange(next)}
+    />
+  );
+}

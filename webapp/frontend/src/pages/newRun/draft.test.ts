@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import type { ModelRow, RunRequest } from '@/api/types';
+import { FIRST_DRAFT, firstCluster, fromRequest, missing, toRequest } from './draft';
+
+const model: ModelRow = {
+  name: 'demo-lm', title: '', family: 'gpt2', num_layers: 6, hidden_size: 192, num_heads: 8, num_kv_heads: 8,
+  num_parameters: 1, weight_bytes: 1, trained: true, causal: true, has_head: true, max_positions: 512, source: '',
+};
+const draft = { ...FIRST_DRAFT, clusterId: 3 };
+
+describe('a draft of a run', () => {
+  it('names what is missing', () => {
+    expect(missing(FIRST_DRAFT)).toContain('cluster');
+    expect(missing({ ...draft, prompt: '  ' })).toContain('prompt');
+    expect(missing({ ...draft, prompt: '', promptKind: 'length' })).toBeNull();
+  });
+
+  it('asks for exactly one of prompt text and prompt length', () => {
+    expect(toRequest(draft, model).workload).toMatchObject({ prompt: draft.prompt, prompt_tokens: null });
+    expect(toRequest({ ...draft, promptKind: 'length' }, model).workload).toMatchObject({ prompt: null, prompt_tokens: 64 });
+  });
+
+  it('asks an encoder for no tokens and an untrained model for random weights', () => {
+    const encoder = { ...model, has_head: false, trained: false };
+    expect(toRequest(draft, encoder)).toMatchObject({ weights: 'random', workload: { new_tokens: 0 } });
+    expect(toRequest(draft, model)).toMatchObject({ weights: null, workload: { new_tokens: 24 } });
+  });
+
+  it('sends the parameters of the chosen strategy only', () => {
+    const params = { voltage: { ratio: 'search' }, megatron: { all_reduce: 'star' } };
+    expect(toRequest({ ...draft, params }, model).params).toEqual({ ratio: 'search' });
+    expect(toRequest({ ...draft, params, strategy: 'single' }, model).params).toEqual({});
+  });
+
+  it('repeats an earlier request exactly', () => {
+    const request: RunRequest = toRequest(
+      { ...draft, dilationKind: 'fixed', dilation: 4, seed: 7, name: 'a', notes: 'b', computeModel: 'flops', params: { voltage: { gather: 'ring' } } },
+      model,
+    );
+    expect(toRequest(fromRequest(request), model)).toEqual(request);
+  });
+
+  it('starts with the cluster asked for, else with the demo cluster', () => {
+    const clusters = [{ id: 1, name: 'mine' }, { id: 2, name: 'lab-3' }];
+    expect(firstCluster(clusters, 1)).toBe(1);
+    expect(firstCluster(clusters, 9)).toBe(2);
+    expect(firstCluster([{ id: 5, name: 'x' }], null)).toBe(5);
+    expect(firstCluster([], null)).toBeNull();
+  });
+});

@@ -1,0 +1,88 @@
+/** What a person has chosen so far, and the request that it means. */
+import type { ClusterSpec, ComputeModel, ModelRow, RunRequest, Scenario, Workload } from '@/api/types';
+
+export interface Draft {
+  clusterId: number | null;
+  /** The cluster of an earlier run, as it was then; used instead of a stored one. */
+  frozen: ClusterSpec | null;
+  model: string;
+  randomWeights: boolean;
+  strategy: string;
+  /** Parameters by strategy, so that looking at another one forgets nothing. */
+  params: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  promptKind: 'text' | 'length';
+  prompt: string;
+  promptTokens: number;
+  newTokens: number;
+  requests: number;
+  pattern: Workload['pattern'];
+  scenario: Scenario;
+  dilationKind: 'auto' | 'native' | 'fixed';
+  dilation: number;
+  computeModel: ComputeModel | null;
+  seed: number;
+  name: string;
+  notes: string;
+}
+
+export const FIRST_DRAFT: Draft = {
+  clusterId: null, frozen: null, model: 'demo-lm', randomWeights: false, strategy: 'voltage', params: {},
+  promptKind: 'text', prompt: 'The for statement is used to iterate over', promptTokens: 64, newTokens: 24, requests: 1,
+  pattern: 'sporadic', scenario: { changes: [] }, dilationKind: 'auto', dilation: 10, computeModel: null, seed: 0, name: '', notes: '',
+};
+
+/** What is still missing before this can be asked for, in one sentence; null if nothing is. */
+export function missing(draft: Draft): string | null {
+  if (draft.clusterId === null && draft.frozen === null) return 'Choose a cluster.';
+  if (!draft.model) return 'Choose a model.';
+  if (!draft.strategy) return 'Choose a strategy.';
+  if (draft.promptKind === 'text' && !draft.prompt.trim()) return 'Write a prompt, or ask for random tokens.';
+  return null;
+}
+
+export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
+  const generates = model?.has_head ?? true;
+  return {
+    ...(draft.frozen ? { cluster: draft.frozen } : { cluster_id: draft.clusterId }),
+    name: draft.name, notes: draft.notes,
+    model: draft.model,
+    weights: draft.randomWeights || model?.trained === false ? 'random' : null,
+    strategy: draft.strategy,
+    params: { ...draft.params[draft.strategy] },
+    workload: {
+      prompt: draft.promptKind === 'text' ? draft.prompt : null,
+      prompt_tokens: draft.promptKind === 'length' ? draft.promptTokens : null,
+      new_tokens: generates ? draft.newTokens : 0,
+      requests: draft.requests, pattern: draft.pattern,
+    },
+    scenario: draft.scenario,
+    dilation: draft.dilationKind === 'fixed' ? draft.dilation : draft.dilationKind,
+    compute_model: draft.computeModel,
+    seed: draft.seed,
+  };
+}
+
+/** The draft that asks again for what an earlier run did: `toRequest` of it is that request. */
+export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
+  const { workload, dilation } = request;
+  return {
+    clusterId: request.cluster_id ?? null, frozen: request.cluster ?? null,
+    model: request.model, randomWeights: request.weights === 'random', strategy: request.strategy,
+    params: { [request.strategy]: request.params },
+    promptKind: workload.prompt === null || workload.prompt === undefined ? 'length' : 'text',
+    prompt: workload.prompt ?? '', promptTokens: workload.prompt_tokens ?? FIRST_DRAFT.promptTokens,
+    newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens, requests: workload.requests ?? 1,
+    pattern: workload.pattern ?? 'sporadic',
+    scenario: scenario ?? request.scenario ?? { changes: [] },
+    dilationKind: typeof dilation === 'number' ? 'fixed' : dilation,
+    dilation: typeof dilation === 'number' ? dilation : FIRST_DRAFT.dilation,
+    computeModel: request.compute_model ?? null, seed: request.seed, name: request.name ?? '', notes: request.notes ?? '',
+  };
+}
+
+/** Which stored cluster to start with: the one asked for, else the demo cluster, else the first. */
+export function firstCluster(clusters: readonly { id: number; name: string }[], asked: number | null): number | null {
+  const has = (id: number | null) => clusters.some((row) => row.id === id);
+  if (asked !== null && has(asked)) return asked;
+  return (clusters.find((row) => row.name === 'lab-3') ?? clusters[0])?.id ?? null;
+}

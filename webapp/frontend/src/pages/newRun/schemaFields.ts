@@ -1,0 +1,63 @@
+/** A strategy's JSON schema → the fields of its form. */
+import type { ParamsSchema, SchemaProperty } from '@/api/types';
+
+interface Common {
+  key: string;
+  label: string;
+  help: string;
+  default: unknown;
+  /** May be empty (null). */
+  optional: boolean;
+}
+
+export type Field = Common & (
+  | { kind: 'choice'; options: string[] }
+  | { kind: 'switch' }
+  | { kind: 'number'; integer: boolean; min?: number; max?: number }
+  | { kind: 'text' }
+  | { kind: 'json' }
+);
+
+export function fieldsOf(schema: ParamsSchema): Field[] {
+  return Object.entries(schema.properties ?? {}).map(([key, property]) => fieldOf(key, property, schema));
+}
+
+function fieldOf(key: string, property: SchemaProperty, schema: ParamsSchema): Field {
+  const { shape, optional } = resolve(property, schema);
+  const common: Common = {
+    key, optional, label: labelOf(key), help: property.description ?? shape.description ?? '', default: property.default,
+  };
+  if (shape.enum?.every((value) => typeof value === 'string')) return { ...common, kind: 'choice', options: shape.enum };
+  if (shape.type === 'boolean') return { ...common, kind: 'switch' };
+  if (shape.type === 'integer' || shape.type === 'number') {
+    const integer = shape.type === 'integer';
+    return { ...common, kind: 'number', integer, min: lowest(shape, integer), max: shape.maximum ?? shape.exclusiveMaximum };
+  }
+  return { ...common, kind: shape.type === 'string' ? 'text' : 'json' };
+}
+
+/** Follows references, and takes "this or null" as an optional this. */
+function resolve(property: SchemaProperty, schema: ParamsSchema): { shape: SchemaProperty; optional: boolean } {
+  const followed = follow(property, schema);
+  const choices = followed.anyOf?.map((choice) => follow(choice, schema)) ?? [];
+  const real = choices.filter((choice) => choice.type !== 'null');
+  const [only] = real;
+  if (only && real.length === 1) return { shape: only, optional: real.length < choices.length };
+  return { shape: followed, optional: choices.length > real.length };
+}
+
+function follow(property: SchemaProperty, schema: ParamsSchema): SchemaProperty {
+  const name = property.$ref?.split('/').at(-1);
+  return (name && schema.$defs?.[name]) || property;
+}
+
+function lowest(shape: SchemaProperty, integer: boolean): number | undefined {
+  if (shape.exclusiveMinimum === undefined) return shape.minimum;
+  return integer ? shape.exclusiveMinimum + 1 : shape.exclusiveMinimum;
+}
+
+/** `causal_trim` → "Causal trim". */
+function labelOf(key: string): string {
+  const words = key.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
