@@ -23,6 +23,7 @@ from engine.plan import Slice, contains
 from engine.spec import WeightsRef
 
 RANDOM_STD = 0.02
+PAGE_ELEMENTS = 1024
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -118,7 +119,9 @@ def load(model: ModelSpec, ref: WeightsRef, piece: Slice, seed: int) -> dict[str
 
 
 def _read(source: Source, model: ModelSpec, part: TensorPart) -> Tensor:
-    return source.read(model, part).to(DTYPES[model.dtype]).contiguous()
+    tensor = source.read(model, part).to(DTYPES[model.dtype]).contiguous()
+    tensor.view(-1)[::PAGE_ELEMENTS].sum()  # fault mapped pages in now, not in the first operation
+    return tensor
 
 
 class WeightStore:
