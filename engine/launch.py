@@ -33,6 +33,7 @@ CLOCK_PERIOD_S = 0.25
 READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
 EXIT_TIMEOUT_S = 2.0
+SUSPICION_S = 0.5
 PAYLOAD_SHARE = 1448 / 1514  # of a full Ethernet frame at MTU 1500
 CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 
@@ -58,10 +59,6 @@ class _Child:
 
     def tell(self, **message: Any) -> None:
         self.sock.sendall((json.dumps(message) + "\n").encode())
-
-    def has_ended(self) -> bool:
-        """Whether the process is over; it stays to be waited for."""
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def hear(self) -> list[dict[str, Any]] | None:
         """Messages that have arrived; None when the process has closed its end."""
@@ -108,6 +105,7 @@ class Launch:
         self.pacing: dict[str, dict[str, Any]] = {}
         self.outcome: Outcome | None = None
         self.start_s = 0.0
+        self.suspicions: list[tuple[float, _Child, dict[str, Any]]] = []
         self.link_bytes: dict[tuple[int, bool], tuple[float, int]] = {}
 
     def run(self) -> RealResult:
@@ -232,6 +230,9 @@ class Launch:
                 continue
             for message in messages:
                 self._told(child, message)
+        if self.suspicions and time.monotonic() > self.suspicions[0][0]:
+            _, child, message = self.suspicions[0]
+            self._failed(child, message)
 
     def _told(self, child: _Child, message: dict[str, Any]) -> None:
         kind = message["type"]
@@ -256,11 +257,10 @@ class Launch:
     def _failed(self, child: _Child, message: dict[str, Any]) -> None:
         if self.outcome is not None:
             return
-        if message["kind"] == "PeerLost":
-            for peer in self.children.values():
-                if peer.name == message["device"] and peer.has_ended():
-                    self._gone(peer)  # its neighbours noticed before we did: one story for both
-                    return
+        if message["kind"] == "PeerLost" and not self.suspicions:
+            # a dying process closes its connections before it is dead: its end tells the better story
+            self.suspicions.append((time.monotonic() + SUSPICION_S, child, message))
+            return
         kind: Any = OUTCOMES.get(message["kind"], "failed")
         text = message["message"]
         sentence = f"{child.name} failed: {text}" if kind == "failed" else text

@@ -148,6 +148,7 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     told = control.hear("connect")
 
     connections.open([tuple(peer) for peer in told["peers"]], told["expect"])
+    device.warm_up()
     control.tell({"type": "ready"})
 
     start = control.hear("start")

@@ -327,3 +327,13 @@ def _rope_table(wide: int, theta: float, length: int, dtype: Any) -> tuple[Tenso
     angles = torch.outer(torch.arange(length, dtype=torch.float32), frequencies).repeat(1, 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
+
+def warm_up(model: ModelSpec) -> None:
+    """Each kind of kernel once, on rows of the model's width: libraries set themselves up on first use."""
+    dtype = getattr(torch, model.dtype)
+    x_TD = torch.zeros(8, model.hidden_size, dtype=dtype)
+    w_FD = torch.zeros(model.intermediate_size, model.hidden_size, dtype=dtype)
+    h_TF = ACTIVATIONS[model.activation](F.linear(x_TD, w_FD))
+    F.linear(h_TF[:1], w_FD.t())
+    F.layer_norm(x_TD, x_TD.shape[1:])
+    F.softmax(x_TD @ x_TD.t(), dim=-1)

@@ -95,13 +95,22 @@ class RealDevice(Device):
         self.disk_tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
         self.done: deque[_Done] = deque()
 
+    def warm_up(self) -> None:
+        """Start the threads and let each do what every first operation of a process pays for once."""
+        for tasks in (self.compute_tasks, self.disk_tasks):
+            threading.Thread(target=self._work, args=(tasks,), daemon=True).start()
+            tasks.put(_Task(Handle(), lambda: torch_ops.warm_up(self.model), Pacer(None), 0.0, 0.0, "", {}))
+        while len(self.done) < 2:
+            self.connections.wait(SILENCE_CHECK_S)
+        with torch.inference_mode():
+            torch_ops.warm_up(self.model)
+        self.done.clear()
+
     def run(self, program: Coroutine[Any, Any, Any], clock: Clock) -> None:
         """Run `program` from virtual time 0 to its end. Raises its first error."""
         self.clock = clock
         dilation = clock.dilation if self.paced else None
         self.compute_pacer, self.disk_pacer = Pacer(dilation), Pacer(dilation)
-        for tasks in (self.compute_tasks, self.disk_tasks):
-            threading.Thread(target=self._work, args=(tasks,), daemon=True).start()
         time.sleep(max(0.0, clock.start_s - time.monotonic()))
         with torch.inference_mode():
             self.start(Program(self.rank, program, 0.0))
