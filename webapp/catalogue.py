@@ -86,8 +86,9 @@ def models() -> list[ModelOut]:
     ]
     for directory in sorted(settings.MODELS_DIR.glob("*/config.json")):
         name = directory.parent.name
+        trained = any(directory.parent.glob("*.safetensors"))
         try:
-            found.append(model_out(resolve_model(name, None)[0], name, trained=True, name=name))
+            found.append(model_out(resolve_model(name, "random")[0], name, trained, name=name))
         except SpecError:
             continue  # asked for by name, it is refused with the reason
     return found

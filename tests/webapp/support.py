@@ -1,0 +1,193 @@
+"""What the tests of the web application act with: servers, workers, browsers, recorded runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from django.conf import settings as django_settings
+from django.contrib.auth.models import Group, User
+from django.db import connections
+from django.http import HttpResponse
+from django.test import Client
+
+import topologies
+from engine.predict import predict
+from engine.report import RunReport
+from engine.spec import RunSpec
+from webapp.celery import app as celery
+from webapp.ops.services import worker as worker_service
+from webapp.redis import client
+from webapp.runs.requests import RunRequest, spec_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "correct horse battery staple"
+PATIENCE_S = 60.0
+
+
+def wait_until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+    """The first true value of `condition`; fails after `patience_s`."""
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    pytest.fail(f"waited {patience_s:g} s for {what}")
+
+
+class RedisServer:
+    """A private server; `stop` and `start` again to see what happens without it."""
+
+    def __init__(self, directory: Path):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.directory = directory
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        program = shutil.which("redis-server")
+        assert program, "redis-server is missing: apt-get install redis-server"
+        self.process = subprocess.Popen(
+            [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+             "--dir", str(self.directory)],
+            stdout=subprocess.DEVNULL,
+        )
+        wait_until(self.answers, "Redis to answer")
+
+    def answers(self) -> bool:
+        try:
+            return bool(redis.Redis.from_url(self.url).ping())
+        except redis.ConnectionError:
+            return False
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@contextmanager
+def redis_in_use(server: RedisServer) -> Iterator[RedisServer]:
+    """The application talks to `server` inside."""
+    before = django_settings.REDIS_URL, celery.conf.broker_url
+    django_settings.REDIS_URL = celery.conf.broker_url = server.url
+    celery._after_fork()  # forgets its connections
+    try:
+        yield server
+    finally:
+        django_settings.REDIS_URL, celery.conf.broker_url = before
+        celery._after_fork()
+
+
+class Browser:
+    """Somebody's session with the API: logs in like the front end, sends the CSRF token it was given."""
+
+    def __init__(self) -> None:
+        self.client = Client(enforce_csrf_checks=True)
+        self.token = ""
+        self.client.get("/api/session")
+
+    def log_in(self, username: str, password: str = PASSWORD) -> HttpResponse:
+        response = self.post("/login", {"username": username, "password": password})
+        if response.status_code == 200:
+            self.token = response.json()["csrf_token"]
+        return response
+
+    def get(self, path: str, **query: Any) -> HttpResponse:
+        return self.client.get(f"/api{path}", query)
+
+    def post(self, path: str, body: Any = None) -> HttpResponse:
+        return self.send("POST", path, {} if body is None else body)
+
+    def put(self, path: str, body: Any) -> HttpResponse:
+        return self.send("PUT", path, body)
+
+    def patch(self, path: str, body: Any) -> HttpResponse:
+        return self.send("PATCH", path, body)
+
+    def delete(self, path: str) -> HttpResponse:
+        return self.send("DELETE", path, {})
+
+    def send(self, method: str, path: str, body: Any) -> HttpResponse:
+        headers = {"X-CSRFToken": self.client.cookies["csrftoken"].value}
+        return self.client.generic(
+            method, f"/api{path}", data=json.dumps(body), content_type="application/json", headers=headers
+        )
+
+
+def person(name: str, group: str) -> User:
+    user = User.objects.create_user(name, password=PASSWORD)
+    user.groups.add(Group.objects.get_or_create(name=group)[0])
+    return user
+
+
+# Runs ---------------------------------------------------------------------------------------------
+def request_body(**overrides: Any) -> dict[str, Any]:
+    """A small run on lab-3: two layers, four heads, random weights."""
+    cluster = topologies.load("lab-3").model_dump(mode="json")
+    body = {
+        "cluster": cluster, "model": "tiny-gpt2", "strategy": "voltage",
+        "workload": {"prompt_tokens": 8, "new_tokens": 4},
+    }
+    return body | overrides
+
+
+def run_spec(**overrides: Any) -> RunSpec:
+    return spec_of(RunRequest.parse(request_body(**overrides), "test"))
+
+
+def recorded(**overrides: Any) -> tuple[list[dict[str, Any]], RunReport]:
+    """Events and report of the simulated world for `request_body`."""
+    events: list[dict[str, Any]] = []
+    report = predict(run_spec(**overrides), events.append)
+    return events, report
+
+
+class Worker:
+    """A real worker process, started by the command line that people use."""
+
+    def __init__(self, queue: str, state_dir: Path):
+        self.queue = queue
+        database = connections["default"].settings_dict
+        self.environment = {
+            **os.environ, "REDIS_URL": django_settings.REDIS_URL, "LOOM_STATE_DIR": str(state_dir),
+            "EDGELOOM_STATE_DIR": str(state_dir / "emulator"), "OMP_NUM_THREADS": "1",
+            "DJANGO_SETTINGS_MODULE": "webapp.settings",
+        }
+        if database["ENGINE"].endswith("sqlite3"):
+            self.environment["DATABASE_URL"] = f"sqlite:///{database['NAME']}"
+        self.log = state_dir / f"{queue}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, *worker_service(self.queue).arguments], cwd=ROOT, env=self.environment,
+                stdout=log, stderr=subprocess.STDOUT,
+            )
+        wait_until(lambda: self.pid_announced() == self.process.pid, f"the {self.queue} worker to be ready")
+
+    def pid_announced(self) -> int | None:
+        values = [client().get(key) for key in client().scan_iter(match=f"worker:{self.queue}:*")]
+        return next((json.loads(value)["pid"] for value in values if value is not None), None)
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(PATIENCE_S)
+            self.process = None

@@ -1,0 +1,391 @@
+"""Runs over HTTP: asked for, queued, edited, cancelled, replayed, compared, exported."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+from typing import Any
+
+import pytest
+import redis
+from django.utils import timezone
+
+import topologies
+from engine.report import RunReport
+from tests.webapp.support import Browser, RedisServer, recorded, request_body, wait_until
+from webapp.runs import control, live, recovery, services, workers
+from webapp.runs.live import Publisher
+from webapp.runs.models import Run
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+ME = workers.this_worker("emulate@here")
+
+
+def started(browser: Browser, **overrides: Any) -> int:
+    response = browser.post("/runs", request_body(**overrides))
+    assert response.status_code == 201, response.content
+    return response.json()["id"]
+
+
+def finished(browser: Browser, **overrides: Any) -> int:
+    """A run with a report: the simulated world's, stored as a worker stores one."""
+    run_id = started(browser, **overrides)
+    events, report = recorded(**overrides)
+    assert services.start(run_id, ME) is not None
+    with Publisher(run_id) as publisher:
+        publisher.publish([event for event in events if event["type"] != "report"])
+        services.finish(run_id, report)
+    return run_id
+
+
+# Asking -------------------------------------------------------------------------------------------
+def test_a_run_is_stored_planned_and_queued(alice: Browser, live_redis: redis.Redis) -> None:
+    run_id = started(alice, name="first", tags=["a"], notes="why")
+    run = alice.get(f"/runs/{run_id}").json()
+    assert (run["status"], run["queue_position"], run["owner"]) == ("queued", 1, "alice")
+    assert (run["name"], run["tags"], run["notes"]) == ("first", ["a"], "why")
+    assert run["plan"]["strategy"] == "voltage" and run["plan"]["work"]
+    assert run["spec"]["model"]["num_layers"] == 2
+    assert live_redis.llen("emulate") == 1
+    events = alice.get(f"/runs/{run_id}/events").json()
+    assert [event["state"] for event in events["events"]] == ["queued"]
+
+
+def test_waiting_runs_know_their_place(alice: Browser, live_redis) -> None:
+    first, second, third = started(alice), started(alice), started(alice)
+    services.start(first, ME)
+    rows = {row["id"]: row["queue_position"] for row in alice.get("/runs").json()}
+    assert rows == {first: None, second: 1, third: 2}
+    assert alice.get("/health").json()["queue_length"] == 2
+    assert alice.get("/health").json()["busy_run"] == first
+
+
+def test_a_stored_cluster_is_run_without_what_is_switched_off_and_frozen(alice: Browser, live_redis) -> None:
+    spec = topologies.load("voltage-6").model_dump(mode="json")
+    drawing = {"spec": spec, "layout": {"positions": {}, "disabled": ["vm-6"]}}
+    cluster_id = alice.post("/clusters", drawing).json()["id"]
+    run_id = started(alice, cluster=None, cluster_id=cluster_id)
+    alice.delete(f"/clusters/{cluster_id}")
+    run = alice.get(f"/runs/{run_id}").json()
+    names = [device["name"] for device in run["spec"]["cluster"]["devices"]]
+    assert "vm-6" not in names and "vm-5" in names
+    assert run["request"]["cluster"] == run["spec"]["cluster"]
+
+
+@pytest.mark.parametrize(("overrides", "path"), [
+    ({"model": "gpt-9"}, "model"),
+    ({"strategy": "magic"}, "strategy"),
+    ({"params": {"colour": "red"}}, "params.colour"),
+    ({"workload": {"prompt_tokens": 0}}, "workload.prompt_tokens"),
+    ({"workload": {}}, "workload"),
+    ({"scenario": {"changes": [{"kind": "link_down", "at_s": 1, "link": "moon--mars"}]}}, "scenario"),
+    ({"cluster": None}, "cluster_id"),
+    ({"dilation": -1}, "dilation.function-after[positive]"),
+    ({"colour": "red"}, "colour"),
+    ({"model": "../../../etc"}, "model"),
+])
+def test_a_bad_request_is_refused_with_the_field(
+    alice: Browser, live_redis, overrides: dict[str, Any], path: str
+) -> None:
+    response = alice.post("/runs", request_body(**overrides))
+    assert response.status_code == 422
+    paths = [field["path"] for field in response.json()["fields"]]
+    assert any(found.startswith(path.partition(".function")[0]) for found in paths), paths
+    assert not Run.objects.exists()
+
+
+def test_an_impossible_plan_is_refused_with_its_reason(alice: Browser, live_redis) -> None:
+    shares = {"params": {"shares": [1.0] * 9}}
+    response = alice.post("/runs", request_body(strategy="gpipe", **shares))
+    assert response.status_code in (409, 422)
+    assert response.json()["detail"]
+    assert not Run.objects.exists()
+
+
+def test_a_model_directory_of_this_machine_is_offered_by_name(alice: Browser, live_redis, models_dir) -> None:
+    (models_dir / "mine").mkdir()
+    config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 64,
+              "n_positions": 64}
+    (models_dir / "mine" / "config.json").write_text(json.dumps(config))
+    rows = {row["name"]: row for row in alice.get("/catalogue").json()["models"]}
+    assert rows["mine"]["num_layers"] == 2
+    run_id = started(alice, model="mine", weights="random")
+    assert alice.get(f"/runs/{run_id}").json()["spec"]["model"]["hidden_size"] == 32
+
+
+def test_the_catalogue_has_everything_that_forms_need(victor: Browser) -> None:
+    catalogue = victor.get("/catalogue").json()
+    assert {"single", "gpipe", "megatron", "voltage"} <= {row["name"] for row in catalogue["strategies"]}
+    assert all(row["params_schema"]["type"] == "object" for row in catalogue["strategies"])
+    assert {"demo-lm", "minilm", "gpt2"} <= {row["name"] for row in catalogue["models"]}
+    assert {row["name"] for row in catalogue["topologies"]} == set(topologies.names())
+    assert catalogue["presets"] and catalogue["shapes"] == ["star", "ring", "mesh", "tree"]
+
+
+# Starting once, ending ----------------------------------------------------------------------------
+def test_a_run_starts_once(alice: Browser, live_redis) -> None:
+    run_id = started(alice)
+    assert services.start(run_id, ME) is not None
+    assert services.start(run_id, ME) is None
+
+
+def test_a_cancelled_run_that_was_queued_never_starts(alice: Browser, live_redis) -> None:
+    run_id = started(alice)
+    assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
+    assert services.start(run_id, ME) is None
+    run = alice.get(f"/runs/{run_id}").json()
+    assert (run["status"], run["error"]) == ("cancelled", "Cancelled by alice before it started.")
+    states = [event["state"] for event in alice.get(f"/runs/{run_id}/events").json()["events"]]
+    assert states == ["queued", "cancelled"]
+    assert alice.post(f"/runs/{run_id}/cancel").status_code == 409
+
+
+def test_cancelling_an_active_run_asks_its_worker_to_stop(alice: Browser, live_redis) -> None:
+    run_id = started(alice)
+    services.start(run_id, ME)
+    heart = workers.Heart("emulate", ME)
+    heart.start()
+    try:
+        wait_until(lambda: workers.alive("emulate"), "the worker to be heard")
+        assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
+    finally:
+        heart.stop()
+    sent = json.loads(live_redis.lpop(control.list_of(run_id)))
+    assert sent["command"] == {"kind": "stop"} and sent["by"] == "alice"
+
+
+def dead_process() -> workers.Identity:
+    """A process that was there and is not any more."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        identity = workers.Identity(ME.node, process.pid, workers.started_at(process.pid))
+        assert workers.is_running_here(identity)
+        process.kill()
+    assert not workers.is_running_here(identity)
+    return identity
+
+
+def test_a_dead_workers_run_is_marked_failed_and_keeps_its_events(alice: Browser, live_redis) -> None:
+    run_id = started(alice)
+    services.start(run_id, dead_process())
+    services.progress(run_id, "running", "")
+    live.append(run_id, [{"type": "log", "level": "info", "text": "last words"}])
+    assert recovery.fail_lost_runs(ME) == [run_id]
+    run = alice.get(f"/runs/{run_id}").json()
+    assert run["status"] == "failed"
+    assert "emulate@here ended in the middle of this run, which was running" in run["error"]
+    live_redis.delete(live.stream_of(run_id))
+    texts = [event.get("text") for event in alice.get(f"/runs/{run_id}/events").json()["events"]]
+    assert texts[1] == "last words" and run["error"] in texts
+    assert recovery.fail_lost_runs(ME) == []
+
+
+def test_a_living_workers_run_is_left_alone(alice: Browser, live_redis) -> None:
+    run_id = started(alice)
+    services.start(run_id, ME)
+    assert recovery.fail_lost_runs(ME) == []
+    assert Run.objects.get(pk=run_id).status == "planning"
+    assert workers.parse_identity(str(ME)) == ME and os.getpid() == ME.pid
+
+
+def test_cancelling_a_run_whose_worker_fell_silent_closes_it(alice: Browser, live_redis) -> None:
+    run_id = started(alice)
+    services.start(run_id, dead_process())
+    assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
+    assert alice.get(f"/runs/{run_id}").json()["status"] == "failed"
+
+
+def test_runs_that_redis_forgot_are_queued_again(alice: Browser, live_redis) -> None:
+    first, second = started(alice), started(alice)
+    assert recovery.requeue(ME) == []
+    live_redis.delete("emulate")
+    assert recovery.requeue(ME) == [first, second]
+    assert live_redis.llen("emulate") == 2
+
+
+# Without Redis ------------------------------------------------------------------------------------
+def test_without_redis_starting_says_so_and_the_run_is_kept_as_failed(
+    alice: Browser, own_redis: RedisServer
+) -> None:
+    own_redis.stop()
+    response = alice.post("/runs", request_body(name="lost?"))
+    assert response.status_code == 503
+    assert "Redis does not answer" in response.json()["detail"]
+    (row,) = alice.get("/runs").json()
+    assert (row["name"], row["status"]) == ("lost?", "failed")
+    assert alice.get("/health").json()["redis"] is False
+    assert alice.post("/predict", request_body()).status_code == 503
+
+
+def test_without_redis_finished_runs_stay_readable(alice: Browser, own_redis: RedisServer) -> None:
+    run_id = finished(alice)
+    own_redis.stop()
+    assert alice.get(f"/runs/{run_id}").json()["report"]["outcome"]["kind"] == "finished"
+    assert len(alice.get(f"/runs/{run_id}/events").json()["events"]) > 10
+
+
+def test_without_redis_the_events_of_a_live_run_are_a_503(alice: Browser, own_redis: RedisServer) -> None:
+    run_id = started(alice)
+    own_redis.stop()
+    assert alice.get(f"/runs/{run_id}/events").status_code == 503
+
+
+# Live changes -------------------------------------------------------------------------------------
+def running(browser: Browser) -> int:
+    run_id = started(browser)
+    services.start(run_id, ME)
+    services.progress(run_id, "running", "")
+    return run_id
+
+
+def test_a_change_goes_to_the_run_and_gets_a_number(alice: Browser, live_redis) -> None:
+    run_id = running(alice)
+    link = topologies.load("lab-3").links[0].name
+    command = {"kind": "set_rate", "link": link, "bit_per_s": 1e6, "direction": "both"}
+    responses = [alice.post(f"/runs/{run_id}/changes", {"command": command}) for _ in range(2)]
+    assert [response.status_code for response in responses] == [202, 202]
+    assert [response.json()["id"] for response in responses] == [1, 2]
+    sent = json.loads(live_redis.lpop(control.list_of(run_id)))
+    assert sent == {"id": 1, "by": "alice", "command": command}
+
+
+@pytest.mark.parametrize("command", [
+    {"kind": "link_down", "link": "moon--mars"},
+    {"kind": "drop_device", "device": "hal-9000"},
+    {"kind": "drop_device"},
+    {"kind": "set_rate", "link": "desk--hub", "bit_per_s": -5},
+    {"kind": "explode"},
+])
+def test_a_change_of_what_is_not_there_is_refused(
+    alice: Browser, live_redis, command: dict[str, Any]
+) -> None:
+    response = alice.post(f"/runs/{running(alice)}/changes", {"command": command})
+    assert response.status_code == 422
+    assert response.json()["detail"]
+
+
+def test_only_a_running_run_can_be_changed(alice: Browser, live_redis) -> None:
+    link = topologies.load("lab-3").links[0].name
+    response = alice.post(f"/runs/{started(alice)}/changes", {"command": {"kind": "link_down", "link": link}})
+    assert response.status_code == 409
+    assert "queued" in response.json()["detail"]
+
+
+def test_commands_reach_the_runs_queue_and_its_events(alice: Browser, live_redis) -> None:
+    run_id = running(alice)
+    link = topologies.load("lab-3").links[0].name
+    alice.post(f"/runs/{run_id}/changes", {"command": {"kind": "link_down", "link": link}})
+    with Publisher(run_id) as publisher, control.CommandFeed(run_id, publisher) as feed:
+        assert feed.queue.get(timeout=20) == {"kind": "link_down", "link": link}
+    events = alice.get(f"/runs/{run_id}/events").json()["events"]
+    assert [e["text"] for e in events if e["type"] == "log"] == [f"alice asks: {link} down"]
+
+
+# Lists, edits -------------------------------------------------------------------------------------
+def test_runs_are_listed_newest_first_and_filtered(alice: Browser, live_redis) -> None:
+    one = started(alice, name="one", tags=["blue", "a\"b"])
+    two = started(alice, name="two", strategy="single", tags=["blueish"])
+    ids = lambda **query: [row["id"] for row in alice.get("/runs", **query).json()]  # noqa: E731
+    assert ids() == [two, one]
+    assert ids(strategy="single") == [two]
+    assert ids(tag="blue") == [one] and ids(tag='a"b') == [one]
+    assert ids(search="ON") == [one]
+    assert ids(status="finished") == []
+    assert ids(limit=1) == [two] and ids(limit=1, offset=1) == [one]
+    assert alice.get("/runs", limit=0).json()["fields"][0]["path"] == "limit"
+
+
+def test_name_notes_and_tags_are_edited_and_nothing_else(alice: Browser, live_redis) -> None:
+    run_id = started(alice, notes="old")
+    edited = alice.patch(f"/runs/{run_id}", {"name": "new", "tags": ["x"], "status": "finished"}).json()
+    assert (edited["name"], edited["tags"], edited["notes"]) == ("new", ["x"], "old")
+    assert edited["status"] == "queued"
+
+
+def test_an_active_run_is_not_deleted_a_finished_one_is(alice: Browser, live_redis) -> None:
+    active, over = running(alice), finished(alice)
+    assert alice.delete(f"/runs/{active}").status_code == 409
+    assert alice.delete(f"/runs/{over}").status_code == 204
+    assert alice.get(f"/runs/{over}").status_code == 404
+    assert not live_redis.exists(live.stream_of(over))
+
+
+# Reports ------------------------------------------------------------------------------------------
+def test_a_finished_run_shows_its_figures_in_the_list(alice: Browser, live_redis) -> None:
+    run_id = finished(alice)
+    _, report = recorded()
+    (row,) = alice.get("/runs").json()
+    assert (row["status"], row["outcome"]) == ("finished", "finished")
+    assert row["latency_s"] == pytest.approx(report.latency_s)
+    assert row["tokens_per_s"] == pytest.approx(report.tokens_per_s)
+    assert timezone.datetime.fromisoformat(row["finished_at"]).tzinfo is not None
+    assert alice.get(f"/runs/{run_id}").json()["report"]["latency_s"] == row["latency_s"]
+
+
+def test_the_report_is_exported_as_json_csv_and_trace(alice: Browser, live_redis) -> None:
+    run_id = finished(alice)
+    _, report = recorded()
+    exported = alice.get(f"/runs/{run_id}/report.json")
+    assert RunReport.parse(exported.json(), "export").latency_s == report.latency_s
+    rows = list(csv.DictReader(io.StringIO(alice.get(f"/runs/{run_id}/report.csv").content.decode())))
+    figures = {row["column"]: row["value"] for row in rows if row["table"] == "run"}
+    assert float(figures["latency_s"]) == report.latency_s
+    devices = {row["row"] for row in rows if row["table"] == "devices"}
+    assert devices == {device.name for device in report.devices}
+    trace = alice.get(f"/runs/{run_id}/trace.json").json()["traceEvents"]
+    events, _ = recorded()
+    assert sum(e["ph"] == "X" for e in trace) == sum(e["type"] == "span" for e in events)
+
+
+def test_a_run_without_report_has_nothing_to_export(alice: Browser, live_redis) -> None:
+    run_id = started(alice)
+    for path in ("report.json", "report.csv"):
+        response = alice.get(f"/runs/{run_id}/{path}")
+        assert response.status_code == 409
+        assert "has no report: it is queued" in response.json()["detail"]
+
+
+def test_a_replay_repeats_what_happened_under_another_strategy(alice: Browser, live_redis) -> None:
+    link = topologies.load("lab-3").links[0].name
+    happened = {"changes": [
+        {"kind": "set_rate", "at_s": 0.01, "link": link, "bit_per_s": 5e7, "direction": "both"}
+    ]}
+    run_id = finished(alice, scenario=happened, params={"ratio": "even"})
+    again = alice.post(f"/runs/{run_id}/replay", {"strategy": "single", "name": "again"})
+    assert again.status_code == 201
+    run = alice.get(f"/runs/{again.json()['id']}").json()
+    assert (run["strategy"], run["name"], run["spec"]["params"]) == ("single", "again", {})
+    assert run["spec"]["scenario"] == happened
+    assert run["spec"]["workload"] == alice.get(f"/runs/{run_id}").json()["spec"]["workload"]
+
+
+def test_a_replay_with_a_bad_field_is_refused(alice: Browser, live_redis) -> None:
+    run_id = finished(alice)
+    assert alice.post(f"/runs/{run_id}/replay", {"strategy": "magic"}).status_code == 422
+    assert alice.post(f"/runs/{run_id}/replay", {"seed": -1}).json()["fields"][0]["path"] == "seed"
+
+
+def test_runs_are_compared_against_the_baseline_run(alice: Browser, live_redis) -> None:
+    one, two = finished(alice), finished(alice, strategy="single")
+    answer = alice.get("/compare", ids=f"{one},{two}", baseline=two).json()
+    assert [run["id"] for run in answer["runs"]] == [one, two] and answer["baseline"] == two
+    metric = next(row for row in answer["metrics"] if row["name"] == "latency_s")
+    assert metric["deltas"][1] == 0
+    ours, base = metric["values"]
+    assert metric["deltas"][0] == pytest.approx((ours - base) / base)
+    differing = {row["path"]: row["values"] for row in answer["params"] if row["differs"]}
+    assert differing["strategy"] == ["voltage", "single"]
+
+
+@pytest.mark.parametrize(("query", "status"), [
+    ({"ids": "1"}, 404), ({"ids": "one,two"}, 422), ({"ids": "{id}"}, 422), ({"ids": "{id},{id}"}, 422),
+    ({"ids": "{id},{other}", "baseline": 999}, 422),
+])
+def test_a_bad_comparison_is_refused(alice: Browser, live_redis, query: dict[str, Any], status: int) -> None:
+    one, other = finished(alice), finished(alice)
+    filled = {key: str(value).format(id=one, other=other) for key, value in query.items()}
+    if status == 404:
+        filled["ids"] = f"{other + 1},{other + 2}"
+    assert alice.get("/compare", **filled).status_code == status

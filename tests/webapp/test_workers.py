@@ -1,0 +1,184 @@
+"""Real worker processes, started as people start them: predictions, and whole emulated runs."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+import redis
+
+import topologies
+from engine.report import RunReport
+from tests.webapp.support import Browser, Worker, recorded, request_body, wait_until
+from webapp.runs.models import OVER, Run
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+EMULATION_S = 240.0
+"""Patience, not a measurement: a cold start calibrates the host first."""
+
+
+# Predictions --------------------------------------------------------------------------------------
+def test_a_prediction_comes_back_from_a_planning_worker(plan_worker: Worker, alice: Browser) -> None:
+    answer = alice.post("/predict", request_body())
+    assert answer.status_code == 200, answer.content
+    _, report = recorded()
+    expected = report.model_dump(mode="json") | {"versions": answer.json()["report"]["versions"]}
+    assert answer.json()["report"] == expected
+    assert answer.json()["plan"] == expected["plan"]
+    assert alice.get("/health").json()["worker_plan"] is True
+
+    refused = alice.post("/predict", request_body(workload={"prompt_tokens": 100_000}))
+    assert refused.status_code == 422
+    assert refused.json()["fields"]
+
+    devices = [{**device, "memory_bytes": 1000} for device in request_body()["cluster"]["devices"]]
+    small = alice.post("/predict", request_body(cluster=request_body()["cluster"] | {"devices": devices}))
+    assert small.status_code == 409 or small.json()["report"]["outcome"]["kind"] == "out_of_memory"
+
+
+def test_a_queued_run_gets_its_prediction_before_it_starts(plan_worker: Worker, alice: Browser) -> None:
+    run_id = alice.post("/runs", request_body()).json()["id"]
+    wait_until(lambda: Run.objects.get(pk=run_id).prediction, "the prediction")
+    run = alice.get(f"/runs/{run_id}").json()
+    assert run["status"] == "queued"
+    assert run["prediction"]["latency_s"] == pytest.approx(recorded()[1].latency_s)
+    assert run["prediction"]["world"] == "simulated"
+
+
+def test_without_a_planning_worker_the_sentence_says_how_to_start_one(
+    alice: Browser, live_redis: redis.Redis
+) -> None:
+    for key in live_redis.scan_iter(match="worker:*"):
+        live_redis.delete(key)
+    answer = alice.post("/predict", request_body())
+    assert answer.status_code == 503
+    assert "./loom worker --queue plan" in answer.json()["detail"]
+
+
+def test_a_worker_that_stops_says_goodbye(plan_worker: Worker, alice: Browser) -> None:
+    assert alice.get("/health").json()["worker_plan"] is True
+    plan_worker.stop()
+    assert alice.get("/health").json()["worker_plan"] is False
+
+
+# Emulation ----------------------------------------------------------------------------------------
+def start(browser: Browser, **overrides: Any) -> int:
+    response = browser.post("/runs", request_body(**overrides))
+    assert response.status_code == 201, response.content
+    return response.json()["id"]
+
+
+def events_of(browser: Browser, run_id: int) -> list[dict[str, Any]]:
+    return browser.get(f"/runs/{run_id}/events").json()["events"]
+
+
+def over(browser: Browser, run_id: int) -> dict[str, Any]:
+    """The run, once it is over and its events are archived."""
+    wait_until(lambda: Run.objects.get(pk=run_id).archived, f"run {run_id} to end", EMULATION_S)
+    run = browser.get(f"/runs/{run_id}").json()
+    assert run["status"] in OVER
+    return run
+
+
+def until_running(run_id: int) -> None:
+    def seen() -> bool:
+        run = Run.objects.get(pk=run_id)
+        assert run.status not in OVER, run.error
+        return run.status == "running"
+
+    wait_until(seen, "the run to run", EMULATION_S)
+
+
+LONG = {"workload": {"prompt_tokens": 8, "new_tokens": 200}, "dilation": 20.0}
+"""A run that is still running when somebody presses a button."""
+
+
+@pytest.mark.root
+def test_an_emulated_run_goes_from_request_to_report(emulate_worker: Worker, alice: Browser) -> None:
+    run_id = start(alice)
+    second = start(alice)
+    run = over(alice, run_id)
+    assert run["status"] == "finished", run["error"]
+    assert run["correct"] is True
+    assert run["report"]["world"] == "real"
+    assert RunReport.parse(run["report"], "stored").correctness.token_identical
+    assert run["tokens_per_s"] > 0 and run["finished_at"] > run["started_at"]
+
+    events = events_of(alice, run_id)
+    states = [event["state"] for event in events if event["type"] == "state"]
+    assert states[0] == "queued" and states[-1] == "finished" and "running" in states
+    assert events[-1]["type"] == "report"
+    assert {key: events[-1][key] for key in run["report"]} == run["report"]
+    tokens = [e["facts"]["token"] for e in events if e["type"] == "mark" and e["name"] == "token_emitted"]
+    assert tokens == run["report"]["output_tokens"]
+    spans = sum(event["type"] == "span" for event in events)
+    trace = alice.get(f"/runs/{run_id}/trace.json").json()["traceEvents"]
+    assert sum(event["ph"] == "X" for event in trace) == spans > 50
+
+    assert over(alice, second)["report"]["output_tokens"] == run["report"]["output_tokens"]
+
+
+@pytest.mark.root
+def test_a_live_change_lands_in_the_scenario_and_stop_ends_the_run(
+    emulate_worker: Worker, alice: Browser
+) -> None:
+    run_id = start(alice, **LONG)
+    until_running(run_id)
+    link = topologies.load("lab-3").links[0].name
+    change = {"kind": "set_rate", "link": link, "bit_per_s": 2e7, "direction": "both"}
+    assert alice.post(f"/runs/{run_id}/changes", {"command": change}).status_code == 202
+
+    def changed() -> bool:
+        marks = [event for event in events_of(alice, run_id) if event["type"] == "mark"]
+        return any(mark["name"] == "link_changed" for mark in marks)
+
+    wait_until(changed, "the link to change", EMULATION_S)
+    assert alice.delete(f"/runs/{run_id}").status_code == 409
+    assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
+    run = over(alice, run_id)
+    assert (run["status"], run["outcome"]) == ("cancelled", "cancelled")
+    (kept,) = run["report"]["scenario"]["changes"]
+    assert (kept["kind"], kept["link"], kept["bit_per_s"]) == ("set_rate", link, 2e7)
+    assert any(event.get("text", "").startswith("alice asks: set") for event in events_of(alice, run_id))
+
+
+@pytest.mark.root
+def test_a_worker_that_was_killed_leaves_a_failed_run_and_its_successor_goes_on(
+    emulate_worker: Worker, alice: Browser
+) -> None:
+    run_id = start(alice, **LONG)
+    until_running(run_id)
+    waiting = start(alice)
+    emulate_worker.stop(signal.SIGKILL)
+    emulate_worker.start()
+    run = over(alice, run_id)
+    assert run["status"] == "failed"
+    assert "ended in the middle of this run" in run["error"]
+    kept = events_of(alice, run_id)
+    assert any(event["type"] == "span" for event in kept)
+    assert kept[-1] == {"type": "state", "state": "failed", "detail": run["error"]}
+    assert over(alice, waiting)["status"] == "finished"
+
+
+@pytest.mark.root
+def test_a_run_survives_a_redis_that_restarts_empty_in_the_middle(
+    own_redis: Any, transactional_db: None, tmp_path: Any, alice: Browser
+) -> None:
+    worker = Worker("emulate", tmp_path)
+    worker.start()
+    try:
+        run_id = start(alice, workload={"prompt_tokens": 8, "new_tokens": 40}, dilation=20.0)
+        waiting = start(alice)
+        until_running(run_id)
+        own_redis.stop()
+        assert alice.post(f"/runs/{run_id}/cancel").status_code == 503
+        own_redis.start()
+        run = over(alice, run_id)
+        assert run["status"] == "finished", run["error"]
+        events = events_of(alice, run_id)
+        tokens = [e["facts"]["token"] for e in events if e["type"] == "mark" and e["name"] == "token_emitted"]
+        assert tokens == run["report"]["output_tokens"]
+        assert over(alice, waiting)["status"] == "finished", "its message was lost with Redis"
+    finally:
+        worker.stop()
