@@ -6,12 +6,15 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,28 +75,51 @@ def up(tmp_path: Path) -> Iterator[Up]:
         os.kill(pid, signal.SIGKILL)
 
 
-def log_in(url: str, password: str) -> int:
-    """The status that the API answers to a log-in as admin."""
-    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    opener.open(f"{url}/login").close()
-    jar = next(h.cookiejar for h in opener.handlers if isinstance(h, urllib.request.HTTPCookieProcessor))
-    token = next(cookie.value for cookie in jar if cookie.name == "csrftoken")
-    body = json.dumps({"username": "admin", "password": password}).encode()
-    headers = {"Content-Type": "application/json", "X-CSRFToken": token, "Origin": url}
-    try:
-        with opener.open(urllib.request.Request(f"{url}/api/login", body, headers)) as answer:
-            return answer.status
-    except urllib.error.HTTPError as refusal:
-        return refusal.code
+class Visitor:
+    """Somebody at the API with a cookie jar, as a script would be."""
+
+    def __init__(self, url: str):
+        self.url = url
+        self.cookies = CookieJar()
+        self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.cookies))
+        self.opener.open(f"{url}/login").close()
+
+    def ask(self, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and answer: a POST when there is a body."""
+        token = next(cookie.value for cookie in self.cookies if cookie.name == "csrftoken")
+        headers = {"Content-Type": "application/json", "X-CSRFToken": token, "Origin": self.url}
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            answer = self.opener.open(urllib.request.Request(f"{self.url}/api{path}", data, headers))
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, None
+        with answer:
+            return answer.status, json.loads(answer.read() or b"null")
+
+    def log_in(self, password: str) -> int:
+        return self.ask("/login", {"username": "admin", "password": password})[0]
+
+
+def password_in(text: str) -> str:
+    found = re.search(r"password (\S+)", text)
+    assert found, text
+    return found.group(1)
+
+
+def interfaces() -> str:
+    """The network interfaces and named namespaces of this machine."""
+    links = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
+    spaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return links + spaces
 
 
 def test_everything_starts_and_ctrl_c_leaves_nothing_behind(up: Up) -> None:
     arguments = " ".join(up.running().values())
     for part in ("redis-server", "uvicorn", "-Q plan", "-Q emulate"):
         assert part in arguments
-    password = re.search(r"password (\S+)", up.text()).group(1)
-    assert log_in(up.url, password) == 200
-    assert log_in(up.url, password + "x") != 200
+    password = password_in(up.text())
+    assert Visitor(up.url).log_in(password) == 200
+    assert Visitor(up.url).log_in(password + "x") == 401
 
     second = subprocess.run(up.command(), env=up.environment, capture_output=True, text=True)
     assert second.returncode == 2
@@ -112,6 +138,34 @@ def test_everything_starts_and_ctrl_c_leaves_nothing_behind(up: Up) -> None:
     assert up.running() == {}
 
 
+def test_ctrl_c_in_the_middle_of_a_run_ends_the_run_and_keeps_it(up: Up) -> None:
+    before = interfaces()
+    password = password_in(up.text())
+    visitor = Visitor(up.url)
+    visitor.log_in(password)
+    _, clusters = visitor.ask("/clusters")
+    request = {
+        "cluster_id": next(cluster["id"] for cluster in clusters if cluster["name"] == "lab-3"),
+        "model": "tiny-gpt2", "strategy": "gpipe", "dilation": 50,
+        "workload": {"prompt_tokens": 8, "new_tokens": 50},
+    }
+    status, run = visitor.ask("/runs", request)
+    assert status == 201
+    path = f"/runs/{run['id']}"
+    wait_until(lambda: visitor.ask(path)[1]["status"] in ("running", "failed", "finished"), "the run")
+    assert visitor.ask(path)[1]["status"] == "running"
+    assert any("emulator" in arguments for arguments in up.running().values())
+
+    assert up.stop() == 0
+    assert up.running() == {}
+    assert interfaces() == before
+
+    up.start()
+    visitor = Visitor(up.url)
+    visitor.log_in(password)
+    assert visitor.ask(path)[1]["status"] == "cancelled"
+
+
 def test_a_worker_that_is_killed_comes_back(up: Up) -> None:
     first = up.pid_of("-Q plan")
     os.kill(first, signal.SIGKILL)
@@ -126,10 +180,12 @@ def test_children_do_not_outlive_a_supervisor_that_is_killed(up: Up) -> None:
     wait_until(lambda: up.running() == {}, "the end of all children")
 
 
-def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path, up: Up) -> None:
-    other = Up(tmp_path / "other")
-    other.port = up.port
-    done = subprocess.run(other.command(), env=other.environment, capture_output=True, text=True)
+def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:
+    up = Up(tmp_path / "state")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", up.port))
+        listener.listen()
+        done = subprocess.run(up.command(), env=up.environment, capture_output=True, text=True)
     assert done.returncode == 2
-    assert f"Port {up.port} is in use by another program" in done.stderr
-    assert other.running() == {}
+    assert done.stderr == f"loom up: Port {up.port} is in use by another program: choose another with --port N.\n"
+    assert up.running() == {}

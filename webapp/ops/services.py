@@ -44,5 +44,9 @@ def web(host: str = HOST, port: int = PORT) -> Service:
 
 
 def worker(queue: str) -> Service:
-    arguments = ("-m", "celery", "-A", "webapp", "worker", *WORKER_ARGUMENTS[queue], "--loglevel", "INFO")
+    arguments = (
+        "-m", "celery", "-A", "webapp", "worker", *WORKER_ARGUMENTS[queue],
+        # Workers have nothing to say to one another; asking around would cost a second at each start.
+        "--without-gossip", "--without-mingle", "--loglevel", "INFO",
+    )
     return Service(f"worker-{queue}", arguments, needs_root=queue == "emulate")

@@ -32,11 +32,11 @@ def up(port: int) -> int:
     """Runs until Ctrl-C or SIGTERM, and then returns 0; raises `OpsError`."""
     url = f"http://{services.HOST}:{port}"
     with only_one(state_dir(), url):
+        if not is_free(port):
+            raise OpsError(f"Port {port} is in use by another program: choose another with --port N.")
         given_redis = os.environ.get("REDIS_URL")
         begin = time.monotonic()
         worked = set_up(redis=not given_redis)
-        if not is_free(port):
-            raise OpsError(f"Port {port} is in use by another program: choose another with --port N.")
         if worked:
             say(f"Set-up done in {time.monotonic() - begin:.0f} s.")
         with Supervisor() as supervisor:

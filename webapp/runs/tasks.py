@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from celery.signals import worker_ready, worker_shutdown
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.consumer import Consumer
 
 from emulator import emulate
@@ -61,7 +63,7 @@ def emulate_run(task: Any, run_id: int) -> None:
     with live.Publisher(run_id) as publisher:
         try:
             spec = RunSpec.parse(run.spec, f"stored spec of {run}")
-            with CommandFeed(run_id, publisher) as commands:
+            with CommandFeed(run_id, publisher) as commands, stopped_with_the_worker(commands):
                 report = emulate(spec, Watch(run_id, publisher), commands.queue)
         except RunError as error:  # stopped while it waited for its turn, or the emulation itself died
             give_up(run_id, publisher, outcome_of(error))
@@ -112,6 +114,26 @@ def give_up(run_id: int, publisher: live.Publisher, outcome: Outcome) -> None:
     services.end(run_id, outcome)
     log = {"type": "log", "level": "error", "text": outcome.sentence}
     publisher.publish([log, services.state_event(services.status_of(outcome), outcome.sentence)])
+
+
+in_progress: set[CommandFeed] = set()
+
+
+@contextmanager
+def stopped_with_the_worker(commands: CommandFeed) -> Iterator[None]:
+    """While inside, a worker that is told to end tells the run."""
+    in_progress.add(commands)
+    try:
+        yield
+    finally:
+        in_progress.discard(commands)
+
+
+@worker_shutting_down.connect
+def stop_runs(**kwargs: Any) -> None:
+    """A worker waits for its task before it ends: the run ends in order and soon, and its report is kept."""
+    for commands in tuple(in_progress):
+        commands.queue.put({"kind": "stop"})
 
 
 hearts: list[workers.Heart] = []
