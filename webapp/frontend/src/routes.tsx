@@ -18,6 +18,7 @@ export const router = createBrowserRouter([
       { path: 'clusters', lazy: async () => ({ Component: (await import('./pages/clusters/ClustersPage')).ClustersPage }) },
       { path: 'clusters/new', lazy: editorPage },
       { path: 'clusters/:id', lazy: editorPage },
+      { path: 'runs', lazy: async () => ({ Component: (await import('./pages/runs/RunsPage')).RunsPage }) },
       { path: 'runs/new', lazy: async () => ({ Component: (await import('./pages/newRun/NewRunPage')).NewRunPage }) },
       { path: 'runs/:id', lazy: async () => ({ Component: (await import('./pages/run/RunPage')).RunPage }) },
       { path: 'compare', lazy: async () => ({ Component: (await import('./pages/compare/ComparePage')).ComparePage }) },

@@ -34,7 +34,7 @@ export function ModelPicker({ models, model, randomWeights, onModel, onRandomWei
           <Text size="sm" c="dimmed">
             {chosen.num_layers} layers · {chosen.num_heads} heads
             {chosen.num_kv_heads < chosen.num_heads && ` (${chosen.num_kv_heads} for keys and values)`} · hidden size {chosen.hidden_size}
-            {' · '}{human(chosen.num_parameters, '')}parameters · {bytes(chosen.weight_bytes)}
+            {' · '}{human(chosen.num_parameters, '').trim()} parameters · {bytes(chosen.weight_bytes)}
           </Text>
         </Group>
       )}

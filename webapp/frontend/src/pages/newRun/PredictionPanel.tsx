@@ -58,6 +58,7 @@ function Prediction({ report }: { report: RunReport }) {
             <>
               <Text size="xs" c="dimmed" mt="md" mb={5}>Where the time goes, along the critical path</Text>
               <StackBar attribution={report.attribution} scale_s={total} />
+              <div style={{ height: 6 }} />
               <Legend entries={shown.map(({ key, label }) => ({ label, color: attributionColors[key], value: seconds(report.attribution[key]) }))} />
             </>
           )}

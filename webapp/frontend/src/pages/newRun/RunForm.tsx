@@ -70,15 +70,15 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
             />
           </Section>
         )}
-        <Section title="Workload" error={errorOf('workload') && !errorOf('workload.prompt') ? errorOf('workload') : undefined}>
-          <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
-        </Section>
-        <Section title="Execution"><ExecutionForm draft={draft} set={set} errorOf={errorOf} /></Section>
         {plan && spec && !prediction.error && (
           <div className={prediction.waiting ? classes.stale : undefined}>
             <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />
           </div>
         )}
+        <Section title="Workload" error={errorOf('workload') && !errorOf('workload.prompt') ? errorOf('workload') : undefined}>
+          <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
+        </Section>
+        <Section title="Execution"><ExecutionForm draft={draft} set={set} errorOf={errorOf} /></Section>
       </div>
       <aside className={classes.aside}>
         <PredictionPanel {...prediction} missing={lacking} onRetry={() => prediction.retry()} />

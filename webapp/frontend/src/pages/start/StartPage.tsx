@@ -1,10 +1,40 @@
-import { Text } from '@mantine/core';
-import { Page } from '@/components/Page';
+import { Text, Title } from '@mantine/core';
+import { useDocumentTitle } from '@/components/Page';
+import { Demo } from './Demo';
+import { RecentRuns } from './RecentRuns';
+import classes from './start.module.css';
+
+const STEPS = [
+  ['Draw', 'a cluster: devices with their speed and memory, switches, links with rate and delay.'],
+  ['Run', 'a real transformer on it: one process per device, real sockets, links shaped to what you drew.'],
+  ['Change', 'rates, links and devices while it runs, and see tokens, layers and timelines answer.'],
+  ['Keep', 'every report, with its prediction beside the measurement, and compare what strategies do.'],
+] as const;
 
 export function StartPage() {
+  useDocumentTitle('Start');
   return (
-    <Page title="Start" about="Draw a cluster, run a transformer on it, see where the time goes.">
-      <Text>EdgeLoom</Text>
-    </Page>
+    <div className={classes.page}>
+      <div className={classes.hero}>
+        <div>
+          <Title order={1} fz={34} lh={1.15} mb={10} style={{ letterSpacing: '-0.02em' }}>
+            Transformers on edge clusters,<br />emulated and measured
+          </Title>
+          <Text c="dimmed" maw={520} mb={26}>
+            How fast does a language model run on three small boards and a slow switch, and which way of splitting it suits them?
+            Here is a cluster ready to try.
+          </Text>
+          <ol className={classes.steps}>
+            {STEPS.map(([verb, rest]) => (
+              <li key={verb}>
+                <Text size="sm"><b>{verb}</b> <Text span inherit c="dimmed">{rest}</Text></Text>
+              </li>
+            ))}
+          </ol>
+        </div>
+        <Demo />
+      </div>
+      <RecentRuns />
+    </div>
   );
 }

@@ -1,0 +1,93 @@
+import { Button, Popover, TagsInput, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconArrowsDiff, IconCopy, IconTag, IconTrash, IconX } from '@tabler/icons-react';
+import { useState } from 'react';
+import { Link } from 'react-router';
+import { api, sentence } from '@/api/client';
+import { useChange } from '@/api/queries';
+import type { RunRow } from '@/api/types';
+import { useConfirm } from '@/components/useConfirm';
+import classes from './runs.module.css';
+
+interface Props {
+  chosen: readonly RunRow[];
+  knownTags: string[];
+  mayWrite: boolean;
+  onClear: () => void;
+}
+
+const MOST = 6;
+
+/** What can be done with the selected runs: compare, tag, repeat, delete. */
+export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
+  const [dialog, confirm] = useConfirm();
+  const remove = useChange('runs', async (ids: number[]) => {
+    for (const id of ids) await api.delete(`/runs/${id}`);
+  });
+  if (chosen.length === 0) return null;
+  const withReport = chosen.filter((run) => run.outcome === 'finished');
+  const comparable = withReport.length === chosen.length && chosen.length >= 2 && chosen.length <= MOST;
+  const askAndRemove = () =>
+    confirm({
+      title: chosen.length === 1 ? `Delete run ${chosen[0]?.id}?` : `Delete ${chosen.length} runs?`,
+      text: 'Reports and recordings of events go with them, for good.', action: 'Delete',
+      onConfirm: () =>
+        remove.mutate(chosen.map((run) => run.id), {
+          onSuccess: onClear, onError: (error) => notifications.show({ color: 'red', message: sentence(error) }),
+        }),
+    });
+  return (
+    <div className={classes.bar} data-testid="selection-bar">
+      {dialog}
+      <Text size="sm" fw={500}>{chosen.length} selected</Text>
+      <Button
+        size="xs" leftSection={<IconArrowsDiff size={15} />} component={Link} to={`/compare?ids=${chosen.map((run) => run.id).toSorted((a, b) => a - b).join(',')}`}
+        disabled={!comparable} onClick={(event: React.MouseEvent) => !comparable && event.preventDefault()} data-testid="compare-selected"
+        title={comparable ? undefined : `Select 2 to ${MOST} finished runs`}
+      >
+        Compare
+      </Button>
+      {mayWrite && (
+        <>
+          <TagButton chosen={chosen} knownTags={knownTags} />
+          {chosen.length === 1 && (
+            <Button size="xs" variant="default" leftSection={<IconCopy size={15} />} component={Link} to={`/runs/new?from=${chosen[0]?.id}`} data-testid="repeat-run">
+              Repeat with changes
+            </Button>
+          )}
+          <Button size="xs" variant="light" color="red" leftSection={<IconTrash size={15} />} onClick={askAndRemove} loading={remove.isPending} data-testid="delete-runs">
+            Delete
+          </Button>
+        </>
+      )}
+      <Button size="xs" variant="subtle" color="gray" leftSection={<IconX size={14} />} onClick={onClear}>Clear</Button>
+    </div>
+  );
+}
+
+/** The tags that all selected runs share; taking one away or adding one does so on each of them. */
+function TagButton({ chosen, knownTags }: { chosen: readonly RunRow[]; knownTags: string[] }) {
+  const [open, setOpen] = useState(false);
+  const shared = chosen[0]?.tags.filter((tag) => chosen.every((run) => run.tags.includes(tag))) ?? [];
+  const change = useChange('runs', async (next: string[]) => {
+    const gone = shared.filter((tag) => !next.includes(tag));
+    for (const run of chosen) {
+      const tags = [...new Set([...run.tags.filter((tag) => !gone.includes(tag)), ...next])];
+      await api.patch(`/runs/${run.id}`, { tags });
+    }
+  });
+  return (
+    <Popover opened={open} onChange={setOpen} position="top" withArrow trapFocus>
+      <Popover.Target>
+        <Button size="xs" variant="default" leftSection={<IconTag size={15} />} onClick={() => setOpen(!open)} data-testid="tag-runs">Tags</Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <TagsInput
+          w={260} size="xs" label="Tags of all selected runs" placeholder="Type, then Enter" data={knownTags} value={shared}
+          onChange={(tags) => change.mutate(tags)} disabled={change.isPending} data-testid="tags-input"
+          comboboxProps={{ withinPortal: false }}
+        />
+      </Popover.Dropdown>
+    </Popover>
+  );
+}

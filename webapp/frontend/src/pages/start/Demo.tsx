@@ -1,0 +1,64 @@
+import { Anchor, Button, Card, Group, Skeleton, Text } from '@mantine/core';
+import { IconPlayerPlay } from '@tabler/icons-react';
+import { Link, useNavigate } from 'react-router';
+import { api, sentence } from '@/api/client';
+import { useCatalogue, useChange, useClusters, useMayWrite } from '@/api/queries';
+import type { RunRequest } from '@/api/types';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { FIRST_DRAFT, firstCluster, toRequest } from '@/pages/newRun/draft';
+import { ClusterPicture } from '@/topology/ClusterPicture';
+import classes from './start.module.css';
+
+/** The demo cluster, large, and the button that runs the demo model on it. */
+export function Demo() {
+  const navigate = useNavigate();
+  const mayWrite = useMayWrite();
+  const clusters = useClusters();
+  const catalogue = useCatalogue();
+  const start = useChange('runs', (request: RunRequest) => api.post<{ id: number }>('/runs', request));
+  const id = clusters.data && firstCluster(clusters.data, null);
+  const cluster = clusters.data?.find((row) => row.id === id);
+  const model = catalogue.data?.models.find((row) => row.name === FIRST_DRAFT.model);
+  const strategy = catalogue.data?.strategies.find((row) => row.name === FIRST_DRAFT.strategy);
+  const failed = clusters.error ?? catalogue.error;
+  if (failed) return <ErrorPanel message={sentence(failed)} />;
+  if (clusters.isPending || catalogue.isPending) return <Skeleton height={420} radius="md" />;
+  if (!cluster) {
+    return (
+      <Card padding="xl">
+        <Text mb="md">There is no cluster yet: draw one, and it can be tried from here.</Text>
+        <Button component={Link} to="/clusters/new" w="fit-content">Draw a cluster</Button>
+      </Card>
+    );
+  }
+  const go = () =>
+    start.mutate(toRequest({ ...FIRST_DRAFT, clusterId: cluster.id }, model), { onSuccess: (run) => navigate(`/runs/${run.id}`) });
+  return (
+    <Card padding={0} data-testid="demo">
+      <div className={classes.picture}>
+        <ClusterPicture spec={cluster.spec} layout={cluster.layout} width={560} height={280} labels />
+      </div>
+      <div className={classes.demo}>
+        <Group justify="space-between" mb={4}>
+          <Text fw={600}>{cluster.title || cluster.name}</Text>
+          <Anchor component={Link} to={`/clusters/${cluster.id}`} size="sm">Look at it</Anchor>
+        </Group>
+        <Text size="sm" c="dimmed" mb="md">
+          {model?.title ?? FIRST_DRAFT.model}, {strategy?.title ?? FIRST_DRAFT.strategy}: “{FIRST_DRAFT.prompt}…”, {FIRST_DRAFT.newTokens} tokens.
+        </Text>
+        {start.error && <ErrorPanel message={sentence(start.error)} />}
+        <Group gap="sm" mt={start.error ? 'sm' : 0}>
+          <Button
+            leftSection={<IconPlayerPlay size={17} />} onClick={go} disabled={!mayWrite} loading={start.isPending || start.isSuccess}
+            data-testid="start-demo"
+          >
+            Run it now
+          </Button>
+          {mayWrite
+            ? <Button variant="default" component={Link} to={`/runs/new?cluster=${cluster.id}`} data-testid="demo-choose">Choose everything first</Button>
+            : <Text size="sm" c="dimmed">Starting runs needs the role operator.</Text>}
+        </Group>
+      </div>
+    </Card>
+  );
+}
