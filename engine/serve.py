@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from engine.ctx import Ctx
 from engine.plan import Plan
@@ -62,8 +62,8 @@ async def _answer(
     new_tokens: int,
     source: SourceIO | None,
 ) -> None:
-    """All tokens of a wave. A token of every batch is through before any batch's next one starts:
-    GPipe's flush. A batch is known by its first request.
+    """All tokens of a wave. A token of every batch is through before any batch's next one starts (GPipe's
+    flush), unless the strategy is continuous. A batch is known by its first request.
     """
     tokens: dict[int, Tensor] = {}
     last = max(new_tokens - 1, 0)
@@ -83,12 +83,26 @@ async def _answer(
             tokens[batch[0].index] = source.prompt(batch)
             for request in batch:
                 ctx.mark("request_arrived", request=request.index)
-    for index in range(last + 1):
-        steps = [step_of(batch, index, new_tokens) for batch in wave]
-        inputs = [tokens.get(step.requests[0]) for step in steps]
-        await strategy.forward_all(ctx, plan, steps, inputs, done)
+    indices = range(last + 1)
+    for together in [indices] if strategy.continuous(plan) else [[index] for index in indices]:
+        steps = [step_of(batch, index, new_tokens) for index in together for batch in wave]
+        await strategy.forward_all(ctx, plan, steps, _Inputs(steps, tokens), done)
     for batch in wave if new_tokens else ():
         ctx.release(cache_name(batch))
+
+
+class _Inputs(Sequence[Tensor | None]):
+    """The tokens of each step, looked up when they are asked for: later ones follow from earlier results."""
+
+    def __init__(self, steps: Sequence[Step], tokens: Mapping[int, Tensor]):
+        self.steps = steps
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.tokens.get(self.steps[number].requests[0])
 
 
 def step_of(batch: Batch, index: int, new_tokens: int) -> Step:

@@ -67,15 +67,23 @@ class Strategy:
         """
         raise NotImplementedError
 
+    def continuous(self, plan: Plan) -> bool:
+        """Whether a request of a burst starts its next token before the others have theirs.
+
+        Then `forward_all` gets the steps of all tokens at once instead of one token's at a time.
+        """
+        return False
+
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
         raise NotImplementedError
 
     async def forward_all(
         self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
     ) -> None:
-        """Independent forward passes, in order; returns when all are through on this device.
+        """Forward passes, in order; returns when all are through on this device.
 
-        One after the other unless a strategy overlaps them. `done` is called at the source.
+        One after the other unless a strategy overlaps them. `done` is called at the source. Steps of one
+        request follow from each other: tokens[i] is there once the step before it was handed to `done`.
         """
         for step, ids in zip(steps, tokens, strict=True):
             ctx.at(step.requests[0], step.index)

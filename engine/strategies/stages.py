@@ -32,10 +32,16 @@ class Stage(NamedTuple):
     stop: int
 
 
-def stages_of(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, by: StagesBy
-) -> tuple[Stage, ...]:
-    """Stages in the order of computation; devices without layers have none.
+class Room(NamedTuple):
+    """Bytes that device `rank` can give to layers, and how many layers that is."""
+
+    rank: int
+    bytes: float
+    layers: int
+
+
+def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> tuple[Room, ...]:
+    """Of all workers, in the order of computation.
 
     `ends` is a plan of the source's own holdings: that and one operation's working set is what a device
     cannot give to layers. Raises `PlanError` if the workers together have too little memory.
@@ -45,16 +51,34 @@ def stages_of(
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
     taken = [weights_bytes(ends, model, rank) + working_bytes(model, passes[rank]) for rank in ranks]
-    rooms = [cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)]
-    caps = [max(0, int(room // layer_bytes(model, demand))) for room in rooms]
-    if sum(caps) < model.num_layers:
-        raise _too_small(cluster, model, demand, ranks, caps)
+    free = [cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)]
+    size = layer_bytes(model, demand)
+    rooms = tuple(Room(rank, room, max(0, int(room // size))) for rank, room in zip(ranks, free, strict=True))
+    if sum(room.layers for room in rooms) < model.num_layers:
+        raise _too_small(cluster, model, demand, ends.strategy, rooms)
+    return rooms
+
+
+def stages_of(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, by: StagesBy
+) -> tuple[Stage, ...]:
+    """Stages in the order of computation; devices without layers have none.
+
+    Raises `PlanError` if the workers together have too little memory.
+    """
+    rooms = rooms_of(cluster, model, demand, ends)
     weights = {
-        "memory": [max(0.0, room) for room in rooms],
-        "flops": [1 / layer_s(cluster.devices[rank], model, demand) for rank in ranks],
-        "even": [1.0] * len(ranks),
+        "memory": [max(0.0, room.bytes) for room in rooms],
+        "flops": [1 / layer_s(cluster.devices[room.rank], model, demand) for room in rooms],
+        "even": [1.0] * len(rooms),
     }[by]
-    bounds = bounds_of(fill(largest_remainder(model.num_layers, weights), caps))
+    sizes = fill(largest_remainder(model.num_layers, weights), [room.layers for room in rooms])
+    return consecutive([room.rank for room in rooms], sizes)
+
+
+def consecutive(ranks: Sequence[int], sizes: Sequence[int]) -> tuple[Stage, ...]:
+    """Stages one after the other; a device without layers has none."""
+    bounds = bounds_of(sizes)
     stages = (Stage(rank, bounds[i], bounds[i + 1]) for i, rank in enumerate(ranks))
     return tuple(stage for stage in stages if stage.start < stage.stop)
 
@@ -82,13 +106,15 @@ def fill(sizes: Sequence[int], caps: Sequence[int]) -> tuple[int, ...]:
 
 
 def _too_small(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ranks: Sequence[int], caps: Sequence[int]
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, strategy: str, rooms: Sequence[Room]
 ) -> PlanError:
-    rooms = ", ".join(
-        f"{cluster.devices[rank].name} has {cluster.devices[rank].memory_bytes / 1e6:.1f} MB for {cap}"
-        for rank, cap in zip(ranks, caps, strict=True)
+    have = ", ".join(
+        f"{cluster.devices[room.rank].name} has {cluster.devices[room.rank].memory_bytes / 1e6:.1f} MB "
+        f"for {room.layers}"
+        for room in rooms
     )
     return PlanError(
-        f"gpipe: {model.name} needs {model.num_layers} layers of {layer_bytes(model, demand) / 1e6:.1f} MB "
-        f"(weights and KV cache) and {rooms}: add devices or memory, or shorten prompt and answer."
+        f"{strategy}: {model.name} needs {model.num_layers} layers of "
+        f"{layer_bytes(model, demand) / 1e6:.1f} MB "
+        f"(weights and KV cache) and {have}: add devices or memory, or shorten prompt and answer."
     )
