@@ -8,7 +8,7 @@ const COLORS: Partial<Record<RunState, string>> = {
 /** The state of a run in one word; a pulse while something happens. */
 export function StatusBadge({ state }: { state: RunState }) {
   return (
-    <Badge variant={isOver(state) || state === 'queued' ? 'light' : 'filled'} color={COLORS[state] ?? 'ink'} data-testid="run-state" tt="none" size="lg">
+    <Badge component="span" variant={isOver(state) || state === 'queued' ? 'light' : 'filled'} color={COLORS[state] ?? 'ink'} data-testid="run-state" tt="none" size="lg">
       {state}
     </Badge>
   );

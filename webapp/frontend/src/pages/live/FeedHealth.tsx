@@ -5,8 +5,15 @@ import classes from './live.module.css';
 
 const QUIET_MS = 5_000;
 
+interface Props {
+  feed: Feed;
+  /** Whether the run is over, and whether all of its events are here. */
+  over: boolean;
+  complete: boolean;
+}
+
 /** Never let data stop silently: the state of the line, its lag, and how old the newest event is. */
-export function FeedHealth({ feed, over }: { feed: Feed; over: boolean }) {
+export function FeedHealth({ feed, over, complete }: Props) {
   const now = useNow(500);
   const age_ms = feed.lastEventAt_ms === null ? null : now - feed.lastEventAt_ms;
   const broken = feed.state === 'reconnecting' || feed.state === 'refused';
@@ -16,7 +23,7 @@ export function FeedHealth({ feed, over }: { feed: Feed; over: boolean }) {
     <Tooltip label={tip(feed)} multiline w={260}>
       <div className={classes.health} data-kind={kind} data-testid="feed-health" data-state={feed.state}>
         <span className={classes.lamp} />
-        <Text size="xs" component="span">{words(feed, over)}</Text>
+        <Text size="xs" component="span">{words(feed, over, complete)}</Text>
         {!over && feed.state === 'live' && (
           <Text size="xs" c="dimmed" component="span" className={classes.age}>
             lag <span data-testid="feed-lag">{Math.round(feed.lag_ms)} ms</span>
@@ -28,11 +35,12 @@ export function FeedHealth({ feed, over }: { feed: Feed; over: boolean }) {
   );
 }
 
-function words(feed: Feed, over: boolean): string {
+function words(feed: Feed, over: boolean, complete: boolean): string {
   if (feed.state === 'refused') return feed.reason;
   if (feed.state === 'reconnecting') return 'connection lost, reconnecting';
   if (feed.state === 'connecting') return 'connecting';
-  return over ? 'complete' : 'live';
+  if (!over) return 'live';
+  return complete ? 'complete' : 'reading the last events';
 }
 
 function tip(feed: Feed): string {

@@ -1,4 +1,5 @@
 import { Badge, Group, SegmentedControl, Slider, Switch, Text, Tooltip } from '@mantine/core';
+import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import type { Direction } from '@/api/types';
 import { maybe, rate } from '@/format/units';
@@ -19,6 +20,9 @@ interface Props {
   onChoose: () => void;
 }
 
+/** A slider that stands still for this long has been set. */
+const SETTLED_MS = 250;
+
 /** One link: set and measured rate per direction, a slider for the rate, a switch for the link. */
 export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Props) {
   const [direction, setDirection] = useState<Direction>('both');
@@ -33,10 +37,10 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
   }, [pending]);
   const side = direction === 'backward' ? link.backward : link.forward;
   const shown = draft ?? side.set_bit_per_s;
-  const setRate = (bit_per_s: number) => {
-    setDraft(bit_per_s);
+  // Every arrow key ends a change: the last of a quick series is the one that is meant.
+  const setRate = useDebouncedCallback((bit_per_s: number) => {
     void submit(() => sendChange(runId, { kind: 'set_rate', link: link.name, bit_per_s, direction }));
-  };
+  }, SETTLED_MS);
   return (
     <div ref={row} className={classes.control} data-chosen={chosen || undefined} data-testid={`link-row-${link.name}`} onFocus={onChoose}>
       <Group justify="space-between" wrap="nowrap" gap="xs">

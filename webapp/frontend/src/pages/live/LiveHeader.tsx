@@ -37,7 +37,7 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
           </Text>
         </div>
         <Group gap="sm" wrap="nowrap">
-          <FeedHealth feed={feed} over={over} />
+          <FeedHealth feed={feed} over={over} complete={isOver(picture.state)} />
           {over ? <ReportButton /> : <StopButton runId={run.id} queued={state === 'queued'} mayWrite={mayWrite} />}
         </Group>
       </Group>

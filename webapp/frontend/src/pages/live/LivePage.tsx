@@ -29,7 +29,8 @@ export function LivePage({ run }: { run: RunDetail }) {
   const [selection, setSelection] = useState<Selection>(null);
   useDocumentTitle(run.name || `Run ${run.id}`);
   useRefetchAtEnd(run, isOver(picture.state));
-  const over = isOver(picture.state) || isOver(run.status);
+  // The events tell the story: the page goes on until they are all here, also if the run is over already.
+  const over = isOver(picture.state);
   const [viewport, now] = useLiveViewport(store, !over);
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
   const plan = picture.plan ?? run.plan;
@@ -47,7 +48,7 @@ export function LivePage({ run }: { run: RunDetail }) {
         </Panel>
         <ControlPanel
           runId={run.id} picture={picture} cluster={spec.cluster} selection={selection} onSelect={setSelection}
-          enabled={mayWrite && picture.state === 'running'} mayWrite={mayWrite}
+          enabled={mayWrite && picture.state === 'running' && !isOver(run.status)} mayWrite={mayWrite}
         />
       </div>
       <TokenText spec={spec} tokens={picture.tokens} live={!over} />

@@ -58,14 +58,14 @@ export function ReportPage({ run }: { run: RunDetail }) {
           </>
         )}
         <ReportText run={run} data={recording.data} />
+        <Recorded recording={recording} />
+        {plan && <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />}
         {report && (
           <>
             <DeviceTable report={report} />
             <LinkTable report={report} />
           </>
         )}
-        {plan && <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />}
-        <Recorded recording={recording} />
         <Notes run={run} mayWrite={mayWrite} />
         <Frozen run={run} />
       </Stack>

@@ -11,7 +11,7 @@ import classes from './timeline.module.css';
 import type { Viewport } from './viewport';
 
 /** A moving picture is redrawn this often; dragging and zooming are drawn at once. */
-const MOVING_MS = 75;
+const MOVING_MS = 120;
 
 interface Props {
   data: RunData;
@@ -37,6 +37,8 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
   const height = totalHeight(data.devices.length, density);
   const deviceColors = useMemo(() => colorsByName(data.devices), [data]);
 
+  const seen = useSeen(canvas);
+
   useEffect(() => {
     const element = canvas.current;
     const ctx = element?.getContext('2d');
@@ -49,6 +51,7 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
     let version = -1;
     let at_ms = -Infinity;
     return onPaint((now_ms) => {
+      if (!seen.current) return;
       const touched = viewport.version !== version;
       if (!touched && now_ms - at_ms < MOVING_MS) return;
       viewport.follow(now());
@@ -58,7 +61,7 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
       events = data.events;
       at_ms = now_ms;
     });
-  }, [data, viewport, now, width, height, colors, density, deviceColors]);
+  }, [data, viewport, now, width, height, colors, density, deviceColors, seen]);
 
   useWheel(canvas, viewport, width, density);
   const drag = useDrag(viewport, width, density);
@@ -94,6 +97,20 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
       {tip && <SpanTip hit={tip.hit} x={tip.x} y={tip.y} width={width} color={deviceColors[tip.hit.device.name]} />}
     </div>
   );
+}
+
+/** Whether any of the element is on the screen: what nobody sees need not be painted. */
+function useSeen(element: React.RefObject<Element | null>): React.RefObject<boolean> {
+  const seen = useRef(true);
+  useEffect(() => {
+    if (!element.current) return;
+    const observer = new IntersectionObserver((entries) => {
+      seen.current = entries.at(-1)?.isIntersecting ?? true;
+    });
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [element]);
+  return seen;
 }
 
 /** React's wheel listeners are passive, and this one must keep the page from scrolling. */

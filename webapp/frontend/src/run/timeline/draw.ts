@@ -6,6 +6,10 @@ import { AXIS_HEIGHT, laneTop, rowHeight, type Density } from './layout';
 import { tickLabel, tickStep, type Viewport } from './viewport';
 
 const NAME_MIN_WIDTH = 34;
+/** Pixels below which a span is drawn together with its neighbours. */
+const NARROW = 1.5;
+const FAINTEST = 0.2;
+const LEVELS = 6;
 
 export interface Scene {
   ctx: CanvasRenderingContext2D;
@@ -96,7 +100,7 @@ function drawLane(scene: Scene, ring: SpanRing, top: number): void {
   const scale = (width - left) / (viewport.end_s - viewport.start_s);
   const height = density.laneHeight - (density.laneHeight >= 9 ? 2 : 1);
   const named = density.laneHeight >= 9;
-  let painted = -Infinity;
+  const crowd = new Crowd(Math.ceil(width));
   for (let index = 0; index < ring.length; index += 1) {
     const end = ring.endAt(index);
     if (end < viewport.start_s) continue;
@@ -104,12 +108,52 @@ function drawLane(scene: Scene, ring: SpanRing, top: number): void {
     if (start > viewport.end_s) continue;
     const from = Math.max(left, left + (start - viewport.start_s) * scale);
     const to = Math.min(width, left + (end - viewport.start_s) * scale);
-    if (to <= painted && to - from < 1) continue;
-    painted = Math.max(painted, Math.ceil(to));
-    const wide = to - from > 3;
-    ctx.fillStyle = colors.span[ring.kindAt(index)];
-    ctx.fillRect(from, top, Math.max(1, to - from - (wide ? 0.75 : 0)), height);
+    const color = colors.span[ring.kindAt(index)];
+    if (to - from < NARROW) {
+      crowd.add(from, to, color);
+      continue;
+    }
+    ctx.fillStyle = color;
+    ctx.fillRect(from, top, to - from - (to - from > 3 ? 0.75 : 0), height);
     if (named && to - from > NAME_MIN_WIDTH) drawName(scene, ring, index, from, to, top + height / 2);
+  }
+  crowd.draw(ctx, top, height);
+}
+
+/** Spans too narrow to be seen one by one: a column is as strong as the share of its time that was busy. */
+class Crowd {
+  private readonly busy: Float32Array;
+  private readonly color: string[] = [];
+
+  constructor(width: number) {
+    this.busy = new Float32Array(width + 1);
+  }
+
+  add(from: number, to: number, color: string): void {
+    for (let column = Math.floor(from); column <= to && column < this.busy.length; column += 1) {
+      this.busy[column]! += Math.max(Math.min(to, column + 1) - Math.max(from, column), 0);
+      this.color[column] = color;
+    }
+  }
+
+  /** Neighbours of the same strength are one rectangle. */
+  draw(ctx: CanvasRenderingContext2D, top: number, height: number): void {
+    let first = 0;
+    for (let column = 1; column <= this.busy.length; column += 1) {
+      if (column < this.busy.length && this.level(column) === this.level(first) && this.color[column] === this.color[first]) continue;
+      const color = this.color[first];
+      if (color) {
+        ctx.globalAlpha = FAINTEST + (1 - FAINTEST) * (this.level(first) / LEVELS);
+        ctx.fillStyle = color;
+        ctx.fillRect(first, top, column - first, height);
+      }
+      first = column;
+    }
+    ctx.globalAlpha = 1;
+  }
+
+  private level(column: number): number {
+    return Math.ceil(Math.min(1, this.busy[column]!) * LEVELS);
   }
 }
 

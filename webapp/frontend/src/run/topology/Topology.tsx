@@ -1,6 +1,7 @@
-import { Background, Controls, ReactFlow, type NodeTypes } from '@xyflow/react';
 import { useComputedColorScheme } from '@mantine/core';
-import { useMemo } from 'react';
+import { useElementSize } from '@mantine/hooks';
+import { Background, Controls, ReactFlow, ReactFlowProvider, useReactFlow, type NodeTypes } from '@xyflow/react';
+import { useEffect, useMemo } from 'react';
 import type { ClusterSpec } from '@/api/types';
 import { deviceColor } from '@/theme/deviceColors';
 import type { DeviceView, LinkView } from '../snapshot';
@@ -23,10 +24,25 @@ interface Props {
   onSelect: (selection: Selection) => void;
 }
 
+const FIT = { padding: 0.1, maxZoom: 1.15 };
+
 /** The cluster as it was drawn, with what happens on it now. Nothing can be moved here. */
-export function Topology({ cluster, drawn, devices, links, selection, onSelect }: Props) {
+export function Topology(props: Props) {
+  return (
+    <ReactFlowProvider>
+      <Graph {...props} />
+    </ReactFlowProvider>
+  );
+}
+
+function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
   const scheme = useComputedColorScheme('light');
   const positions = useMemo(() => positionsOf(cluster, drawn), [cluster, drawn]);
+  const { ref, width, height } = useElementSize();
+  const { fitView } = useReactFlow();
+  useEffect(() => {
+    void fitView(FIT);
+  }, [fitView, positions, width, height]);
   const nodes = useMemo((): (DeviceNodeType | SwitchNodeType)[] => [
     ...devices.map((view, rank): DeviceNodeType => ({
       id: view.name, type: 'device', position: positions[view.name] ?? { x: 0, y: 0 },
@@ -47,10 +63,10 @@ export function Topology({ cluster, drawn, devices, links, selection, onSelect }
     },
   })), [links, selection, onSelect]);
   return (
-    <div className={classes.canvas} data-testid="topology">
+    <div ref={ref} className={classes.canvas} data-testid="topology">
       <ReactFlow
         nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes} colorMode={scheme}
-        fitView fitViewOptions={{ padding: 0.12, maxZoom: 1.15 }} minZoom={0.2} maxZoom={2}
+        fitView fitViewOptions={FIT} minZoom={0.2} maxZoom={2}
         nodesDraggable={false} nodesConnectable={false} elementsSelectable={false} zoomOnScroll={false} preventScrolling={false}
         onNodeClick={(_, node) => node.type === 'device' && onSelect({ kind: 'device', name: node.id })}
         onPaneClick={() => onSelect(null)}
