@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
 import topologies
+from emulator.host import Calibration, host_name
+from engine.cost import HostProfile, MeasuredRow
 from engine.report import RunReport
 from tests.webapp.support import Browser, Worker, recorded, request_body, wait_until
 from webapp.runs.models import OVER, Run
@@ -44,6 +47,30 @@ def test_a_queued_run_gets_its_prediction_before_it_starts(plan_worker: Worker, 
     assert run["status"] == "queued"
     assert run["prediction"]["latency_s"] == pytest.approx(recorded()[1].latency_s)
     assert run["prediction"]["world"] == "simulated"
+
+
+def test_a_prediction_by_measured_times_needs_a_calibrated_host(
+    live_redis: redis.Redis, alice: Browser, tmp_path: Path
+) -> None:
+    worker = Worker("plan", tmp_path)
+    worker.environment["XDG_CACHE_HOME"] = str(tmp_path)
+    worker.start()
+    try:
+        refused = alice.post("/predict", request_body(compute_model="measured"))
+        assert refused.status_code == 422 and "./loom calibrate" in refused.json()["detail"]
+
+        profile = HostProfile(
+            host=host_name(), products=(MeasuredRow(rows=1, s_per_flop=1e-9),),
+            elementwise_s_per_element=1e-9, op_overhead_s=1e-5, memory_byte_per_s=1e10,
+        )
+        calibration = Calibration(profile, topologies.presets()[0])
+        (tmp_path / "edgeloom").mkdir()
+        (tmp_path / "edgeloom" / "calibration.json").write_text(calibration.to_json())
+        answer = alice.post("/predict", request_body(compute_model="measured"))
+        assert answer.json()["report"]["spec"]["profile"]["host"] == host_name()
+        assert answer.json()["report"]["latency_s"] > 0
+    finally:
+        worker.stop()
 
 
 def test_without_a_planning_worker_the_sentence_says_how_to_start_one(

@@ -11,12 +11,12 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.consumer import Consumer
 
 from emulator import emulate
+from emulator.host import known_calibration, needs_profile
 from emulator.leftovers import cleanup_stale
 from emulator.places import state_directory
 from engine.errors import EdgeLoomError, RunError
 from engine.predict import outcome_of, predict
 from engine.report import Outcome, RunReport
-from engine.scenario import Scenario
 from engine.spec import RunSpec
 from webapp.celery import app
 from webapp.runs import live, predictions, recovery, services, workers
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 def predict_now(spec: dict[str, Any], reply_to: str) -> None:
     """For a form that somebody is filling in."""
     try:
-        report = predict(RunSpec.parse(spec, "run"))
+        report = predict(with_profile(RunSpec.parse(spec, "run")))
         predictions.reply(reply_to, {"report": report.model_dump(mode="json")})
     except EdgeLoomError as error:
         predictions.reply(reply_to, predictions.sealed(error))
@@ -45,12 +45,24 @@ def predict_run(run_id: int) -> None:
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
         return
-    spec = RunSpec.parse(run.spec, f"stored spec of {run}")
-    if run.report is not None:
-        happened = Scenario.parse(run.report["scenario"], f"scenario of {run}")
-        spec = spec.model_copy(update={"scenario": happened})
-    report = predict(spec)
-    Run.objects.filter(pk=run_id).update(prediction=report.model_dump(mode="json"))
+    if run.report is None:
+        spec = with_profile(RunSpec.parse(run.spec, f"stored spec of {run}"))
+    else:
+        report = RunReport.parse(run.report, f"report of {run}")
+        spec = report.spec.model_copy(update={"scenario": report.scenario})
+    try:
+        prediction = predict(spec)
+    except EdgeLoomError as error:
+        logger.warning("run %s gets no prediction: %s", run_id, error)
+        return
+    Run.objects.filter(pk=run_id).update(prediction=prediction.model_dump(mode="json"))
+
+
+def with_profile(spec: RunSpec) -> RunSpec:
+    """With this host's times, where devices are modelled by them and they have been measured."""
+    paced = spec.model_copy(update={"dilation": 1.0})  # the simulated world has no use for a dilation
+    known = known_calibration() if needs_profile(paced) else None
+    return spec.model_copy(update={"profile": known.profile}) if known else spec
 
 
 @app.task(name="emulate.run", ignore_result=True, bind=True)
@@ -105,7 +117,8 @@ def keep(run_id: int, publisher: live.Publisher, report: RunReport) -> None:
         services.state_event(status, report.outcome.sentence),
         {"type": "report", **report.model_dump(mode="json")},
     ])
-    if report.scenario.changes:  # predicted at the start was an undisturbed run, or another scenario
+    # What was predicted at the start was the run undisturbed, or nothing if this host was not calibrated.
+    if report.scenario.changes or not Run.objects.filter(pk=run_id, prediction__isnull=False).exists():
         app.send_task("plan.predict_run", [run_id], queue="plan")
 
 
