@@ -1,5 +1,5 @@
 import type { ClusterSpec, Layout } from '@/api/types';
-import { rate } from '@/format/units';
+import { bytes, flopRate, rate } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { type Point, positionsOf } from './autoLayout';
 import classes from './ClusterPicture.module.css';
@@ -17,7 +17,7 @@ interface Props {
 export function ClusterPicture({ spec, layout, width = 260, height = 150, labels = false }: Props) {
   const at = fitInto(positionsOf(spec, layout), width, height, labels);
   const off = (name: string) => layout?.disabled.includes(name) ?? false;
-  const radius = labels ? 15 : Math.max(6, Math.min(11, 60 / Math.sqrt(spec.devices.length + 1) / 2.4));
+  const radius = labels ? 17 : Math.max(6, Math.min(11, 60 / Math.sqrt(spec.devices.length + 1) / 2.4));
   return (
     <svg
       viewBox={`0 0 ${width} ${height}`} width="100%" height={height} className={classes.picture}
@@ -46,7 +46,7 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
         return (
           <g key={name} opacity={off(name) ? 0.35 : 1}>
             <rect x={place.x - side} y={place.y - side} width={2 * side} height={2 * side} rx={2.5} className={classes.switch} />
-            {labels && <text x={place.x} y={place.y + side + 14} className={classes.dimName}>{name}</text>}
+            {labels && <text x={place.x} y={place.y - side - 7} className={classes.dimName}>{name}</text>}
           </g>
         );
       })}
@@ -63,7 +63,12 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
               cx={place.x} cy={place.y} r={radius} stroke={deviceColor(rank)} strokeWidth={3}
               fill={device.role === 'terminal' ? 'var(--loom-surface)' : deviceColor(rank)}
             />
-            {labels && <text x={place.x} y={place.y + radius + 17} className={classes.name}>{device.name}</text>}
+            {labels && (
+              <>
+                <text x={place.x} y={place.y + radius + 17} className={classes.name}>{device.name}</text>
+                <text x={place.x} y={place.y + radius + 32} className={classes.dimName}>{flopRate(device.flop_per_s)} · {bytes(device.memory_bytes)}</text>
+              </>
+            )}
           </g>
         );
       })}
@@ -76,15 +81,15 @@ function lineWidth(bitPerS: number): number {
   return Math.min(5, Math.max(1, Math.log10(bitPerS) - 5.5));
 }
 
-/** Scaled and centred; never larger than drawn, never distorted. */
+/** Scaled and centred, never distorted. */
 function fitInto(at: Record<string, Point>, width: number, height: number, labels: boolean): Record<string, Point> {
   const places = Object.values(at);
   const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
   const [left, top] = [Math.min(...xs), Math.min(...ys)];
   const [spanX, spanY] = [Math.max(...xs) - left, Math.max(...ys) - top];
-  const marginX = labels ? 56 : 22;
-  const [above, below] = labels ? [26, 42] : [20, 20];
-  const scale = Math.min(0.9, (width - 2 * marginX) / (spanX || 1), (height - above - below) / (spanY || 1));
+  const marginX = labels ? 64 : 22;
+  const [above, below] = labels ? [24, 56] : [20, 20];
+  const scale = Math.min(labels ? 1.8 : 0.9, (width - 2 * marginX) / (spanX || 1), (height - above - below) / (spanY || 1));
   const originX = (width - spanX * scale) / 2;
   const originY = above + (height - above - below - spanY * scale) / 2;
   return Object.fromEntries(

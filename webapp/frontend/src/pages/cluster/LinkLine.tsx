@@ -15,13 +15,13 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
   const [from, to] = [borderPoint(boxA, boxB.center), borderPoint(boxB, boxA.center)];
   const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2];
   const { link, off, problem } = data;
-  const lineClass = problem ? classes.lineProblem : selected ? classes.lineSelected : classes.line;
+  const color = problem ? 'var(--loom-bad)' : selected ? 'var(--mantine-primary-color-filled)' : 'var(--loom-wire)';
   const extras = [link.jitter_s > 0 && `± ${seconds(link.jitter_s)}`, link.loss_frac > 0 && `${percent(link.loss_frac)} lost`];
   return (
     <>
       <BaseEdge
-        id={id} path={`M ${from.x} ${from.y} L ${to.x} ${to.y}`} interactionWidth={22} className={lineClass}
-        style={{ strokeWidth: widthOf(link.bit_per_s) + (selected ? 1 : 0), strokeDasharray: off ? '5 5' : undefined, opacity: off ? 0.5 : 1 }}
+        id={id} path={`M ${from.x} ${from.y} L ${to.x} ${to.y}`} interactionWidth={22}
+        style={{ stroke: color, strokeWidth: widthOf(link.bit_per_s) + (selected ? 1 : 0), strokeDasharray: off ? '5 5' : undefined, opacity: off ? 0.5 : 1 }}
       />
       <EdgeLabelRenderer>
         <div
@@ -29,7 +29,7 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
           onClick={(event) => selectLink(id, event.shiftKey || event.ctrlKey || event.metaKey)}
           style={{
             transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`, opacity: off ? 0.55 : 1,
-            borderColor: problem ? 'var(--loom-bad)' : selected ? 'var(--mantine-primary-color-filled)' : undefined,
+            borderColor: problem || selected ? color : undefined,
           }}
         >
           <b>{rates(link)}</b>

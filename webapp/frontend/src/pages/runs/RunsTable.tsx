@@ -85,13 +85,16 @@ interface HeadProps {
 }
 
 function Head({ title, sortKey, numeric, sort, onSort }: HeadProps) {
-  if (!sortKey) return <Table.Th>{title}</Table.Th>;
+  if (!sortKey) return <Table.Th><span className={classes.head}>{title}</span></Table.Th>;
   const active = sort.key === sortKey;
   const Arrow = sort.descending ? IconChevronDown : IconChevronUp;
+  const arrow = <Arrow size={14} style={{ opacity: active ? 1 : 0 }} />;
   return (
     <Table.Th aria-sort={active ? (sort.descending ? 'descending' : 'ascending') : 'none'} ta={numeric ? 'right' : undefined}>
       <UnstyledButton className={classes.head} onClick={() => onSort(nextSort(sort, sortKey))} data-testid={`sort-${sortKey}`}>
-        {title} <Arrow size={14} style={{ opacity: active ? 1 : 0 }} />
+        {numeric && arrow}
+        {title}
+        {!numeric && arrow}
       </UnstyledButton>
     </Table.Th>
   );
