@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +29,7 @@ def new_run(status: str = "running") -> Run:
     )
 
 
-def events_of(batches: list[Batch]) -> list[dict[str, Any]]:
+def events_of(batches: Iterable[Batch]) -> list[dict[str, Any]]:
     return [event for batch in batches for event in json.loads(batch.events)]
 
 
@@ -62,12 +63,26 @@ def test_batches_are_numbered_without_gaps_and_a_cursor_resumes_after_its_batch(
     with Publisher(run.pk) as publisher:
         for piece in in_pieces(events, 40):
             published(publisher, piece)
-        batches = history(run.pk, 0)
+        batches = list(history(run.pk, 0))
         assert [batch.number for batch in batches] == list(range(1, len(batches) + 1))
         for cursor in (0, 1, len(batches) // 2, len(batches)):
-            assert history(run.pk, cursor) == batches[cursor:]
+            assert list(history(run.pk, cursor)) == batches[cursor:]
     for cursor in (0, 1, len(batches) // 2, len(batches)):
-        assert history(run.pk, cursor) == batches[cursor:]
+        assert list(history(run.pk, cursor)) == batches[cursor:]
+
+
+def test_a_long_history_is_read_page_by_page(live_redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "PAGE_CHARS", 2000)
+    events, _ = recorded()
+    run = new_run()
+    with Publisher(run.pk) as publisher:
+        for piece in in_pieces(events, 10):
+            published(publisher, piece)
+    pages = [live.page_of_history(run.pk, 0)]
+    while pages[-1]:
+        pages.append(live.page_of_history(run.pk, pages[-1][-1].number))
+    assert len(pages) > 3
+    assert [event for page in pages for event in events_of(page)] == events
 
 
 def test_events_that_come_together_travel_together(live_redis) -> None:
@@ -75,7 +90,7 @@ def test_events_that_come_together_travel_together(live_redis) -> None:
     with Publisher(run.pk) as publisher:
         for number in range(500):
             publisher.publish([{"type": "clock", "time_s": number, "wall_s": number}])
-    batches = history(run.pk, 0)
+    batches = list(history(run.pk, 0))
     assert len(events_of(batches)) == 500
     assert len(batches) < 250
 
@@ -102,7 +117,7 @@ def test_what_was_said_before_the_run_began_is_archived_with_it(live_redis) -> N
     live.append(run.pk, [{"type": "state", "state": "queued", "detail": ""}])
     with Publisher(run.pk) as publisher:
         publisher.publish([{"type": "state", "state": "planning", "detail": ""}])
-    assert [event["state"] for event in events_of(list(stored_batches(run.pk, 0)))] == ["queued", "planning"]
+    assert [event["state"] for event in events_of(stored_batches(run.pk, 0))] == ["queued", "planning"]
 
 
 def test_a_redis_that_restarts_empty_in_the_middle_loses_nothing(own_redis: RedisServer) -> None:

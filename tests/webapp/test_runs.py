@@ -285,12 +285,12 @@ def test_commands_reach_the_runs_queue_and_its_events(alice: Browser, live_redis
 
 # Lists, edits -------------------------------------------------------------------------------------
 def test_runs_are_listed_newest_first_and_filtered(alice: Browser, live_redis) -> None:
-    one = started(alice, name="one", tags=["blue", "a\"b"])
+    one = started(alice, name="one", tags=["blue", "a\"b", "größer"])
     two = started(alice, name="two", strategy="single", tags=["blueish"])
     ids = lambda **query: [row["id"] for row in alice.get("/runs", **query).json()]  # noqa: E731
     assert ids() == [two, one]
     assert ids(strategy="single") == [two]
-    assert ids(tag="blue") == [one] and ids(tag='a"b') == [one]
+    assert ids(tag="blue") == [one] and ids(tag='a"b') == [one] and ids(tag="größer") == [one]
     assert ids(search="ON") == [one]
     assert ids(status="finished") == []
     assert ids(limit=1) == [two] and ids(limit=1, offset=1) == [one]

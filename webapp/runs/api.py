@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
@@ -65,8 +66,10 @@ def filtered(filters: Filters) -> QuerySet[Run]:
              "cluster_name": filters.cluster}
     runs = runs.filter(**{field: value for field, value in exact.items() if value is not None})
     if filters.tag is not None:
-        # SQLite cannot ask JSON whether it contains something: ask for the tag as it is written there.
-        runs = runs.filter(tags__icontains=json.dumps(filters.tag))
+        if connection.features.supports_json_field_contains:
+            runs = runs.filter(tags__contains=[filters.tag])
+        else:  # SQLite: look for the tag as it is written in there
+            runs = runs.filter(tags__icontains=json.dumps(filters.tag))
     if filters.search:
         fields = ("name", "notes", "cluster_name", "model", "strategy", "tags")
         any_field = Q()
@@ -119,10 +122,10 @@ def replay_run(request: HttpRequest, run_id: int, body: ReplayRequest) -> Status
 
 @router.get("/runs/{int:run_id}/events")
 def get_events(request: HttpRequest, run_id: int, since: int = 0) -> HttpResponse:
-    """`{cursor, events}`: all events after the batch `since`, of a live run or of a stored one."""
+    """`{cursor, events}`: a page of events after the batch `since`; ask on until a page has none."""
     services.find(run_id)
     with redis_needed():
-        batches = live.history(run_id, since)
+        batches = live.page_of_history(run_id, since)
     cursor = batches[-1].number if batches else since
     events = ",".join(batch.events[1:-1] for batch in batches)
     return HttpResponse(f'{{"cursor":"{cursor}","events":[{events}]}}', content_type="application/json")

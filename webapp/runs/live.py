@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any, NamedTuple, Self
 
 from django.db import connection
@@ -29,6 +30,8 @@ BATCH_S = 0.04
 BATCH_EVENTS = 1000
 SEGMENT_EVENTS = 20_000
 """After so many events the worker stores a segment and cuts the stream."""
+
+PAGE_CHARS = 4_000_000
 
 KEEP_S = 600
 """How long the stream of a finished run stays, for readers that are in the middle of it."""
@@ -77,15 +80,26 @@ def batch_of(entry: tuple[str, dict[str, str]]) -> Batch:
     return Batch(int(entry_id.partition("-")[0]), fields["events"])
 
 
-def history(run_id: int, since: int) -> list[Batch]:
+def history(run_id: int, since: int) -> Iterator[Batch]:
     """All batches after `since`, stored ones first. Raises Redis' errors while the run is not archived."""
-    batches: list[Batch] = []
-    if not Run.objects.filter(pk=run_id, archived=True).exists():
-        batches = live_batches(run_id, since)
-    if not batches or batches[0].number > since + 1:
-        stop = batches[0].number if batches else None
-        batches = [b for b in stored_batches(run_id, since) if stop is None or b.number < stop] + batches
-    return batches
+    archived = Run.objects.filter(pk=run_id, archived=True).exists()
+    live = [] if archived else live_batches(run_id, since)
+    if not live or live[0].number > since + 1:
+        stored = stored_batches(run_id, since)
+        yield from takewhile(lambda batch: not live or batch.number < live[0].number, stored)
+    yield from live
+
+
+def page_of_history(run_id: int, since: int) -> list[Batch]:
+    """The first batches after `since`, together about PAGE_CHARS; none after the last."""
+    page: list[Batch] = []
+    size = 0
+    for batch in history(run_id, since):
+        page.append(batch)
+        size += len(batch.events)
+        if size >= PAGE_CHARS:
+            break
+    return page
 
 
 def store_segment(run_id: int, batches: list[Batch]) -> None:
