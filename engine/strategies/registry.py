@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.errors import SpecError
 from engine.strategies.contract import Strategy
+from engine.strategies.deepspeed import DeepSpeed
 from engine.strategies.gpipe import GPipe
 from engine.strategies.megatron import Megatron
 from engine.strategies.single import Single
@@ -13,6 +14,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Single(),
     GPipe(),
     Megatron(),
+    DeepSpeed(),
     Voltage(),
 )
 

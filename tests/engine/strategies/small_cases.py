@@ -51,6 +51,10 @@ def plan_of(spec):
     return chosen.plan(spec.cluster, spec.model, spec.workload, params)
 
 
+def supported(name, cluster, model):
+    return strategy(name).supports(cluster, model) is None
+
+
 def prompts(spec):
     """Every request another prompt."""
     rows, vocab = spec.workload.prompt_tokens, spec.model.vocab_size

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 import torch
 from memory_world import run_in_memory
-from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, prompts, spec_of, star
+from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, prompts, spec_of, star, supported
 
 CLUSTERS = {
     "terminal": star([1e10] * 3, terminal=True),
@@ -20,6 +20,7 @@ VARIANTS = [
     ("megatron", {"shares": "equal"}),
     ("megatron", {"shares": "proportional", "all_reduce": "tree"}),
     ("megatron", {"all_reduce": "star"}),
+    ("deepspeed", {}),
     ("voltage", {}),
     ("voltage", {"ratio": "proportional", "gather": "ring", "order": "naive"}),
     ("voltage", {"ratio": "search", "order": "reorder"}),
@@ -41,10 +42,19 @@ def expected_of(model, rows=11, requests=1):
     return results("single", model, CLUSTERS["alone"], rows=rows, requests=requests)
 
 
+CASES = [
+    (model, name, params, cluster)
+    for model in MODELS for name, params in VARIANTS for cluster in CLUSTERS
+    if supported(name, CLUSTERS[cluster], model)
+]
+IDS = [
+    "-".join([model.family, name, *map(str, params.values()), cluster])
+    for model, name, params, cluster in CASES
+]
+
+
 @pytest.mark.parametrize("pattern", ["sporadic", "bursty"])
-@pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize(("name", "params"), VARIANTS)
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
+@pytest.mark.parametrize(("model", "name", "params", "cluster"), CASES, ids=IDS)
 def test_every_strategy_gives_one_devices_numbers(model, name, params, cluster, pattern):
     expected = expected_of(model, requests=3)
     actual = results(name, model, CLUSTERS[cluster], requests=3, pattern=pattern, seed=1, **params)

@@ -6,6 +6,8 @@ from itertools import pairwise
 import pytest
 from small_cases import BERT, GPT2, LLAMA, MODELS, play, sends, spec_of, star
 
+from engine.strategies.registry import STRATEGIES
+
 ELEMENT = 4
 
 
@@ -33,10 +35,13 @@ def test_voltage_sends_k_minus_1_times_n_f_over_k_per_device_and_layer(devices, 
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
-@pytest.mark.parametrize("devices", [2, 4, 6])
-def test_megatron_sends_4_k_minus_1_times_n_f_over_k_per_device_and_layer(devices, model):
+@pytest.mark.parametrize(
+    ("name", "devices"),
+    [("megatron", 2), ("megatron", 4), ("megatron", 6), ("deepspeed", 2), ("deepspeed", 4)],
+)
+def test_tensor_parallel_sends_4_k_minus_1_times_n_f_over_k_per_device_and_layer(name, devices, model):
     rows = 12
-    trace = play(spec_of("megatron", model, star([1e10] * devices), rows=rows))
+    trace = play(spec_of(name, model, star([1e10] * devices), rows=rows))
     counted = elements_per_layer(trace)
     for device in range(devices):
         for layer in range(model.num_layers):
@@ -90,13 +95,13 @@ def test_a_pipeline_of_k_stages_makes_k_hops_per_token_and_returns_one_row():
         assert by_token[token] == [("d0", "d1", 1), ("d1", "d2", 1), ("d2", "d0", 1)]
 
 
-@pytest.mark.parametrize("name", ["single", "gpipe", "megatron", "voltage"])
+@pytest.mark.parametrize("name", [chosen.name for chosen in STRATEGIES])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
 def test_one_device_sends_nothing(name, model):
     assert sends(play(spec_of(name, model, star([1e10]), requests=2, pattern="bursty"))) == []
 
 
-@pytest.mark.parametrize("name", ["single", "gpipe", "megatron", "voltage"])
+@pytest.mark.parametrize("name", [chosen.name for chosen in STRATEGIES])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
 def test_one_device_beside_a_terminal_only_takes_in_and_gives_out(name, model):
     trace = play(spec_of(name, model, star([1e10], terminal=True), rows=9))

@@ -1,0 +1,44 @@
+"""DeepSpeed-Inference's automatic tensor parallelism: every layer in equal shards, one per device.
+
+Aminabadi et al., "DeepSpeed-Inference: Enabling Efficient Inference of Transformer Models at
+Unprecedented Scale" (SC 2022). The sharding and the two all-reduces per layer are Megatron-LM's; all
+devices get the same share, whatever their speed and memory. Uneven heads are refused, not padded. The
+paper's fused GPU kernels are no part of this: an operation takes as long as in every other strategy.
+"""
+
+from __future__ import annotations
+
+from engine.cluster import ClusterSpec
+from engine.models.spec import ModelSpec
+from engine.plan import Plan
+from engine.strategies.demand import demand_of
+from engine.strategies.tensor_parallel import TensorParallel, split_plan
+from engine.values import Value
+from engine.workload import Workload
+
+
+class DeepSpeed(TensorParallel):
+    name = "deepspeed"
+    title = "Equal tensor parallel (DeepSpeed)"
+    paper = "Aminabadi et al., DeepSpeed-Inference, SC 2022"
+    summary = "Tensor parallelism in equal shards, one per device; ring all-reduces join the partial sums."
+
+    def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
+        devices, kv_heads = len(cluster.workers), model.num_kv_heads
+        units = {"attention heads": model.num_heads, "feed-forward columns": model.intermediate_size}
+        uneven = [f"{count} {name}" for name, count in units.items() if count % devices]
+        if model.group_size > 1 and kv_heads % devices and devices % kv_heads:
+            uneven.append(f"{kv_heads} KV heads")
+        if not uneven:
+            return None
+        return (
+            f"every device gets an equal shard, but {model.name} has {' and '.join(uneven)}, which "
+            f"{devices} workers cannot share equally."
+        )
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        demand = demand_of(model, workload, self.batches_bursts)
+        devices = len(cluster.workers)
+        heads = [model.num_heads // devices] * devices
+        columns = [model.intermediate_size // devices] * devices
+        return split_plan(self.name, cluster, model, demand, heads, columns, "ring")

@@ -1,0 +1,121 @@
+"""Every layer split by heads and columns, partial sums joined by two all-reduces: what all tensor-parallel
+strategies share. They differ in who gets how many heads and columns, and in the all-reduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.cluster import ClusterSpec
+from engine.collectives import AllReduce, all_reduce, broadcast
+from engine.ctx import Ctx
+from engine.models.layout import kv_heads
+from engine.models.ops import Attention, FeedForward, Residual
+from engine.models.spec import ModelSpec
+from engine.plan import Axis, Holding, Part, Plan, Slice, Work
+from engine.strategies.contract import Step, Strategy
+from engine.strategies.demand import Demand, Pass, check_memory, end_passes, hidden
+from engine.strategies.ends import cache_of, embed, end_holdings, end_work, finish, tag, wanted_rows
+from engine.strategies.shares import bounds_of
+from engine.tensors import Tensor
+
+
+class TensorParallel(Strategy):
+    """Runs `group`, `heads`, `columns` and `all_reduce` of a plan's `extra`."""
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
+        x = await embed(ctx, step, tokens) if ctx.rank == source else None
+        if ctx.rank in group or ctx.rank == source:
+            x = await broadcast(ctx, x, source, group, tag(step, "input"))
+        if ctx.rank in group:
+            x = await _layers(ctx, plan, step, x, group)
+        if source not in group and ctx.rank == group[0]:
+            ctx.send(wanted_rows(step, x), source, tag(step, "output"))
+        if ctx.rank != source:
+            return None
+        if source not in group:
+            x = await ctx.recv(group[0], tag(step, "output"))
+        return await finish(ctx, step, x)
+
+
+def split_plan(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    heads: Sequence[int],
+    columns: Sequence[int],
+    how: AllReduce,
+) -> Plan:
+    """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short."""
+    group = cluster.workers
+    heads, columns = bounds_of(heads), bounds_of(columns)
+    pieces = [
+        (rank, piece)
+        for layer in range(model.num_layers)
+        for part, axis, bounds in (("attention", "heads", heads), ("ffn", "columns", columns))
+        for rank, piece in _pieces(group, layer, part, axis, bounds)  # type: ignore[arg-type]
+    ]
+    plan = Plan(
+        strategy=name,
+        # an empty piece holds the norms that every device computes
+        holdings=(*end_holdings(cluster, model), *(Holding(device=rank, slice=p) for rank, p in pieces)),
+        work=(
+            *end_work(cluster, model),
+            *(Work(device=rank, slice=p) for rank, p in pieces if p.start < p.stop),
+        ),
+        extra={"group": list(group), "heads": list(heads), "columns": list(columns), "all_reduce": how},
+    )
+    kv_bytes: dict[int, int] = {}
+    passes: dict[int, list[Pass]] = {rank: [] for rank in (*group, cluster.source_rank)}
+    for i, rank in enumerate(group):
+        first, last = kv_heads(model, heads[i], heads[i + 1])
+        kv_bytes[rank] = model.num_layers * demand.kv_bytes(model, last - first)
+        passes[rank] += _passes(model, demand, (heads[i], heads[i + 1]), (columns[i], columns[i + 1]))
+    passes[cluster.source_rank] += end_passes(model, demand)
+    check_memory(
+        cluster, model, plan, kv_bytes, passes,
+        "give it more memory, or add devices that take a share",
+    )
+    return plan
+
+
+async def _layers(ctx: Ctx, plan: Plan, step: Step, x: Tensor, group: tuple[int, ...]) -> Tensor:
+    me, how = group.index(ctx.rank), plan.extra["all_reduce"]
+    heads, columns = plan.extra["heads"], plan.extra["columns"]
+    # the first device with a share adds the output bias, once
+    adds_bias = [bounds[me] == 0 < bounds[me + 1] for bounds in (heads, columns)]
+    for layer in range(ctx.model.num_layers):
+        attention = Attention(layer, heads[me], heads[me + 1], adds_bias[0], cache_of(step))
+        partial = await ctx.compute(attention, x)
+        total = await all_reduce(ctx, partial, group, tag(step, "attention", layer), how)
+        x = await ctx.compute(Residual(layer, "attention"), x, total)
+        partial = await ctx.compute(FeedForward(layer, columns[me], columns[me + 1], adds_bias[1]), x)
+        total = await all_reduce(ctx, partial, group, tag(step, "ffn", layer), how)
+        x = await ctx.compute(Residual(layer, "ffn"), x, total)
+    return x
+
+
+def _pieces(
+    group: Sequence[int], layer: int, part: Part, axis: Axis, bounds: Sequence[int]
+) -> list[tuple[int, Slice]]:
+    return [
+        (rank, Slice(layer=layer, part=part, axis=axis, start=bounds[i], stop=bounds[i + 1]))
+        for i, rank in enumerate(group)
+    ]
+
+
+def _passes(
+    model: ModelSpec, demand: Demand, heads: tuple[int, int], columns: tuple[int, int]
+) -> list[Pass]:
+    """One device's operations over the prompt, and over the last token that is fed back."""
+    cache = "plan" if demand.generates else None
+    sizes = [(demand.rows, 0)] + [(1, demand.cached_rows - 1)] * (demand.new_tokens > 1)
+    passes = []
+    for rows, cached in sizes:
+        x = hidden(model, demand.batch, rows)
+        passes.append(Pass(Attention(0, *heads, True, cache), (x,), cached))
+        passes.append(Pass(Residual(0, "attention"), (x, x)))
+        passes.append(Pass(FeedForward(0, *columns, True), (x,)))
+    return passes
