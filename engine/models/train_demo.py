@@ -30,7 +30,8 @@ from engine.models.demo_corpus import HELD_OUT_ONE_IN, read_corpus
 
 OUTPUT_DIR = Path(__file__).parent / "demo_lm"
 END = "<|endoftext|>"
-VOCAB_SIZE = 1024
+VOCAB_SIZE = 4096
+HIDDEN_SIZE = 128
 NUM_POSITIONS = 256
 SEQUENCES_PER_STEP = 8
 SAMPLE_PROMPTS = (
@@ -57,8 +58,8 @@ def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
 
 def model_config(end_id: int) -> GPT2Config:
     return GPT2Config(
-        vocab_size=VOCAB_SIZE, n_positions=NUM_POSITIONS, n_embd=192, n_layer=6, n_head=8,
-        resid_pdrop=0.1, embd_pdrop=0.1, attn_pdrop=0.0, bos_token_id=end_id, eos_token_id=end_id,
+        vocab_size=VOCAB_SIZE, n_positions=NUM_POSITIONS, n_embd=HIDDEN_SIZE, n_layer=6, n_head=8,
+        resid_pdrop=0.05, embd_pdrop=0.05, attn_pdrop=0.0, bos_token_id=end_id, eos_token_id=end_id,
     )
 
 
@@ -221,7 +222,7 @@ def main() -> None:
 
     score = evaluate(model, held_out_ids)
     facts = {
-        "architecture": "GPT-2, 6 layers of 8 heads, hidden 192, 256 positions, tied head",
+        "architecture": f"GPT-2, 6 layers of 8 heads, hidden {HIDDEN_SIZE}, {NUM_POSITIONS} positions, tied",
         "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
         "tokenizer": f"byte-level BPE, {VOCAB_SIZE} tokens",
         "training text": f"{len(train_ids):,} tokens",
