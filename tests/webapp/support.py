@@ -158,19 +158,25 @@ def recorded(**overrides: Any) -> tuple[list[dict[str, Any]], RunReport]:
     return events, report
 
 
+def url_of_the_test_database() -> str:
+    """The database that the tests use, for other processes."""
+    database = connections["default"].settings_dict
+    if database["ENGINE"].endswith("sqlite3"):
+        return f"sqlite:///{database['NAME']}"
+    person = f"{database['USER']}:{database['PASSWORD']}".removesuffix(":")
+    return f"postgres://{person}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
+
+
 class Worker:
     """A real worker process, started by the command line that people use."""
 
     def __init__(self, queue: str, state_dir: Path):
         self.queue = queue
-        database = connections["default"].settings_dict
         self.environment = {
             **os.environ, "REDIS_URL": django_settings.REDIS_URL, "LOOM_STATE_DIR": str(state_dir),
             "EDGELOOM_STATE_DIR": str(state_dir / "emulator"), "OMP_NUM_THREADS": "1",
-            "DJANGO_SETTINGS_MODULE": "webapp.settings",
+            "DJANGO_SETTINGS_MODULE": "webapp.settings", "DATABASE_URL": url_of_the_test_database(),
         }
-        if database["ENGINE"].endswith("sqlite3"):
-            self.environment["DATABASE_URL"] = f"sqlite:///{database['NAME']}"
         self.log = state_dir / f"{queue}.log"
         self.process: subprocess.Popen[bytes] | None = None
 
