@@ -1,5 +1,5 @@
 import { ScrollArea, SegmentedControl, Select } from '@mantine/core';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type { RunSpec } from '@/api/types';
 import { seconds } from '@/format/units';
 import type { Token } from './data';
@@ -23,13 +23,19 @@ export function TokenText({ spec, tokens, live }: Props) {
   const shown = tokens.filter((token) => token.request === request);
   const expected = spec.workload.new_tokens;
   const last = live && shown.length < expected ? shown.length - 1 : -1;
+  const box = useRef<HTMLDivElement>(null);
+  const count = shown.length;
+  useEffect(() => {
+    // Only within its own box: the page must not move while somebody reads elsewhere.
+    if (live && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [live, count]);
   return (
     <Panel
       title="Generated text" testId="generated"
       about={<span data-testid="token-count">{`${shown.length} of ${expected} tokens`}</span>}
       extra={<RequestChoice requests={requests} value={request} onChange={setChosen} />}
     >
-      <ScrollArea.Autosize mah={240} type="auto">
+      <ScrollArea.Autosize mah={240} type="auto" viewportRef={box}>
         <p className={classes.text} data-testid="generated-text" aria-live="off">
           <span className={classes.prompt}>{promptText(spec)}</span>
           {shown.map((token, index) => (

@@ -1,5 +1,5 @@
 /** What React sees of a run: an immutable picture, taken at most four times a second. */
-import type { Plan, RunReport, RunState } from '@/api/types';
+import { isOver, type Plan, type RunReport, type RunState } from '@/api/types';
 import { activity, type Activity } from './activity';
 import type { RunData, DirectionData, Injection, LogEntry, Token } from './data';
 import type { LayerLatency } from './layerTimes';
@@ -50,6 +50,9 @@ export const ACTIVITY_WINDOW_WALL_S = 0.75;
 
 export function takeSnapshot(data: RunData, version: number, dilation: number): Snapshot {
   const window_s = ACTIVITY_WINDOW_WALL_S / Math.max(dilation, 1e-6);
+  const over = isOver(data.state);
+  // Nothing goes on after the end: what the last moments looked like is in the timeline.
+  const now_s = over ? Infinity : data.time_s;
   return {
     version,
     state: data.state,
@@ -63,18 +66,18 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
     devices: data.devices.map((device) => {
       const compute = device.lanes.compute;
       const last = compute.length - 1;
-      const fresh = last >= 0 && compute.endAt(last) > data.time_s - window_s && compute.kindAt(last) === 'compute';
+      const fresh = last >= 0 && compute.endAt(last) > now_s - window_s && compute.kindAt(last) === 'compute';
       return {
         name: device.name,
         memoryBytes: device.memoryBytes,
         residentBytes: device.residentBytes,
         peakBytes: device.peakBytes,
         lostAt_s: device.lostAt_s,
-        activity: activity(device, data.time_s, window_s),
+        activity: activity(device, now_s, window_s),
         layer: fresh ? compute.view(last).layer : null,
       };
     }),
-    links: data.links.map((link) => ({ ...link, forward: { ...link.forward }, backward: { ...link.backward } })),
+    links: data.links.map((link) => ({ ...link, forward: still(link.forward, over), backward: still(link.backward, over) })),
     tokens: data.tokens.toArray(),
     log: data.log.toArray(),
     injections: [...data.injections],
@@ -82,4 +85,8 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
     prefillLayers: data.layers.prefill(),
     newestLayers: data.layers.newest(),
   };
+}
+
+function still(side: DirectionData, over: boolean): DirectionData {
+  return over ? { ...side, use_bit_per_s: 0 } : { ...side };
 }

@@ -19,7 +19,7 @@ import { Stacks } from './Stacks';
 import { Timelines } from './Timelines';
 
 const MOST = 6;
-const token = (index: number) => (Number.isInteger(index) ? `token ${index}` : '');
+const token = (index: number) => (Number.isInteger(index) ? String(index) : '');
 
 /** 2 to 6 runs side by side: what differs in what was asked, and what that did. */
 export function ComparePage() {
@@ -104,7 +104,7 @@ function Latency({ comparison }: { comparison: Comparison }) {
     >
       <LineChart
         data={data} lines={comparison.runs.map((run, at) => ({ label: `${run.name} (${run.id})`, color: deviceColor(at) }))}
-        xLabel="" formatX={token} formatY={seconds} height={240} label="Latency per token of all runs" testId="latency-chart"
+        xLabel="token" formatX={token} formatY={seconds} height={240} label="Latency per token of all runs" testId="latency-chart"
       />
     </Panel>
   );

@@ -18,7 +18,7 @@ export function MetricTable({ comparison, onBaseline, onRemove }: Props) {
   const { runs, metrics, baseline } = comparison;
   const shown = metrics.filter((row) => row.values.some((value) => value !== null && value !== 0));
   return (
-    <Panel title="Results" about="differences refer to the baseline" testId="metrics" flush>
+    <Panel title="Results" about="differences refer to the baseline; ↓ lower is better, ↑ higher is better" testId="metrics" flush>
       <Table.ScrollContainer minWidth={260 + runs.length * 170}>
         <Table className={classes.table} verticalSpacing={7}>
           <Table.Thead>
@@ -36,7 +36,7 @@ export function MetricTable({ comparison, onBaseline, onRemove }: Props) {
               <Table.Tr key={row.name} data-testid={`metric-${row.name}`}>
                 <Table.Td>
                   {row.title}
-                  {row.better && <Text size="xs" c="dimmed" span> · {row.better} is better</Text>}
+                  {row.better && <Text size="xs" c="dimmed" span title={`${row.better} is better`}> {row.better === 'lower' ? '↓' : '↑'}</Text>}
                 </Table.Td>
                 {runs.map((run, at) => (
                   <Table.Td key={run.id} data-base={run.id === baseline || undefined}>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { csvOf, judge, latencyColumns, metricText, paramText, type Comparison } from './comparison';
+import { csvOf, deltaText, judge, latencyColumns, metricText, paramText, type Comparison } from './comparison';
 
 describe('judge', () => {
   it('knows which way is better', () => {
@@ -42,6 +42,14 @@ const comparison: Comparison = {
   metrics: [{ name: 'ttft_s', title: '', unit: 's', values: [2, null], deltas: [0, null], better: 'lower' }],
   series: [{ run: 0, token_s: [3, 1, 1] }, { run: 1, token_s: [2, 0.5] }],
 };
+
+describe('deltaText', () => {
+  it('turns large differences into multiples', () => {
+    expect(deltaText(-0.123)).toBe('12 %');
+    expect(deltaText(0.0123)).toBe('1.2 %');
+    expect(deltaText(17)).toBe('18.0×');
+  });
+});
 
 describe('csvOf', () => {
   it('writes one line per row and quotes what needs it', () => {

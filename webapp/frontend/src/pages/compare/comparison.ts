@@ -57,6 +57,7 @@ export function metricText(value: number | null, unit: string): string {
 
 export function deltaText(delta: number): string {
   const size = Math.abs(delta) * 100;
+  if (size >= 1000) return `${(1 + delta).toFixed(1)}×`;
   return `${size < 10 ? size.toFixed(1) : size.toFixed(0)} %`;
 }
 

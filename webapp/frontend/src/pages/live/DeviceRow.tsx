@@ -72,7 +72,7 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
           <div style={{ width: `${Math.min(device.residentBytes / device.memoryBytes, 1) * 100}%`, background: deviceColor(rank) }} />
         </div>
         <span className={classes.memory} data-testid={`device-memory-${device.name}`}>
-          {bytes(device.residentBytes)} of {bytes(device.memoryBytes)}
+          {device.residentBytes > 0 ? bytes(device.residentBytes) : '–'} of {bytes(device.memoryBytes)}
         </span>
       </div>
       <Text size="xs" c="dimmed" mt={2}>

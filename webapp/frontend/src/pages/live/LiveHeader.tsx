@@ -56,7 +56,7 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
         </Alert>
       )}
       <div className={classes.facts}>
-        <Stages state={state} detail={picture.stateDetail || run.error || ''} />
+        <Stages state={state} seen={picture.states} detail={picture.stateDetail || run.error || ''} />
         <Figures picture={picture} dilation={dilation} />
       </div>
     </header>

@@ -35,6 +35,7 @@ export function LivePage({ run }: { run: RunDetail }) {
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
   const plan = picture.plan ?? run.plan;
   const active = useMemo(() => picture.devices.map((device) => device.layer), [picture.devices]);
+  const generates = spec.workload.new_tokens > 0;
   const decoding = picture.tokens.length > 0;
   return (
     <div className={classes.page}>
@@ -51,9 +52,9 @@ export function LivePage({ run }: { run: RunDetail }) {
           enabled={mayWrite && picture.state === 'running' && !isOver(run.status)} mayWrite={mayWrite}
         />
       </div>
-      <TokenText spec={spec} tokens={picture.tokens} live={!over} />
-      <div className={classes.halves}>
-        <LatencyPanel tokens={picture.tokens} injections={picture.injections} />
+      {generates && <TokenText spec={spec} tokens={picture.tokens} live={!over} />}
+      <div className={generates ? classes.halves : undefined}>
+        {generates && <LatencyPanel tokens={picture.tokens} injections={picture.injections} />}
         <LayerPanel prefill={picture.prefillLayers} newest={picture.newestLayers} />
       </div>
       {plan && (

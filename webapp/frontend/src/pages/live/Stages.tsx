@@ -3,15 +3,24 @@ import classes from './live.module.css';
 
 const WAY: RunState[] = ['queued', 'planning', 'building', 'calibrating', 'loading', 'running', 'verifying', 'finished'];
 
+interface Props {
+  state: RunState;
+  /** All states so far: where a run that did not finish has got to. */
+  seen: readonly { state: RunState }[];
+  detail: string;
+}
+
 /** How far the run has come on its way from the queue to the report. */
-export function Stages({ state, detail }: { state: RunState; detail: string }) {
-  const at = WAY.indexOf(state);
+export function Stages({ state, seen, detail }: Props) {
+  const ended = state === 'failed' || state === 'cancelled';
+  const at = Math.max(WAY.indexOf(state), ...(ended ? seen.map((one) => WAY.indexOf(one.state)) : []));
   return (
     <ol className={classes.stages} aria-label="Stages of the run" title={detail || undefined}>
       {WAY.map((stage, index) => (
         <li
           key={stage} data-done={(at >= 0 && index < at) || state === 'finished' || undefined}
-          data-now={(index === at && state !== 'finished') || undefined} aria-current={index === at ? 'step' : undefined}
+          data-now={(index === at && state !== 'finished' && !ended) || undefined}
+          data-broken={(index === at && ended) || undefined} aria-current={index === at ? 'step' : undefined}
         >
           {stage}
         </li>

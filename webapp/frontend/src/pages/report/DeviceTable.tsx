@@ -40,10 +40,10 @@ export function DeviceTable({ report }: { report: RunReport }) {
                   </Table.Td>
                   <Table.Td ta="right">{seconds(device.wait_s)}</Table.Td>
                   <Table.Td data-testid={`peak-memory-${device.name}`}>
-                    <Meter
+                    {device.peak_memory_bytes === 0 ? <Text span size="sm" c="dimmed">not told before the end</Text> : <Meter
                       value={used} color={used > 1 ? 'var(--loom-bad)' : deviceColor(rank)}
                       text={`${bytes(device.peak_memory_bytes)} of ${bytes(device.memory_bytes)} · ${percent(used)}`}
-                    />
+                    />}
                   </Table.Td>
                   <Table.Td ta="right">{predicted === undefined ? <Text span c="dimmed">–</Text> : bytes(predicted)}</Table.Td>
                   <Table.Td ta="right">{human(device.flops, 'FLOP')}</Table.Td>

@@ -38,7 +38,7 @@ export function LinkTable({ report }: { report: RunReport }) {
                 </Table.Td>
                 <Table.Td ta="right">{rate(link.rate_bit_per_s)}</Table.Td>
                 <Table.Td ta="right">{maybe(link.achieved_bit_per_s, rate)}</Table.Td>
-                <Table.Td ta="right">{maybe(errorOf(link), (error) => `${error > 0 ? '+' : ''}${(error * 100).toFixed(1)} %`)}</Table.Td>
+                <Table.Td ta="right">{maybe(errorOf(link), signedPercent)}</Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>
@@ -46,6 +46,11 @@ export function LinkTable({ report }: { report: RunReport }) {
       </Table.ScrollContainer>
     </Panel>
   );
+}
+
+function signedPercent(fraction: number): string {
+  const text = (fraction * 100).toFixed(1);
+  return Number(text) === 0 ? '0.0 %' : `${fraction > 0 ? '+' : ''}${text} %`;
 }
 
 function arrow(link: LinkReport): string {

@@ -31,8 +31,8 @@ function Charts({ data }: { data: RunData }) {
   }
   return (
     <>
-      <div className={classes.halves}>
-        <LatencyPanel tokens={tokens} injections={data.injections} />
+      <div className={tokens.length > 0 ? classes.halves : undefined}>
+        {tokens.length > 0 && <LatencyPanel tokens={tokens} injections={data.injections} />}
         <LayerPanel prefill={data.layers.prefill()} newest={data.layers.newest()} />
       </div>
       <Panel

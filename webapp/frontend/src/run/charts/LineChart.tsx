@@ -28,13 +28,16 @@ interface Props {
 export function LineChart({ data, lines, xLabel, formatX, formatY, marks, height = 190, label, testId }: Props) {
   const { ref: box, width } = useElementSize();
   const holder = useRef<HTMLDivElement>(null);
+  const tip = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const latest = useRef({ data, marks });
   latest.current = { data, marks };
   const colors = useCanvasColors();
   const look = lines.map((line) => `${line.label}\n${line.color}`).join('\n\n');
   const options = useMemo(
-    () => optionsOf(lines, colors, xLabel, formatX, formatY, () => latest.current.marks ?? []),
+    () => optionsOf(lines, colors, xLabel, formatX, formatY, () => latest.current.marks ?? [], (text) => {
+      if (tip.current) tip.current.textContent = text;
+    }),
     // `look` stands for the lines: callers make a new array on every render.
     [look, colors, xLabel, formatX, formatY],
   );
@@ -56,19 +59,20 @@ export function LineChart({ data, lines, xLabel, formatX, formatY, marks, height
   return (
     <div ref={box} className={classes.line} role="img" aria-label={label} data-testid={testId}>
       <div ref={holder} />
+      {lines.length === 1 && <div ref={tip} className={classes.tip} />}
     </div>
   );
 }
 
 function optionsOf(
   lines: Line[], colors: CanvasColors, xLabel: string, formatX: (x: number) => string, formatY: (y: number) => string,
-  marks: () => readonly { time_s: number }[],
+  marks: () => readonly { time_s: number }[], tell: (text: string) => void,
 ): Omit<uPlot.Options, 'width' | 'height'> {
   const axis = { stroke: colors.dim, grid: { stroke: colors.line, width: 1 }, ticks: { show: false }, font: colors.smallFont };
   return {
     scales: { x: { time: false }, y: { range: (_, __, max) => [0, (max || 1) * 1.12] } },
     cursor: { y: false, points: { size: 7 } },
-    legend: { show: true },
+    legend: { show: lines.length > 1 },
     axes: [
       { ...axis, size: 26, values: (_, ticks) => ticks.map(formatX) },
       { ...axis, size: 62, values: (_, ticks) => ticks.map(formatY) },
@@ -84,8 +88,18 @@ function optionsOf(
         value: (_, y) => (y === null ? '–' : formatY(y)),
       })),
     ],
-    hooks: { draw: [(chart) => drawMarks(chart, marks(), colors.injection)] },
+    hooks: {
+      draw: [(chart) => drawMarks(chart, marks(), colors.injection)],
+      setCursor: [(chart) => tell(cursorText(chart, formatX, formatY, lines))],
+    },
   };
+}
+
+function cursorText(chart: uPlot, formatX: (x: number) => string, formatY: (y: number) => string, lines: Line[]): string {
+  const at = chart.cursor.idx;
+  const x = at === null || at === undefined ? undefined : chart.data[0][at];
+  const y = at === null || at === undefined ? undefined : chart.data[1]?.[at];
+  return x === undefined || y === undefined || y === null ? '' : `${lines[0]?.label ?? ''} ${formatY(y)} at ${formatX(x)}`;
 }
 
 function drawMarks(chart: uPlot, marks: readonly { time_s: number }[], color: string): void {

@@ -12,6 +12,8 @@ import type { Viewport } from './viewport';
 
 /** A moving picture is redrawn this often; dragging and zooming are drawn at once. */
 const MOVING_MS = 120;
+/** Off the screen, just often enough for a print or a picture of the whole page. */
+const UNSEEN_MS = 2_000;
 
 interface Props {
   data: RunData;
@@ -51,15 +53,14 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
     let version = -1;
     let at_ms = -Infinity;
     return onPaint((now_ms) => {
-      if (!seen.current) return;
-      const touched = viewport.version !== version;
-      if (!touched && now_ms - at_ms < MOVING_MS) return;
+      const touched = seen.current && viewport.version !== version;
+      if (!touched && now_ms - at_ms < (seen.current ? MOVING_MS : UNSEEN_MS)) return;
+      at_ms = now_ms;
       viewport.follow(now());
       if (viewport.version === version && data.events === events) return;
       drawTimeline({ ctx, width, height, data, deviceColors, colors, density, viewport });
       version = viewport.version;
       events = data.events;
-      at_ms = now_ms;
     });
   }, [data, viewport, now, width, height, colors, density, deviceColors, seen]);
 
@@ -99,7 +100,7 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
   );
 }
 
-/** Whether any of the element is on the screen: what nobody sees need not be painted. */
+/** Whether any of the element is on the screen: what nobody sees is painted rarely. */
 function useSeen(element: React.RefObject<Element | null>): React.RefObject<boolean> {
   const seen = useRef(true);
   useEffect(() => {

@@ -37,7 +37,7 @@ export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNod
         <div className={classes.meter}>
           <div style={{ width: `${Math.min(full, 1) * 100}%` }} data-full={full > 0.9 || undefined} />
         </div>
-        <span>{bytes(view.residentBytes)}</span>
+        <span>{view.residentBytes > 0 ? bytes(view.residentBytes) : '–'}</span>
       </div>
     </div>
   );
