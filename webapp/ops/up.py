@@ -21,7 +21,7 @@ from webapp.ops import debian, services
 from webapp.ops.health import answers_http
 from webapp.ops.places import PYTHON, ROOT, OpsError, say, shown, state_dir
 from webapp.ops.redis_server import RedisServer, is_free, private_redis
-from webapp.ops.setup import set_up
+from webapp.ops.setup import set_up, set_up_python
 from webapp.ops.steps import last_line
 from webapp.ops.supervisor import Child, Supervisor
 
@@ -130,7 +130,7 @@ def _child(
 
 
 def worker(queue: str) -> int:
-    """`./loom worker`: become one worker of an EdgeLoom whose database and Redis are given."""
+    """`./loom worker`: set up what it needs, then become one worker of an EdgeLoom that runs elsewhere."""
     for name in services.SHARED_SETTINGS:
         if not os.environ.get(name):
             raise OpsError(
@@ -140,6 +140,9 @@ def worker(queue: str) -> int:
     service = services.worker(queue)
     if service.needs_root and os.geteuid() != 0:
         raise OpsError(f"The {queue} worker makes network namespaces, which needs root: run it as root.")
+    if service.needs_root:
+        debian.install(debian.EMULATOR_PACKAGES)
+    set_up_python()
     os.chdir(ROOT)
     sys.stderr.flush()
     os.execv(PYTHON, (str(PYTHON), *service.arguments))
