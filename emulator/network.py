@@ -16,7 +16,7 @@ from emulator.measure import Achieved, Stretch, measure_busy, measure_stretches
 from emulator.namespaces import Command, enter, inside, run_each
 from emulator.nodes import build_nodes
 from emulator.probe import Capabilities, probe
-from emulator.shaping import Port, Shape, apply_shapes, change_shapes
+from emulator.shaping import Port, Shape, apply_shapes, change_shapes, piece_limit
 from engine.cluster import ClusterSpec
 from engine.errors import HostError
 from engine.network import LinkMeasurement, LinkState, Network
@@ -94,6 +94,11 @@ class MininetNetwork:
     def pid(self, rank: int) -> int:
         """A process whose network namespace is that of device `rank`."""
         return self._pids[self.layout.nodes[rank].name]
+
+    @property
+    def shells(self) -> frozenset[int]:
+        """Processes that only hold up the namespaces of the nodes."""
+        return frozenset(self._pids.values())
 
     def address(self, rank: int) -> str:
         return self.layout.nodes[rank].address
@@ -203,6 +208,9 @@ class MininetNetwork:
         for pid in self._pids.values():
             inside(pid, _write_sysctls)
         base = {node.name: self.layout.base_batch(node) for node in self.layout.nodes}
+        for link, forward in self.rates:
+            end = self.layout.sender(link, forward)
+            base[end.node] += (piece_limit(end.name, self._shape(end)),)
         self._ip(base | self.layout.batches)
 
     def _ip(self, lines: dict[str, tuple[str, ...]]) -> None:

@@ -14,14 +14,17 @@ import sys
 import tempfile
 import time
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emulator.places import state_directory
-from emulator.priority import come_first
+from emulator.priority import children_in_real_time, come_first
 from emulator.wire import Lines, error_to_json
 from engine.errors import EdgeLoomError, RunError
 from engine.network import Network
 from engine.spec import RunSpec
+
+if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
+    from emulator.network import MininetNetwork
 
 Event = dict[str, Any]
 
@@ -38,9 +41,12 @@ class Session:
         self.flushed_s = time.monotonic()
         self.commands: deque[Event] = deque()
         self.stopping = False
+        self.paced = False
+        self.network: MininetNetwork | None = None
 
     def run(self) -> None:
         spec = RunSpec.parse(self._first()["spec"], "run")
+        self.paced = spec.dilation != "native"  # an unpaced run in real time would take the whole machine
         from engine.run import execute
 
         execute(spec, self.open_network, self.watch, self.next_command, self.should_stop)
@@ -49,10 +55,13 @@ class Session:
     def open_network(self, spec: RunSpec, dilation: float) -> Network:
         from emulator.network import MininetNetwork
 
-        return MininetNetwork(spec.cluster, dilation)
+        self.network = MininetNetwork(spec.cluster, dilation)
+        return self.network
 
     def watch(self, event: Event) -> None:
         self.events.append(event)
+        if event.get("state") == "running" and self.paced and self.network is not None:
+            children_in_real_time(but=self.network.shells)
         if event["type"] in AT_ONCE:
             self.flush()
         self._flush_if_due()

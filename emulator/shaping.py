@@ -23,8 +23,12 @@ FRAME_BYTES, SEGMENT_BYTES = 1514, 1448
 """A full Ethernet frame at MTU 1500 and the TCP payload in it: the bucket counts frames, people payload."""
 
 BURST_S = 120e-6
-"""The bucket holds one frame and this much time: a bucket of one frame alone loses what a late timer
+"""The bucket holds one piece and this much time: a bucket of one frame alone loses what a late timer
 leaves (15 % at 100 Mbit/s on a busy host), a bigger one hands out messages early."""
+
+PIECE_S = 120e-6
+"""TCP may hand over so much at once (a piece; at least one frame). Pieces that do not fit the bucket are
+cut into frames, and single frames cost ten times the processor time per byte."""
 
 MIN_BURST_BYTES = 1600  # one frame must fit, after the kernel's rounding
 LIMIT_BYTES = 8_000_000  # queue: more than all senders' buffers together, so that nothing is dropped
@@ -88,7 +92,17 @@ def bucket_bit_per_s(payload_bit_per_s: float) -> int:
 
 
 def burst_bytes(rate_bit_per_s: float) -> int:
-    return max(MIN_BURST_BYTES, round(FRAME_BYTES + rate_bit_per_s * BURST_S / BITS_PER_BYTE))
+    piece = FRAME_BYTES * frames_per_piece(rate_bit_per_s)
+    return max(MIN_BURST_BYTES, round(piece + rate_bit_per_s * BURST_S / BITS_PER_BYTE))
+
+
+def frames_per_piece(rate_bit_per_s: float) -> int:
+    return max(1, int(rate_bit_per_s * PIECE_S / BITS_PER_BYTE / FRAME_BYTES))
+
+
+def piece_limit(interface: str, shape: Shape) -> str:
+    """The `ip -batch` line that makes TCP hand over pieces that the bucket passes whole."""
+    return f"link set {interface} gso_max_segs {frames_per_piece(bucket_bit_per_s(shape.bit_per_s))}"
 
 
 def kernel_has(qdisc: str) -> bool:
