@@ -1,13 +1,17 @@
-"""Finding every process that a start of `./loom` left: they all carry its own state directory."""
+"""Waiting, a private Redis, and finding every process that a start of `./loom` left."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from webapp.ops.redis_server import RedisServer, private_redis
 
 PATIENCE_S = 90.0
 
@@ -34,3 +38,15 @@ def processes_with(text: str) -> dict[int, str]:
         except OSError:
             continue  # it has just ended, or is not ours to read
     return found
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    made, configuration = private_redis(tmp_path)
+    process = subprocess.Popen(
+        [shutil.which("redis-server"), str(configuration)], stdout=subprocess.DEVNULL, cwd=tmp_path
+    )
+    wait_until(made.answers, "Redis")
+    yield made
+    process.terminate()
+    process.wait()

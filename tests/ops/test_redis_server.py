@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,23 +10,10 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tests.ops.conftest import wait_until
 from webapp.ops import redis_server
 from webapp.ops.redis_server import RedisServer, free_port, is_free, private_redis
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RedisServer]:
-    made, configuration = private_redis(tmp_path)
-    process = subprocess.Popen(
-        [shutil.which("redis-server"), str(configuration)], stdout=subprocess.DEVNULL, cwd=tmp_path
-    )
-    wait_until(made.answers, "Redis")
-    yield made
-    process.terminate()
-    process.wait()
 
 
 def test_a_stranger_on_this_machine_is_refused(server: RedisServer) -> None:
