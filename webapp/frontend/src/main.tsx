@@ -25,7 +25,7 @@ if (root) {
     <StrictMode>
       <MantineProvider theme={theme} defaultColorScheme="auto">
         <QueryClientProvider client={queryClient}>
-          <Notifications position="bottom-right" />
+          <Notifications position="bottom-center" />
           <RouterProvider router={router} />
         </QueryClientProvider>
       </MantineProvider>

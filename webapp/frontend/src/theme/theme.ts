@@ -33,6 +33,12 @@ export const theme = createTheme({
   components: {
     Card: { defaultProps: { withBorder: true, padding: 'md', radius: 'md' } },
     Badge: { defaultProps: { radius: 'sm' }, styles: { root: { textTransform: 'none', fontWeight: 500, letterSpacing: 0 } } },
+    Modal: {
+      styles: {
+        content: { background: 'var(--loom-surface)' }, header: { background: 'var(--loom-surface)' },
+        title: { fontWeight: 600, fontSize: 16 },
+      },
+    },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true } },
     Table: { defaultProps: { verticalSpacing: 'xs', horizontalSpacing: 'sm' } },
   },

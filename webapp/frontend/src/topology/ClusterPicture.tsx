@@ -1,4 +1,4 @@
-import type { ClusterSpec, Layout } from '@/api/types';
+import type { ClusterSpec, DeviceSpec, Layout } from '@/api/types';
 import { bytes, flopRate, rate } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { type Point, positionsOf } from './autoLayout';
@@ -34,7 +34,7 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
               strokeWidth={lineWidth(link.bit_per_s)} strokeDasharray={dashed ? '4 4' : undefined}
             />
             {labels && spec.links.length <= 12 && (
-              <text x={(a.x + b.x) / 2} y={(a.y + b.y) / 2 + 3} className={classes.rate}>{rate(link.bit_per_s)}</text>
+              <text x={(a.x + b.x) / 2} y={(a.y + b.y) / 2 + 3} textAnchor="middle" className={classes.rate}>{rate(link.bit_per_s)}</text>
             )}
           </g>
         );
@@ -46,7 +46,7 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
         return (
           <g key={name} opacity={off(name) ? 0.35 : 1}>
             <rect x={place.x - side} y={place.y - side} width={2 * side} height={2 * side} rx={2.5} className={classes.switch} />
-            {labels && <text x={place.x} y={place.y - side - 7} className={classes.dimName}>{name}</text>}
+            {labels && <text x={place.x} y={place.y + side + 14} textAnchor="middle" className={classes.dimName}>{name}</text>}
           </g>
         );
       })}
@@ -63,16 +63,22 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
               cx={place.x} cy={place.y} r={radius} stroke={deviceColor(rank)} strokeWidth={3}
               fill={device.role === 'terminal' ? 'var(--loom-surface)' : deviceColor(rank)}
             />
-            {labels && (
-              <>
-                <text x={place.x} y={place.y + radius + 17} className={classes.name}>{device.name}</text>
-                <text x={place.x} y={place.y + radius + 32} className={classes.dimName}>{flopRate(device.flop_per_s)} · {bytes(device.memory_bytes)}</text>
-              </>
-            )}
+            {labels && <DeviceLabel device={device} at={place} toLeft={place.x < width / 2 - 8} gap={radius + 9} />}
           </g>
         );
       })}
     </svg>
+  );
+}
+
+/** Name and figures on the side that faces away from the middle, where no link passes. */
+function DeviceLabel({ device, at, toLeft, gap }: { device: DeviceSpec; at: Point; toLeft: boolean; gap: number }) {
+  const place = { x: at.x + (toLeft ? -gap : gap), textAnchor: toLeft ? 'end' : 'start' } as const;
+  return (
+    <>
+      <text {...place} y={at.y - 2} className={classes.name}>{device.name}</text>
+      <text {...place} y={at.y + 13} className={classes.dimName}>{flopRate(device.flop_per_s)} · {bytes(device.memory_bytes)}</text>
+    </>
   );
 }
 
@@ -87,11 +93,11 @@ function fitInto(at: Record<string, Point>, width: number, height: number, label
   const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
   const [left, top] = [Math.min(...xs), Math.min(...ys)];
   const [spanX, spanY] = [Math.max(...xs) - left, Math.max(...ys) - top];
-  const marginX = labels ? 64 : 22;
-  const [above, below] = labels ? [24, 56] : [20, 20];
-  const scale = Math.min(labels ? 1.8 : 0.9, (width - 2 * marginX) / (spanX || 1), (height - above - below) / (spanY || 1));
+  const marginX = labels ? 132 : 22;
+  const marginY = labels ? 28 : 20;
+  const scale = Math.min(labels ? 1.8 : 0.9, (width - 2 * marginX) / (spanX || 1), (height - 2 * marginY) / (spanY || 1));
   const originX = (width - spanX * scale) / 2;
-  const originY = above + (height - above - below - spanY * scale) / 2;
+  const originY = (height - spanY * scale) / 2;
   return Object.fromEntries(
     Object.entries(at).map(([name, { x, y }]) => [
       name, { x: originX + (x - left) * scale, y: originY + (y - top) * scale },

@@ -13,7 +13,7 @@ export const SWITCH_SIZE = { width: 112, height: 40 };
 /** Tidy positions: levels below the node with the most links, few crossings; every node is placed. */
 export function autoLayout(spec: ClusterSpec): Record<string, Point> {
   const graph = new Graph();
-  graph.setGraph({ rankdir: 'TB', nodesep: 56, ranksep: 96, edgesep: 40 });
+  graph.setGraph({ rankdir: 'TB', nodesep: 80, ranksep: 112, edgesep: 40 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const device of spec.devices) graph.setNode(device.name, { ...DEVICE_SIZE });
   for (const node of spec.switches) graph.setNode(node.name, { ...SWITCH_SIZE });

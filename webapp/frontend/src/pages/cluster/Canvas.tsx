@@ -7,7 +7,7 @@ import {
 import { type DragEvent, useCallback, useEffect, useState } from 'react';
 import { useCatalogue } from '@/api/queries';
 import { DeviceCard } from './DeviceCard';
-import { addDevice, addSwitch, connect, linkName, move, whyNotConnect } from './drawing';
+import { addDevice, addSwitch, connect, linkName, move, nodeNames, whyNotConnect } from './drawing';
 import { editor, useDrawing, useEditor } from './editorStore';
 import { type ClusterNode, keepingCanvasState, type LinkEdge, type ProblemsByName, toEdges, toNodes } from './flow';
 import { LinkLine } from './LinkLine';
@@ -30,6 +30,8 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
   const [nodes, setNodes] = useState<ClusterNode[]>([]);
   const [edges, setEdges] = useState<LinkEdge[]>([]);
   const [connecting, setConnecting] = useState(false);
+  // An empty canvas stays where it is: fitting it to the first device would move that away from the pointer.
+  const [fitAtFirst] = useState(() => nodeNames(drawing.spec).length > 0);
 
   useEffect(() => {
     const selected = new Set([...selection.nodes, ...selection.links]);
@@ -86,7 +88,7 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
       onDragOver={(event) => event.preventDefault()} onDrop={onDrop}
       nodesDraggable={!readOnly} nodesConnectable={!readOnly} deleteKeyCode={null} multiSelectionKeyCode={['Shift', 'Control', 'Meta']}
       connectionMode={ConnectionMode.Loose} connectionLineType={ConnectionLineType.Straight} connectionRadius={32}
-      snapToGrid snapGrid={GRID} minZoom={0.15} maxZoom={2} fitView fitViewOptions={{ maxZoom: 1, padding: 0.2 }}
+      snapToGrid snapGrid={GRID} minZoom={0.15} maxZoom={2} fitView={fitAtFirst} fitViewOptions={{ maxZoom: 1, padding: 0.2 }}
     >
       <Background variant={BackgroundVariant.Dots} gap={24} size={1.4} color="var(--loom-line)" bgColor="var(--loom-page)" />
       <Controls showInteractive={false} position="bottom-left" />

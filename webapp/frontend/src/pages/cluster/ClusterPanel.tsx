@@ -64,7 +64,7 @@ export function ClusterPanel({ readOnly, errors, question, onQuestion, validatio
 
 function Figures({ rows }: { rows: [string, string][] }) {
   return rows.map(([label, value]) => (
-    <Text key={label} size="sm" style={{ display: 'flex', justifyContent: 'space-between' }}>
+    <Text key={label} size="xs" style={{ display: 'flex', justifyContent: 'space-between' }}>
       <Text span inherit c="dimmed">{label}</Text>
       {value}
     </Text>

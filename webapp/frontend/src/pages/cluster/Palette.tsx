@@ -90,7 +90,7 @@ function freeSpot(middle: { x: number; y: number }, taken: { x: number; y: numbe
   for (let row = 0; ; row += 1) {
     for (const column of [0, -1, 1]) {
       const at = { x: middle.x + column * 216, y: middle.y + row * 112 };
-      if (taken.every(({ x, y }) => Math.abs(x - at.x) > 150 || Math.abs(y - at.y) > 70)) return at;
+      if (taken.every(({ x, y }) => Math.abs(x - at.x) > 200 || Math.abs(y - at.y) > 90)) return at;
     }
   }
 }

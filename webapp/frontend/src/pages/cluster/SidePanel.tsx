@@ -84,7 +84,7 @@ function SelectionActions({ canCopy }: { canCopy: boolean }) {
           Duplicate
         </Button>
       )}
-      <Button size="xs" variant="light" color="red" leftSection={<IconTrash size={14} />} onClick={removeSelected} data-testid="delete-selected">
+      <Button size="xs" variant="default" c="var(--loom-bad)" leftSection={<IconTrash size={14} />} onClick={removeSelected} data-testid="delete-selected">
         Delete
       </Button>
     </Group>

@@ -25,16 +25,18 @@ export function useValidation(question: FitQuestion) {
     staleTime: Infinity,
     gcTime: 60_000,
   });
-  const problems = useMemo(
-    () => (empty ? [] : (answer.data?.problems ?? []).map((problem) => place(problem, settled.spec))),
+  const placed = useMemo(
+    () => (empty ? [] : (answer.data?.problems ?? []).map((problem) => ({ ...place(problem, settled.spec), path: problem.path }))),
     [answer.data, settled, empty],
   );
+  // That a model does not fit is the answer to a question, not a fault of the drawing; it is marked all the same.
+  const problems = useMemo(() => placed.filter(({ path }) => path !== 'model' && path !== 'strategy'), [placed]);
   const marks = useMemo(() => {
-    const texts = byItem(problems);
+    const texts = byItem(placed);
     for (const [name, fit] of Object.entries(answer.data?.fits.devices ?? {})) {
       if (!fit.fits) texts[name] ??= `The weights of ${answer.data?.fits.model} do not fit here.`;
     }
     return texts;
-  }, [problems, answer.data]);
+  }, [placed, answer.data]);
   return { problems, marks, empty, validation: answer.data, error: answer.error, checking: answer.isFetching };
 }

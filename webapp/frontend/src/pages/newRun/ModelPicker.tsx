@@ -16,7 +16,7 @@ export function ModelPicker({ models, model, randomWeights, onModel, onRandomWei
     <>
       <Group align="flex-start" wrap="nowrap">
         <Select
-          flex={1} searchable allowDeselect={false} value={model} data-testid="model" aria-label="Model" maxDropdownHeight={420}
+          flex={1} searchable allowDeselect={false} value={model} data-testid="model" aria-label="Model" maxDropdownHeight={320}
           data={models.map(({ name, title }) => ({ value: name, label: `${name} — ${title}` }))}
           onChange={(name) => name && onModel(name)}
           renderOption={({ option }) => <ModelOption row={models.find((row) => row.name === option.value)} />}

@@ -1,5 +1,5 @@
 import { Card, Group, Loader, Skeleton, Text } from '@mantine/core';
-import { sentence } from '@/api/client';
+import { ApiError, sentence } from '@/api/client';
 import type { PredictResult, RunReport } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { seconds, three } from '@/format/units';
@@ -30,7 +30,7 @@ export function PredictionPanel({ data, error, waiting, missing, onRetry }: Prop
       {missing ? (
         <Text size="sm" c="dimmed">{missing}</Text>
       ) : error && !waiting ? (
-        <ErrorPanel message={sentence(error)} onRetry={onRetry} />
+        <ErrorPanel message={sentence(error)} onRetry={isRefusal(error) ? undefined : onRetry} />
       ) : report ? (
         <div className={waiting ? classes.stale : undefined}><Prediction report={report} /></div>
       ) : (
@@ -38,6 +38,11 @@ export function PredictionPanel({ data, error, waiting, missing, onRetry }: Prop
       )}
     </Card>
   );
+}
+
+/** Asking the same again would be refused again. */
+function isRefusal(error: Error): boolean {
+  return error instanceof ApiError && error.status >= 400 && error.status < 500;
 }
 
 function Prediction({ report }: { report: RunReport }) {

@@ -14,7 +14,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
   return (
     <>
       <SegmentedControl
-        size="xs" mb="sm" value={draft.promptKind} onChange={(kind) => set({ promptKind: kind as Draft['promptKind'] })}
+        display="flex" size="xs" mb="sm" w="fit-content" value={draft.promptKind} onChange={(kind) => set({ promptKind: kind as Draft['promptKind'] })}
         data={[{ value: 'text', label: 'Prompt text' }, { value: 'length', label: 'Random tokens' }]} data-testid="prompt-kind"
       />
       {draft.promptKind === 'text' && (

@@ -55,7 +55,7 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
               Repeat with changes
             </Button>
           )}
-          <Button size="xs" variant="light" color="red" leftSection={<IconTrash size={15} />} onClick={askAndRemove} loading={remove.isPending} data-testid="delete-runs">
+          <Button size="xs" variant="default" c="var(--loom-bad)" leftSection={<IconTrash size={15} />} onClick={askAndRemove} loading={remove.isPending} data-testid="delete-runs">
             Delete
           </Button>
         </>

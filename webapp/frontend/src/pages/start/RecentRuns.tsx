@@ -17,10 +17,10 @@ export function RecentRuns() {
     <section>
       <Group justify="space-between" mb="sm">
         <Title order={2} fz={18}>Recent runs</Title>
-        <Anchor component={Link} to="/runs" size="sm">All {runs.length} runs</Anchor>
+        <Anchor component={Link} to="/runs" size="sm">All runs</Anchor>
       </Group>
       <Card padding={0}>
-        <Table.ScrollContainer minWidth={960}>
+        <div style={{ overflowX: 'auto' }}>
           <Table data-testid="recent-runs">
             <Table.Thead>
               <Table.Tr>
@@ -36,12 +36,12 @@ export function RecentRuns() {
                       <Text span inherit c="dimmed" fw={400}>{run.id}</Text> {run.name}
                     </Anchor>
                   </Table.Td>
-                  {columns.map(({ key, numeric, cell }) => <Table.Td key={key} ta={numeric ? 'right' : undefined}>{cell(run, now)}</Table.Td>)}
+                  {columns.map(({ key, numeric, cell }) => <Table.Td key={key} ta={numeric ? 'right' : undefined} style={{ whiteSpace: 'nowrap' }}>{cell(run, now)}</Table.Td>)}
                 </Table.Tr>
               ))}
             </Table.Tbody>
           </Table>
-        </Table.ScrollContainer>
+        </div>
       </Card>
     </section>
   );
