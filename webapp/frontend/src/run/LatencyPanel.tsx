@@ -23,9 +23,8 @@ export function LatencyPanel({ tokens, injections }: Props) {
   const shown = which ?? (decoded >= 2 ? 'decode' : 'all');
   const requests = useMemo(() => requestsOf(tokens).slice(0, MAX_LINES), [tokens]);
   const data = useMemo(() => latencyColumns(tokens, requests, shown === 'all'), [tokens, requests, shown]);
-  const lines = requests.map((request, at) => ({
-    label: requests.length > 1 ? `request ${request}` : 'latency', color: deviceColor(at + 4),
-  }));
+  const names = requests.length > 1 ? requests.map((request) => `request ${request}`).join('\n') : 'latency';
+  const lines = useMemo(() => names.split('\n').map((label, at) => ({ label, color: deviceColor(at + 4) })), [names]);
   const mean = meanDecode_s(tokens);
   return (
     <Panel

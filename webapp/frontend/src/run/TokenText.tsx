@@ -27,7 +27,7 @@ export function TokenText({ spec, tokens, live }: Props) {
   const count = shown.length;
   useEffect(() => {
     // Only within its own box: the page must not move while somebody reads elsewhere.
-    if (live && box.current) box.current.scrollTop = box.current.scrollHeight;
+    if (live && count > 0 && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [live, count]);
   return (
     <Panel

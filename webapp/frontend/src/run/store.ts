@@ -1,5 +1,5 @@
 /** A run being watched: its data, its feed, and a picture for React four times a second. */
-import { useEffect, useMemo, useSyncExternalStore } from 'react';
+import { useEffect, useState, useSyncExternalStore } from 'react';
 
 import { isOver, type ClusterSpec, type ModelSpec } from '@/api/types';
 import { RunData } from './data';
@@ -58,10 +58,9 @@ export class RunStore {
   }
 }
 
-/** Watches run `id` for as long as the calling component lives. */
+/** Watches run `id` for as long as the calling component lives; a component is for one run only (key it by id). */
 export function useRunStore(id: number, cluster: ClusterSpec, model: ModelSpec, dilation: number): RunStore {
-  // The spec of a run never changes, so its id alone decides whether a new store is needed.
-  const store = useMemo(() => new RunStore(id, cluster, model, dilation), [id]);
+  const [store] = useState(() => new RunStore(id, cluster, model, dilation));
   useEffect(() => {
     store.start();
     return () => store.stop();

@@ -9,7 +9,7 @@ export function textOf(token: Token): string {
 }
 
 export function requestsOf(tokens: readonly Token[]): number[] {
-  return [...new Set(tokens.map((token) => token.request))].sort((a, b) => a - b);
+  return [...new Set(tokens.map((token) => token.request))].toSorted((a, b) => a - b);
 }
 
 export function promptText(spec: RunSpec): string {
@@ -20,8 +20,9 @@ export function promptText(spec: RunSpec): string {
 export function latencyColumns(
   tokens: readonly Token[], requests: readonly number[], firstToo: boolean,
 ): [number[], ...(number | null)[][]] {
-  const shown = tokens.filter((token) => (firstToo || token.index > 0) && requests.includes(token.request));
-  shown.sort((a, b) => a.time_s - b.time_s);
+  const shown = tokens
+    .filter((token) => (firstToo || token.index > 0) && requests.includes(token.request))
+    .toSorted((a, b) => a.time_s - b.time_s);
   const lines = requests.map((request) => shown.map((token) => (token.request === request ? token.latency_s : null)));
   return [shown.map((token) => token.time_s), ...lines];
 }

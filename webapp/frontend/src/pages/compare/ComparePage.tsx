@@ -1,7 +1,7 @@
 import { Anchor, Button, Center, Group, Loader, SegmentedControl, Stack } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import { api, sentence } from '@/api/client';
 import type { RunDetail } from '@/api/types';
@@ -88,6 +88,8 @@ export function ComparePage() {
 function Latency({ comparison }: { comparison: Comparison }) {
   const generated = Math.max(...comparison.series.map((one) => one.token_s.length));
   const [which, setWhich] = useState(generated > 2 ? 'decode' : 'all');
+  const { runs } = comparison;
+  const lines = useMemo(() => runs.map((run, at) => ({ label: `${run.name} (${run.id})`, color: deviceColor(at) })), [runs]);
   if (generated === 0) return null;
   const data = latencyColumns(comparison.series, which === 'decode' ? 1 : 0);
   return (
@@ -103,7 +105,7 @@ function Latency({ comparison }: { comparison: Comparison }) {
       }
     >
       <LineChart
-        data={data} lines={comparison.runs.map((run, at) => ({ label: `${run.name} (${run.id})`, color: deviceColor(at) }))}
+        data={data} lines={lines}
         xLabel="token" formatX={token} formatY={seconds} height={240} label="Latency per token of all runs" testId="latency-chart"
       />
     </Panel>

@@ -1,6 +1,6 @@
 import { Center, Loader, Text } from '@mantine/core';
 import { useQueries } from '@tanstack/react-query';
-import { useCallback, useMemo, useRef } from 'react';
+import { useCallback, useState } from 'react';
 import { sentence } from '@/api/client';
 import type { RunDetail } from '@/api/types';
 import { Panel } from '@/run/Panel';
@@ -15,10 +15,9 @@ import classes from './compare.module.css';
 /** The timelines of all runs below each other: one time scale, one cursor, zoomed and panned together. */
 export function Timelines({ runs }: { runs: RunDetail[] }) {
   const recordings = useQueries({ queries: runs.map((run) => recordingQuery(run)) });
-  const viewport = useMemo(() => new Viewport(false), []);
-  const longest = useRef(0);
-  longest.current = Math.max(0, ...recordings.map((recording) => recording.data?.time_s ?? 0));
-  const now = useCallback(() => longest.current, []);
+  const [viewport] = useState(() => new Viewport(false));
+  const longest_s = Math.max(0, ...recordings.map((recording) => recording.data?.time_s ?? 0));
+  const now = useCallback(() => longest_s, [longest_s]);
   return (
     <Panel
       title="Timelines" about="one scale for all; scroll to zoom, drag to pan" testId="timelines"

@@ -13,7 +13,7 @@ export function EventLog({ picture }: { picture: Snapshot }) {
   const entries = which === 'all' ? picture.log : picture.log.filter((entry) => entry.level === 'injection');
   const count = entries.length;
   useEffect(() => {
-    if (atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+    if (count > 0 && atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [count]);
   return (
     <Panel

@@ -77,7 +77,7 @@ export function LivePage({ run }: { run: RunDetail }) {
 
 /** A viewport that follows the run's clock, and the clock: it moves on between two events. */
 function useLiveViewport(store: RunStore, live: boolean): [Viewport, () => number] {
-  const viewport = useMemo(() => new Viewport(true), [store]);
+  const [viewport] = useState(() => new Viewport(true));
   const now = useCallback(() => store.data.now_s(Date.now(), live), [store, live]);
   return [viewport, now];
 }

@@ -40,7 +40,7 @@ export function DeviceTable({ report }: { report: RunReport }) {
                   </Table.Td>
                   <Table.Td ta="right">{seconds(device.wait_s)}</Table.Td>
                   <Table.Td data-testid={`peak-memory-${device.name}`}>
-                    {device.peak_memory_bytes === 0 ? <Text span size="sm" c="dimmed">not told before the end</Text> : <Meter
+                    {device.peak_memory_bytes === 0 && report.outcome.kind !== 'finished' ? <Text span size="sm" c="dimmed">not told before the end</Text> : <Meter
                       value={used} color={used > 1 ? 'var(--loom-bad)' : deviceColor(rank)}
                       text={`${bytes(device.peak_memory_bytes)} of ${bytes(device.memory_bytes)} · ${percent(used)}`}
                     />}

@@ -1,6 +1,6 @@
 import { Center, Loader, Text } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
-import { useCallback, useMemo } from 'react';
+import { useCallback, useMemo, useState } from 'react';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { LatencyPanel } from '@/run/LatencyPanel';
@@ -23,7 +23,7 @@ export function Recorded({ recording }: { recording: UseQueryResult<RunData> }) 
 }
 
 function Charts({ data }: { data: RunData }) {
-  const viewport = useMemo(() => new Viewport(false), [data]);
+  const [viewport] = useState(() => new Viewport(false));
   const now = useCallback(() => data.time_s, [data]);
   const tokens = useMemo(() => data.tokens.toArray(), [data]);
   if (data.events === 0 || data.time_s === 0) {

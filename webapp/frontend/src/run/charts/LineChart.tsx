@@ -1,5 +1,5 @@
 import { useElementSize } from '@mantine/hooks';
-import { useEffect, useMemo, useRef } from 'react';
+import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { useCanvasColors, type CanvasColors } from './colors';
@@ -13,6 +13,7 @@ export interface Line {
 interface Props {
   /** x first, then one array per line; null is a gap. */
   data: uPlot.AlignedData;
+  /** The same array as long as the lines are the same: a new one makes a new chart. */
   lines: Line[];
   xLabel: string;
   formatX: (x: number) => string;
@@ -31,30 +32,26 @@ export function LineChart({ data, lines, xLabel, formatX, formatY, marks, height
   const tip = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const latest = useRef({ data, marks });
-  latest.current = { data, marks };
   const colors = useCanvasColors();
-  const look = lines.map((line) => `${line.label}\n${line.color}`).join('\n\n');
-  const options = useMemo(
-    () => optionsOf(lines, colors, xLabel, formatX, formatY, () => latest.current.marks ?? [], (text) => {
-      if (tip.current) tip.current.textContent = text;
-    }),
-    // `look` stands for the lines: callers make a new array on every render.
-    [look, colors, xLabel, formatX, formatY],
-  );
+
+  useEffect(() => {
+    latest.current = { data, marks };
+    plot.current?.setData(data);
+  }, [data, marks]);
 
   useEffect(() => {
     if (!holder.current || width === 0) return;
+    const tell = (text: string) => {
+      if (tip.current) tip.current.textContent = text;
+    };
+    const options = optionsOf({ lines, colors, xLabel, formatX, formatY, marks: () => latest.current.marks ?? [], tell });
     const made = new uPlot({ ...options, width, height }, latest.current.data, holder.current);
     plot.current = made;
     return () => {
       plot.current = null;
       made.destroy();
     };
-  }, [options, width, height]);
-
-  useEffect(() => {
-    plot.current?.setData(data);
-  }, [data, marks]);
+  }, [lines, colors, xLabel, formatX, formatY, width, height]);
 
   return (
     <div ref={box} className={classes.line} role="img" aria-label={label} data-testid={testId}>
@@ -64,10 +61,13 @@ export function LineChart({ data, lines, xLabel, formatX, formatY, marks, height
   );
 }
 
-function optionsOf(
-  lines: Line[], colors: CanvasColors, xLabel: string, formatX: (x: number) => string, formatY: (y: number) => string,
-  marks: () => readonly { time_s: number }[], tell: (text: string) => void,
-): Omit<uPlot.Options, 'width' | 'height'> {
+interface Look extends Pick<Props, 'lines' | 'xLabel' | 'formatX' | 'formatY'> {
+  colors: CanvasColors;
+  marks: () => readonly { time_s: number }[];
+  tell: (text: string) => void;
+}
+
+function optionsOf({ lines, colors, xLabel, formatX, formatY, marks, tell }: Look): Omit<uPlot.Options, 'width' | 'height'> {
   const axis = { stroke: colors.dim, grid: { stroke: colors.line, width: 1 }, ticks: { show: false }, font: colors.smallFont };
   return {
     scales: { x: { time: false }, y: { range: (_, __, max) => [0, (max || 1) * 1.12] } },

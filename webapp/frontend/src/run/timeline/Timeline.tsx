@@ -1,5 +1,5 @@
 import { useElementSize } from '@mantine/hooks';
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { colorsByName } from '@/theme/deviceColors';
 import { useCanvasColors } from '../charts/colors';
 import type { RunData } from '../data';
@@ -67,19 +67,16 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
   useWheel(canvas, viewport, width, density);
   const drag = useDrag(viewport, width, density);
 
-  const hover = useCallback(
-    (event: React.PointerEvent<HTMLCanvasElement>) => {
-      const rect = event.currentTarget.getBoundingClientRect();
-      const x = event.clientX - rect.left;
-      const y = event.clientY - rect.top;
-      const time_s = timeAt(x, viewport, width, density);
-      viewport.point(x > density.labelWidth ? time_s : null);
-      const slack_s = (2 * (viewport.end_s - viewport.start_s)) / Math.max(width - density.labelWidth, 1);
-      const hit = drag.active.current ? null : hitTest(data, density, y, time_s, slack_s);
-      setTip(hit && x > density.labelWidth ? { hit, x, y } : null);
-    },
-    [data, density, drag, viewport, width],
-  );
+  const hover = (event: React.PointerEvent<HTMLCanvasElement>) => {
+    const rect = event.currentTarget.getBoundingClientRect();
+    const x = event.clientX - rect.left;
+    const y = event.clientY - rect.top;
+    const time_s = timeAt(x, viewport, width, density);
+    viewport.point(x > density.labelWidth ? time_s : null);
+    const slack_s = (2 * (viewport.end_s - viewport.start_s)) / Math.max(width - density.labelWidth, 1);
+    const hit = event.buttons > 0 ? null : hitTest(data, density, y, time_s, slack_s);
+    setTip(hit && x > density.labelWidth ? { hit, x, y } : null);
+  };
 
   return (
     <div ref={box} className={classes.box} style={{ height }}>
@@ -139,7 +136,6 @@ function useDrag(viewport: Viewport, width: number, density: Density) {
   const last = useRef(0);
   return useMemo(
     () => ({
-      active,
       down: (event: React.PointerEvent<HTMLCanvasElement>) => {
         active.current = true;
         last.current = event.clientX;

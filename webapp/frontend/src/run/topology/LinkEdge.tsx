@@ -24,15 +24,15 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
   const off = { x: (-(end.y - start.y) / length) * OFFSET, y: ((end.x - start.x) / length) * OFFSET };
   const path = (sign: number) =>
     `M ${start.x + sign * off.x} ${start.y + sign * off.y} L ${end.x + sign * off.x} ${end.y + sign * off.y}`;
-  const use = Math.max(useOf(view.forward), useOf(view.backward));
+  const use = Math.max(shareOf(view.forward), shareOf(view.backward));
   return (
     <>
       <g className={classes.link} data-down={!view.up || undefined} data-selected={selected || undefined}>
         <path d={`M ${start.x} ${start.y} L ${end.x} ${end.y}`} className={classes.hit} onClick={() => onSelect(view.name)} />
         <path d={path(1)} className={classes.wire} />
         <path d={path(-1)} className={classes.wire} />
-        {view.up && <Flow path={path(1)} use={useOf(view.forward)} way="forward" />}
-        {view.up && <Flow path={path(-1)} use={useOf(view.backward)} way="backward" />}
+        {view.up && <Flow path={path(1)} use={shareOf(view.forward)} way="forward" />}
+        {view.up && <Flow path={path(-1)} use={shareOf(view.backward)} way="backward" />}
       </g>
       <EdgeLabelRenderer>
         <button
@@ -40,7 +40,7 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
           data-selected={selected || undefined} data-testid={`link-${view.name}`} onClick={() => onSelect(view.name)}
           style={{ transform: `translate(-50%, -50%) translate(${(start.x + end.x) / 2}px, ${(start.y + end.y) / 2}px)` }}
         >
-          {view.up ? human(view.forward.set_bit_per_s, 'bit/s') : 'down'}
+          {view.up ? rateText(view) : 'down'}
           {view.up && use > BUSY && <span className={classes.dim}>{percent(Math.min(use, 1))}</span>}
         </button>
       </EdgeLabelRenderer>
@@ -58,7 +58,13 @@ function Flow({ path, use, way }: { path: string; use: number; way: 'forward' | 
   );
 }
 
-function useOf(side: DirectionData): number {
+/** Both rates where the directions differ. */
+function rateText({ forward, backward }: LinkView): string {
+  const there = human(forward.set_bit_per_s, 'bit/s');
+  return forward.set_bit_per_s === backward.set_bit_per_s ? there : `${there} / ${human(backward.set_bit_per_s, 'bit/s')}`;
+}
+
+function shareOf(side: DirectionData): number {
   return side.set_bit_per_s > 0 ? side.use_bit_per_s / side.set_bit_per_s : 0;
 }
 

@@ -41,7 +41,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
   const { ref, width, height } = useElementSize();
   const { fitView } = useReactFlow();
   useEffect(() => {
-    void fitView(FIT);
+    if (width > 0 && height > 0 && positions) void fitView(FIT);
   }, [fitView, positions, width, height]);
   const nodes = useMemo((): (DeviceNodeType | SwitchNodeType)[] => [
     ...devices.map((view, rank): DeviceNodeType => ({

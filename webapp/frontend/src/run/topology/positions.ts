@@ -1,5 +1,5 @@
 /** Where the nodes of a cluster are drawn when nobody has drawn it. */
-import dagre from '@dagrejs/dagre';
+import { graphlib, layout } from '@dagrejs/dagre';
 import type { ClusterSpec, Layout } from '@/api/types';
 
 export type Positions = Layout['positions'];
@@ -10,12 +10,12 @@ const NODE = { width: 176, height: 92 };
 export function positionsOf(cluster: ClusterSpec, drawn?: Positions): Positions {
   const names = [...cluster.devices, ...cluster.switches].map((node) => node.name);
   if (drawn && names.every((name) => drawn[name])) return drawn;
-  const graph = new dagre.graphlib.Graph();
+  const graph = new graphlib.Graph();
   graph.setGraph({ rankdir: 'TB', nodesep: 56, ranksep: 84 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const name of names) graph.setNode(name, { ...NODE });
   for (const link of cluster.links) graph.setEdge(link.a, link.b);
-  dagre.layout(graph);
+  layout(graph);
   return Object.fromEntries(names.map((name) => {
     const { x, y } = graph.node(name);
     return [name, { x: x - NODE.width / 2, y: y - NODE.height / 2 }];
