@@ -17,7 +17,7 @@ interface Props {
 export function ClusterPicture({ spec, layout, width = 260, height = 150, labels = false }: Props) {
   const at = fitInto(positionsOf(spec, layout), width, height, labels);
   const off = (name: string) => layout?.disabled.includes(name) ?? false;
-  const radius = labels ? 17 : Math.max(6, Math.min(11, 60 / Math.sqrt(spec.devices.length + 1) / 2.4));
+  const radius = labels ? 17 : Math.min(11, height / 11, height / (1.6 * Math.sqrt(spec.devices.length + 1)));
   return (
     <svg
       viewBox={`0 0 ${width} ${height}`} width="100%" height={height} className={classes.picture}

@@ -93,7 +93,7 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
 
 function State({ unsaved, isNew }: { unsaved: boolean; isNew: boolean }) {
   const text = unsaved ? 'not saved' : isNew ? 'new' : 'saved';
-  return <Badge variant="outline" color={unsaved ? 'yellow' : 'gray'} data-testid="save-state">{text}</Badge>;
+  return <Badge variant="light" color={unsaved ? 'yellow' : 'gray'} data-testid="save-state">{text}</Badge>;
 }
 
 interface ToolProps {

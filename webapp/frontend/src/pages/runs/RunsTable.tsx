@@ -48,7 +48,7 @@ export function RunsTable({ runs, columns, sort, onSort, selected, onSelect }: P
         </Table.Thead>
         <Table.Tbody>
           {visible.map((run) => (
-            <Table.Tr key={run.id} data-testid={`run-${run.id}`} bg={selected.has(run.id) ? 'var(--mantine-primary-color-light)' : undefined}>
+            <Table.Tr key={run.id} data-testid={`run-${run.id}`} bg={selected.has(run.id) ? 'color-mix(in srgb, var(--mantine-primary-color-filled) 8%, transparent)' : undefined}>
               <Table.Td>
                 <Checkbox
                   size="xs" aria-label={`Select run ${run.id}`} checked={selected.has(run.id)} onChange={() => toggle(run.id)}

@@ -67,7 +67,7 @@ function Verdicts({ run }: { run: RunRow }) {
 function Tags({ tags }: { tags: readonly string[] }) {
   return (
     <Group gap={4} wrap="nowrap">
-      {tags.map((tag) => <Badge key={tag} variant="default" size="sm">{tag}</Badge>)}
+      {tags.map((tag) => <Badge key={tag} variant="light" color="gray" size="md">{tag}</Badge>)}
     </Group>
   );
 }
