@@ -14,8 +14,8 @@ from engine.cluster import ClusterSpec
 from engine.errors import SpecError
 from engine.values import Value
 
-RING_STEP = 190.0
-"""Canvas units between a node and its children; node cards are about 160 wide."""
+RING_STEP = 270
+"""Canvas units between a node and its children; node cards are 184 wide, link labels between them about 110."""
 
 
 class Position(Value):

@@ -1,0 +1,146 @@
+"""The main job as a person does it: draw a cluster, run on it, watch, change it live, report, compare."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PATIENCE_MS
+
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
+
+expect.set_options(timeout=PATIENCE_MS)
+DEVICES = ("raspberry-pi-4", "raspberry-pi-3", "raspberry-pi-zero-2")
+
+
+def drag(page: Page, start: str, end: str) -> None:
+    """Pull a link from the border of one node onto another."""
+    page.get_by_test_id(f"node-{start}").hover()
+    page.locator(f".react-flow__node:has([data-testid='node-{start}']) .react-flow__handle-right").hover()
+    page.mouse.down()
+    box = page.locator(f".react-flow__node:has([data-testid='node-{end}']) .react-flow__handle-top").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=8)
+    page.mouse.up()
+
+
+def draw_cluster(page: Page, name: str) -> None:
+    """Three unequal devices around a switch, saved as `name`."""
+    page.get_by_test_id("nav-clusters").click()
+    page.get_by_test_id("new-cluster").click()
+    for item in ("switch", *DEVICES):
+        page.get_by_test_id(f"palette-{item}").click()
+    for number in (1, 2, 3):
+        drag(page, f"device-{number}", "switch-1")
+        expect(page.get_by_test_id(f"link-device-{number}--switch-1")).to_be_visible()
+    page.locator(".react-flow__pane").click(position={"x": 5, "y": 5})
+    page.get_by_test_id("cluster-name").fill(name)
+    page.get_by_test_id("save-cluster").click()
+    expect(page.get_by_test_id("save-state")).to_have_text("saved")
+
+
+def start_run(page: Page, strategy: str, new_tokens: int, dilation: str | None) -> int:
+    """From the editor's cluster to a run; its id. A fixed dilation makes it long enough to act in."""
+    page.get_by_test_id(f"strategy-{strategy}").click()
+    page.get_by_test_id("prompt").fill("The with statement is used to")
+    page.get_by_test_id("new-tokens").fill(str(new_tokens))
+    if dilation is not None:
+        page.get_by_test_id("dilation-kind").get_by_text("Fixed").click()
+        page.get_by_test_id("dilation").fill(dilation)
+    expect(page.get_by_test_id("predicted-latency")).to_contain_text("s")
+    page.get_by_test_id("start-run").click()
+    page.wait_for_url(re.compile(r"/runs/\d+$"))
+    return int(page.url.rpartition("/")[2])
+
+
+def tokens(page: Page) -> int:
+    found = re.match(r"\d+", page.get_by_test_id("token-count").inner_text())
+    return int(found.group()) if found else 0
+
+
+def wait_for_tokens(page: Page, count: int) -> None:
+    expect(page.get_by_test_id("token-count")).to_have_text(re.compile(rf"^({_at_least(count)}) of"))
+
+
+def _at_least(count: int) -> str:
+    return "|".join(str(number) for number in range(count, 300))
+
+
+def set_slider(page: Page, link: str, presses: int) -> None:
+    """Move a rate slider to the left, with the keyboard, as a person without a mouse does."""
+    slider = page.get_by_test_id(f"link-rate-{link}").get_by_role("slider")
+    slider.focus()
+    for _ in range(presses):
+        page.keyboard.press("ArrowLeft")
+
+
+def eventually(page: Page, condition: Callable[[], bool], what: str) -> None:
+    """Look again and again until `condition` holds."""
+    deadline_s = time.monotonic() + PATIENCE_MS / 1000
+    while not condition():
+        assert time.monotonic() < deadline_s, f"{what} did not follow"
+        page.wait_for_timeout(100)
+
+
+def mbit(text: str) -> float:
+    """The rate in a text like "≈ 33 Mbit/s"; 0 where there is none yet."""
+    found = re.search(r"([\d.]+) (k|M|G)?bit/s", text)
+    if not found:
+        return 0.0
+    return float(found.group(1)) * {"k": 1e-3, None: 1e-6, "M": 1.0, "G": 1e3}[found.group(2)]
+
+
+def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
+    draw_cluster(page, "drawn")
+    page.get_by_test_id("run-on-cluster").click()
+
+    first = start_run(page, "megatron", 60, "8")
+    wait_for_tokens(page, 3)
+    link = "device-2--switch-1"
+    set_slider(page, link, 20)
+    row = page.get_by_test_id(f"link-row-{link}")
+    expect(page.get_by_test_id(f"link-pending-{link}")).to_have_count(0)
+    expect(page.get_by_test_id("event-log")).to_contain_text("changed")
+    asked = mbit(row.get_by_test_id(f"link-set-{link}").inner_text())
+    assert asked < 60
+    measured = page.get_by_test_id(f"link-forward-{link}-measured")
+    eventually(page, lambda: mbit(measured.inner_text()) == pytest.approx(asked, rel=0.1), "the measured rate")
+
+    seen = tokens(page)
+    page.reload()
+    wait_for_tokens(page, seen)
+    expect(page.get_by_test_id("event-log")).to_contain_text("changed")
+
+    page.get_by_test_id("tab-devices").click()
+    page.get_by_test_id("device-switch-device-3").dispatch_event("click")
+    page.get_by_test_id("device-drop-device-3").click()
+    expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 was lost")
+    page.goto(f"/runs/{first}")
+    expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 was lost")
+
+    page.get_by_test_id("nav-new-run").click()
+    page.get_by_test_id("choose-cluster-drawn").click()
+    second = start_run(page, "gpipe", 8, None)
+    page.get_by_test_id("open-report").click()
+    expect(page.get_by_test_id("verdict-correct")).to_contain_text("same tokens")
+    for figure in ("latency_s", "ttft_s", "tpot_s"):
+        expect(page.get_by_test_id(f"figure-{figure}")).to_contain_text("s")
+        expect(page.get_by_test_id(f"predicted-{figure}")).to_contain_text("s")
+
+    page.get_by_test_id("nav-new-run").click()
+    page.get_by_test_id("choose-cluster-drawn").click()
+    third = start_run(page, "single", 8, None)
+    page.get_by_test_id("open-report").wait_for()
+
+    page.get_by_test_id("nav-runs").click()
+    page.get_by_test_id(f"select-run-{second}").check()
+    page.get_by_test_id(f"select-run-{third}").check()
+    page.get_by_test_id("compare-selected").click()
+    expect(page.get_by_test_id("metrics")).to_contain_text("%")
+    expect(page.get_by_test_id("param-strategy")).to_contain_text("gpipe")
+    expect(page.get_by_test_id("param-strategy")).to_contain_text("single")
+    expect(page.get_by_test_id("timelines")).to_be_visible()
