@@ -67,7 +67,7 @@ class Plan(Value):
         phases: tuple[Phase, ...] = ("prefill", "decode") if generates else ("prefill",)
         whole = {"heads": model.num_heads, "columns": model.intermediate_size, "positions": num_positions}
         parts: list[tuple[int, Part]] = [(-1, "embed")]
-        parts += [(layer, part) for layer in range(model.num_layers) for part in ("attention", "ffn")]  # type: ignore[misc]
+        parts += [(layer, part) for layer in range(model.num_layers) for part in ("attention", "ffn")]
         if model.has_head:
             parts.append((-1, "lm_head"))
         held = defaultdict(list)

@@ -14,11 +14,13 @@ from typing import NamedTuple
 LEAD_S = 400e-6
 MAX_DEBT_S = 2e-3
 LATE_FRAC = 0.05
-BATCH_S = 2e-3
+BATCH_S = 10e-3
 
 
 class PacingStats(NamedTuple):
-    """Errors of one device's pacing. `errors` are relative, one per batch of at least `BATCH_S` wall."""
+    """Errors of one device's pacing. `errors`: the debt at the end of each batch of operations that
+    were to last `BATCH_S` wall or more, relative to that time.
+    """
 
     operations: int
     late: int
@@ -36,7 +38,7 @@ class Pacer:
         self.operations = self.late = 0
         self.target_s = self.host_s = 0.0
         self.errors: list[float] = []
-        self._batch_s = self._batch_debt_s = 0.0
+        self._batch_s = 0.0
 
     def plan(self, ready_s: float, target_virtual_s: float) -> tuple[float, float]:
         """Start and deadline (wall) of an operation that is ready at `ready_s`."""
@@ -57,10 +59,9 @@ class Pacer:
         self.late += late
         self.target_s += target_s
         self._batch_s += target_s
-        self._batch_debt_s = max(self._batch_debt_s, debt_s)
         if self._batch_s >= BATCH_S:
-            self.errors.append(self._batch_debt_s / self._batch_s)
-            self._batch_s = self._batch_debt_s = 0.0
+            self.errors.append(debt_s / self._batch_s)
+            self._batch_s = 0.0
         if not late:
             return deadline_s
         self.free_s = max(self.free_s, now_s)
