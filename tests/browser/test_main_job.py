@@ -22,7 +22,8 @@ def drag(page: Page, start: str, end: str) -> None:
     page.get_by_test_id(f"node-{start}").hover()
     page.locator(f".react-flow__node:has([data-testid='node-{start}']) .react-flow__handle-right").hover()
     page.mouse.down()
-    box = page.locator(f".react-flow__node:has([data-testid='node-{end}']) .react-flow__handle-top").bounding_box()
+    target = page.locator(f".react-flow__node:has([data-testid='node-{end}']) .react-flow__handle-top")
+    box = target.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=8)
     page.mouse.up()
@@ -108,7 +109,8 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     asked = mbit(row.get_by_test_id(f"link-set-{link}").inner_text())
     assert asked < 60
     measured = page.get_by_test_id(f"link-forward-{link}-measured")
-    eventually(page, lambda: mbit(measured.inner_text()) == pytest.approx(asked, rel=0.1), "the measured rate")
+    near = pytest.approx(asked, rel=0.1)
+    eventually(page, lambda: mbit(measured.inner_text()) == near, "the measured rate")
 
     seen = tokens(page)
     page.reload()

@@ -5,9 +5,12 @@ import { api, sentence } from '@/api/client';
 import { useCatalogue, useChange, useClusters, useMayWrite } from '@/api/queries';
 import type { RunRequest } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { FIRST_DRAFT, firstCluster, toRequest } from '@/pages/newRun/draft';
+import { type Draft, FIRST_DRAFT, firstCluster, toRequest } from '@/pages/newRun/draft';
 import { ClusterPicture } from '@/topology/ClusterPicture';
 import classes from './start.module.css';
+
+/** Tensor parallelism uses the links most, and slow motion leaves half a minute to watch and to interfere. */
+const DEMO: Draft = { ...FIRST_DRAFT, strategy: 'megatron', newTokens: 64, dilationKind: 'fixed', dilation: 8 };
 
 /** The demo cluster, large, and the button that runs the demo model on it. */
 export function Demo() {
@@ -18,8 +21,8 @@ export function Demo() {
   const start = useChange('runs', (request: RunRequest) => api.post<{ id: number }>('/runs', request));
   const id = clusters.data && firstCluster(clusters.data, null);
   const cluster = clusters.data?.find((row) => row.id === id);
-  const model = catalogue.data?.models.find((row) => row.name === FIRST_DRAFT.model);
-  const strategy = catalogue.data?.strategies.find((row) => row.name === FIRST_DRAFT.strategy);
+  const model = catalogue.data?.models.find((row) => row.name === DEMO.model);
+  const strategy = catalogue.data?.strategies.find((row) => row.name === DEMO.strategy);
   const failed = clusters.error ?? catalogue.error;
   if (failed) return <ErrorPanel message={sentence(failed)} />;
   if (clusters.isPending || catalogue.isPending) return <Skeleton height={420} radius="md" />;
@@ -32,7 +35,7 @@ export function Demo() {
     );
   }
   const go = () =>
-    start.mutate(toRequest({ ...FIRST_DRAFT, clusterId: cluster.id }, model), { onSuccess: (run) => navigate(`/runs/${run.id}`) });
+    start.mutate(toRequest({ ...DEMO, clusterId: cluster.id }, model), { onSuccess: (run) => navigate(`/runs/${run.id}`) });
   return (
     <Card padding={0} data-testid="demo">
       <div className={classes.picture}>
@@ -44,7 +47,8 @@ export function Demo() {
           <Anchor component={Link} to={`/clusters/${cluster.id}`} size="sm">Look at it</Anchor>
         </Group>
         <Text size="sm" c="dimmed" mb="md">
-          {model?.title ?? FIRST_DRAFT.model}, {strategy?.title ?? FIRST_DRAFT.strategy}: “{FIRST_DRAFT.prompt}…”, {FIRST_DRAFT.newTokens} tokens.
+          {model?.title ?? DEMO.model}, {strategy?.title ?? DEMO.strategy}: “{DEMO.prompt}…”, {DEMO.newTokens} tokens,
+          {' '}{DEMO.dilation} times slower than life so that you can watch and interfere.
         </Text>
         {start.error && <ErrorPanel message={sentence(start.error)} />}
         <Group gap="sm" mt={start.error ? 'sm' : 0}>
