@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.errors import SpecError
+from engine.strategies.accelerate import Accelerate
 from engine.strategies.contract import Strategy
 from engine.strategies.deepspeed import DeepSpeed
 from engine.strategies.gpipe import GPipe
@@ -12,6 +13,7 @@ from engine.strategies.voltage import Voltage
 
 STRATEGIES: tuple[Strategy, ...] = (
     Single(),
+    Accelerate(),
     GPipe(),
     Megatron(),
     DeepSpeed(),

@@ -46,7 +46,7 @@ def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan)
     `ends` is a plan of the source's own holdings: that and one operation's working set is what a device
     cannot give to layers. Raises `PlanError` if the workers together have too little memory.
     """
-    ranks = _in_order(cluster)
+    ranks = source_first(cluster)
     passes = {rank: [*block_passes(model, demand)] for rank in ranks}
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
@@ -83,7 +83,7 @@ def consecutive(ranks: Sequence[int], sizes: Sequence[int]) -> tuple[Stage, ...]
     return tuple(stage for stage in stages if stage.start < stage.stop)
 
 
-def _in_order(cluster: ClusterSpec) -> tuple[int, ...]:
+def source_first(cluster: ClusterSpec) -> tuple[int, ...]:
     """Workers by rank, but the source first: its own layers then need no message."""
     return tuple(sorted(cluster.workers, key=lambda rank: (rank != cluster.source_rank, rank)))
 

@@ -15,6 +15,9 @@ CLUSTERS = {
 }
 VARIANTS = [
     ("single", {}),
+    ("accelerate", {}),
+    ("accelerate", {"device_map": "balanced_low_0"}),
+    ("accelerate", {"device_map": "sequential"}),
     ("gpipe", {"by": "memory"}),
     ("gpipe", {"by": "flops"}),
     ("megatron", {"shares": "equal"}),

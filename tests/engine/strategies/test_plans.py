@@ -17,6 +17,10 @@ from engine.workload import Workload
 
 VARIANTS = {
     "single": [{}],
+    "accelerate": [
+        {"device_map": way, "memory_frac": frac} for way in ("auto", "balanced_low_0", "sequential")
+        for frac in (0.7, 1.0)
+    ],
     "gpipe": [{"by": "memory"}, {"by": "flops"}, {"by": "even"}],
     "megatron": [{"shares": "equal"}, {"shares": "proportional"}],
     "deepspeed": [{}],
