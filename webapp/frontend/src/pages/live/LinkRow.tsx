@@ -46,7 +46,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
       <Group justify="space-between" wrap="nowrap" gap="xs">
         <Text size="sm" fw={600} truncate className={classes.linkName} onClick={onChoose}>{link.a} <span className={classes.dim}>–</span> {link.b}</Text>
         <Group gap={8} wrap="nowrap">
-          {pending && <Badge size="sm" variant="light" color="yellow" tt="none" data-testid={`link-pending-${link.name}`}>pending</Badge>}
+          {(pending || draft !== null) && <Badge size="sm" variant="light" color="yellow" tt="none" data-testid={`link-pending-${link.name}`}>pending</Badge>}
           <Tooltip label={link.up ? 'Cut this link' : 'Restore this link'}>
             <Switch
               size="xs" checked={link.up} disabled={!enabled || pending} aria-label={`Link ${link.name} is up`}
@@ -63,7 +63,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
       <Use label={`${link.b} → ${link.a}`} side={link.backward} up={link.up} testId={`link-backward-${link.name}`} />
       <Group gap="sm" wrap="nowrap" mt={6}>
         <Slider
-          className={classes.slider} size="sm" min={0} max={SLIDER_MAX} step={5} value={toSlider(shown)}
+          className={classes.slider} classNames={{ markLabel: classes.sliderMark }} size="sm" min={0} max={SLIDER_MAX} step={5} value={toSlider(shown)}
           marks={chosen ? sliderMarks : sliderMarks.map(({ value }) => ({ value }))} mb={chosen ? 16 : 0}
           label={(value) => rate(fromSlider(value))} disabled={!enabled || !link.up} restrictToMarks={false}
           thumbLabel={`Rate of ${link.name}`} data-testid={`link-rate-${link.name}`}
