@@ -26,7 +26,7 @@ BURST_S = 120e-6
 """The bucket holds one piece and this much time: a bucket of one frame alone loses what a late timer
 leaves (15 % at 100 Mbit/s on a busy host), a bigger one hands out messages early."""
 
-PIECE_S = 120e-6
+PIECE_S = 240e-6
 """TCP may hand over so much at once (a piece; at least one frame). Pieces that do not fit the bucket are
 cut into frames, and single frames cost ten times the processor time per byte."""
 

@@ -28,7 +28,7 @@ STEP = 0.25
 ALONE_S = 1e-3
 """Host seconds from which an operation must fit by itself; shorter ones may overrun into the next's slack."""
 
-OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 150e-6, 250e-6, 10e-9
+OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 150e-6, 250e-6, 15e-9
 """What the runtime itself spends per operation and per message and side (measured with `loom bench`)."""
 
 CAUTIOUS = HostProfile(

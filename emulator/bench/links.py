@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import statistics
 import threading
@@ -11,6 +12,7 @@ from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from emulator.calls import call
 from emulator.measure import Stretch, connect, fill
+from emulator.priority import run_in_real_time
 from engine.cli.command import Environment
 from engine.units import human, human_s, transfer_s
 
@@ -39,6 +41,7 @@ def message_times(rate: float) -> list[tuple[int, float, float, float]]:
     from emulator.network import MininetNetwork
 
     results = []
+    run_in_real_time(os.getpid())  # as devices do
     network = MininetNetwork(star(2, 1e9, rate), 1.0)
     with network:
         pids = [network.pid(rank) for rank in (0, 1)]
