@@ -6,6 +6,7 @@ from engine.errors import SpecError
 from engine.strategies.accelerate import Accelerate
 from engine.strategies.contract import Strategy
 from engine.strategies.deepspeed import DeepSpeed
+from engine.strategies.edgeshard import EdgeShard
 from engine.strategies.gpipe import GPipe
 from engine.strategies.megatron import Megatron
 from engine.strategies.single import Single
@@ -15,6 +16,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Single(),
     Accelerate(),
     GPipe(),
+    EdgeShard(),
     Megatron(),
     DeepSpeed(),
     Voltage(),

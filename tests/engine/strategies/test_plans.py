@@ -22,6 +22,7 @@ VARIANTS = {
         for frac in (0.7, 1.0)
     ],
     "gpipe": [{"by": "memory"}, {"by": "flops"}, {"by": "even"}],
+    "edgeshard": [{"objective": "latency"}, {"objective": "throughput", "schedule": "bubbles"}],
     "megatron": [{"shares": "equal"}, {"shares": "proportional"}],
     "deepspeed": [{}],
     "voltage": [

@@ -1,0 +1,215 @@
+"""EdgeShard's planner against brute force and a worked example; its schedules in the simulated world."""
+
+from itertools import combinations, pairwise, permutations
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_cases import BERT, GPT2, MODELS, plan_of, play, sends, spec_of, star
+
+from engine.errors import PlanError
+from engine.models import catalogue
+from engine.strategies.edgeshard import stages_for
+from engine.strategies.segments import Profile, best_segments, cost_s, layerwise_segments
+from engine.strategies.stages import Room, Stage
+from engine.trace import Mark, Span
+
+OBJECTIVES = ("latency", "throughput")
+A, B, C = range(3)
+BETWEEN_MS = [[0, 2, 10], [2, 0, 10], [10, 10, 0]]
+EXAMPLE = Profile(
+    layer_s=[[10] * 6, [20] * 6, [5] * 6], hop_s=[BETWEEN_MS] * 7, enter_s=[0, inf, inf],
+    return_s=[0, 2, 10], max_layers=[3, 3, 2],
+)
+"""6 layers of 100 MB; A (source) 300 MB, B 300 MB, C 200 MB; 0.1 MB at 50 MB/s (A-B) or 10 MB/s. In ms."""
+
+
+def test_the_worked_example_has_82_ms_latency_and_a_bottleneck_of_30_ms():
+    latency = best_segments(EXAMPLE, "latency")
+    assert latency == (Stage(A, 0, 3), Stage(C, 3, 5), Stage(B, 5, 6))
+    assert cost_s(EXAMPLE, latency, "latency") == 30 + 10 + 10 + 10 + 20 + 2 == 82
+    assert cost_s(EXAMPLE, best_segments(EXAMPLE, "throughput"), "throughput") == 30
+
+
+def brute_force(profile, objective):
+    """(cost, stages) of every way to cut the layers and place the pieces; the formulas written out."""
+    devices, layers = len(profile.layer_s), len(profile.layer_s[0])
+    best = (inf, 0)
+    for count in range(1, min(devices, layers) + 1):
+        for cuts in combinations(range(1, layers), count - 1):
+            bounds = (0, *cuts, layers)
+            for order in permutations(range(devices), count):
+                sizes = [b - a for a, b in pairwise(bounds)]
+                if any(size > profile.max_layers[j] for size, j in zip(sizes, order, strict=True)):
+                    continue
+                parts = [profile.enter_s[order[0]]]
+                for number, j in enumerate(order):
+                    if number:
+                        parts.append(profile.hop_s[bounds[number]][order[number - 1]][j])
+                    parts.append(sum(profile.layer_s[j][bounds[number] : bounds[number + 1]]))
+                parts.append(profile.return_s[order[-1]])
+                cost = sum(parts) if objective == "latency" else max(parts)
+                if cost < best[0] - 1e-9:
+                    best = (cost, count)
+    return best
+
+
+@st.composite
+def profiles(draw, max_devices=3, max_layers=6):
+    devices, layers = draw(st.integers(1, max_devices)), draw(st.integers(1, max_layers))
+    whole = st.integers(0, 20)  # small whole numbers make ties, and sums exact
+    row = lambda size: st.lists(whole, min_size=size, max_size=size)  # noqa: E731
+    hops = draw(st.lists(st.lists(row(devices), min_size=devices, max_size=devices),
+                         min_size=layers + 1, max_size=layers + 1))
+    enter = [0.0, *[inf] * (devices - 1)] if draw(st.booleans()) else draw(row(devices))
+    return Profile(
+        layer_s=draw(st.lists(row(layers), min_size=devices, max_size=devices)), hop_s=hops, enter_s=enter,
+        return_s=draw(row(devices)),
+        max_layers=draw(st.lists(st.integers(0, layers), min_size=devices, max_size=devices)),
+    )
+
+
+def covers(profile, stages):
+    assert (stages[0].start, stages[-1].stop) == (0, len(profile.layer_s[0]))
+    assert all(a.stop == b.start for a, b in pairwise(stages))
+    assert len({stage.device for stage in stages}) == len(stages)
+    assert all(0 < s.stop - s.start <= profile.max_layers[s.device] for s in stages)
+    return True
+
+
+@settings(max_examples=150, deadline=None)
+@given(profiles(), st.sampled_from(OBJECTIVES))
+def test_the_exact_plan_is_as_good_as_brute_force_and_has_as_few_stages(profile, objective):
+    cost, count = brute_force(profile, objective)
+    stages = best_segments(profile, objective)
+    if cost == inf:
+        assert stages is None
+    else:
+        assert covers(profile, stages)
+        assert (cost_s(profile, stages, objective), len(stages)) == (cost, count)
+
+
+@settings(max_examples=80, deadline=None)
+@given(profiles(max_devices=5))
+def test_each_objective_is_best_at_its_own(profile):
+    plans = {objective: best_segments(profile, objective) for objective in OBJECTIVES}
+    for mine, other in (OBJECTIVES, OBJECTIVES[::-1]):
+        if plans[mine] is not None:
+            assert cost_s(profile, plans[mine], mine) <= cost_s(profile, plans[other], mine)
+
+
+@settings(max_examples=80, deadline=None)
+@given(profiles(max_devices=5), st.sampled_from(OBJECTIVES))
+def test_the_heuristic_makes_valid_plans_that_no_exact_plan_is_worse_than(profile, objective):
+    stages = layerwise_segments(profile, objective)
+    if stages is not None:
+        assert covers(profile, stages)
+        exact = best_segments(profile, objective)
+        assert cost_s(profile, exact, objective) <= cost_s(profile, stages, objective)
+
+
+def plan_and_stages(*args, **more):
+    plan = plan_of(spec_of("edgeshard", *args, **more))
+    return plan, [Stage(**stage) for stage in plan.extra["stages"]]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_first_layer_stays_on_the_source_and_useless_devices_stay_unused(objective):
+    cluster = star([1e9, 1e12, 1e4], compute_model="flops")
+    deep = GPT2.model_copy(update={"num_layers": 12, "hidden_size": 256, "intermediate_size": 2048})
+    _, stages = plan_and_stages(deep, cluster, objective=objective)
+    assert [stage.device for stage in stages] == [0, 1]
+    assert stages[0].stop == 1
+
+
+def test_a_terminal_hands_everything_to_the_best_worker():
+    _, stages = plan_and_stages(BERT, star([1e9, 4e12, 1e9], terminal=True, compute_model="flops"))
+    assert stages == [Stage(1, 0, 3)]
+
+
+def test_bursts_are_planned_for_throughput_and_single_requests_for_latency():
+    for pattern, expected in (("sporadic", "latency"), ("bursty", "throughput")):
+        plan, _ = plan_and_stages(GPT2, star([1e9] * 3), requests=3, pattern=pattern)
+        assert plan.extra["objective"] == expected and plan.extra["planner"] == "exact"
+
+
+def test_more_than_twelve_devices_are_planned_by_the_heuristic_and_the_plan_says_so():
+    model = catalogue.resolve("gpt2", "random")[0]
+    cluster = star([1e9 * (1 + n % 5) for n in range(16)], memory_bytes=2e9)
+    for objective in OBJECTIVES:
+        plan, stages = plan_and_stages(model, cluster, objective=objective)
+        assert plan.extra["planner"] == "layer-wise heuristic"
+        assert (stages[0].device, stages[0].start, stages[-1].stop) == (0, 0, 12)
+
+
+def test_where_the_heuristic_finds_no_way_the_largest_rooms_are_filled_first():
+    between = [[0, 4, 6], [3, 0, 8], [4, 9, 0]]
+    profile = Profile(
+        layer_s=[[8] * 4, [1] * 4, [2] * 4], hop_s=[between] * 5, enter_s=[0, inf, inf], return_s=[0] * 3,
+        max_layers=[2, 1, 1],
+    )
+    rooms = [Room(rank, 1e6, layers) for rank, layers in enumerate(profile.max_layers)]
+    assert layerwise_segments(profile, "throughput") is None
+    stages = stages_for(profile, rooms, "throughput", exact=False)
+    assert stages == (Stage(0, 0, 2), Stage(1, 2, 3), Stage(2, 3, 4))
+
+
+def test_a_source_without_room_for_the_first_layer_is_named():
+    cluster = star([1e10] * 2)
+    small = cluster.devices[0].model_copy(update={"memory_bytes": 4.2e4})
+    cluster = cluster.model_copy(update={"devices": (small, cluster.devices[1])})
+    with pytest.raises(PlanError, match=r"first layer stays on the source, but d0 needs 0.1 MB .* has 0"):
+        plan_and_stages(GPT2, cluster)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
+def test_k_stages_make_k_hops_per_token_and_request(model):
+    spec = spec_of("edgeshard", model, star([1e7] * 3), rows=9, objective="throughput", requests=2,
+                   pattern="bursty")
+    chain = [stage["device"] for stage in plan_of(spec).extra["stages"]]
+    hops = list(pairwise([*chain, 0]))
+    assert len(hops) == 3
+    out = 1 if model.causal else 9
+    for request in range(2):
+        for token in range(4 if model.causal else 1):
+            sent = [(s.device, s.peer, s.payload_bytes // (4 * model.hidden_size)) for s in sends(play(spec))
+                    if (s.request, s.token) == (request, token)]
+            rows = 1 if token else 9
+            sizes = [rows, rows, 1 if token else out]
+            assert sent == [(f"d{a}", f"d{b}", size) for (a, b), size in zip(hops, sizes, strict=True)]
+
+
+def finished_s(schedule, rates=(1e8, 1e8, 1e8), new_tokens=6):
+    trace = play(spec_of("edgeshard", GPT2, star(list(rates)), requests=3, pattern="bursty",
+                         objective="throughput", new_tokens=new_tokens, schedule=schedule))
+    return trace, max(item.end_s for item in trace if isinstance(item, Span))
+
+
+def test_without_bubbles_a_request_starts_its_next_token_before_the_others_have_theirs():
+    (eager, eager_s), (flushed, flushed_s) = finished_s("no-bubbles"), finished_s("bubbles")
+    assert eager_s < flushed_s
+
+    def overtakes(trace):
+        """Some token's embedding starts before every request has the token before it."""
+        emitted = {(m.facts["index"], m.facts["request"]): m.time_s
+                   for m in trace if isinstance(m, Mark) and m.name == "token_emitted"}
+        return any(
+            s.start_s < emitted[s.token - 1, other] - 1e-12
+            for s in trace if isinstance(s, Span) and s.name == "embed" and s.token
+            for other in range(3)
+        )
+
+    assert overtakes(eager) and not overtakes(flushed)
+
+
+def test_every_request_keeps_its_own_order_without_bubbles():
+    trace, _ = finished_s("no-bubbles", rates=(3e8, 1e8, 2e8))
+    for request in range(3):
+        mine = [m for m in trace if isinstance(m, Mark) and m.name == "token_emitted"
+                and m.facts["request"] == request]
+        assert [m.facts["index"] for m in mine] == [*range(6)]
+    for device in ("d0", "d1", "d2"):
+        blocks = [(s.token, s.request, s.layer) for s in trace
+                  if isinstance(s, Span) and s.name == "block" and s.device == device]
+        assert blocks == sorted(blocks)
