@@ -44,7 +44,7 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
       {state === 'queued' && (
         <Alert variant="light" mt="sm" data-testid="queue-position">
           {run.queue_position === null
-            ? 'Waiting for a worker.'
+            ? `Waiting for its turn${picture.stateDetail ? `: ${picture.stateDetail}` : ''}.`
             : run.queue_position > 1
               ? `Number ${run.queue_position} in the queue: the emulator does one run at a time.`
               : 'Next in the queue: it starts as soon as the emulator is free.'}
