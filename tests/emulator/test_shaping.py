@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from emulator.shaping import Port, Shape, bucket_bit_per_s, burst_bytes, check_reading, tc_lines
+from emulator.shaping import (
+    Port,
+    Shape,
+    bucket_bit_per_s,
+    burst_bytes,
+    check_reading,
+    frames_per_piece,
+    piece_limit,
+    tc_lines,
+)
 from engine.errors import HostError
 
 PORT = Port(1, "d0-eth0", "desk→hub")
@@ -19,10 +28,16 @@ def test_the_bucket_pays_for_the_headers_of_a_full_frame() -> None:
     assert bucket_bit_per_s(1448e3) == 1514e3
 
 
-def test_the_bucket_holds_a_frame_and_a_timers_lateness() -> None:
+def test_the_bucket_holds_a_piece_and_a_timers_lateness() -> None:
     assert burst_bytes(1e6) == 1600
     assert burst_bytes(100e6) == 1514 + 1500
-    assert burst_bytes(1e9) == 1514 + 15000
+    assert burst_bytes(1e9) == 19 * 1514 + 15000
+
+
+def test_a_piece_is_never_larger_than_the_bucket() -> None:
+    for rate in (1e5, 1e6, 1e7, 1e8, 1e9, 1e10):
+        assert frames_per_piece(rate) * 1514 <= burst_bytes(rate)
+    assert piece_limit("d0-eth0", Shape(1e9)) == "link set d0-eth0 gso_max_segs 20"
 
 
 def test_a_rate_alone_needs_one_line() -> None:
