@@ -51,6 +51,7 @@ class Device:
 
     def at(self, request: int, token: int) -> None:
         self.current.request, self.current.token = request, token
+        self.emit(self.memory_mark(self.now_s))
 
     def spawn(self, program: Coroutine[Any, Any, Any]) -> Handle:
         child = Program(self.rank, program, self.now_s)

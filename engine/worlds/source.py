@@ -27,14 +27,13 @@ class _Source:
             self.last_s[request.index] = self.device.now_s
 
     def emit(self, step: Step, tokens: Sequence[int | None]) -> None:
-        """Mark every sequence's new token and its time since the one before; and what is in memory by now."""
+        """Mark every sequence's new token and its time since the one before."""
         now_s = self.device.now_s
         for request, token in zip(step.requests, tokens, strict=True):
             latency_s, self.last_s[request] = now_s - self.last_s[request], now_s
             self.device.mark(
                 "token_emitted", request=request, index=step.index, token=token, latency_s=latency_s
             )
-        self.device.emit(self.device.memory_mark(now_s))
 
 
 class SimulatedSource(_Source):

@@ -31,6 +31,7 @@ Run = tuple[RunReport, list[Span | Mark]]
             ("lab-4", "tiny-llama", "bursty"),
             ("lab-4", "tiny-bert", "bursty"),
         )
+        if strategy.supports(topologies.load(cluster), catalogue.resolve(model, "random")[0]) is None
     ],
     ids=lambda param: "-".join(param),
 )
