@@ -103,10 +103,11 @@ def tiny_spec(**changes: object) -> RunSpec:
 
 def test_a_killed_emulation_says_so_and_leaves_nothing(state_directory: Path) -> None:
     killed: list[Process] = []
+    before = {child.pid for child in children(os.getpid())}
 
     def kill_when_running(events: list[dict[str, object]]) -> None:
         if any(event.get("state") == "building" for event in events) and not killed:
-            (outer,) = children(os.getpid())
+            (outer,) = [child for child in children(os.getpid()) if child.pid not in before]
             killed.extend([outer, *descendants(outer.pid)])
             os.kill(killed[1].pid, signal.SIGKILL)
 

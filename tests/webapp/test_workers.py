@@ -176,6 +176,10 @@ def test_a_worker_that_was_killed_leaves_a_failed_run_and_its_successor_goes_on(
 ) -> None:
     run_id = start(alice, **LONG)
     until_running(run_id)
+    def has_spans() -> bool:
+        return any(event["type"] == "span" for event in events_of(alice, run_id))
+
+    wait_until(has_spans, "the run's first operations", EMULATION_S)
     waiting = start(alice)
     emulate_worker.stop(signal.SIGKILL)
     emulate_worker.start()
