@@ -15,7 +15,7 @@ from engine.errors import SpecError
 from engine.values import Value
 
 RING_STEP = 270
-"""Canvas units between a node and its children; node cards are 184 wide, link labels between them about 110."""
+"""Canvas units between a node and its children: node cards are 184 wide, link labels about 110."""
 
 
 class Position(Value):
