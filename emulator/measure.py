@@ -22,7 +22,7 @@ Achieved = dict[tuple[int, bool], float]
 
 BUDGET_S = 1.0
 MAX_SECONDS, MIN_SECONDS = 0.2, 0.02  # of one link's timed transfer
-LIVE_S = 0.03  # of a measurement in the middle of a run
+LIVE_S, LIVE_MIN_BYTES = 0.03, 16 * 1024  # of a measurement in the middle of a run
 MIN_BYTES = 24 * 1024
 WARM_UP_FRAC = 0.4
 CHUNKS = 24  # per timed transfer: the receiver wakes once per chunk, not once per frame
@@ -114,7 +114,7 @@ def measure_busy(stretch: Stretch, sent_bytes: Callable[[], int]) -> float | Non
 
     As little data as tells the rate. None if the link carries nothing in time: it is slow or down.
     """
-    chunk = max(MIN_BYTES, int(stretch.bit_per_s * LIVE_S / BITS_PER_BYTE)) // CHUNKS
+    chunk = max(LIVE_MIN_BYTES, int(stretch.bit_per_s * LIVE_S / BITS_PER_BYTE)) // CHUNKS
     try:
         sender, receiver = connect(stretch)
     except OSError:

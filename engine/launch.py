@@ -285,13 +285,19 @@ class Launch:
     # changes
 
     def _command(self, command: Event) -> None:
-        """A live command: the change without its time. A bad one is answered, not obeyed."""
+        """A live command: the change without its time. A bad one is answered, not obeyed.
+
+        Whoever moves a slider wants to see the link measured, which takes some of it; timed changes,
+        replays among them, stay undisturbed: what the kernel reads back must do.
+        """
         if command.get("kind") == "stop":
             self._stop()
             return
         try:
             change = CHANGE.validate_python({**command, "at_s": max(0.0, self.now_s)})
             self._change(change)
+            if isinstance(change, SetRate):
+                self.network.measure([self.cluster.link_index(change.link)])
         except (ValueError, errors.EdgeLoomError) as error:
             self.watch({"type": "log", "level": "error", "text": f"Change refused: {error}"})
 
@@ -312,7 +318,6 @@ class Launch:
         self._happened(Mark(self.now_s, name, facts=asked | facts))
         if isinstance(change, SetRate):
             self._tell_rate(link, change)
-            self.network.measure([link])
             self._watch_links()
 
     def _tell_rate(self, link: int, change: SetRate) -> None:

@@ -27,7 +27,7 @@ export interface Draft {
 
 export const FIRST_DRAFT: Draft = {
   clusterId: null, frozen: null, model: 'demo-lm', randomWeights: false, strategy: 'voltage', params: {},
-  promptKind: 'text', prompt: 'The for statement is used to iterate over', promptTokens: 64, newTokens: 24, requests: 1,
+  promptKind: 'text', prompt: 'When a function is called, its', promptTokens: 64, newTokens: 24, requests: 1,
   pattern: 'sporadic', scenario: { changes: [] }, dilationKind: 'auto', dilation: 10, computeModel: null, seed: 0, name: '', notes: '',
 };
 
