@@ -7,11 +7,9 @@ the last device's "finished", the first error, a lost device or a stop.
 
 from __future__ import annotations
 
-import json
 import os
 import selectors
 import signal
-import socket
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,20 +17,20 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from engine import errors
+from engine.children import Child, end_all, fork_device
 from engine.network import Network
 from engine.predict import OUTCOMES, Event
 from engine.report import Outcome
 from engine.scenario import Change, DropDevice, SetRate
 from engine.trace import Mark, Span, from_json
 from engine.units import BITS_PER_BYTE
-from engine.worker import Assignment, device_process
+from engine.worker import Assignment
 from engine.worlds.device import takes_part
 
 TICK_S = 0.02
 CLOCK_PERIOD_S = 0.25
 READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
-EXIT_TIMEOUT_S = 2.0
 SUSPICION_S = 0.5
 PAYLOAD_SHARE = 1448 / 1514  # of a full Ethernet frame at MTU 1500
 CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
@@ -46,30 +44,6 @@ class RealResult(NamedTuple):
     changes: tuple[Change, ...]
     pacing: dict[str, dict[str, Any]]
     ready_s: float
-
-
-class _Child:
-    """A device process as its parent sees it."""
-
-    def __init__(self, rank: int, name: str, pid: int, sock: socket.socket):
-        self.rank, self.name, self.pid, self.sock = rank, name, pid, sock
-        self.pending = b""
-        self.port = 0
-        self.state = "forked"
-
-    def tell(self, **message: Any) -> None:
-        self.sock.sendall((json.dumps(message) + "\n").encode())
-
-    def hear(self) -> list[dict[str, Any]] | None:
-        """Messages that have arrived; None when the process has closed its end."""
-        try:
-            data = self.sock.recv(1 << 20)
-        except ConnectionResetError:
-            data = b""
-        if not data:
-            return None
-        *lines, self.pending = (self.pending + data).split(b"\n")
-        return [json.loads(line) for line in lines]
 
 
 class Launch:
@@ -98,14 +72,14 @@ class Launch:
         self.annotate = annotate
         self.next_command = next_command
         self.should_stop = should_stop
-        self.children: dict[int, _Child] = {}
+        self.children: dict[int, Child] = {}
         self.selector = selectors.DefaultSelector()
         self.trace: list[Span | Mark] = []
         self.changes: list[Change] = []
         self.pacing: dict[str, dict[str, Any]] = {}
         self.outcome: Outcome | None = None
         self.start_s = 0.0
-        self.suspicions: list[tuple[float, _Child, dict[str, Any]]] = []
+        self.suspicions: list[tuple[float, Child, dict[str, Any]]] = []
         self.link_bytes: dict[tuple[int, bool], tuple[float, int]] = {}
 
     def run(self) -> RealResult:
@@ -120,7 +94,8 @@ class Launch:
                 self._begin()
                 self._loop()
         finally:
-            self._end()
+            end_all(self.children.values(), at_once=self.outcome is not None)
+            self.selector.close()
         outcome = self.outcome or Outcome()
         return RealResult(self.trace, outcome, tuple(self.changes), self.pacing, ready_s)
 
@@ -136,17 +111,9 @@ class Launch:
         for rank, device in enumerate(self.cluster.devices):
             if rank not in needed and not takes_part(self.cluster, self.assignment.plan, rank):
                 continue
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-            pid = os.fork()
-            if pid == 0:
-                ours.close()
-                for other in self.children.values():
-                    other.sock.close()
-                device_process(rank, self.assignment, theirs)
-            theirs.close()
-            child = _Child(rank, device.name, pid, ours)
+            child = fork_device(rank, device.name, self.assignment, self.children.values())
             self.children[rank] = child
-            self.selector.register(ours, selectors.EVENT_READ, child)
+            self.selector.register(child.sock, selectors.EVENT_READ, child)
 
     def _collect(self, state: str) -> None:
         """Until every device says `state`, one fails, or somebody stops the run."""
@@ -222,7 +189,7 @@ class Launch:
 
     def _read(self) -> None:
         for key, _ in self.selector.select(TICK_S):
-            child: _Child = key.data
+            child: Child = key.data
             messages = child.hear()
             if messages is None:
                 self.selector.unregister(child.sock)
@@ -234,7 +201,7 @@ class Launch:
             _, child, message = self.suspicions[0]
             self._failed(child, message)
 
-    def _told(self, child: _Child, message: dict[str, Any]) -> None:
+    def _told(self, child: Child, message: dict[str, Any]) -> None:
         kind = message["type"]
         if kind == "trace":
             for data in message["items"]:
@@ -254,7 +221,7 @@ class Launch:
         self.trace.append(item)
         self.watch(item)
 
-    def _failed(self, child: _Child, message: dict[str, Any]) -> None:
+    def _failed(self, child: Child, message: dict[str, Any]) -> None:
         if self.outcome is not None:
             return
         if message["kind"] == "PeerLost" and not self.suspicions:
@@ -269,7 +236,7 @@ class Launch:
             time_s=message.get("time_s") or max(0.0, self.now_s),
         )
 
-    def _gone(self, child: _Child) -> None:
+    def _gone(self, child: Child) -> None:
         """A device process ended without being told to."""
         if self.outcome is not None or child.state == "finished":
             return
@@ -326,33 +293,5 @@ class Launch:
                 for child in self._running():
                     child.tell(type="rate", link=link, forward=forward, bit_per_s=change.bit_per_s)
 
-    def _running(self) -> list[_Child]:
+    def _running(self) -> list[Child]:
         return [child for child in self.children.values() if child.state == "ready"]
-
-    # going down
-
-    def _end(self) -> None:
-        """Every process we forked is gone when this returns; only they are touched, by pid."""
-        for child in self.children.values():
-            try:
-                child.tell(type="exit")
-            except OSError:  # it is gone already
-                child.state = "lost"
-        deadline_s = time.monotonic() + EXIT_TIMEOUT_S
-        finished = self.outcome is None
-        for child in self.children.values():
-            if not finished:
-                _kill(child.pid)
-            while os.waitpid(child.pid, os.WNOHANG) == (0, 0):
-                if time.monotonic() > deadline_s:
-                    _kill(child.pid)
-                time.sleep(0.002)
-            child.sock.close()
-        self.selector.close()
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return

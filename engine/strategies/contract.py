@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Literal
 
@@ -39,7 +40,7 @@ Done = Callable[[Step, Tensor], None]
 """What the source does with a result as soon as it is there: `done(step, logits or hidden states)`."""
 
 
-class Strategy:
+class Strategy(ABC):
     """SPMD: every device runs `forward` with the same plan and step.
 
     The device `cluster.source` gives `tokens` (token ids [B, T]; None elsewhere) and gets back the
@@ -60,12 +61,12 @@ class Strategy:
         """None, or the reason in one sentence why this strategy cannot run this model or cluster."""
         return None
 
+    @abstractmethod
     def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
         """Pure; `params` is a value of this strategy's `Params`, `workload` has its prompt counted in tokens.
 
         Raises `PlanError` naming the binding constraint when no plan exists.
         """
-        raise NotImplementedError
 
     def continuous(self, plan: Plan) -> bool:
         """Whether a request of a burst starts its next token before the others have theirs.
@@ -74,8 +75,9 @@ class Strategy:
         """
         return False
 
+    @abstractmethod
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        raise NotImplementedError
+        """One step on this device; the result at the source, None elsewhere."""
 
     async def forward_all(
         self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done

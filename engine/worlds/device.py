@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -22,7 +23,7 @@ Emit = Callable[[Span | Mark], None]
 Mailbox = dict[tuple[int, str], deque[Any]]
 
 
-class Device:
+class Device(ABC):
     """The shared half of a `Ctx`. A world adds what happens when time passes.
 
     `current` is the program that is running right now; verbs act on its behalf and in its time.
@@ -59,8 +60,9 @@ class Device:
         self.start(child)
         return child.handle
 
+    @abstractmethod
     def start(self, program: Program) -> None:
-        raise NotImplementedError
+        """Let `program` run, now or as soon as its time comes."""
 
     def mark(self, name: str, **facts: Any) -> None:
         self.emit(Mark(self.now_s, name, self.device.name, facts))
