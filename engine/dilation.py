@@ -29,7 +29,7 @@ ALONE_S = 1e-3
 """Host seconds from which an operation must fit by itself; shorter ones may overrun into the next's slack."""
 
 OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 150e-6, 250e-6, 15e-9
-"""What the runtime itself spends per operation and per message and side (measured with `loom bench`)."""
+"""What the runtime itself is reckoned to spend per operation, and per message and side: on the safe side."""
 
 CAUTIOUS = HostProfile(
     host="an unknown machine",

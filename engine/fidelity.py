@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, quantiles
 
+from engine.cluster import ClusterSpec
 from engine.launch import RealResult
 from engine.network import LinkMeasurement
 from engine.report import Fidelity
@@ -14,8 +15,13 @@ LATE_LIMIT = 0.05
 LINK_LIMIT = 0.05
 
 
-def fidelity_of(result: RealResult, links: Sequence[LinkMeasurement], backend: str, paced: bool) -> Fidelity:
-    """The verdict of a run. A native run has no pacing to judge; a run that ended early is judged alike."""
+def fidelity_of(
+    cluster: ClusterSpec, result: RealResult, links: Sequence[LinkMeasurement], backend: str, paced: bool
+) -> Fidelity:
+    """The verdict of a run. A native run has no pacing to judge.
+
+    A paced run that ended before its devices told their pacing is never valid: None, if nothing is wrong.
+    """
     errors = sorted(abs(error) for stats in result.pacing.values() for error in stats["errors"])
     operations = sum(stats["operations"] for stats in result.pacing.values())
     late = sum(stats["late"] for stats in result.pacing.values())
@@ -36,10 +42,12 @@ def fidelity_of(result: RealResult, links: Sequence[LinkMeasurement], backend: s
     if link_error is not None and link_error > LINK_LIMIT:
         worst = max(links, key=lambda m: abs(m.achieved_bit_per_s / m.asked_bit_per_s - 1))
         why.append(
-            f"link {worst.link} carries {worst.achieved_bit_per_s / worst.asked_bit_per_s:.1%} of the rate "
-            f"asked for (limit ±{LINK_LIMIT:.0%})."
+            f"link {cluster.links[worst.link].name} carries "
+            f"{worst.achieved_bit_per_s / worst.asked_bit_per_s:.1%} of the rate asked for "
+            f"(limit ±{LINK_LIMIT:.0%})."
         )
+    valid = None if paced and not operations and not why else not why
     return Fidelity(
-        valid=not why, compute_error_mean=mean, compute_error_p95=p95, link_error_max=link_error,
+        valid=valid, compute_error_mean=mean, compute_error_p95=p95, link_error_max=link_error,
         late_frac=late_frac if paced else None, backend=backend, why=tuple(why),
     )

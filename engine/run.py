@@ -136,7 +136,9 @@ class _Execution:
         replayed = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
         update: dict[str, Any] = {
             "correctness": correctness,
-            "fidelity": fidelity_of(result, measured, backend, paced=spec.dilation != "native"),
+            "fidelity": fidelity_of(
+                spec.cluster, result, measured, backend, paced=spec.dilation != "native"
+            ),
             "prediction": prediction_of(replayed),
             "scenario": scenario,
             "versions": versions(),

@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,7 +83,8 @@ class TraceWriter(threading.Thread):
     def __init__(self, control: Control):
         super().__init__(name="trace", daemon=True)
         self.control = control
-        self.buffer: list[Span | Mark] = []
+        self.buffer: deque[Span | Mark] = deque()
+        self.flushing = threading.Lock()
         self.start()
 
     def run(self) -> None:
@@ -91,10 +93,12 @@ class TraceWriter(threading.Thread):
             self.flush()
 
     def flush(self) -> None:
-        batch, self.buffer = self.buffer, []
-        if batch:
-            with contextlib.suppress(OSError):  # the parent is gone, and so is the run
-                self.control.tell({"type": "trace", "items": [to_json(item) for item in batch]})
+        """All that was emitted is on its way when this returns, whichever thread sends it."""
+        with self.flushing:
+            batch = [to_json(self.buffer.popleft()) for _ in range(len(self.buffer))]
+            if batch:
+                with contextlib.suppress(OSError):  # the parent is gone, and so is the run
+                    self.control.tell({"type": "trace", "items": batch})
 
     def emit(self, item: Span | Mark) -> None:
         self.buffer.append(item)

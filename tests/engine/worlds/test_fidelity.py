@@ -1,0 +1,73 @@
+"""The verdict on a real run: what makes it invalid, what it says, and when there is none."""
+
+import pytest
+
+import topologies
+from engine.fidelity import fidelity_of
+from engine.launch import RealResult
+from engine.network import LinkMeasurement
+from engine.report import Outcome
+from engine.trace import Mark
+from engine.worker import TraceWriter
+
+LAB = topologies.load("lab-3")
+GOOD_LINK = LinkMeasurement(0, True, 1e8, 0.99e8, "tbf")
+
+
+def verdict(pacing, links=(GOOD_LINK,), paced=True):
+    return fidelity_of(LAB, RealResult([], Outcome(), (), pacing, 0.1), links, "tbf", paced)
+
+
+def stats(errors=(0.0, 0.01), late=0):
+    return {"desk": {"operations": 40, "late": late, "errors": errors}}
+
+
+def test_punctual_operations_and_true_links_make_a_run_valid():
+    found = verdict(stats())
+    assert found.valid is True and found.why == ()
+    assert found.compute_error_mean == pytest.approx(0.005)
+    assert found.link_error_max == pytest.approx(0.01)
+
+
+def test_slow_operations_are_named_with_the_remedy():
+    found = verdict(stats(errors=(0.2, 0.3)))
+    assert found.valid is False
+    assert "25.0% longer" in found.why[0] and "raise the dilation" in found.why[0]
+
+
+def test_too_many_late_operations_make_it_invalid():
+    assert verdict(stats(late=3)).valid is False
+    assert verdict(stats(late=2)).valid is True
+
+
+def test_a_link_that_misses_its_rate_is_called_by_its_name():
+    found = verdict(stats(), [GOOD_LINK, LinkMeasurement(2, False, 1e8, 0.8e8, "tbf")])
+    assert found.valid is False
+    assert found.why == ("link window--hub carries 80.0% of the rate asked for (limit ±5%).",)
+
+
+def test_a_run_whose_devices_told_no_pacing_has_no_verdict():
+    assert verdict({}).valid is None
+    assert verdict({}, paced=False).valid is True
+
+
+class Listener:
+    """The parent's end, as far as a trace writer sees it."""
+
+    def __init__(self):
+        self.messages = []
+
+    def tell(self, message):
+        self.messages.append(message)
+
+
+def test_all_that_was_emitted_has_been_told_after_a_flush():
+    heard = Listener()
+    writer = TraceWriter(heard)  # its own thread flushes meanwhile
+    for index in range(3000):
+        writer.emit(Mark(float(index), "happened"))
+        if index % 7 == 0:
+            writer.flush()
+    writer.flush()
+    times = [item["time_s"] for message in heard.messages for item in message["items"]]
+    assert times == [float(index) for index in range(3000)]
