@@ -24,10 +24,7 @@ from engine.models.ops import (
     FeedForward,
     FinalHidden,
     Head,
-    Op,
-    PositionBlock,
     Residual,
-    piece_of,
 )
 from engine.models.spec import ModelSpec
 from engine.plan import Slice
@@ -82,11 +79,6 @@ class KVCache:
 Caches = dict[tuple[str, int], KVCache]
 
 
-def run(op: Op, model: ModelSpec, weights: Weights, caches: Caches, inputs: tuple[Tensor, ...]) -> Tensor:
-    """The output of `op`. Grows the KV cache that it names. Raises `PlanError` for an impossible op."""
-    return FUNCTIONS[type(op)](op, model, weights, caches, *inputs)
-
-
 def _embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tokens_BT: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
     x_BTD = F.embedding(tokens_BT, w["tokens"])
@@ -94,35 +86,35 @@ def _embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tokens
         x_BTD = x_BTD + w["positions"][op.start : op.start + tokens_BT.shape[1]]
     if "types" in w:
         x_BTD = x_BTD + w["types"][0]
-    return _norm(model, w, x_BTD) if model.embedding_norm else x_BTD
+    return norm(model, w, x_BTD) if model.embedding_norm else x_BTD
 
 
-def _attention(op: Attention, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
     heads = op.stop - op.start
     if not heads:
         return _only_bias(x_BTD, w.get("o.bias") if op.bias else None)
     first, last = kv_heads(model, op.start, op.stop)
-    h_BTD = _norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
-    cache = _cache(op.cache, op.layer, first, caches)
+    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
+    cache = cache_of(op.cache, op.layer, first, caches)
     seen = cache.rows if cache else 0
-    q_BHTE = _rotate(model, _heads(h_BTD, w, "q", heads), seen)
-    k_BKSE = _rotate(model, _heads(h_BTD, w, "k", last - first), seen)
-    v_BKSE = _heads(h_BTD, w, "v", last - first)
+    q_BHTE = rotate(model, heads_of(h_BTD, w, "q", heads), seen)
+    k_BKSE = rotate(model, heads_of(h_BTD, w, "k", last - first), seen)
+    v_BKSE = heads_of(h_BTD, w, "v", last - first)
     if cache:
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
-    context_BHTE = _attend(model, q_BHTE, k_BKSE, v_BKSE, op.start - first * model.group_size, seen)
-    return F.linear(_merge(context_BHTE), w["o.weight"], w.get("o.bias") if op.bias else None)
+    context_BHTE = attend(model, q_BHTE, k_BKSE, v_BKSE, op.start - first * model.group_size, seen)
+    return F.linear(merge(context_BHTE), w["o.weight"], w.get("o.bias") if op.bias else None)
 
 
-def _feed_forward(
+def run_feed_forward(
     op: FeedForward, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
 ) -> Tensor:
     w = weights.get(op.slices(model)[0])
     bias = w.get("down.bias") if op.bias else None
     if op.start == op.stop:
         return _only_bias(x_BTD, bias)
-    h_BTD = _norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
+    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
     activation = ACTIVATIONS[model.activation]
     up_BTF = F.linear(h_BTD, w["up.weight"], w.get("up.bias"))
     if model.gated_ffn:
@@ -132,91 +124,22 @@ def _feed_forward(
     return F.linear(up_BTF, w["down.weight"], bias)
 
 
-def _residual(
+def run_residual(
     op: Residual, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor, sum_BTD: Tensor
 ) -> Tensor:
     total_BTD = x_BTD + sum_BTD
     if model.norm_position == "pre":
         return total_BTD
-    return _norm(model, weights.get(op.slices(model)[0]), total_BTD)
+    return norm(model, weights.get(op.slices(model)[0]), total_BTD)
 
 
 def _block(op: Block, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
     attention, residual, ffn, residual_ffn = op.parts(model)
-    y_BTD = _attention(attention, model, weights, caches, x_BTD)
-    y_BTD = _residual(residual, model, weights, caches, x_BTD, y_BTD)
-    return _residual(
-        residual_ffn, model, weights, caches, y_BTD, _feed_forward(ffn, model, weights, caches, y_BTD)
+    y_BTD = run_attention(attention, model, weights, caches, x_BTD)
+    y_BTD = run_residual(residual, model, weights, caches, x_BTD, y_BTD)
+    return run_residual(
+        residual_ffn, model, weights, caches, y_BTD, run_feed_forward(ffn, model, weights, caches, y_BTD)
     )
-
-
-def _position_block(
-    op: PositionBlock, model: ModelSpec, weights: Weights, caches: Caches, x_BND: Tensor
-) -> Tensor:
-    cache = _cache(op.cache, op.layer, 0, caches)
-    op.check(model, x_BND.shape[1], cache.rows if cache else 0)
-    x_BPD = x_BND[:, op.start : op.stop]
-    if op.start == op.stop and not cache:
-        return x_BPD
-    w = weights.get(piece_of(op.layer, "attention"))
-    heads, keys = model.num_heads, model.num_kv_heads
-    h_BSD = x_BND[:, : op.keys_stop]
-    if model.norm_position == "pre":
-        h_BSD = _norm(model, w, h_BSD)
-    k_BKSE = v_BKSE = None
-    if cache or op.score_order == "naive":
-        k_BKSE = _rotate(model, _heads(h_BSD, w, "k", keys), 0)
-    if cache or op.value_order == "naive":
-        v_BKSE = _heads(h_BSD, w, "v", keys)
-    if cache and k_BKSE is not None and v_BKSE is not None:
-        cache.append(k_BKSE, v_BKSE)
-    if op.start == op.stop:
-        return x_BPD
-    q_BHPE = _rotate(model, _heads(h_BSD[:, op.start : op.stop], w, "q", heads), op.start)
-    if k_BKSE is not None and v_BKSE is not None:
-        context_BHPE = _attend(model, q_BHPE, k_BKSE, v_BKSE, 0, op.start)
-    else:
-        s_BHPS = _scores(model, w, q_BHPE, k_BKSE, h_BSD, op.start)
-        context_BHPE = _values(model, w, s_BHPS, v_BKSE, h_BSD)
-    sum_BPD = F.linear(_merge(context_BHPE), w["o.weight"], w.get("o.bias"))
-    _, residual, ffn, residual_ffn = Block(op.layer).parts(model)
-    y_BPD = _residual(residual, model, weights, caches, x_BPD, sum_BPD)
-    sum_BPD = _feed_forward(ffn, model, weights, caches, y_BPD)
-    return _residual(residual_ffn, model, weights, caches, y_BPD, sum_BPD)
-
-
-def _scores(
-    model: ModelSpec, w: Mapping[str, Tensor], q_BHPE: Tensor, k_BKSE: Tensor | None, h_BSD: Tensor,
-    start: int,
-) -> Tensor:
-    """Softmax of q·k, with K formed or as ((q W_K) hᵀ): K's bias shifts whole rows, which softmax ignores."""
-    batch, heads, rows, wide = q_BHPE.shape
-    grouped = q_BHPE.reshape(batch, model.num_kv_heads, model.group_size * rows, wide)
-    if k_BKSE is not None:
-        s_BHPS = grouped @ k_BKSE.transpose(-1, -2)
-    else:
-        q_D = grouped @ w["k.weight"].view(model.num_kv_heads, wide, -1)
-        s_BHPS = q_D.reshape(batch, heads * rows, -1) @ h_BSD.transpose(-1, -2)
-    s_BHPS = s_BHPS.view(batch, heads, rows, -1) * wide**-0.5
-    if model.causal:
-        s_BHPS = s_BHPS.masked_fill(~_mask(start, rows, h_BSD.shape[1]), float("-inf"))
-    return torch.softmax(s_BHPS, dim=-1)
-
-
-def _values(
-    model: ModelSpec, w: Mapping[str, Tensor], s_BHPS: Tensor, v_BKSE: Tensor | None, h_BSD: Tensor
-) -> Tensor:
-    """Scores times V: with V formed, or as (S h) W_V; rows of S sum to 1, so the bias comes last."""
-    batch, heads, rows, seen = s_BHPS.shape
-    keys, wide = model.num_kv_heads, model.head_dim
-    if v_BKSE is not None:
-        context = s_BHPS.reshape(batch, keys, -1, seen) @ v_BKSE
-    else:
-        mixed_D = (s_BHPS.reshape(batch, heads * rows, seen) @ h_BSD).view(batch, keys, -1, model.hidden_size)
-        context = mixed_D @ w["v.weight"].view(keys, wide, -1).transpose(-1, -2)
-        if "v.bias" in w:
-            context = context + w["v.bias"].view(keys, 1, wide)
-    return context.view(batch, heads, rows, wide)
 
 
 def _add(op: Add, model: ModelSpec, weights: Weights, caches: Caches, x: Tensor, y: Tensor) -> Tensor:
@@ -227,7 +150,7 @@ def _head(op: Head, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: T
     w = weights.get(op.slices(model)[0])
     last_BD = x_BTD[:, -1]
     if model.norm_position == "pre":
-        last_BD = _norm(model, w, last_BD)
+        last_BD = norm(model, w, last_BD)
     return F.linear(last_BD, w["weight"])
 
 
@@ -236,23 +159,22 @@ def _final_hidden(
 ) -> Tensor:
     if model.norm_position == "post":
         return x_BTD
-    return _norm(model, weights.get(op.slices(model)[0]), x_BTD)
+    return norm(model, weights.get(op.slices(model)[0]), x_BTD)
 
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = {
     Embed: _embed,
-    Attention: _attention,
-    FeedForward: _feed_forward,
-    Residual: _residual,
+    Attention: run_attention,
+    FeedForward: run_feed_forward,
+    Residual: run_residual,
     Block: _block,
-    PositionBlock: _position_block,
     Add: _add,
     Head: _head,
     FinalHidden: _final_hidden,
 }
 
 
-def _norm(model: ModelSpec, w: Mapping[str, Tensor], x: Tensor) -> Tensor:
+def norm(model: ModelSpec, w: Mapping[str, Tensor], x: Tensor) -> Tensor:
     if model.norm == "rmsnorm":
         return F.rms_norm(x, (model.hidden_size,), w["norm.weight"], model.norm_eps)
     return F.layer_norm(x, (model.hidden_size,), w["norm.weight"], w["norm.bias"], model.norm_eps)
@@ -263,17 +185,17 @@ def _only_bias(x_BTD: Tensor, bias_D: Tensor | None) -> Tensor:
     return torch.zeros_like(x_BTD) if bias_D is None else bias_D.expand_as(x_BTD).clone()
 
 
-def _heads(h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Tensor:
+def heads_of(h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Tensor:
     """Project to `heads` heads: [B, heads, T, E]."""
     wide = F.linear(h_BTD, w[f"{key}.weight"], w.get(f"{key}.bias"))
     return wide.view(*h_BTD.shape[:2], heads, -1).transpose(1, 2)
 
 
-def _merge(context_BHTE: Tensor) -> Tensor:
+def merge(context_BHTE: Tensor) -> Tensor:
     return context_BHTE.transpose(1, 2).flatten(2)
 
 
-def _cache(name: str | None, layer: int, first: int, caches: Caches) -> KVCache | None:
+def cache_of(name: str | None, layer: int, first: int, caches: Caches) -> KVCache | None:
     """The KV cache of `name` and `layer`, made at its first use, for KV heads from `first`."""
     if not name:
         return None
@@ -286,7 +208,7 @@ def _cache(name: str | None, layer: int, first: int, caches: Caches) -> KVCache 
     return cache
 
 
-def _attend(
+def attend(
     model: ModelSpec, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, offset: int, seen: int
 ) -> Tensor:
     """softmax(q·k/√E)·v. The first query head is `offset`th of its KV group; row 0 follows `seen` rows."""
@@ -298,18 +220,18 @@ def _attend(
         k_BKSE, v_BKSE = k_BKSE.index_select(1, of_head), v_BKSE.index_select(1, of_head)
     sees_all = not model.causal or (rows == 1 and seen + 1 == all_rows)
     triangle = not sees_all and seen == 0 and rows == all_rows
-    mask = None if sees_all or triangle else _mask(seen, rows, all_rows)
+    mask = None if sees_all or triangle else mask_of(seen, rows, all_rows)
     return F.scaled_dot_product_attention(
         q_BHTE, k_BKSE, v_BKSE, attn_mask=mask, is_causal=triangle, enable_gqa=aligned and group > 1
     )
 
 
-def _mask(start: int, rows: int, keys: int) -> Tensor:
+def mask_of(start: int, rows: int, keys: int) -> Tensor:
     """[rows, keys], true where row `start` + r may see key j: j <= start + r."""
     return torch.ones(rows, keys, dtype=torch.bool).tril(start)
 
 
-def _rotate(model: ModelSpec, x_BHTE: Tensor, start: int) -> Tensor:
+def rotate(model: ModelSpec, x_BHTE: Tensor, start: int) -> Tensor:
     """Rotary positions `start`… on both halves of every head (the order of Hugging Face's Llama)."""
     if model.positions != "rope":
         return x_BHTE
@@ -326,14 +248,3 @@ def _rope_table(wide: int, theta: float, length: int, dtype: Any) -> tuple[Tenso
     frequencies = theta ** -(torch.arange(0, wide, 2, dtype=torch.float32) / wide)
     angles = torch.outer(torch.arange(length, dtype=torch.float32), frequencies).repeat(1, 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
-
-
-def warm_up(model: ModelSpec) -> None:
-    """Each kind of kernel once, on rows of the model's width: libraries set themselves up on first use."""
-    dtype = getattr(torch, model.dtype)
-    x_TD = torch.zeros(8, model.hidden_size, dtype=dtype)
-    w_FD = torch.zeros(model.intermediate_size, model.hidden_size, dtype=dtype)
-    h_TF = ACTIVATIONS[model.activation](F.linear(x_TD, w_FD))
-    F.linear(h_TF[:1], w_FD.t())
-    F.layer_norm(x_TD, x_TD.shape[1:])
-    F.softmax(x_TD @ x_TD.t(), dim=-1)

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from math import floor
 from typing import Literal
 
-from engine.models.ops import Order, PositionBlock
+from engine.models.position_ops import Order, PositionBlock
 from engine.models.spec import ModelSpec
 from engine.values import Value
 

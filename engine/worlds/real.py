@@ -20,8 +20,9 @@ import torch
 
 from engine.errors import EdgeLoomError, PeerLost
 from engine.frames import FRAME_HEADER_BYTES, FrameHeader
-from engine.models import torch_ops
+from engine.models import arithmetic
 from engine.models.ops import Op
+from engine.models.torch_ops import KVCache
 from engine.models.weights import WeightStore
 from engine.plan import Plan, Slice
 from engine.spec import RunSpec
@@ -82,7 +83,7 @@ class RealDevice(Device):
         self.paced = paced
         self.delays_s = delays_s
         self.connections = connections
-        self.caches: dict[tuple[str, int], torch_ops.KVCache] = {}
+        self.caches: dict[tuple[str, int], KVCache] = {}
         self.paths = PathTimes(spec.cluster, rank)
         self.departed_s: dict[int, float] = {}
         self.due: list[tuple[float, int, _Done | Incoming]] = []
@@ -99,11 +100,11 @@ class RealDevice(Device):
         """Start the threads and let each do what every first operation of a process pays for once."""
         for tasks in (self.compute_tasks, self.disk_tasks):
             threading.Thread(target=self._work, args=(tasks,), daemon=True).start()
-            tasks.put(_Task(Handle(), lambda: torch_ops.warm_up(self.model), Pacer(None), 0.0, 0.0, "", {}))
+            tasks.put(_Task(Handle(), lambda: arithmetic.warm_up(self.model), Pacer(None), 0.0, 0.0, "", {}))
         while len(self.done) < 2:
             self.connections.wait(SILENCE_CHECK_S)
         with torch.inference_mode():
-            torch_ops.warm_up(self.model)
+            arithmetic.warm_up(self.model)
         self.done.clear()
 
     def run(self, program: Coroutine[Any, Any, Any], clock: Clock) -> None:
@@ -236,7 +237,7 @@ class RealDevice(Device):
         cost, target_s = self.price(op, inputs)
 
         def work() -> Any:
-            return torch_ops.run(op, self.model, self.weights, self.caches, inputs)
+            return arithmetic.run(op, self.model, self.weights, self.caches, inputs)
 
         facts = self.compute_facts(op, cost)
         task = self._task(work, self.compute_pacer, target_s, "compute", facts, op.name)

@@ -5,7 +5,7 @@ from functools import cache
 import torch
 
 from engine.cluster import ClusterSpec
-from engine.models import catalogue, ops, torch_ops
+from engine.models import arithmetic, catalogue, ops
 from engine.models.layout import whole_model
 from engine.models.spec import ModelSpec
 from engine.models.weights import WeightStore
@@ -52,7 +52,7 @@ def store_of(name):
 
 def run(op, store, *inputs, caches=None):
     with torch.no_grad():
-        return torch_ops.run(op, store.model, store, {} if caches is None else caches, inputs)
+        return arithmetic.run(op, store.model, store, {} if caches is None else caches, inputs)
 
 
 def hidden_states(store, batch=2, rows=9, seed=0):

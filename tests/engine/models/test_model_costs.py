@@ -8,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from engine.models import ops
 from engine.models.layout import kv_heads
+from engine.models.position_ops import PositionBlock
 from engine.models.sizes import kv_bytes_per_row
 from engine.models.weights import WeightStore
 from engine.plan import Slice
@@ -32,15 +33,15 @@ def operations(model):
     for start, stop in ((0, 4), (3, ROWS), (2, 2), (0, ROWS)):
         for score in ("naive", "reorder") if model.positions != "rope" else ("naive",):
             for value in ("naive", "reorder"):
-                yield ops.PositionBlock(0, start, stop, ROWS, score, value), (x,)
+                yield PositionBlock(0, start, stop, ROWS, score, value), (x,)
     yield ops.Add(), (x, x)
     yield ops.FinalHidden(), (x,)
     if model.has_head:
         yield ops.Head(), (x,)
     if model.causal:
-        yield ops.PositionBlock(0, 0, 4, 4, "naive", "reorder"), (x,)
-        yield ops.PositionBlock(0, 2, 2, 6, cache="c"), (x,)
-        yield ops.PositionBlock(0, 2, 5, ROWS, cache="c"), (x,)
+        yield PositionBlock(0, 0, 4, 4, "naive", "reorder"), (x,)
+        yield PositionBlock(0, 2, 2, 6, cache="c"), (x,)
+        yield PositionBlock(0, 2, 5, ROWS, cache="c"), (x,)
         yield ops.Attention(0, 1, heads, True, "c"), (x,)
         yield ops.Block(0, "c"), (x,)
 

@@ -8,6 +8,7 @@ from one_device import TINY, hidden_states, layers, model_of, relative_error, ru
 
 from engine.errors import PlanError
 from engine.models import catalogue, ops
+from engine.models.position_ops import PositionBlock
 from engine.models.spec import ModelSpec
 from engine.tensors import Meta
 
@@ -25,7 +26,7 @@ def test_any_rows_in_any_order_are_rows_of_the_whole_layer(name, start, rows, tr
     assume(model.positions != "rope" or score == "naive")
     stop = min(ROWS, start + rows)
     x = hidden_states(store, rows=ROWS)
-    op = ops.PositionBlock(1, start, stop, stop if trim and model.causal else ROWS, score, value)
+    op = PositionBlock(1, start, stop, stop if trim and model.causal else ROWS, score, value)
     whole = run(ops.Block(1), store, x)[:, start:stop]
     got = run(op, store, x)
     assert got.shape == whole.shape
@@ -43,17 +44,17 @@ def test_the_owner_of_the_cache_decodes_as_if_it_had_done_the_prompt_alone(name,
     expected = layers(store, x, alone)
     shared = x
     for layer in range(store.model.num_layers):
-        run(ops.PositionBlock(layer, start, ROWS, ROWS, cache="c"), store, shared, caches=caches)
+        run(PositionBlock(layer, start, ROWS, ROWS, cache="c"), store, shared, caches=caches)
         shared = run(ops.Block(layer), store, shared)
     assert relative_error(shared, expected) < 1e-5
     assert relative_error(layers(store, new, caches), layers(store, new, alone)) < 1e-5
 
 
 @pytest.mark.parametrize(("op", "name", "match"), [
-    (ops.PositionBlock(0, 0, 3, ROWS, "reorder"), "tiny-llama", "rotary"),
-    (ops.PositionBlock(0, 0, 3, 3), "tiny-bert", "not causal"),
-    (ops.PositionBlock(0, 2, 5, 4), "tiny-gpt2", "keys_stop is 4"),
-    (ops.PositionBlock(0, 0, 3, ROWS, value_order="reorder", cache="c"), "tiny-gpt2", "KV cache"),
+    (PositionBlock(0, 0, 3, ROWS, "reorder"), "tiny-llama", "rotary"),
+    (PositionBlock(0, 0, 3, 3), "tiny-bert", "not causal"),
+    (PositionBlock(0, 2, 5, 4), "tiny-gpt2", "keys_stop is 4"),
+    (PositionBlock(0, 0, 3, ROWS, value_order="reorder", cache="c"), "tiny-gpt2", "KV cache"),
 ])
 def test_impossible_orders_and_rows_are_refused_by_cost_and_arithmetic_alike(op, name, match):
     store = store_of(name)
@@ -82,16 +83,16 @@ BERT_LARGE = catalogue.resolve("bert-large")[0]
 def test_products_of_a_bert_large_layer_are_voltage_s(rows, attention_naive, attention_reorder, order, layer):
     hidden, columns = 1024, 4096
     rest = rows * hidden * hidden + 2 * rows * hidden * columns
-    naive = macs(ops.PositionBlock(0, 0, rows, 200, "naive", "naive"), BERT_LARGE, 200)
+    naive = macs(PositionBlock(0, 0, rows, 200, "naive", "naive"), BERT_LARGE, 200)
     assert naive == attention_naive + rest
-    reordered = macs(ops.PositionBlock(0, 0, rows, 200, "reorder", "reorder"), BERT_LARGE, 200)
+    reordered = macs(PositionBlock(0, 0, rows, 200, "reorder", "reorder"), BERT_LARGE, 200)
     assert reordered == attention_reorder + rest
-    assert macs(ops.PositionBlock(0, 0, rows, 200, order, order), BERT_LARGE, 200) == layer
+    assert macs(PositionBlock(0, 0, rows, 200, order, order), BERT_LARGE, 200) == layer
 
 
 def test_products_of_the_whole_layer_are_those_of_all_positions():
     whole = macs(ops.Block(0), BERT_LARGE, 200)
-    assert whole == 2598502400 == macs(ops.PositionBlock(0, 0, 200, 200), BERT_LARGE, 200)
+    assert whole == 2598502400 == macs(PositionBlock(0, 0, 200, 200), BERT_LARGE, 200)
 
 
 @pytest.mark.parametrize(("positions", "rows", "naive", "reorder"), [(6, 2, 544, 384), (12, 4, 1280, 1152)])
@@ -102,7 +103,7 @@ def test_products_per_head_of_the_paper_s_small_example(positions, rows, naive, 
     )
     rest = rows * 8 * 8 + 2 * rows * 8 * 16
     for order, per_head in (("naive", naive), ("reorder", reorder)):
-        op = ops.PositionBlock(0, 0, rows, positions, order, order)
+        op = PositionBlock(0, 0, rows, positions, order, order)
         assert macs(op, model, positions) == 2 * per_head + rest
 
 
@@ -118,7 +119,7 @@ def test_the_cheaper_order_is_the_one_of_the_integer_inequality(heads, wide, pos
         norm_position="post",
     )
     counts = {
-        (score, value): macs(ops.PositionBlock(0, 0, rows, positions, score, value), model, positions)
+        (score, value): macs(PositionBlock(0, 0, rows, positions, score, value), model, positions)
         for score in ("naive", "reorder") for value in ("naive", "reorder")
     }
     reorder = (positions - rows) * hidden * wide > rows * positions * (hidden - wide)
@@ -130,7 +131,7 @@ def test_rows_of_all_devices_together_are_the_layer():
     store = store_of("tiny-bert")
     x = hidden_states(store, rows=ROWS)
     parts = [
-        run(ops.PositionBlock(0, a, b, ROWS, order, order), store, x)
+        run(PositionBlock(0, a, b, ROWS, order, order), store, x)
         for a, b, order in ((0, 2, "reorder"), (2, 2, "naive"), (2, 9, "naive"))
     ]
     assert relative_error(torch.cat(parts, 1), run(ops.Block(0), store, x)) < 1e-5

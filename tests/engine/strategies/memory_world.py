@@ -7,7 +7,7 @@ first shows up as a difference between seeds.
 import random
 from collections import defaultdict, deque
 
-from engine.models import torch_ops
+from engine.models import arithmetic
 from engine.models.weights import WeightStore
 from engine.serve import serve
 from engine.strategies.registry import strategy
@@ -84,7 +84,7 @@ class MemoryDevice:
         self.now_s = 0.0
 
     def compute(self, op, *inputs):
-        return Handle().finish(torch_ops.run(op, self.model, self.weights, self.caches, inputs))
+        return Handle().finish(arithmetic.run(op, self.model, self.weights, self.caches, inputs))
 
     def send(self, tensor, dst, tag):
         assert dst != self.rank, "sends to itself"

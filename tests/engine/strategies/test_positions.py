@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from small_cases import BERT, GPT2, LLAMA, plan_of, spec_of, star
 
 from engine.errors import PlanError, SpecError
-from engine.models.ops import PositionBlock
+from engine.models.position_ops import PositionBlock
 from engine.strategies.positions import bounds, orders, reorders, search
 from engine.tensors import Meta
 
