@@ -23,14 +23,45 @@ class Handle(Protocol):
     def __await__(self) -> Generator[Any, Any, Any]: ...
 
 
+Note = tuple[int, ...]
+"""A few integers that travel with a message, for what its receiver cannot know beforehand."""
+
+
+class Decision(Protocol):
+    """A data-dependent choice: what it is on real tensors, and what to suppose without any.
+
+    Answers are JSON: they go into the trace, and from there into a simulation of the same run.
+    """
+
+    def __call__(self, *inputs: Tensor) -> Any: ...
+
+    def prior(self, *inputs: Tensor) -> Any:
+        """The simulated world's answer where no real run has given one; `inputs` have shapes only."""
+
+
 class Ctx(Protocol):
-    """One device's view of a run."""
+    """One device's view of a run.
+
+    A peer that is lost raises `PeerLost` (its `device` is the peer's name) where a program awaits a message
+    from it. A strategy may catch it and go on; if it does not, the run re-plans over the survivors. What
+    is sent to a lost peer is dropped, and the handle is done.
+    """
 
     rank: int
     world_size: int
     device: DeviceSpec
     cluster: ClusterSpec
     model: ModelSpec
+
+    @property
+    def cluster_now(self) -> ClusterSpec:
+        """The cluster as this device knows it now: rates and delays of links and speeds of devices as
+        they were changed, lost devices as terminals. Devices learn of a change at different moments.
+        """
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """Ranks that this device knows to be lost."""
 
     @property
     def now_s(self) -> float:
@@ -42,11 +73,17 @@ class Ctx(Protocol):
         Raises `OutOfMemory` when the ledger overflows, `PlanError` when its weights are not resident.
         """
 
-    def send(self, tensor: Tensor, dst: int, tag: str) -> Handle:
-        """To rank `dst`; done when the last byte has left. Sending to oneself is an error."""
+    def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
+        """To rank `dst`; done when the last byte has left. Sending to oneself is an error.
+
+        `note` costs 4 bytes per integer (32 bits, signed).
+        """
 
     def recv(self, src: int, tag: str) -> Handle:
         """The tensor that rank `src` sends with `tag`; messages with one tag keep their order."""
+
+    def recv_noted(self, src: int, tag: str) -> Handle:
+        """`(note, tensor)` of the next message with `tag` from rank `src`."""
 
     def load(self, piece: Slice) -> Handle:
         """Weights of `piece` from disk into memory, at disk_byte_per_s."""
@@ -57,11 +94,12 @@ class Ctx(Protocol):
     def release(self, cache: str) -> None:
         """Forget the KV cache of a finished sequence."""
 
-    def decide(self, name: str, fn: Callable[..., Any], *inputs: Tensor) -> Any:
-        """The only door for data-dependent choices.
+    def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
+        """The only door for data-dependent choices; at once, and free in virtual time.
 
-        The real world calls `fn(*inputs)` and records the answer; the simulated world answers from the
-        record, or with `fn.prior` if there is none.
+        The real world calls `choice(*inputs)` and records the answer; the simulated world answers from a
+        record of the same run, or with `choice.prior(*inputs)`. What a choice costs is for the strategy to
+        compute with operations beforehand. `name` is unique within a run of one device.
         """
 
     def spawn(self, program: Coroutine[Any, Any, Any]) -> Handle:

@@ -68,6 +68,23 @@ class Strategy(ABC):
         Raises `PlanError` naming the binding constraint when no plan exists.
         """
 
+    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+        """Pairs (sender, receiver) of ranks that may send, besides those that the prediction shows.
+
+        Only a strategy whose messages depend on data or on failures needs to say.
+        """
+        return frozenset()
+
+    def replan(
+        self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
+    ) -> Plan:
+        """The plan after a loss that no program caught. Pure.
+
+        `cluster` is as it is now, lost devices being terminals; `workload` counts what is still to do, the
+        tokens emitted so far being part of the prompt. Raises `PlanError` when the survivors cannot do it.
+        """
+        return self.plan(cluster, model, workload, params)
+
     def continuous(self, plan: Plan) -> bool:
         """Whether a request of a burst starts its next token before the others have theirs.
 
