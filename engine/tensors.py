@@ -49,6 +49,17 @@ def narrow(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
     return x.narrow(dim, start, stop - start)
 
 
+def take(x: Tensor, dim: int, indices: Sequence[int]) -> Tensor:
+    """`x[..., indices, ...]` along `dim`, in the order of `indices`."""
+    if isinstance(x, Meta):
+        shape = list(x.shape)
+        shape[dim] = len(indices)
+        return Meta(tuple(shape), x.dtype)
+    import torch
+
+    return x.index_select(dim, torch.tensor(indices, dtype=torch.long))
+
+
 def concat(parts: Sequence[Tensor], dim: int) -> Tensor:
     """Parts one after the other along `dim`; all other dimensions equal."""
     first = parts[0]

@@ -93,7 +93,7 @@ def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Cac
     w = weights.get(op.slices(model)[0])
     heads = op.stop - op.start
     if not heads:
-        return _only_bias(x_BTD, w.get("o.bias") if op.bias else None)
+        return only_bias(x_BTD, w.get("o.bias") if op.bias else None)
     first, last = kv_heads(model, op.start, op.stop)
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
     cache = cache_of(op.cache, op.layer, first, caches)
@@ -113,7 +113,7 @@ def run_feed_forward(
     w = weights.get(op.slices(model)[0])
     bias = w.get("down.bias") if op.bias else None
     if op.start == op.stop:
-        return _only_bias(x_BTD, bias)
+        return only_bias(x_BTD, bias)
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
     activation = ACTIVATIONS[model.activation]
     up_BTF = F.linear(h_BTD, w["up.weight"], w.get("up.bias"))
@@ -180,7 +180,7 @@ def norm(model: ModelSpec, w: Mapping[str, Tensor], x: Tensor) -> Tensor:
     return F.layer_norm(x, (model.hidden_size,), w["norm.weight"], w["norm.bias"], model.norm_eps)
 
 
-def _only_bias(x_BTD: Tensor, bias_D: Tensor | None) -> Tensor:
+def only_bias(x_BTD: Tensor, bias_D: Tensor | None) -> Tensor:
     """The partial sum of no heads or columns at all."""
     return torch.zeros_like(x_BTD) if bias_D is None else bias_D.expand_as(x_BTD).clone()
 
@@ -212,17 +212,24 @@ def attend(
     model: ModelSpec, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, offset: int, seen: int
 ) -> Tensor:
     """softmax(q·k/√E)·v. The first query head is `offset`th of its KV group; row 0 follows `seen` rows."""
-    heads, rows, group = q_BHTE.shape[1], q_BHTE.shape[2], model.group_size
-    keys, all_rows = k_BKSE.shape[1], k_BKSE.shape[2]
+    heads, keys, group = q_BHTE.shape[1], k_BKSE.shape[1], model.group_size
     aligned = offset == 0 and heads == keys * group
     if not aligned:  # an uneven cut through a group: name each query head's KV head
         of_head = (torch.arange(heads) + offset) // group
         k_BKSE, v_BKSE = k_BKSE.index_select(1, of_head), v_BKSE.index_select(1, of_head)
+    return masked_attention(model, q_BHTE, k_BKSE, v_BKSE, seen, aligned and group > 1)
+
+
+def masked_attention(
+    model: ModelSpec, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, seen: int, grouped: bool
+) -> Tensor:
+    """softmax(q·k/√E)·v with the model's mask; `grouped`: KV heads serve `group_size` queries each."""
+    rows, all_rows = q_BHTE.shape[2], k_BKSE.shape[2]
     sees_all = not model.causal or (rows == 1 and seen + 1 == all_rows)
     triangle = not sees_all and seen == 0 and rows == all_rows
     mask = None if sees_all or triangle else mask_of(seen, rows, all_rows)
     return F.scaled_dot_product_attention(
-        q_BHTE, k_BKSE, v_BKSE, attn_mask=mask, is_causal=triangle, enable_gqa=aligned and group > 1
+        q_BHTE, k_BKSE, v_BKSE, attn_mask=mask, is_causal=triangle, enable_gqa=grouped
     )
 
 
