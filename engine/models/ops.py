@@ -5,7 +5,8 @@ op that names a `cache` appends the keys and values of its T new rows to the dev
 name and layer, and attends over all S rows in it.
 
 Tensors are [B, T, D] unless said otherwise (B batch, T new rows, S all rows, D hidden_size, E head_dim).
-Pre-norm families normalise inside attention and feed-forward ops, post-norm ones in `Residual`.
+Pre-norm families normalise inside attention and feed-forward ops unless these are told that their input
+is `normed` already (by a `Norm`), post-norm ones in `Residual`.
 Matrix products are counted exactly, element-wise passes as one operation per element: norms, softmax,
 activations, RoPE, additions. Views, masks and table look-ups' arithmetic are free.
 """
@@ -19,6 +20,7 @@ from math import prod
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from engine.cost import Kernel, elementwise, product
+from engine.host_times import ATTENTION
 from engine.models.layout import kv_heads
 from engine.models.spec import ModelSpec
 from engine.plan import Axis, Part, Slice
@@ -62,6 +64,11 @@ def piece_of(layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: i
     return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop)
 
 
+def norm_piece(layer: int, part: LayerPart) -> Slice:
+    """Norms come with every holding of the part: an empty range asks for nothing else."""
+    return piece_of(layer, part, "heads" if part == "attention" else "columns", 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Embed:
     """Token ids [B, T] → hidden rows at positions `start`…, with all that the family adds to them."""
@@ -77,7 +84,7 @@ class Embed:
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, rows = inputs[0].shape
         passes = 1 + (model.positions == "learned") + (model.token_types > 0) + model.embedding_norm
-        kernel = elementwise(batch * rows, model.hidden_size, model.element_bytes, passes)
+        kernel = elementwise(batch * rows, model.hidden_size, model.element_bytes, passes, "lookup")
         return Cost((kernel,), Meta((batch, rows, model.hidden_size), model.dtype))
 
 
@@ -93,6 +100,7 @@ class Attention:
     stop: int
     bias: bool
     cache: str | None = None
+    normed: bool = False
     name: ClassVar[str] = "attention"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
@@ -106,18 +114,16 @@ class Attention:
             return Cost((), x)
         first, last = kv_heads(model, self.start, self.stop)
         keys, seen = last - first, cached + rows
+        norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
         kernels = [
-            *norm_kernels(model, batch * rows, "pre"),
+            *norms,
             product(batch * rows, hidden, heads * wide, size),
             *[product(batch * rows, hidden, keys * wide, size)] * 2,
             *rope_kernels(model, batch * rows, heads, keys),
-            product(rows, wide, seen, size, count=batch * heads),
-            elementwise(rows, seen, size, count=batch * heads),
-            product(rows, seen, wide, size, count=batch * heads),
+            *attention_kernels(rows, wide, seen, size, batch * heads),
             product(batch * rows, heads * wide, hidden, size),
         ]
-        normed = hidden if model.norm_position == "pre" else 0
-        scratch = batch * rows * (normed + (2 * heads + 2 * keys) * wide + heads * seen)
+        scratch = batch * rows * (len(norms) * hidden + (2 * heads + 2 * keys) * wide + heads * seen)
         added = 2 * batch * rows * keys * wide * size if self.cache else 0
         return Cost(tuple(kernels), x, scratch * size, added, rows if self.cache else 0)
 
@@ -130,6 +136,7 @@ class FeedForward:
     start: int
     stop: int
     bias: bool
+    normed: bool = False
     name: ClassVar[str] = "ffn"
     cache: ClassVar[None] = None
 
@@ -142,14 +149,31 @@ class FeedForward:
         columns, size, gated = self.stop - self.start, model.element_bytes, int(model.gated_ffn)
         if not columns:
             return Cost((), x)
+        norms = () if self.normed else norm_kernels(model, rows, "pre")
         kernels = (
-            *norm_kernels(model, rows, "pre"),
+            *norms,
             *[product(rows, hidden, columns, size)] * (1 + gated),
-            elementwise(rows, columns, size, 1 + gated),
+            elementwise(rows, columns, size, 1 + gated, model.activation),
             product(rows, columns, hidden, size),
         )
-        normed = hidden if model.norm_position == "pre" else 0
-        return Cost(kernels, x, rows * (normed + (1 + gated) * columns) * size)
+        return Cost(kernels, x, rows * (len(norms) * hidden + (1 + gated) * columns) * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """x → the input that `part` computes on: normalised in pre-norm families, x itself in post-norm ones."""
+
+    layer: int
+    part: LayerPart
+    name: ClassVar[str] = "norm"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (norm_piece(self.layer, self.part),) if model.norm_position == "pre" else ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        x = inputs[0]
+        return Cost(norm_kernels(model, x.shape[0] * x.shape[1], "pre"), x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +186,7 @@ class Residual:
     cache: ClassVar[None] = None
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        """Norms come with every holding of the part: an empty range asks for nothing else."""
-        if model.norm_position == "pre":
-            return ()
-        return (piece_of(self.layer, self.part, "heads" if self.part == "attention" else "columns", 0, 0),)
+        return (norm_piece(self.layer, self.part),) if model.norm_position == "post" else ()
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         x = inputs[0]
@@ -260,10 +281,19 @@ class FinalHidden:
 def norm_kernels(model: ModelSpec, rows: int, where: Literal["pre", "post"]) -> tuple[Kernel, ...]:
     if model.norm_position != where:
         return ()
-    return (elementwise(rows, model.hidden_size, model.element_bytes),)
+    return (elementwise(rows, model.hidden_size, model.element_bytes, name=model.norm),)
+
+
+def attention_kernels(rows: int, wide: int, seen: int, element_bytes: int, count: int) -> tuple[Kernel, ...]:
+    """Scores, softmax and values of `count` heads of E = `wide`: `rows` queries over `seen` keys."""
+    return (
+        product(rows, wide, seen, element_bytes, count, ATTENTION),
+        elementwise(rows, seen, element_bytes, count, ATTENTION),
+        product(rows, seen, wide, element_bytes, count, ATTENTION),
+    )
 
 
 def rope_kernels(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
     if model.positions != "rope":
         return ()
-    return (elementwise(rows, (heads + keys) * model.head_dim, model.element_bytes),)
+    return (elementwise(rows, (heads + keys) * model.head_dim, model.element_bytes, name="rope"),)

@@ -24,6 +24,7 @@ from engine.models.ops import (
     FeedForward,
     FinalHidden,
     Head,
+    Norm,
     Residual,
 )
 from engine.models.spec import ModelSpec
@@ -95,7 +96,7 @@ def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Cac
     if not heads:
         return only_bias(x_BTD, w.get("o.bias") if op.bias else None)
     first, last = kv_heads(model, op.start, op.stop)
-    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
+    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
     cache = cache_of(op.cache, op.layer, first, caches)
     seen = cache.rows if cache else 0
     q_BHTE = rotate(model, heads_of(h_BTD, w, "q", heads), seen)
@@ -114,7 +115,7 @@ def run_feed_forward(
     bias = w.get("down.bias") if op.bias else None
     if op.start == op.stop:
         return only_bias(x_BTD, bias)
-    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
+    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
     activation = ACTIVATIONS[model.activation]
     up_BTF = F.linear(h_BTD, w["up.weight"], w.get("up.bias"))
     if model.gated_ffn:
@@ -122,6 +123,11 @@ def run_feed_forward(
     else:
         up_BTF = activation(up_BTF)
     return F.linear(up_BTF, w["down.weight"], bias)
+
+
+def _norm(op: Norm, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+    pieces = op.slices(model)
+    return norm(model, weights.get(pieces[0]), x_BTD) if pieces else x_BTD
 
 
 def run_residual(
@@ -166,6 +172,7 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = {
     Embed: _embed,
     Attention: run_attention,
     FeedForward: run_feed_forward,
+    Norm: _norm,
     Residual: run_residual,
     Block: _block,
     Add: _add,

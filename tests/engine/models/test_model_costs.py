@@ -25,10 +25,13 @@ def operations(model):
     yield ops.Embed(0), ((2, ROWS),)
     for start, stop in ((0, heads), (1, heads), (0, 1), (2, 2)):
         yield ops.Attention(0, start, stop, True), (x,)
+        yield ops.Attention(0, start, stop, False, normed=True), (x,)
     for start, stop in ((0, columns), (5, 19), (3, 3)):
         yield ops.FeedForward(0, start, stop, False), (x,)
+        yield ops.FeedForward(0, start, stop, True, normed=True), (x,)
     for part in ("attention", "ffn"):
         yield ops.Residual(0, part), (x, x)
+        yield ops.Norm(0, part), (x,)
     yield ops.Block(0), (x,)
     for start, stop in ((0, 4), (3, ROWS), (2, 2), (0, ROWS)):
         for score in ("naive", "reorder") if model.positions != "rope" else ("naive",):
@@ -119,6 +122,20 @@ def test_a_post_norm_residual_needs_the_norm_that_comes_with_any_share():
     op = ops.Residual(0, "attention")
     assert op.slices(model_of("tiny-gpt2")) == ()
     assert op.slices(model_of("tiny-bert")) == (Slice(layer=0, part="attention", axis="heads"),)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_norming_beforehand_gives_the_same_numbers_for_the_same_operations(name):
+    store, model = store_of(name), model_of(name)
+    x = hidden_states(store, rows=ROWS)
+    for part, make in (
+        ("attention", lambda normed: ops.Attention(1, 0, model.num_heads, True, normed=normed)),
+        ("ffn", lambda normed: ops.FeedForward(1, 0, model.intermediate_size, True, normed)),
+    ):
+        norm, inside, outside = ops.Norm(1, part), make(False), make(True)
+        assert torch.equal(run(outside, store, run(norm, store, x)), run(inside, store, x))
+        together = [k for op in (norm, outside) for k in op.cost(model, (meta_of(x),), 0).kernels]
+        assert together == [*inside.cost(model, (meta_of(x),), 0).kernels]
 
 
 def test_bfloat16_halves_weights_and_traffic():
