@@ -6,47 +6,12 @@ A new family is one `Family` in `FAMILIES`, if its layers are those of `ops.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from engine.errors import SpecError
+from engine.models.family import ACTIVATIONS, Family, Pictures, Stored
 from engine.models.spec import ModelSpec
-
-ACTIVATIONS = {
-    "gelu": "gelu", "gelu_new": "gelu_new", "gelu_pytorch_tanh": "gelu_new", "silu": "silu", "swish": "silu",
-    "relu": "relu",
-}
-
-
-class Stored(NamedTuple):
-    """Where a canonical tensor [outputs, inputs] is in a file.
-
-    `transposed`: stored as [inputs, outputs]. `fused`: it is number `fused` `of` so many equal blocks of
-    outputs in one stored tensor.
-    """
-
-    name: str
-    transposed: bool = False
-    fused: int = 0
-    of: int = 1
-
-
-class Family(NamedTuple):
-    """`fixed` are the fields of `ModelSpec` that hold for all of the family, `keys` those of config.json
-    and `defaults` what the library's configuration class fills in where config.json is silent.
-
-    `tensors` maps canonical names ({} is the layer) to stored ones; `refused` are config keys that change
-    the mathematics in ways that the operations do not have, with the values that are harmless.
-    """
-
-    name: str
-    architecture: str
-    fixed: Mapping[str, Any]
-    defaults: Mapping[str, Any]
-    keys: Mapping[str, str]
-    tensors: Mapping[str, Stored]
-    prefixes: tuple[str, ...]
-    refused: Mapping[str, tuple[Any, ...]]
-
+from engine.models.vision_families import VIT, with_tower
 
 GPT2 = Family(
     name="gpt2",
@@ -111,6 +76,7 @@ BERT = Family(
     refused={
         "position_embedding_type": ("absolute",), "is_decoder": (False,), "add_cross_attention": (False,),
     },
+    older=((("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta")),),
 )
 
 LLAMA = Family(
@@ -147,7 +113,8 @@ LLAMA = Family(
     refused={"rope_scaling": (None,)},
 )
 
-FAMILIES = (GPT2, BERT, LLAMA)
+GENERATES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+FAMILIES = (GPT2, BERT, LLAMA, VIT, with_tower(LLAMA))
 
 def family(name: str) -> Family:
     """The family called `name` (config.json's model_type); raises `SpecError` naming the known ones."""
@@ -167,7 +134,7 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
     if config.get("quantization_config"):
         raise SpecError(f"{where}: quantized weights are not supported, expected float32 or bfloat16.")
     row = family(str(config.get("model_type", "missing")))
-    given = {**row.defaults, **config}
+    given = {**row.defaults, **config, **config.get("text_config", {})}
     given |= _rope(config, where)
     for key, harmless in row.refused.items():
         if key in given and given[key] not in harmless:
@@ -188,10 +155,27 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
     architectures = config.get("architectures") or ["ForCausalLM"]
     if row.fixed.get("has_head", True):
         fields["has_head"] = bool(fields.get("tied_head")) or any(
-            kind.endswith(("ForCausalLM", "LMHeadModel")) for kind in architectures
+            kind.endswith(GENERATES) for kind in architectures
         )
+    if row.vision:
+        fields |= _pictures(row.vision, given, fields, where)
     spec: ModelSpec = ModelSpec.parse({"name": name, "family": row.name, **row.fixed, **fields}, where)
     return spec
+
+
+def _pictures(
+    pictures: Pictures, given: Mapping[str, Any], fields: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """The fields of a model that sees: without a tower, its layers have just the picture's positions."""
+    vision = pictures.read(given, where)
+    if vision.tower:
+        return {"vision": vision}
+    kinds = given.get("architectures") or ["ForImageClassification"]
+    classifies = any(kind.endswith("ForImageClassification") for kind in kinds)
+    labels = given.get("num_labels") or len(given.get("id2label") or (0, 1))  # the library's default is two
+    return {
+        "vision": vision, "max_positions": vision.num_rows, "num_classes": labels if classifies else 0,
+    }
 
 
 def _rope(config: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -209,7 +193,27 @@ def config_of_spec(model: ModelSpec) -> dict[str, Any]:
     config: dict[str, Any] = {key: getattr(model, field) for field, key in row.keys.items()}
     if "rope_theta" in config:
         config["rope_parameters"] = {"rope_type": "default", "rope_theta": config.pop("rope_theta")}
-    return {"model_type": row.name, "architectures": [row.architecture], "dtype": model.dtype, **config}
+    if model.vision and row.vision:
+        if model.vision.tower:
+            config = {"text_config": {"model_type": row.text, **config, "dtype": model.dtype}}
+        config |= row.vision.write(model.vision)
+    named = {"model_type": row.name, "architectures": [architecture_of(model)], "dtype": model.dtype}
+    return {**named, **config}
+
+
+def architecture_of(model: ModelSpec) -> str:
+    """The library's class that computes what `model` does."""
+    row = family(model.family)
+    if model.vision and not (model.has_head or model.num_classes):
+        return row.architecture.partition("For")[0] + "Model"
+    return row.architecture
+
+
+def unused_names(model: ModelSpec) -> tuple[str, ...]:
+    """Beginnings of the names of stored tensors that change no result."""
+    row, tower = family(model.family), model.vision.tower if model.vision else None
+    behind = range(tower.used_layers, tower.num_layers) if tower else ()
+    return tuple(dict.fromkeys(name.format(n) for name in row.unused for n in behind))
 
 
 def stored_as(model: ModelSpec, name: str) -> Stored:
@@ -218,19 +222,20 @@ def stored_as(model: ModelSpec, name: str) -> Stored:
     if name in row.tensors:
         return row.tensors[name]
     head, _, kind = name.rpartition(".")
-    parts = head.split(".")
-    layer = parts[1] if parts[0] == "layers" else ""
-    if layer:
-        parts[1] = "{}"
-    stored = row.tensors[".".join(parts)]
+    layer = next((part for part in head.split(".") if part.isdigit()), "")
+    stored = row.tensors[head.replace(f"layers.{layer}.", "layers.{}.")]
     return stored._replace(name=f"{stored.name.format(layer)}.{kind}")
 
 
 def candidates(model: ModelSpec, stored: Stored) -> tuple[str, ...]:
-    """Names under which files have `stored`: with and without prefix, and an older spelling of norms."""
+    """Names under which files have `stored`: in today's and older spelling, with and without prefix."""
     row = family(model.family)
-    if stored.name.startswith("lm_head."):
-        return (stored.name,)
-    older = stored.name.replace("LayerNorm.weight", "LayerNorm.gamma")
-    older = older.replace("LayerNorm.bias", "LayerNorm.beta")
-    return tuple(prefix + name for name in dict.fromkeys((stored.name, older)) for prefix in row.prefixes)
+    names = dict.fromkeys((stored.name, *(_respelled(stored.name, pairs) for pairs in row.older)))
+    prefixes = ("",) if stored.name.startswith("lm_head.") else row.prefixes
+    return tuple(prefix + name for name in names for prefix in prefixes)
+
+
+def _respelled(name: str, pairs: tuple[tuple[str, str], ...]) -> str:
+    for today, older in pairs:
+        name = name.replace(today, older)
+    return name
