@@ -1,10 +1,10 @@
 """Attention taken apart, so that other devices may compute heads without having any weights.
 
-`Project` (norm, W_q W_k W_v, RoPE), `Attend` (softmax(q·kᵀ/√E)·v) and `Join` (W_o) in this order are
-`Attention` of `ops.py`: over all heads, over a range [start, stop) of them, or over some rows at a time.
-Between them heads travel as tensors [B, heads, T, E]; a projection is packed along the second dimension,
-query heads first, then K, then V of their KV heads. `Recall` and `Regroup` move cached heads to another
-device. `Features` and `Importance` are what EdgeFormer measures of a head.
+`Project` (norm, W_q W_k W_v, norms of heads, RoPE), `Attend` (softmax(q·kᵀ/√E)·v) and `Join` (W_o) in this
+order are `Attention` of `ops.py`: over all heads, over a range [start, stop) of them, or over some rows at a
+time. Between them heads travel as tensors [B, heads, T, E]; a projection is packed along the second
+dimension, query heads first, then K, then V of their KV heads. `Recall` and `Regroup` move cached heads to
+another device. `Features` and `Importance` are what EdgeFormer measures of a head.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from engine.cost import elementwise, product
 from engine.models.layout import kv_heads
-from engine.models.ops import Cost, norm_kernels, piece_of, rope_kernels
+from engine.models.ops import Cost, norm_kernels, piece_of, position_kernels
 from engine.models.spec import ModelSpec
 from engine.plan import Slice
 from engine.tensors import Meta
@@ -58,7 +58,7 @@ class Project:
             *norm_kernels(model, batch * rows, "pre"),
             product(batch * rows, hidden, heads * wide, size),
             *[product(batch * rows, hidden, keys * wide, size)] * 2,
-            *rope_kernels(model, batch * rows, heads, keys),
+            *position_kernels(model, batch * rows, heads, keys),
         )
         normed = hidden if model.norm_position == "pre" else 0
         return Cost(kernels, output, batch * rows * normed * size)

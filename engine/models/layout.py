@@ -93,7 +93,8 @@ def _embed(model: ModelSpec) -> tuple[TensorPart, ...]:
     hidden = model.hidden_size
     parts = [_whole("tokens", "embed.tokens", (model.vocab_size, hidden))]
     if model.positions == "learned":
-        parts.append(_whole("positions", "embed.positions", (model.max_positions, hidden)))
+        rows = model.position_offset + model.max_positions
+        parts.append(_whole("positions", "embed.positions", (rows, hidden)))
     if model.token_types:
         parts.append(_whole("types", "embed.types", (model.token_types, hidden)))
     return (*parts, *(_norm(model, "embed.") if model.embedding_norm else []))
@@ -110,6 +111,8 @@ def _lm_head(model: ModelSpec) -> tuple[TensorPart, ...]:
 def _attention(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[TensorPart, ...]:
     hidden, wide = model.hidden_size, model.head_dim
     parts = _norm(model, prefix)
+    for key in ("q_norm", "k_norm") if model.qk_norm else ():  # one vector, the same for every head
+        parts.append(_whole(f"{key}.weight", f"{prefix}{key}.weight", (wide,)))
     for key in ("q", "k", "v"):
         first, last = (start, stop) if key == "q" else kv_heads(model, start, stop)
         outputs = wide * (model.num_heads if key == "q" else model.num_kv_heads)

@@ -119,7 +119,7 @@ class Attention:
             *norms,
             product(batch * rows, hidden, heads * wide, size),
             *[product(batch * rows, hidden, keys * wide, size)] * 2,
-            *rope_kernels(model, batch * rows, heads, keys),
+            *position_kernels(model, batch * rows, heads, keys),
             *attention_kernels(rows, wide, seen, size, batch * heads),
             product(batch * rows, heads * wide, hidden, size),
         ]
@@ -293,7 +293,9 @@ def attention_kernels(rows: int, wide: int, seen: int, element_bytes: int, count
     )
 
 
-def rope_kernels(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
-    if model.positions != "rope":
-        return ()
-    return (elementwise(rows, (heads + keys) * model.head_dim, model.element_bytes, name="rope"),)
+def position_kernels(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
+    """What families do to `heads` projected queries and `keys` keys per row: norm each head, rotate it."""
+    size, width = model.element_bytes, (heads + keys) * model.head_dim
+    norms = (elementwise(rows, width, size, name="rmsnorm"),) if model.qk_norm else ()
+    turns = (elementwise(rows, width, size, name="rope"),) if model.positions == "rope" else ()
+    return (*norms, *turns)

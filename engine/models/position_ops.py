@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar, Literal
 
-from engine.cost import elementwise, product
+from engine.cost import product
 from engine.errors import PlanError
-from engine.models.ops import Block, Cost, norm_kernels, piece_of, rope_kernels
+from engine.models.ops import Block, Cost, attention_kernels, norm_kernels, piece_of, position_kernels
 from engine.models.spec import ModelSpec
 from engine.plan import Slice
 from engine.tensors import Meta
@@ -26,7 +26,8 @@ class PositionBlock:
     All heads of a batch then share one skinny product with x. With a `cache` (naive only), K and V
     of the key rows become the layer's KV cache.
 
-    Raises `PlanError` where an order is impossible: RoPE sits between q and W_K; reordering has no K, V.
+    Raises `PlanError` where an order is impossible: RoPE or a norm of each key sits between q and W_K, and
+    reordering has no K, V.
     """
 
     layer: int
@@ -50,8 +51,9 @@ class PositionBlock:
             )
         if not model.causal and self.keys_stop != num_positions:
             raise PlanError(f"{where}: {model.name} is not causal, so keys_stop must be {num_positions}.")
-        if model.positions == "rope" and self.score_order == "reorder":
-            raise PlanError(f"{where}: rotary positions forbid score_order reorder: use naive.")
+        if self.score_order == "reorder" and not model.scores_reorder:
+            between = "rotary positions" if model.positions == "rope" else "norms of queries and keys"
+            raise PlanError(f"{where}: {between} forbid score_order reorder: use naive.")
         if self.cache and "reorder" in (self.score_order, self.value_order):
             raise PlanError(f"{where}: reordering makes no keys and values for a KV cache: use naive.")
         if cached:
@@ -76,19 +78,19 @@ class PositionBlock:
         if self.cache or self.value_order == "naive":
             kernels.append(form_keys)
             scratch += batch * seen * keys * wide
-        kernels += rope_kernels(model, batch, rows * heads, seen * keys if self.score_order == "naive" else 0)
+        formed = seen * keys if self.score_order == "naive" else 0
+        kernels += position_kernels(model, batch, rows * heads, formed)
         if rows:
             kernels.append(product(batch * rows, hidden, heads * wide, size))
-            if self.score_order == "naive":
-                kernels.append(product(rows, wide, seen, size, count=batch * heads))
-            else:
-                kernels += [*per_head, with_x]
-            kernels.append(elementwise(rows, seen, size, count=batch * heads))
-            if self.value_order == "naive":
-                kernels.append(product(rows, seen, wide, size, count=batch * heads))
-            else:
+            scores, softmax, values = attention_kernels(rows, wide, seen, size, batch * heads)
+            if self.score_order == self.value_order == "naive":
+                kernels += [scores, softmax, values]
+            else:  # one after the other, so no longer what hosts compute in one go
+                kernels += [replace(scores, name="")] if self.score_order == "naive" else [*per_head, with_x]
+                kernels.append(replace(softmax, name="softmax"))
                 back = product(rows * batch * group, hidden, wide, size, count=keys)
-                kernels += [product(heads * rows, seen, hidden, size, count=batch), back]
+                reordered = [product(heads * rows, seen, hidden, size, count=batch), back]
+                kernels += [replace(values, name="")] if self.value_order == "naive" else reordered
             kernels.append(product(batch * rows, heads * wide, hidden, size))
             x_rows = Meta((batch, rows, hidden), x.dtype)
             _, residual, ffn, residual_ffn = Block(self.layer).parts(model)

@@ -22,7 +22,7 @@ from engine.models.torch_ops import (
     merge,
     norm,
     only_bias,
-    rotate,
+    positioned_heads,
 )
 
 
@@ -43,8 +43,8 @@ def _project(op: Project, model: ModelSpec, weights: Weights, caches: Caches, x_
     w = weights.get(op.slices(model)[0])
     first, last = kv_heads(model, op.start, op.stop)
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
-    q_BHTE = rotate(model, heads_of(h_BTD, w, "q", heads), op.first_row)
-    k_BKTE = rotate(model, heads_of(h_BTD, w, "k", last - first), op.first_row)
+    q_BHTE = positioned_heads(model, h_BTD, w, "q", heads, op.first_row)
+    k_BKTE = positioned_heads(model, h_BTD, w, "k", last - first, op.first_row)
     v_BKTE = heads_of(h_BTD, w, "v", last - first)
     return torch.cat((q_BHTE, k_BKTE, v_BKTE), dim=1)
 

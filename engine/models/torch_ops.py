@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from math import pi
 from typing import Any, Protocol
 
 import torch
@@ -27,7 +28,7 @@ from engine.models.ops import (
     Norm,
     Residual,
 )
-from engine.models.spec import ModelSpec
+from engine.models.spec import ModelSpec, RopeScaling
 from engine.plan import Slice
 
 FIRST_ROWS = 64
@@ -84,7 +85,8 @@ def _embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tokens
     w = weights.get(op.slices(model)[0])
     x_BTD = F.embedding(tokens_BT, w["tokens"])
     if "positions" in w:
-        x_BTD = x_BTD + w["positions"][op.start : op.start + tokens_BT.shape[1]]
+        first = model.position_offset + op.start
+        x_BTD = x_BTD + w["positions"][first : first + tokens_BT.shape[1]]
     if "types" in w:
         x_BTD = x_BTD + w["types"][0]
     return norm(model, w, x_BTD) if model.embedding_norm else x_BTD
@@ -99,8 +101,8 @@ def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Cac
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
     cache = cache_of(op.cache, op.layer, first, caches)
     seen = cache.rows if cache else 0
-    q_BHTE = rotate(model, heads_of(h_BTD, w, "q", heads), seen)
-    k_BKSE = rotate(model, heads_of(h_BTD, w, "k", last - first), seen)
+    q_BHTE = positioned_heads(model, h_BTD, w, "q", heads, seen)
+    k_BKSE = positioned_heads(model, h_BTD, w, "k", last - first, seen)
     v_BKSE = heads_of(h_BTD, w, "v", last - first)
     if cache:
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
@@ -198,6 +200,18 @@ def heads_of(h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Te
     return wide.view(*h_BTD.shape[:2], heads, -1).transpose(1, 2)
 
 
+def positioned_heads(
+    model: ModelSpec, h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int, start: int
+) -> Tensor:
+    """Queries ("q") or keys ("k") as scores need them: projected, each head normalised and rotated where the
+    family does so. The first of the T rows is position `start`.
+    """
+    x_BHTE = heads_of(h_BTD, w, key, heads)
+    if model.qk_norm:
+        x_BHTE = F.rms_norm(x_BHTE, (model.head_dim,), w[f"{key}_norm.weight"], model.norm_eps)
+    return rotate(model, x_BHTE, start)
+
+
 def merge(context_BHTE: Tensor) -> Tensor:
     return context_BHTE.transpose(1, 2).flatten(2)
 
@@ -251,14 +265,27 @@ def rotate(model: ModelSpec, x_BHTE: Tensor, start: int) -> Tensor:
         return x_BHTE
     rows, wide = x_BHTE.shape[2], x_BHTE.shape[3]
     length = max(256, 1 << (start + rows - 1).bit_length())
-    cos, sin = _rope_table(wide, model.rope_theta, length, x_BHTE.dtype)
+    cos, sin = _rope_table(wide, model.rope_theta, model.rope_scaling, length, x_BHTE.dtype)
     low, high = x_BHTE.chunk(2, dim=-1)
     return x_BHTE * cos[start : start + rows] + torch.cat((-high, low), dim=-1) * sin[start : start + rows]
 
 
 @lru_cache(maxsize=32)
-def _rope_table(wide: int, theta: float, length: int, dtype: Any) -> tuple[Tensor, Tensor]:
+def _rope_table(
+    wide: int, theta: float, scaling: RopeScaling | None, length: int, dtype: Any
+) -> tuple[Tensor, Tensor]:
     """cos and sin of positions 0…length-1: [length, E]."""
-    frequencies = theta ** -(torch.arange(0, wide, 2, dtype=torch.float32) / wide)
+    frequencies = rope_frequencies(wide, theta, scaling)
     angles = torch.outer(torch.arange(length, dtype=torch.float32), frequencies).repeat(1, 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rope_frequencies(wide: int, theta: float, scaling: RopeScaling | None) -> Tensor:
+    """Radians per position of each pair of a head's numbers: [E/2], float32."""
+    frequencies = 1 / theta ** (torch.arange(0, wide, 2, dtype=torch.float32) / wide)
+    if scaling is None:
+        return frequencies
+    turns = scaling.original_max_positions * frequencies / (2 * pi)
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    return (1 - kept) * frequencies / scaling.factor + kept * frequencies

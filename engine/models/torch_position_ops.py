@@ -20,7 +20,7 @@ from engine.models.torch_ops import (
     mask_of,
     merge,
     norm,
-    rotate,
+    positioned_heads,
     run_feed_forward,
     run_residual,
 )
@@ -41,14 +41,14 @@ def _position_block(
         h_BSD = norm(model, w, h_BSD)
     k_BKSE = v_BKSE = None
     if cache or op.score_order == "naive":
-        k_BKSE = rotate(model, heads_of(h_BSD, w, "k", keys), 0)
+        k_BKSE = positioned_heads(model, h_BSD, w, "k", keys, 0)
     if cache or op.value_order == "naive":
         v_BKSE = heads_of(h_BSD, w, "v", keys)
     if cache and k_BKSE is not None and v_BKSE is not None:
         cache.append(k_BKSE, v_BKSE)
     if op.start == op.stop:
         return x_BPD
-    q_BHPE = rotate(model, heads_of(h_BSD[:, op.start : op.stop], w, "q", heads), op.start)
+    q_BHPE = positioned_heads(model, h_BSD[:, op.start : op.stop], w, "q", heads, op.start)
     if k_BKSE is not None and v_BKSE is not None:
         context_BHPE = attend(model, q_BHPE, k_BKSE, v_BKSE, 0, op.start)
     else:

@@ -44,13 +44,13 @@ def orders(
 ) -> tuple[Order, Order]:
     """Order of the score and of the value part.
 
-    Rotary positions stand between q and W_K, so their score is always naive. Whoever fills a KV cache
-    needs K and V themselves, which only the naive order makes.
+    Where rotary positions or norms stand between q and W_K, the score is always naive. Whoever fills a KV
+    cache needs K and V themselves, which only the naive order makes.
     """
     wanted = choice == "reorder" or (choice == "auto" and reorders(model, rows, keys))
     if not wanted or fills_cache or not rows:
         return "naive", "naive"
-    return ("naive" if model.positions == "rope" else "reorder"), "reorder"
+    return ("reorder" if model.scores_reorder else "naive"), "reorder"
 
 
 class Shard(Value):
