@@ -4,13 +4,13 @@ strategies share. They differ in who gets how many heads and columns, and in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from engine.cluster import ClusterSpec
 from engine.collectives import AllReduce, all_reduce, broadcast
 from engine.ctx import Ctx
 from engine.models.layout import kv_heads
-from engine.models.ops import Attention, FeedForward, Residual
+from engine.models.ops import Attention, FeedForward, Op, Residual
 from engine.models.spec import ModelSpec
 from engine.plan import Axis, Holding, Part, Plan, Slice, Work
 from engine.strategies.contract import Step, Strategy
@@ -19,24 +19,34 @@ from engine.strategies.ends import cache_of, embed, end_holdings, end_work, fini
 from engine.strategies.shares import bounds_of
 from engine.tensors import Tensor
 
+PartialSum = Callable[[Op, Tensor], Awaitable[Tensor]]
+"""How a device computes its share of a part: `ctx.compute`, unless the weights must be fetched first."""
+
 
 class TensorParallel(Strategy):
     """Runs `group`, `heads`, `columns` and `all_reduce` of a plan's `extra`."""
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
-        x = await embed(ctx, step, tokens) if ctx.rank == source else None
-        if ctx.rank in group or ctx.rank == source:
-            x = await broadcast(ctx, x, source, group, tag(step, "input"))
-        if ctx.rank in group:
-            x = await _layers(ctx, plan, step, x, group)
-        if source not in group and ctx.rank == group[0]:
-            ctx.send(wanted_rows(step, x), source, tag(step, "output"))
-        if ctx.rank != source:
-            return None
-        if source not in group:
-            x = await ctx.recv(group[0], tag(step, "output"))
-        return await finish(ctx, step, x)
+        return await split_pass(ctx, plan, step, tokens, ctx.compute)
+
+
+async def split_pass(
+    ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None, partial_sum: PartialSum
+) -> Tensor | None:
+    """One step on this device; the result at the source, None elsewhere."""
+    group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
+    x = await embed(ctx, step, tokens) if ctx.rank == source else None
+    if ctx.rank in group or ctx.rank == source:
+        x = await broadcast(ctx, x, source, group, tag(step, "input"))
+    if ctx.rank in group:
+        x = await _layers(ctx, plan, step, x, group, partial_sum)
+    if source not in group and ctx.rank == group[0]:
+        ctx.send(wanted_rows(step, x), source, tag(step, "output"))
+    if ctx.rank != source:
+        return None
+    if source not in group:
+        x = await ctx.recv(group[0], tag(step, "output"))
+    return await finish(ctx, step, x)
 
 
 def split_plan(
@@ -49,7 +59,24 @@ def split_plan(
     how: AllReduce,
 ) -> Plan:
     """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short."""
-    group = cluster.workers
+    plan = plan_of_shares(name, cluster, model, cluster.workers, heads, columns)
+    plan = plan.model_copy(update={"extra": {**plan.extra, "all_reduce": how}})
+    check_memory(
+        cluster, model, plan, kv_bytes_of(plan, model, demand), passes_of(cluster, plan, model, demand),
+        "give it more memory, or add devices that take a share",
+    )
+    return plan
+
+
+def plan_of_shares(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    group: Sequence[int],
+    heads: Sequence[int],
+    columns: Sequence[int],
+) -> Plan:
+    """Shares of the group's members as holdings and work; `extra` has `group` and the bounds of both."""
     heads, columns = bounds_of(heads), bounds_of(columns)
     pieces = [
         (rank, piece)
@@ -57,7 +84,7 @@ def split_plan(
         for part, axis, bounds in (("attention", "heads", heads), ("ffn", "columns", columns))
         for rank, piece in _pieces(group, layer, part, axis, bounds)  # type: ignore[arg-type]
     ]
-    plan = Plan(
+    return Plan(
         strategy=name,
         # an empty piece holds the norms that every device computes
         holdings=(*end_holdings(cluster, model), *(Holding(device=rank, slice=p) for rank, p in pieces)),
@@ -65,33 +92,46 @@ def split_plan(
             *end_work(cluster, model),
             *(Work(device=rank, slice=p) for rank, p in pieces if p.start < p.stop),
         ),
-        extra={"group": list(group), "heads": list(heads), "columns": list(columns), "all_reduce": how},
+        extra={"group": list(group), "heads": list(heads), "columns": list(columns)},
     )
-    kv_bytes: dict[int, int] = {}
-    passes: dict[int, list[Pass]] = {rank: [] for rank in (*group, cluster.source_rank)}
-    for i, rank in enumerate(group):
+
+
+def kv_bytes_of(plan: Plan, model: ModelSpec, demand: Demand) -> dict[int, int]:
+    """Of each member's finished KV caches, by rank."""
+    heads = plan.extra["heads"]
+    kv_bytes = {}
+    for i, rank in enumerate(plan.extra["group"]):
         first, last = kv_heads(model, heads[i], heads[i + 1])
         kv_bytes[rank] = model.num_layers * demand.kv_bytes(model, last - first)
-        passes[rank] += _passes(model, demand, (heads[i], heads[i + 1]), (columns[i], columns[i + 1]))
-    passes[cluster.source_rank] += end_passes(model, demand)
-    check_memory(
-        cluster, model, plan, kv_bytes, passes,
-        "give it more memory, or add devices that take a share",
-    )
-    return plan
+    return kv_bytes
 
 
-async def _layers(ctx: Ctx, plan: Plan, step: Step, x: Tensor, group: tuple[int, ...]) -> Tensor:
+def passes_of(
+    cluster: ClusterSpec, plan: Plan, model: ModelSpec, demand: Demand
+) -> dict[int, list[Pass]]:
+    """Every device's largest operations, by rank."""
+    heads, columns = plan.extra["heads"], plan.extra["columns"]
+    passes = {
+        rank: share_passes(model, demand, (heads[i], heads[i + 1]), (columns[i], columns[i + 1]))
+        for i, rank in enumerate(plan.extra["group"])
+    }
+    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    return passes
+
+
+async def _layers(
+    ctx: Ctx, plan: Plan, step: Step, x: Tensor, group: tuple[int, ...], partial_sum: PartialSum
+) -> Tensor:
     me, how = group.index(ctx.rank), plan.extra["all_reduce"]
     heads, columns = plan.extra["heads"], plan.extra["columns"]
     # the first device with a share adds the output bias, once
     adds_bias = [bounds[me] == 0 < bounds[me + 1] for bounds in (heads, columns)]
     for layer in range(ctx.model.num_layers):
         attention = Attention(layer, heads[me], heads[me + 1], adds_bias[0], cache_of(step))
-        partial = await ctx.compute(attention, x)
+        partial = await partial_sum(attention, x)
         total = await all_reduce(ctx, partial, group, tag(step, "attention", layer), how)
         x = await ctx.compute(Residual(layer, "attention"), x, total)
-        partial = await ctx.compute(FeedForward(layer, columns[me], columns[me + 1], adds_bias[1]), x)
+        partial = await partial_sum(FeedForward(layer, columns[me], columns[me + 1], adds_bias[1]), x)
         total = await all_reduce(ctx, partial, group, tag(step, "ffn", layer), how)
         x = await ctx.compute(Residual(layer, "ffn"), x, total)
     return x
@@ -106,7 +146,7 @@ def _pieces(
     ]
 
 
-def _passes(
+def share_passes(
     model: ModelSpec, demand: Demand, heads: tuple[int, int], columns: tuple[int, int]
 ) -> list[Pass]:
     """One device's operations over the prompt, and over the last token that is fed back."""
