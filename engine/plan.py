@@ -11,7 +11,7 @@ from engine.errors import PlanError
 from engine.models.spec import ModelSpec
 from engine.values import Count, Value
 
-Part = Literal["embed", "attention", "ffn", "lm_head"]
+Part = Literal["embed", "vision", "attention", "ffn", "lm_head"]
 Axis = Literal["all", "heads", "columns", "positions"]
 Phase = Literal["both", "prefill", "decode"]
 
@@ -19,8 +19,10 @@ Phase = Literal["both", "prefill", "decode"]
 class Slice(Value):
     """A piece of a layer's part: half-open [start, stop) along `axis`; axis "all" is the whole part.
 
-    embed and lm_head (with the final norm) have `layer = -1`. Heads are query heads; the KV heads they
-    read come along. Columns are rows of the first FFN matrix (and columns of the second).
+    embed, vision (a tower with its projector) and lm_head (with the final norm) have `layer = -1`. Heads
+    are query heads; the KV heads they read come along. Columns are rows of the first FFN matrix (and
+    columns of the second). Norms and output biases come whole with every slice of their part that is not
+    `bare`.
     """
 
     layer: int = Field(ge=-1)
@@ -28,6 +30,7 @@ class Slice(Value):
     axis: Axis = "all"
     start: Count = 0
     stop: Count = 0
+    bare: bool = False
 
 
 class Holding(Value):
@@ -78,7 +81,8 @@ class Plan(Value):
             for work in self.work:
                 if work.phase in ("both", phase):
                     table[work.slice.layer, work.slice.part].append(work)
-            for layer, part in parts:
+            tower: list[tuple[int, Part]] = [(-1, "vision")] if phase == "prefill" and model.has_tower else []
+            for layer, part in (*tower, *parts):
                 _check_cover(table.get((layer, part), []), whole, f"{phase}, layer {layer} {part}")
                 for work in table[layer, part]:
                     if not any(contains(s, work.slice) for s in held[work.device, layer, part]):
@@ -109,11 +113,18 @@ def _check_cover(works: list[Work], whole: dict[str, int], where: str) -> None:
         raise PlanError(f"{where}: covers {axis} up to {at}, expected {whole[axis]}.")
 
 
+def covers(have: Slice, need: Slice) -> bool:
+    """Whether the weights `have` include those of `need`, of the same part."""
+    return (have.layer, have.part) == (need.layer, need.part) and contains(have, need)
+
+
 def contains(have: Slice, need: Slice) -> bool:
     """Whether weights `have` suffice for work `need`: positions need the whole part.
 
     An empty range needs only what every slice of the part carries: its norm and output bias.
     """
+    if have.bare and not need.bare:
+        return False
     if have.axis == "all" or (need.axis in ("heads", "columns") and need.start == need.stop):
         return True
     return have.axis == need.axis and have.start <= need.start and need.stop <= have.stop

@@ -11,9 +11,11 @@ from math import prod
 from typing import NamedTuple
 
 from engine.errors import PlanError
-from engine.models.spec import ModelSpec
+from engine.models.spec import ModelSpec, tower_model
+from engine.models.vision import NUM_CHANNELS
 from engine.plan import Part, Slice
 
+BARED = ("norm.weight", "norm.bias", "o.bias", "down.bias")
 FFN_BLOCK = 64
 """Columns of the feed-forward part that random weights draw at once."""
 
@@ -50,12 +52,14 @@ def kv_heads(model: ModelSpec, start: int, stop: int) -> tuple[int, int]:
 
 
 def tensor_parts(model: ModelSpec, piece: Slice) -> tuple[TensorPart, ...]:
-    """The tensors of `piece`. Norms and output biases come whole with every slice of their part.
+    """The tensors of `piece`. Norms and output biases come whole with every slice that is not bare.
 
     Raises `PlanError` for a slice that the model does not have.
     """
     if piece.part == "embed":
-        return _embed(model)
+        return _embed(model) if model.reads_text else _embed_image(model, "embed.", model.hidden_size)
+    if piece.part == "vision":
+        return _tower(model)
     if piece.part == "lm_head":
         return _lm_head(model)
     if not 0 <= piece.layer < model.num_layers:
@@ -70,14 +74,16 @@ def tensor_parts(model: ModelSpec, piece: Slice) -> tuple[TensorPart, ...]:
             f"{model.name} has {axis} 0:{size}."
         )
     cut = _attention if piece.part == "attention" else _ffn
-    return cut(model, f"layers.{piece.layer}.{piece.part}.", start, stop)
+    parts = cut(model, f"layers.{piece.layer}.{piece.part}.", start, stop)
+    return tuple(part for part in parts if part.key not in BARED) if piece.bare else parts
 
 
 def whole_model(model: ModelSpec) -> tuple[Slice, ...]:
     """All parts of `model`, in the order of computation."""
     parts: tuple[Part, Part] = ("attention", "ffn")
     layers = [Slice(layer=layer, part=part) for layer in range(model.num_layers) for part in parts]
-    return (Slice(layer=-1, part="embed"), *layers, Slice(layer=-1, part="lm_head"))
+    tower = [Slice(layer=-1, part="vision")] if model.has_tower else []
+    return (*tower, Slice(layer=-1, part="embed"), *layers, Slice(layer=-1, part="lm_head"))
 
 
 def _whole(key: str, name: str, shape: tuple[int, ...]) -> TensorPart:
@@ -100,11 +106,46 @@ def _embed(model: ModelSpec) -> tuple[TensorPart, ...]:
     return (*parts, *(_norm(model, "embed.") if model.embedding_norm else []))
 
 
+def _embed_image(model: ModelSpec, prefix: str, hidden: int) -> tuple[TensorPart, ...]:
+    """Patches, the CLS row and positions; ViT's patches have a bias, CLIP's a norm after all of it."""
+    vision = model.vision
+    assert vision is not None
+    size, rows = vision.patch_size, vision.num_patches + 1
+    parts = [_whole("patches.weight", f"{prefix}patches.weight", (hidden, NUM_CHANNELS, size, size))]
+    if vision.tower:
+        cls, positions = _whole("cls", f"{prefix}cls", (hidden,)), (rows, hidden)
+    else:
+        parts.append(_whole("patches.bias", f"{prefix}patches.bias", (hidden,)))
+        cls, positions = _whole("cls", f"{prefix}cls", (1, 1, hidden)), (1, rows, hidden)
+    return (*parts, cls, _whole("positions", f"{prefix}positions", positions))
+
+
+def _tower(model: ModelSpec) -> tuple[TensorPart, ...]:
+    """All of the tower that is used, and the projector; a layer's keys begin with its number and part."""
+    if not model.has_tower:
+        raise PlanError(f"vision: {model.name} has no tower.")
+    tower, hidden = tower_model(model), model.hidden_size
+    parts = [*_embed_image(model, "vision.", tower.hidden_size), *_norm(tower, "vision.")]
+    for layer in range(tower.num_layers):
+        for kind in ("attention", "ffn"):
+            for part in tensor_parts(tower, Slice(layer=layer, part=kind)):
+                parts.append(part._replace(key=f"{layer}.{kind}.{part.key}", name=f"vision.{part.name}"))
+    for key, inputs in (("up", tower.hidden_size), ("down", hidden)):
+        name = f"projector.{key}"
+        parts.append(_whole(f"{name}.weight", f"vision.{name}.weight", (hidden, inputs)))
+        parts.append(_whole(f"{name}.bias", f"vision.{name}.bias", (hidden,)))
+    return tuple(parts)
+
+
 def _lm_head(model: ModelSpec) -> tuple[TensorPart, ...]:
     parts = _norm(model, "lm_head.") if model.norm_position == "pre" else []
     if model.has_head:
         name = "embed.tokens" if model.tied_head else "lm_head.weight"
         parts.append(_whole("weight", name, (model.vocab_size, model.hidden_size)))
+    if model.num_classes:
+        shape = (model.num_classes, model.hidden_size)
+        parts.append(_whole("weight", "lm_head.classifier.weight", shape))
+        parts.append(_whole("bias", "lm_head.classifier.bias", shape[:1]))
     return tuple(parts)
 
 

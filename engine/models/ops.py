@@ -59,9 +59,11 @@ class Op(Protocol):
 
 
 @lru_cache(maxsize=65536)
-def piece_of(layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0) -> Slice:
+def piece_of(
+    layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0, bare: bool = False
+) -> Slice:
     """The slice, made once: ops ask for the same few in every step."""
-    return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop)
+    return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop, bare=bare)
 
 
 def norm_piece(layer: int, part: LayerPart) -> Slice:
@@ -83,16 +85,20 @@ class Embed:
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, rows = inputs[0].shape
-        passes = 1 + (model.positions == "learned") + (model.token_types > 0) + model.embedding_norm
-        kernel = elementwise(batch * rows, model.hidden_size, model.element_bytes, passes, "lookup")
-        return Cost((kernel,), Meta((batch, rows, model.hidden_size), model.dtype))
+        added = (model.positions == "learned") + (model.token_types > 0)
+        names = ("lookup", *["add"] * added, *[model.norm] * model.embedding_norm)
+        kernels = [
+            elementwise(batch * rows, model.hidden_size, model.element_bytes, name=name) for name in names
+        ]
+        return Cost(tuple(kernels), Meta((batch, rows, model.hidden_size), model.dtype))
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
     """Query heads [start, stop) → their partial sum after the output matrix; all heads' sums add up.
 
-    The output bias is added only if `bias`: by one device. KV heads come along (`kv_heads`).
+    The output bias is added only if `bias`: by one device. A `normed` input that gets no bias needs nothing
+    but the bare slice. KV heads come along (`kv_heads`).
     """
 
     layer: int
@@ -104,7 +110,8 @@ class Attention:
     name: ClassVar[str] = "attention"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return (piece_of(self.layer, "attention", "heads", self.start, self.stop),)
+        bare = self.normed and not self.bias
+        return (piece_of(self.layer, "attention", "heads", self.start, self.stop, bare),)
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         (x,) = inputs
@@ -141,7 +148,8 @@ class FeedForward:
     cache: ClassVar[None] = None
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return (piece_of(self.layer, "ffn", "columns", self.start, self.stop),)
+        bare = self.normed and not self.bias
+        return (piece_of(self.layer, "ffn", "columns", self.start, self.stop, bare),)
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         (x,) = inputs
@@ -191,7 +199,7 @@ class Residual:
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         x = inputs[0]
         rows = x.shape[0] * x.shape[1]
-        add = elementwise(rows, model.hidden_size, model.element_bytes)
+        add = elementwise(rows, model.hidden_size, model.element_bytes, name="add")
         return Cost((add, *norm_kernels(model, rows, "post")), x)
 
 
@@ -240,7 +248,8 @@ class Add:
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         shape = inputs[0].shape
-        return Cost((elementwise(prod(shape[:-1]), shape[-1], model.element_bytes),), inputs[0])
+        add = elementwise(prod(shape[:-1]), shape[-1], model.element_bytes, name="add")
+        return Cost((add,), inputs[0])
 
 
 @dataclass(frozen=True, slots=True)

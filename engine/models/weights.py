@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -59,8 +60,8 @@ class RandomSource:
         digest = hashlib.sha256(f"{self.seed}/{part.name}/{number}".encode()).digest()
         generator = np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "big")))
         drawn = generator.standard_normal(shape, dtype=np.float32)
-        matrix = len(shape) == 2 and not part.name.startswith("embed.")
-        drawn *= part.full_shape[1] ** -0.5 if matrix else RANDOM_STD
+        matrix = len(shape) > 1 and not part.name.startswith("embed.")
+        drawn *= prod(part.full_shape[1:]) ** -0.5 if matrix else RANDOM_STD
         return drawn + np.float32(1) if part.name.endswith("norm.weight") else drawn
 
 
@@ -162,12 +163,12 @@ class WeightStore:
     def _cut(self, piece: Slice) -> Mapping[str, Tensor]:
         for have, tensors in list(self.held.items()):  # another thread may be loading
             if (have.layer, have.part) == (piece.layer, piece.part) and contains(have, piece):
-                pairs = zip(tensor_parts(self.model, have), tensor_parts(self.model, piece), strict=True)
+                wholes = {whole.key: whole for whole in tensor_parts(self.model, have)}
                 return {
                     part.key: tensors[part.key].narrow(
-                        part.dim, max(0, part.start - whole.start), part.stop - part.start
+                        part.dim, max(0, part.start - wholes[part.key].start), part.stop - part.start
                     )
-                    for whole, part in pairs
+                    for part in tensor_parts(self.model, piece)
                 }
         raise PlanError(
             f"{piece.part} of layer {piece.layer}, {piece.axis} {piece.start}:{piece.stop}, is not resident."

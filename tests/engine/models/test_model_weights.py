@@ -13,6 +13,7 @@ from engine.errors import PlanError, SpecError
 from engine.models import catalogue, ops, reference, weights
 from engine.models.layout import tensor_parts, whole_model
 from engine.models.sizes import num_parameters, weight_bytes
+from engine.models.weights import WeightStore
 from engine.plan import Slice
 from engine.spec import WeightsRef
 
@@ -20,7 +21,7 @@ NAMES = (*TINY, "grouped")
 RANDOM = WeightsRef()
 
 
-@pytest.fixture(scope="module", params=[*TINY, "bare tiny-gpt2", "bare tiny-bert", "sharded tiny-llama"])
+@pytest.fixture(scope="module", params=[*TINY, "bare tiny-gpt2", "bare tiny-opt", "bare tiny-bert", "sharded tiny-llama"])
 def saved(request, tmp_path_factory):
     """A directory that `transformers` wrote: with the base model's prefix, without it, and in shards."""
     kind, _, name = request.param.rpartition(" ")
@@ -42,7 +43,8 @@ def pieces(draw, model):
     start = draw(st.integers(0, size))
     stop = draw(st.integers(start, size))
     layer = draw(st.integers(0, model.num_layers - 1))
-    return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop)
+    bare = draw(st.booleans())
+    return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop, bare=bare)
 
 
 def cut(model, piece):
@@ -248,3 +250,19 @@ def test_sizes_count_what_is_loaded(name):
 def test_slices_that_a_model_does_not_have_are_refused(piece):
     with pytest.raises(PlanError, match="tiny-gpt2 has"):
         weights.load(model_of("tiny-gpt2"), RANDOM, piece, 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("part", "axis"), [("attention", "heads"), ("ffn", "columns")])
+def test_bare_slices_have_all_but_the_norm_and_the_output_bias(name, part, axis):
+    model, store = model_of(name), WeightStore(model_of(name), RANDOM, 3)
+    full = Slice(layer=0, part=part, axis=axis, start=1, stop=3)
+    bare = full.model_copy(update={"bare": True})
+    kept = {p.key for p in tensor_parts(model, full)} - {p.key for p in tensor_parts(model, bare)}
+    assert kept <= {"norm.weight", "norm.bias", "o.bias", "down.bias"} and "norm.weight" in kept
+    assert weight_bytes(model, full) > weight_bytes(model, bare)
+    store.load(bare)
+    with pytest.raises(PlanError, match="is not resident"):
+        store.get(full)
+    store.load(full.model_copy(update={"stop": 4}))
+    assert all(torch.equal(store.get(full)[key], tensor) for key, tensor in store.get(bare).items())
