@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
 
@@ -45,7 +46,7 @@ class SwitchSpec(Value):
 
 
 class LinkSpec(Value):
-    """A full-duplex link. `bit_per_s` and `delay_s` hold for a→b and, unless overridden, for b→a."""
+    """A full-duplex link. Rate, delay and loss hold for a→b and, unless overridden, for b→a."""
 
     a: Name
     b: Name
@@ -54,6 +55,8 @@ class LinkSpec(Value):
     delay_s: NonNegative = 0.0
     jitter_s: NonNegative = 0.0
     loss_frac: Fraction = 0.0
+    reverse_delay_s: NonNegative | None = Field(default=None, description="Delay b→a, s; empty: the same.")
+    reverse_loss_frac: Fraction | None = Field(default=None, description="Loss b→a; empty: the same.")
     j_per_byte: NonNegative = 0.0
 
     @property
@@ -64,6 +67,14 @@ class LinkSpec(Value):
     def rate(self, forward: bool) -> float:
         """bit/s a→b if `forward`, else b→a."""
         return self.bit_per_s if forward or self.reverse_bit_per_s is None else self.reverse_bit_per_s
+
+    def delay(self, forward: bool) -> float:
+        """Seconds of one-way delay a→b if `forward`, else b→a."""
+        return self.delay_s if forward or self.reverse_delay_s is None else self.reverse_delay_s
+
+    def loss(self, forward: bool) -> float:
+        """Fraction of packets lost a→b if `forward`, else b→a."""
+        return self.loss_frac if forward or self.reverse_loss_frac is None else self.reverse_loss_frac
 
 
 class Hop(Value):
@@ -126,6 +137,14 @@ class ClusterSpec(Value):
         """Ranks of the devices that may compute layers, in order."""
         return tuple(rank for rank, device in enumerate(self.devices) if device.role == "worker")
 
+    def without(self, ranks: Iterable[int]) -> ClusterSpec:
+        """The same devices and links, but devices `ranks` compute nothing. Routes stay what they are."""
+        _ = self._trees  # found before the copy, which keeps them
+        devices = list(self.devices)
+        for rank in ranks:
+            devices[rank] = devices[rank].model_copy(update={"role": "terminal"})
+        return self.model_copy(update={"devices": tuple(devices)})
+
     @property
     def source_rank(self) -> int:
         return self.rank(self.source)
@@ -153,6 +172,10 @@ class ClusterSpec(Value):
             at, hop = self.next_hop(at, goal)
             hops.append(hop)
         return tuple(hops)
+
+    def delay_s(self, src: int, dst: int) -> float:
+        """One-way delay of the path from rank `src` to rank `dst`, s."""
+        return sum(self.links[hop.link].delay(hop.forward) for hop in self.path(src, dst))
 
     def next_hop(self, at: str, goal: str) -> tuple[str, Hop]:
         """Where a packet for device `goal` goes from node `at`. Devices forward for others, like switches."""

@@ -7,7 +7,7 @@ resources (compute, disk, one connection per ordered pair of devices), so conten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from typing import Any, Protocol
 
 from engine.cluster import ClusterSpec, DeviceSpec
@@ -76,7 +76,7 @@ class Ctx(Protocol):
     def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
         """To rank `dst`; done when the last byte has left. Sending to oneself is an error.
 
-        `note` costs 4 bytes per integer (32 bits, signed).
+        `note` costs 8 bytes per integer (64 bits, signed).
         """
 
     def recv(self, src: int, tag: str) -> Handle:

@@ -11,8 +11,10 @@ from engine.errors import OutOfMemory, PlanError
 from engine.models.ops import Cost, Op
 from engine.models.sizes import weight_bytes
 from engine.models.spec import ModelSpec
-from engine.plan import Slice, contains
+from engine.plan import Slice, covers
 from engine.tensors import Meta, payload_bytes
+
+ENDS = ("embed", "lm_head")
 
 
 class Ledger:
@@ -46,7 +48,7 @@ class Ledger:
         if piece in self.resident:
             return 0
         size = weight_bytes(self.model, piece)
-        if piece.layer < 0 and self.model.tied_head and any(s.layer < 0 for s in self.resident):
+        if piece.part in ENDS and self.model.tied_head and any(s.part in ENDS for s in self.resident):
             size = max(0, size - self._shared_embedding_bytes())
         self.resident[piece] = size
         self._check(0, "weights")
@@ -62,10 +64,7 @@ class Ledger:
     def need(self, op: Op) -> None:
         """Raises `PlanError` if weights that `op` needs are not resident."""
         for need in op.slices(self.model):
-            if need not in self.resident and not any(
-                have.layer == need.layer and have.part == need.part and contains(have, need)
-                for have in self.resident
-            ):
+            if need not in self.resident and not any(covers(have, need) for have in self.resident):
                 raise PlanError(
                     f"{self.device}: {op.name} of layer {op.layer} needs {need.part} {need.axis} "
                     f"{need.start}:{need.stop}, which is not resident: the plan must place or load it."

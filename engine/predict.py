@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from engine.errors import PlanError, RunError
+from engine.conditions import Conditions, absent_at_start
+from engine.errors import EdgeLoomError, PeerLost, PlanError, RunError
 from engine.fold import fold
 from engine.models.prompts import requests_of
 from engine.plan import Plan
+from engine.recovery import replan, unfinished
 from engine.report import Outcome, Prediction, RunReport
-from engine.serve import serve
+from engine.serve import go_on, serve
 from engine.spec import RunSpec
 from engine.strategies.registry import strategy
 from engine.trace import Mark, Span, to_json
 from engine.versions import versions
 from engine.workload import Request
-from engine.worlds.simulated import SimulatedWorld
+from engine.worlds.simulated import Programs, SimulatedWorld
 from engine.worlds.source import SimulatedSource
 
 Event = dict[str, Any]
@@ -45,12 +47,13 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
     chosen = strategy(spec.strategy)
     params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
     spec.scenario.check(spec.cluster)
-    reason = chosen.supports(spec.cluster, spec.model)
+    cluster = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario)).cluster
+    reason = chosen.supports(cluster, spec.model)
     if reason:
         raise PlanError(f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: {reason}")
     num_positions = len(requests[0].tokens)
     workload = spec.workload.model_copy(update={"prompt": None, "prompt_tokens": num_positions})
-    plan = chosen.plan(spec.cluster, spec.model, workload, params)
+    plan = chosen.plan(cluster, spec.model, workload, params)
     plan.validate_cover(spec.model, num_positions, generates=spec.workload.new_tokens > 0)
     return plan
 
@@ -73,23 +76,66 @@ def predict(
     return report
 
 
+Decisions = Mapping[tuple[str, str], Any]
+"""What a real run decided, by device and name of the choice."""
+
+
+def decisions_in(trace: Iterable[Span | Mark]) -> Decisions:
+    return {
+        (item.device, item.facts["decision"]): item.facts["answer"]
+        for item in trace if isinstance(item, Mark) and item.name == "decided"
+    }
+
+
 def simulate(
-    prepared: Prepared, should_stop: Callable[[], bool] = lambda: False
+    prepared: Prepared, should_stop: Callable[[], bool] = lambda: False, decisions: Decisions | None = None
 ) -> tuple[list[Span | Mark], Outcome]:
-    """Trace and outcome of the simulated world."""
-    spec, plan = prepared.spec, prepared.plan
+    """Trace and outcome of the simulated world; `decisions` are those of a real run of the same spec."""
+    spec = prepared.spec
     trace: list[Span | Mark] = []
+    world = SimulatedWorld(spec, prepared.plan, trace.append, decisions)
+    source = SimulatedSource(world.devices[spec.cluster.source_rank])
+    absent = absent_at_start(spec.cluster, spec.scenario)
     chosen = strategy(spec.strategy)
+
+    def source_of(rank: int) -> SimulatedSource | None:
+        return source if rank == spec.cluster.source_rank else None
+
+    def recover(event: Exception) -> Programs:
+        """Plan what is left over the devices that there are now."""
+        requests = unfinished(prepared.requests, trace)
+        cluster, lost = source.device.cluster_now, source.device.lost
+        if spec.cluster.source_rank in lost:
+            raise event
+        try:
+            world.plan = replan(spec, world.plan, cluster, requests)
+        except EdgeLoomError as error:
+            raise gave_up(event, error) from error
+        facts = {"reason": str(event), "plan": world.plan.model_dump(mode="json")}
+        trace.append(Mark(world.now_s, "replanned", facts=facts))
+        return [
+            (rank, go_on(
+                device, chosen, world.plan, device.adopt(world.plan), spec.workload, requests,
+                source_of(rank),
+            ))
+            for rank, device in enumerate(world.devices) if rank not in lost
+        ]
+
+    programs = [
+        (rank, serve(device, chosen, prepared.plan, spec.workload, prepared.requests, source_of(rank)))
+        for rank, device in enumerate(world.devices) if rank not in absent
+    ]
     try:
-        world = SimulatedWorld(spec, plan, trace.append)
-        programs = []
-        for rank, device in enumerate(world.devices):
-            source = SimulatedSource(device) if rank == spec.cluster.source_rank else None
-            programs.append((rank, serve(device, chosen, plan, spec.workload, prepared.requests, source)))
-        world.run(programs, should_stop)
+        world.run(programs, should_stop, recover if spec.failover == "replan" else None)
     except RunError as error:
         return trace, outcome_of(error)
     return trace, Outcome()
+
+
+def gave_up(event: Exception, error: Exception) -> RunError:
+    """The end of a run that lost a device and cannot go on without it."""
+    device, time_s = (event.device, event.time_s) if isinstance(event, RunError) else ("", 0.0)
+    return PeerLost(f"{event} The others cannot go on: {error}", device, time_s)
 
 
 def outcome_of(error: RunError) -> Outcome:
@@ -97,9 +143,9 @@ def outcome_of(error: RunError) -> Outcome:
     return Outcome(kind=kind, sentence=str(error), device=error.device, time_s=error.time_s)
 
 
-def prediction_of(prepared: Prepared) -> Prediction:
+def prediction_of(prepared: Prepared, decisions: Decisions | None = None) -> Prediction:
     """The simulated world's figures for the same spec and scenario."""
-    trace, outcome = simulate(prepared)
+    trace, outcome = simulate(prepared, decisions=decisions)
     report = fold(prepared.spec, prepared.plan, trace, world="simulated", outcome=outcome)
     return Prediction(
         latency_s=report.latency_s, ttft_s=report.ttft_s, tpot_s=report.tpot_s,

@@ -15,10 +15,11 @@ from engine.fold import fold
 from engine.launch import Launch, RealResult
 from engine.models.text import decode
 from engine.network import LinkMeasurement, Network
-from engine.predict import Event, Prepared, Watch, predict, prediction_of, prepare, simulate
+from engine.predict import Event, Prepared, Watch, decisions_in, predict, prediction_of, prepare, simulate
 from engine.report import Correctness, RunReport
 from engine.scenario import Scenario
 from engine.spec import RunSpec
+from engine.strategies.registry import strategy
 from engine.trace import Mark, Span, to_json
 from engine.verify import compare_with_reference
 from engine.versions import versions
@@ -65,7 +66,7 @@ class _Execution:
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
         expected_trace, _ = simulate(undisturbed, should_stop)
         dilation = choose_dilation(spec, expected_trace)
-        pairs = _pairs(spec, expected_trace)
+        pairs = _pairs(spec, expected_trace) | strategy(spec.strategy).partners(spec.cluster, prepared.plan)
         self._lap("planning")
 
         self._state("building", f"dilation {dilation:g}")
@@ -139,7 +140,7 @@ class _Execution:
             "fidelity": fidelity_of(
                 spec.cluster, result, measured, backend, paced=spec.dilation != "native"
             ),
-            "prediction": prediction_of(replayed),
+            "prediction": prediction_of(replayed, decisions_in(result.trace)),
             "scenario": scenario,
             "versions": versions(),
             "timings": self.timings,

@@ -8,17 +8,49 @@ from pydantic import Field
 
 from engine.cluster import ClusterSpec
 from engine.errors import SpecError
-from engine.values import Name, NonNegative, Positive, Value
+from engine.values import Fraction, Name, NonNegative, Positive, Value
+
+Direction = Literal["both", "forward", "backward"]
+"""a→b is forward."""
 
 
 class SetRate(Value):
-    """Link `link` gets `bit_per_s`, a→b (`forward`), b→a (`backward`) or `both`."""
+    """Link `link` gets `bit_per_s` in one direction or both."""
 
     kind: Literal["set_rate"] = "set_rate"
     at_s: NonNegative
     link: str
     bit_per_s: Positive
-    direction: Literal["both", "forward", "backward"] = "both"
+    direction: Direction = "both"
+
+
+class SetDelay(Value):
+    """Link `link` gets the one-way delay `delay_s`."""
+
+    kind: Literal["set_delay"] = "set_delay"
+    at_s: NonNegative
+    link: str
+    delay_s: NonNegative
+    direction: Direction = "both"
+
+
+class SetLoss(Value):
+    """Link `link` loses the fraction `loss_frac` of its packets."""
+
+    kind: Literal["set_loss"] = "set_loss"
+    at_s: NonNegative
+    link: str
+    loss_frac: Fraction
+    direction: Direction = "both"
+
+
+class SlowDevice(Value):
+    """Everything that the device computes takes `factor` times as long as drawn (a busy neighbour)."""
+
+    kind: Literal["slow_device"] = "slow_device"
+    at_s: NonNegative
+    device: Name
+    factor: Positive
 
 
 class LinkDown(Value):
@@ -41,7 +73,25 @@ class DropDevice(Value):
     device: Name
 
 
-Change = Annotated[SetRate | LinkDown | LinkUp | DropDevice, Field(discriminator="kind")]
+class FreezeDevice(Value):
+    """The device stops where it is and says nothing: no connection is closed."""
+
+    kind: Literal["freeze_device"] = "freeze_device"
+    at_s: NonNegative
+    device: Name
+
+
+class JoinDevice(Value):
+    """A device that was dropped, or that was not there from the start, comes with empty memory."""
+
+    kind: Literal["join_device"] = "join_device"
+    at_s: NonNegative
+    device: Name
+
+
+LinkChange = SetRate | SetDelay | SetLoss | LinkDown | LinkUp
+DeviceChange = SlowDevice | DropDevice | FreezeDevice | JoinDevice
+Change = Annotated[LinkChange | DeviceChange, Field(discriminator="kind")]
 
 
 class Scenario(Value):
@@ -53,7 +103,7 @@ class Scenario(Value):
         """Raises `SpecError` if a change names a link or device that the cluster lacks."""
         for index, change in enumerate(self.changes):
             try:
-                if isinstance(change, DropDevice):
+                if isinstance(change, DeviceChange):
                     cluster.rank(change.device)
                 else:
                     cluster.link_index(change.link)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from engine.ctx import Ctx
-from engine.plan import Plan
+from engine.plan import Plan, Slice
 from engine.strategies.contract import Step, Strategy
 from engine.tensors import Tensor
 from engine.workload import Request, Workload
@@ -18,7 +18,7 @@ class SourceIO(Protocol):
     """What the device `cluster.source` does besides computing."""
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
-        """Token ids [B, T] of a batch."""
+        """Token ids [B, T] of a batch; marks its requests as arrived, once each."""
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
         """Logits [B, V] → token ids [B, 1]; marks them as emitted."""
@@ -38,6 +38,22 @@ async def serve(
     """Answer all `requests`; `source` is None on all devices but the source."""
     for wave in waves(strategy, workload, requests):
         await _answer(ctx, strategy, plan, wave, workload.new_tokens, source)
+
+
+async def go_on(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    missing: Sequence[Slice],
+    workload: Workload,
+    requests: Sequence[Request],
+    source: SourceIO | None,
+) -> None:
+    """After a new plan: load the weights that are `missing` on this device, then serve what is left."""
+    for handle in [ctx.load(piece) for piece in missing]:
+        await handle
+    ctx.mark("reloaded", slices=len(missing))
+    await serve(ctx, strategy, plan, workload, requests, source)
 
 
 def waves(
@@ -81,11 +97,12 @@ async def _answer(
     if source is not None:
         for batch in wave:
             tokens[batch[0].index] = source.prompt(batch)
-            for request in batch:
-                ctx.mark("request_arrived", request=request.index)
-    indices = range(last + 1)
+    indices = range(min(batch[0].emitted for batch in wave), last + 1)
     for together in [indices] if strategy.continuous(plan) else [[index] for index in indices]:
-        steps = [step_of(batch, index, new_tokens) for index in together for batch in wave]
+        steps = [
+            step_of(batch, index, new_tokens)
+            for index in together for batch in wave if index >= batch[0].emitted
+        ]
         await strategy.forward_all(ctx, plan, steps, _Inputs(steps, tokens), done)
     for batch in wave if new_tokens else ():
         ctx.release(cache_name(batch))
@@ -106,14 +123,14 @@ class _Inputs(Sequence[Tensor | None]):
 
 
 def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
-    """Forward pass `index` of a batch: the prompt first, then one token each."""
-    rows = len(batch[0].tokens)
+    """The forward pass that gives token `index` of a batch: first over all there is, then one row each."""
+    rows, fed_back = len(batch[0].tokens), index - batch[0].emitted
     return Step(
-        phase="decode" if index else "prefill",
+        phase="decode" if fed_back else "prefill",
         cache=cache_name(batch) if new_tokens else "",
         batch=len(batch),
-        start=rows + index - 1 if index else 0,
-        rows=1 if index else rows,
+        start=rows + fed_back - 1 if fed_back else 0,
+        rows=1 if fed_back else rows,
         index=index,
         requests=tuple(request.index for request in batch),
     )

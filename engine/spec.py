@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from engine.cluster import ClusterSpec, ComputeModel
-from engine.cost import HostProfile
+from engine.host_times import HostProfile
 from engine.models.spec import ModelSpec
 from engine.scenario import Scenario
 from engine.values import Count, Positive, Value
@@ -38,5 +38,8 @@ class RunSpec(Value):
     compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
     profile: HostProfile | None = Field(default=None, description="This host's times, for `measured`.")
     dilation: Positive | Literal["auto", "native"] = "auto"
-    silence_s: Positive = Field(default=20.0, description="Virtual seconds of silence that mean a lost peer.")
+    silence_s: Positive = Field(default=2.0, description="Virtual seconds of silence that mean a lost peer.")
+    failover: Literal["replan", "stop"] = Field(
+        default="replan", description="After a loss: plan again over the survivors and go on, or end the run."
+    )
     seed: Count = 0

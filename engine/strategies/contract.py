@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from engine.cluster import ClusterSpec
 from engine.ctx import Ctx
+from engine.errors import PlanError
 from engine.models.spec import ModelSpec
 from engine.plan import Plan
 from engine.tensors import Tensor
@@ -83,6 +84,9 @@ class Strategy(ABC):
         `cluster` is as it is now, lost devices being terminals; `workload` counts what is still to do, the
         tokens emitted so far being part of the prompt. Raises `PlanError` when the survivors cannot do it.
         """
+        reason = self.supports(cluster, model)
+        if reason:
+            raise PlanError(f"{self.name}: {reason}")
         return self.plan(cluster, model, workload, params)
 
     def continuous(self, plan: Plan) -> bool:

@@ -36,6 +36,17 @@ class DeepSpeed(TensorParallel):
             f"{devices} workers cannot share equally."
         )
 
+    def replan(
+        self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
+    ) -> Plan:
+        """Over as many survivors as can share equally, first ones first."""
+        workers = cluster.workers
+        equal = next(
+            fewer for count in range(len(workers), 0, -1)
+            if self.supports(fewer := cluster.without(workers[count:]), model) is None
+        )
+        return self.plan(equal, model, workload, params)
+
     def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
         demand = demand_of(model, workload, self.batches_bursts)
         devices = len(cluster.workers)

@@ -112,7 +112,7 @@ def _message_s(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> flo
     """Seconds of one message on an idle path."""
     path = cluster.path(src, dst)
     rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
-    delay_s = sum(cluster.links[hop.link].delay_s for hop in path)
+    delay_s = sum(cluster.links[hop.link].delay(hop.forward) for hop in path)
     return cluster.devices[src].message_overhead_s + transfer_s(size_bytes, rate) + delay_s
 
 

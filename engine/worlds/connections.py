@@ -30,7 +30,7 @@ class Incoming(NamedTuple):
 
     src: int
     header: FrameHeader
-    payload: bytearray
+    body: bytearray
     arrived_s: float
 
 
@@ -56,8 +56,10 @@ class Outlet:
         self.backlog: deque[tuple[memoryview, Callable[[float], None] | None]] = deque()
         self.broken = False
 
-    def write(self, header: FrameHeader, payload: memoryview, done: Callable[[float], None]) -> None:
-        head = memoryview(header.pack())
+    def write(
+        self, header: FrameHeader, note: bytes, payload: memoryview, done: Callable[[float], None]
+    ) -> None:
+        head = memoryview(header.pack() + note)
         if payload:
             self.backlog += [(head, None), (payload, done)]
         else:
@@ -135,7 +137,7 @@ class Inlet:
             (self.src,) = HELLO.unpack_from(self.data)
         elif self.header is None:
             self.header = FrameHeader.unpack(self.data)
-            self._expect(self.header.payload_bytes)
+            self._expect(self.header.body_bytes)
             return None
         else:
             message = Incoming(self.src, self.header, self.data, time.monotonic())

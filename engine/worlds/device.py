@@ -8,19 +8,36 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from engine.cluster import ClusterSpec
+from engine.conditions import Conditions, absent_at_start
 from engine.cost import op_time_s, total_bytes, total_flops
-from engine.errors import PlanError
-from engine.frames import FRAME_HEADER_BYTES
+from engine.ctx import Note
+from engine.errors import PeerLost, PlanError, RunError
+from engine.frames import FRAME_HEADER_BYTES, NOTE_BYTES
 from engine.memory import Ledger
 from engine.models.ops import Cost, Op
-from engine.plan import Plan, Slice
+from engine.plan import Plan, Slice, covers
+from engine.scenario import Change, SlowDevice
 from engine.spec import RunSpec
 from engine.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.trace import Mark, Span
 from engine.worlds.programs import Handle, Program
 
 Emit = Callable[[Span | Mark], None]
-Mailbox = dict[tuple[int, str], deque[Any]]
+Message = tuple[Note, Tensor]
+Mailbox = dict[tuple[int, str], deque[tuple[Message, float]]]
+
+
+class Receipt(Handle):
+    """Waits for a message; its value is the tensor, or `(note, tensor)` if `noted`."""
+
+    __slots__ = ("noted",)
+
+    def __init__(self, what: str, noted: bool):
+        super().__init__(what)
+        self.noted = noted
+
+    def wanted(self, message: Message) -> Any:
+        return message if self.noted else message[1]
 
 
 class Device(ABC):
@@ -36,19 +53,67 @@ class Device(ABC):
         self.world_size = len(spec.cluster.devices)
         self.device = spec.cluster.devices[rank]
         self.model = spec.model
+        self.conditions = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario))
         self.emit = emit
         self.ledger = Ledger(self.device.name, self.device.memory_bytes, spec.model)
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
         self.prices: dict[tuple[Op, tuple[Meta, ...], int], tuple[Cost, float]] = {}
         self.arrived: Mailbox = defaultdict(deque)
-        self.expected: dict[tuple[int, str], deque[Handle]] = defaultdict(deque)
+        self.expected: dict[tuple[int, str], deque[Receipt]] = defaultdict(deque)
         for piece in plan.held_by(rank):
             self.ledger.load(piece)
 
     @property
     def now_s(self) -> float:
         return self.current.now_s
+
+    @property
+    def cluster_now(self) -> ClusterSpec:
+        return self.conditions.cluster
+
+    @property
+    def lost(self) -> frozenset[int]:
+        return self.conditions.lost
+
+    def change(self, change: Change) -> None:
+        """Know of a change of links or speeds."""
+        self.conditions.apply(change)
+        if isinstance(change, SlowDevice):
+            self.prices.clear()
+
+    def halt(self) -> None:
+        """Forget what the programs had under way, and their KV caches; weights stay."""
+        self.arrived.clear()
+        self.expected.clear()
+        self.ledger.cached.clear()
+
+    def empty(self) -> None:
+        """Memory as after a restart."""
+        self.halt()
+        self.ledger.resident.clear()
+
+    def adopt(self, plan: Plan) -> tuple[Slice, ...]:
+        """Drop weights that `plan` has no use for here; returns the slices that it needs loaded."""
+        needed = plan.held_by(self.rank)
+        for have in list(self.ledger.resident):
+            if not any(covers(have, need) for need in needed):
+                self.evict(have)
+        return tuple(
+            need for need in needed if not any(covers(have, need) for have in self.ledger.resident)
+        )
+
+    def fail_waiting(self, rank: int, time_s: float) -> None:
+        """Device `rank` is known to be lost: whoever waits for it gets `PeerLost`."""
+        waiting = [queue for (src, _), queue in self.expected.items() if src == rank]
+        for queue in waiting:
+            while queue:
+                self.fail(queue.popleft(), self._peer_lost(rank, time_s), time_s)
+
+    def _peer_lost(self, rank: int, time_s: float) -> PeerLost:
+        name = self.cluster.devices[rank].name
+        sentence = f"{name} was lost while {self.device.name} needed it, at {time_s:.3f} s."
+        return PeerLost(sentence, name, time_s)
 
     def at(self, request: int, token: int) -> None:
         self.current.request, self.current.token = request, token
@@ -80,7 +145,8 @@ class Device(ABC):
         key = (op, metas, self.ledger.rows(op))
         if key not in self.prices:
             cost = op.cost(self.model, metas, key[2])
-            duration_s = op_time_s(self.device, cost.kernels, self.spec.profile, self.spec.compute_model)
+            device = self.cluster_now.devices[self.rank]
+            duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
             self.prices[key] = cost, duration_s
         cost, duration_s = self.prices[key]
         self.ledger.run(op, metas, cost)
@@ -93,24 +159,43 @@ class Device(ABC):
         self.message_numbers[dst] += 1
         return self.message_numbers[dst] - 1
 
-    def receive(self, src: int, tag: str) -> Handle:
+    def recv(self, src: int, tag: str) -> Handle:
+        return self._receive(src, tag, noted=False)
+
+    def recv_noted(self, src: int, tag: str) -> Handle:
+        return self._receive(src, tag, noted=True)
+
+    def _receive(self, src: int, tag: str, noted: bool) -> Handle:
         """A handle for the next message with `tag` from `src`, arrived or not."""
-        handle = Handle(f"recv {tag} from {self.cluster.devices[src].name}")
+        handle = Receipt(f"recv {tag} from {self.cluster.devices[src].name}", noted)
         queue = self.arrived[src, tag]
         if queue:
-            handle.value, handle.time_s = queue.popleft()
-            handle.done = True
+            message, time_s = queue.popleft()
+            handle.done, handle.value, handle.time_s = True, handle.wanted(message), time_s
+        elif src in self.lost:
+            handle.done, handle.time_s = True, self.now_s
+            handle.error = self._peer_lost(src, self.now_s)
         else:
             self.expected[src, tag].append(handle)
         return handle
 
-    def deliver(self, src: int, tag: str, tensor: Tensor, time_s: float) -> Handle | None:
-        """A message is usable from `time_s`; returns the handle that waited for it, if any."""
+    def deliver(self, src: int, tag: str, message: Message, time_s: float) -> None:
+        """A message is usable from `time_s`: whoever waits for it goes on."""
         waiting = self.expected[src, tag]
         if waiting:
-            return waiting.popleft()
-        self.arrived[src, tag].append((tensor, time_s))
-        return None
+            handle = waiting.popleft()
+            self.finish(handle, handle.wanted(message), time_s)
+        else:
+            self.arrived[src, tag].append((message, time_s))
+
+    @abstractmethod
+    def finish(self, handle: Handle, value: Any, time_s: float) -> None:
+        """`handle` is done since `time_s`; whoever waits for it goes on."""
+
+    def fail(self, handle: Handle, error: RunError, time_s: float) -> None:
+        """`handle` will never be done: whoever waits for it gets `error`."""
+        handle.error = error
+        self.finish(handle, None, time_s)
 
     def span(self, kind: Any, name: str, layer: int, start_s: float, end_s: float, **more: Any) -> None:
         """Emit a span on behalf of the running program."""
@@ -125,12 +210,12 @@ class Device(ABC):
             "flops": total_flops(cost.kernels), "request": self.current.request, "token": self.current.token,
         }
 
-    def message_facts(self, tensor: Tensor, tag: str, message: int) -> dict[str, Any]:
+    def message_facts(self, tensor: Tensor, tag: str, note: Note, message: int) -> dict[str, Any]:
         """The fields of a send span that both worlds must agree on."""
         payload = payload_bytes(tensor)
         return {
             "name": tag, "layer": layer_of(tag), "payload_bytes": payload,
-            "bytes": payload + FRAME_HEADER_BYTES, "message": message,
+            "bytes": FRAME_HEADER_BYTES + len(note) * NOTE_BYTES + payload, "message": message,
             "request": self.current.request, "token": self.current.token,
         }
 

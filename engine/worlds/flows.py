@@ -17,12 +17,16 @@ FINISHED_BITS = 1e-6
 
 
 class Flow:
-    """One message under way; `remaining_bits` shrink at `rate` bit/s."""
+    """One message under way between ranks `ends`; `remaining_bits` shrink at `rate` bit/s."""
 
-    __slots__ = ("on_done", "path", "rate", "remaining_bits")
+    __slots__ = ("ends", "on_done", "path", "rate", "remaining_bits")
 
-    def __init__(self, path: tuple[Direction, ...], size_bytes: int, on_done: Callable[[], None]):
+    def __init__(
+        self, path: tuple[Direction, ...], size_bytes: int, on_done: Callable[[], None],
+        ends: tuple[int, int] = (-1, -1),
+    ):
         self.path = path
+        self.ends = ends
         self.remaining_bits = float(size_bytes * BITS_PER_BYTE)
         self.rate = 0.0
         self.on_done = on_done

@@ -33,7 +33,7 @@ class PathTimes:
         others = [dst for dst in range(len(cluster.devices)) if dst != rank]
         hops = {dst: cluster.path(rank, dst) for dst in others}
         self.paths = {dst: [(hop.link, hop.forward) for hop in hops[dst]] for dst in others}
-        self.delays_s = {dst: sum(cluster.links[hop.link].delay_s for hop in hops[dst]) for dst in others}
+        self.delays_s = {dst: cluster.delay_s(rank, dst) for dst in others}
         self.changed_s = 0.0
 
     def set_rate(self, link: int, forward: bool, bit_per_s: float) -> None:

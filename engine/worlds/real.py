@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from engine.ctx import Decision, Note
 from engine.errors import EdgeLoomError, PeerLost
-from engine.frames import FRAME_HEADER_BYTES, FrameHeader
+from engine.frames import FRAME_HEADER_BYTES, NOTE_BYTES, FrameHeader, pack_note, unpack_note
 from engine.models import arithmetic
 from engine.models.ops import Op
 from engine.models.torch_ops import KVCache
@@ -154,7 +155,7 @@ class RealDevice(Device):
         usable_s = message.arrived_s + self.delays_s.get(message.src, 0.0)
         if not self.paced:
             return usable_s
-        size = message.header.payload_bytes + FRAME_HEADER_BYTES
+        size = FRAME_HEADER_BYTES + message.header.body_bytes
         usable_s += staging_s(self.device, size) * self.clock.dilation
         undisturbed = message.header.sent_s > self.paths.changed_s
         return max(usable_s, message.header.due_s) if undisturbed else usable_s
@@ -173,23 +174,21 @@ class RealDevice(Device):
         self.emit(Span(
             self.device.name, task.kind, start_s=start_virtual_s, end_s=end_virtual_s, **task.facts
         ))
-        self._finish(task.handle, done.value, end_virtual_s)
+        self.finish(task.handle, done.value, end_virtual_s)
 
     def _deliver(self, message: Incoming, at_s: float) -> None:
         header = message.header
         at_virtual_s = self.clock.virtual(at_s)
         request, token = header.request_token
-        tensor = tensor_of(header, message.payload)
+        tensor = tensor_of(header, message.body)
         self.emit(Span(
             self.device.name, "recv", header.tag, layer_of(header.tag), self.clock.virtual(header.sent_s),
-            at_virtual_s, header.payload_bytes + FRAME_HEADER_BYTES, header.payload_bytes,
+            at_virtual_s, FRAME_HEADER_BYTES + header.body_bytes, header.payload_bytes,
             peer=self.cluster.devices[message.src].name, request=request, token=token, message=header.message,
         ))
-        waiting = self.deliver(message.src, header.tag, tensor, at_virtual_s)
-        if waiting is not None:
-            self._finish(waiting, tensor, at_virtual_s)
+        self.deliver(message.src, header.tag, (unpack_note(header, message.body), tensor), at_virtual_s)
 
-    def _finish(self, handle: Handle, value: Any, time_s: float) -> None:
+    def finish(self, handle: Handle, value: Any, time_s: float) -> None:
         handle.done, handle.value, handle.time_s = True, value, time_s
         waiters, handle.waiters = handle.waiters, []
         for program in waiters:
@@ -205,7 +204,7 @@ class RealDevice(Device):
             self.live.discard(program)
             if program.handle.error is not None:
                 raise program.handle.error
-            self._finish(program.handle, program.handle.value, program.now_s)
+            self.finish(program.handle, program.handle.value, program.now_s)
 
     def start(self, program: Program) -> None:
         self.live.add(program)
@@ -279,28 +278,28 @@ class RealDevice(Device):
                 self.done.append(run_task(tasks.get()))
                 self.connections.wake()
 
-    def send(self, tensor: torch.Tensor, dst: int, tag: str) -> Handle:
+    def send(self, tensor: torch.Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
         number = self.number_message(dst, tag)
-        facts = self.message_facts(tensor, tag, number)
+        facts = self.message_facts(tensor, tag, note, number)
         handle = Handle(f"send {tag}")
         sent_s = self.now_s
         header = FrameHeader(
             number, facts["payload_bytes"], (self.current.request, self.current.token),
             self.clock.wall(sent_s), self.clock.wall(self._ideal_arrival_s(dst, facts["bytes"])),
-            dtype_of(tensor), shape_of(tensor), tag,
+            dtype_of(tensor), shape_of(tensor), tag, len(note),
         )
         peer = self.cluster.devices[dst].name
 
         def done(at_s: float) -> None:
             end_s = max(sent_s, self.clock.virtual(at_s))
             self.emit(Span(self.device.name, "send", start_s=sent_s, end_s=end_s, peer=peer, **facts))
-            self._finish(handle, None, end_s)
+            self.finish(handle, None, end_s)
 
         if dst not in self.connections.outlets:
             raise EdgeLoomError(
                 f"{self.device.name} has no connection to {peer}: the plan's prediction never sent there."
             )
-        self.connections.outlets[dst].write(header, bytes_of(tensor), done)
+        self.connections.outlets[dst].write(header, pack_note(note), bytes_of(tensor), done)
         return handle
 
     def _ideal_arrival_s(self, dst: int, size_bytes: int) -> float:
@@ -310,16 +309,13 @@ class RealDevice(Device):
         staged_s = staging_s(self.cluster.devices[dst], size_bytes)
         return self.departed_s[dst] + self.paths.delays_s[dst] + staged_s
 
-    def recv(self, src: int, tag: str) -> Handle:
-        return self.receive(src, tag)
-
     def release(self, cache: str) -> None:
         super().release(cache)
         for key in [key for key in self.caches if key[0] == cache]:
             del self.caches[key]
 
-    def decide(self, name: str, fn: Callable[..., Any], *inputs: torch.Tensor) -> Any:
-        answer = fn(*inputs)
+    def decide(self, name: str, choice: Decision, *inputs: torch.Tensor) -> Any:
+        answer = choice(*inputs)
         self.mark("decided", decision=name, answer=answer)
         return answer
 
@@ -345,9 +341,9 @@ def bytes_of(tensor: torch.Tensor) -> memoryview:
     return memoryview(flat.numpy())  # type: ignore[arg-type]  # ndarrays do have the buffer protocol
 
 
-def tensor_of(header: FrameHeader, payload: bytearray) -> torch.Tensor:
-    """Inverse of `bytes_of`; the tensor owns `payload`."""
+def tensor_of(header: FrameHeader, body: bytearray) -> torch.Tensor:
+    """Inverse of `bytes_of`, after the note; the tensor owns `body`."""
     dtype = getattr(torch, header.dtype)
-    if not payload:
+    if not header.payload_bytes:
         return torch.empty(header.shape, dtype=dtype)
-    return torch.frombuffer(payload, dtype=dtype).reshape(header.shape)
+    return torch.frombuffer(body, dtype=dtype, offset=header.note_size * NOTE_BYTES).reshape(header.shape)

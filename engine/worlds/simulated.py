@@ -1,73 +1,115 @@
 """The simulated world: the same programs as the real one, on shapes instead of numbers, in virtual time.
 
 A heap of (time, priority, serial, action) is the whole clock; the serial breaks ties, so a run is
-deterministic. Compute and disk are FIFO resources of a device, links are shared max-min fair
-(`flows.py`), messages of one (src, dst) pair keep their order. A program that nobody will ever resume
-ends the run as a deadlock, not as silence.
+deterministic. Compute and disk are FIFO resources of a device, messages go over `wires.py`. A program that
+nobody will ever resume ends the run as a deadlock, not as silence.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from engine.ctx import Decision, Note
 from engine.errors import Cancelled, Deadlock, PeerLost, RunError
 from engine.models.ops import Op
 from engine.plan import Plan, Slice
-from engine.scenario import Change, DropDevice, SetRate
+from engine.scenario import Change, DropDevice, FreezeDevice, JoinDevice, LinkChange, LinkDown
 from engine.spec import RunSpec
-from engine.tensors import Meta, Tensor, meta_of
+from engine.tensors import Tensor, meta_of
 from engine.trace import Mark, Span
 from engine.worlds.device import Device, takes_part
-from engine.worlds.flows import Flow, SharedLinks
-from engine.worlds.paths import sender_cost_s
 from engine.worlds.programs import Handle, Program
+from engine.worlds.wires import Message, Wires
 
 EVENTS_BETWEEN_STOP_CHECKS = 2000
+KILL_SEEN_S = 0.01
+"""How long a killed process's peers need to see their connections closed."""
+
+Programs = Iterable[tuple[int, Any]]
+Recover = Callable[[Exception], Programs]
+"""After a `PeerLost`, or a device that joined: the programs that go on. Raises the error if none can."""
 
 
 class SimulatedWorld:
-    """Runs `programs` (one per rank) to their end; the trace goes to `emit` in order of happening."""
+    """Runs `programs` (one per rank) to their end; the trace goes to `emit` in order of happening.
 
-    def __init__(self, spec: RunSpec, plan: Plan, emit: Callable[[Span | Mark], None]):
+    `decisions` are a real run's, by device and name: what depended on data goes as it went there.
+    """
+
+    def __init__(
+        self, spec: RunSpec, plan: Plan, emit: Callable[[Span | Mark], None],
+        decisions: Mapping[tuple[str, str], Any] | None = None,
+    ):
         self.spec = spec
+        self.decisions = decisions or {}
         self.plan = plan
         self.emit = emit
         self.now_s = 0.0
         self.heap: list[tuple[float, int, int, Callable[[], None]]] = []
         self.serial = 0
-        self.links = SharedLinks(spec.cluster)
-        self.links_version = 0
-        self.links_dirty = False
-        self.connections: dict[tuple[int, int], deque[_Message]] = defaultdict(deque)
-        self.routes: dict[tuple[int, int], tuple[tuple[tuple[int, bool], ...], float]] = {}
+        self.changes = list(spec.scenario.changes)
+        self.dead: set[int] = set()
+        self.frozen: dict[int, float] = {}
+        self.cut_s = 0.0
+        self.goes_on = False
         self.live: set[Program] = set()
+        self.wires = Wires(spec.cluster, self, self._departed, self._arrived)
         self.devices = [SimulatedDevice(rank, self) for rank in range(len(spec.cluster.devices))]
 
     def run(
         self,
-        programs: Iterable[tuple[int, Any]],
+        programs: Programs,
         should_stop: Callable[[], bool] = lambda: False,
+        recover: Recover | None = None,
     ) -> None:
-        """`programs`: (rank, coroutine). Raises the first `RunError`, `Deadlock` or `Cancelled`."""
-        for rank, coroutine in programs:
-            self.devices[rank].start(Program(rank, coroutine, 0.0))
-        for change in self.spec.scenario.changes:
-            self.schedule(change.at_s, lambda change=change: self._apply(change))  # type: ignore[misc]
+        """`programs`: (rank, coroutine). Raises the first `RunError`, `Deadlock` or `Cancelled`.
+
+        A loss that no program caught goes to `recover`, if there is one.
+        """
+        self.goes_on = recover is not None
+        self._start(programs)
         try:
-            self._loop(should_stop)
+            while True:
+                try:
+                    self._loop(should_stop)
+                    return
+                except (PeerLost, _Joined) as event:
+                    if recover is None:
+                        raise
+                    self._halt()
+                    self._start(recover(event))
         finally:
-            for program in self.live:
-                program.close()
+            self._close_programs()
             for device in self.devices:
                 self.emit(device.memory_mark(self.now_s))
+
+    def _start(self, programs: Programs) -> None:
+        for rank, coroutine in programs:
+            self.devices[rank].start(Program(rank, coroutine, self.now_s))
+        for change in self.changes:
+            self.schedule(change.at_s, lambda change=change: self._apply(change))  # type: ignore[misc]
+
+    def _halt(self) -> None:
+        """Abandon all programs and all that is under way; links, weights and what is known stay."""
+        self._close_programs()
+        self.heap.clear()
+        self.wires.clear()
+        for device in self.devices:
+            device.halt()
+
+    def _close_programs(self) -> None:
+        for program in self.live:
+            program.close()
+        self.live.clear()
 
     def _loop(self, should_stop: Callable[[], bool]) -> None:
         events = 0
         while self.live:
-            if not self.heap:
+            if not self.heap and self.wires.stalled():
+                self.schedule(self.now_s + self.spec.silence_s, self._check_reach)
+            elif not self.heap:
                 raise self._deadlock()
             self.now_s, _, _, action = heapq.heappop(self.heap)
             action()
@@ -82,8 +124,13 @@ class SimulatedWorld:
     # programs
 
     def resume(self, program: Program, handle: Handle | None = None) -> None:
-        """Let a program run until it waits again; its error ends the run."""
+        """Let a program run until it waits again; its error ends the run, unless its parent may catch it."""
+        if program not in self.live:
+            return
         device = self.devices[program.rank]
+        if program.rank in self.frozen:
+            device.thawing.append((program, handle))
+            return
         if handle is not None:
             device.waited(program, handle)
             program.now_s = max(program.now_s, handle.time_s)
@@ -96,7 +143,7 @@ class SimulatedWorld:
         error = program.handle.error
         if isinstance(error, RunError):
             error.device, error.time_s = error.device or device.device.name, self.now_s
-        if error is not None:
+        if error is not None and not (isinstance(error, PeerLost) and program.handle.waiters):
             raise error
         self.finish(program.handle, program.handle.value)
 
@@ -108,10 +155,6 @@ class SimulatedWorld:
             self.resume(program, handle)
 
     def _deadlock(self) -> RunError:
-        stalled = [flow for flow in self.links.flows if flow.rate == 0]
-        if stalled:
-            link = next(d[0] for d in stalled[0].path if d[0] in self.links.down)
-            return self._silent(link)
         waits = ", ".join(sorted({
             f"{self.devices[p.rank].device.name} for {p.waiting_for.what if p.waiting_for else 'nothing'}"
             for p in self.live
@@ -120,123 +163,114 @@ class SimulatedWorld:
 
     # messages
 
-    def route(self, src: int, dst: int) -> tuple[tuple[tuple[int, bool], ...], float]:
-        """Directed links and total delay from `src` to `dst`."""
-        if (src, dst) not in self.routes:
-            hops = self.spec.cluster.path(src, dst)
-            delay_s = sum(self.spec.cluster.links[hop.link].delay_s for hop in hops)
-            self.routes[src, dst] = (tuple((hop.link, hop.forward) for hop in hops), delay_s)
-        return self.routes[src, dst]
-
-    def post(self, message: _Message) -> None:
-        """Queue a message on its connection; the head of the queue is under way."""
-        queue = self.connections[message.src, message.dst]
-        queue.append(message)
-        if len(queue) == 1:
-            self._prepare(message)
-
-    def _prepare(self, message: _Message) -> None:
-        """Pay the sender's fixed cost and staging, then enter the links."""
-        hold_s = sender_cost_s(self.spec.cluster.devices[message.src], message.size_bytes)
-        self.schedule(self.now_s + hold_s, lambda: self._enter_links(message))
-
-    def _enter_links(self, message: _Message) -> None:
-        path, _ = self.route(message.src, message.dst)
-        self._settle()
-        self.links.flows.append(Flow(path, message.size_bytes, lambda: self._departed(message)))
-        self._reshare()
-
-    def _departed(self, message: _Message) -> None:
-        """The last byte has left: free the connection, deliver after the path's delay."""
-        queue = self.connections[message.src, message.dst]
-        queue.popleft()
-        if queue:
-            self._prepare(queue[0])
-        self.devices[message.src].emit(message.span("send", self, self.now_s))
-        _, delay_s = self.route(message.src, message.dst)
-        receiver = self.spec.cluster.devices[message.dst]
-        if receiver.staging_byte_per_s:
-            delay_s += message.size_bytes / receiver.staging_byte_per_s
-        self.schedule(self.now_s + delay_s, lambda: self._arrived(message))
+    def _departed(self, message: Message) -> None:
+        self.devices[message.src].emit(message.span("send", self.spec.cluster, self.now_s))
         self.finish(message.handle, None)
 
-    def _arrived(self, message: _Message) -> None:
+    def _arrived(self, message: Message) -> None:
         device = self.devices[message.dst]
-        device.emit(message.span("recv", self, self.now_s))
-        waiting = device.deliver(message.src, message.tag, message.tensor, self.now_s)
-        if waiting is not None:
-            self.finish(waiting, message.tensor)
-
-    # links
-
-    def _settle(self) -> None:
-        """Bring every flow to the present; those that are through depart."""
-        for flow in self.links.advance(self.now_s):
-            flow.on_done()
-
-    def _reshare(self) -> None:
-        """Recompute the rates once per instant, after everything else that happens at it."""
-        if not self.links_dirty:
-            self.links_dirty = True
-            self.schedule(self.now_s, self._share, priority=1)
-
-    def _share(self) -> None:
-        self.links_dirty = False
-        self._settle()
-        self.links.share()
-        self.links_version += 1
-        version, end_s = self.links_version, self.links.next_end_s()
-        if end_s is not None:
-            self.schedule(max(end_s, self.now_s), lambda: self._flow_ends(version))
-
-    def _flow_ends(self, version: int) -> None:
-        if version == self.links_version:
-            self._settle()
-            self._reshare()
+        if message.dst in self.dead or message.src in device.lost:
+            return
+        device.emit(message.span("recv", self.spec.cluster, self.now_s))
+        device.deliver(message.src, message.tag, (message.note, message.tensor), self.now_s)
 
     # changes
 
     def _apply(self, change: Change) -> None:
-        if isinstance(change, DropDevice):
-            self._drop(change)
-            return
-        self._settle()
-        link = self.spec.cluster.link_index(change.link)
-        facts: dict[str, Any] = {"link": change.link}
-        if isinstance(change, SetRate):
-            for forward, name in ((True, "forward"), (False, "backward")):
-                if change.direction in ("both", name):
-                    self.links.capacity[link, forward] = change.bit_per_s
-            facts |= {"bit_per_s": change.bit_per_s, "direction": change.direction}
-            self.emit(Mark(self.now_s, "link_changed", facts=facts))
-        elif change.kind == "link_down":
-            self.links.down.add(link)
-            self.emit(Mark(self.now_s, "link_down", facts=facts))
-            self.schedule(self.now_s + self.spec.silence_s, lambda: self._check_silence(link))
-        else:
-            self.links.down.discard(link)
-            self.emit(Mark(self.now_s, "link_up", facts=facts))
-        self._reshare()
+        self.changes.remove(change)
+        for device in self.devices:
+            device.change(change)
+        facts = change.model_dump(exclude={"kind", "at_s"})
+        match change:
+            case DropDevice():
+                self._drop(self.spec.cluster.rank(change.device))
+            case FreezeDevice():
+                self._freeze(self.spec.cluster.rank(change.device))
+            case JoinDevice():
+                self._join(self.spec.cluster.rank(change.device))
+            case LinkDown():
+                self.emit(Mark(self.now_s, change.kind, facts=facts))
+                self.wires.change(change)
+                self.cut_s = self.now_s
+                self.schedule(self.now_s + self.spec.silence_s, self._check_reach)
+            case _:
+                name = "link_changed" if isinstance(change, LinkChange) else "device_changed"
+                name = change.kind if change.kind == "link_up" else name
+                self.emit(Mark(self.now_s, name, facts.get("device", ""), facts))
+                if isinstance(change, LinkChange):
+                    self.wires.change(change)
 
-    def _drop(self, change: DropDevice) -> None:
-        self.emit(Mark(self.now_s, "device_lost", change.device))
-        rank = self.spec.cluster.rank(change.device)
+    def _drop(self, rank: int) -> None:
+        """The process is gone at once; others know when they have seen its connections closed."""
+        name = self.spec.cluster.devices[rank].name
+        self.emit(Mark(self.now_s, "device_lost", name))
+        self._end_device(rank)
         if takes_part(self.spec.cluster, self.plan, rank):
-            raise PeerLost(
-                f"{change.device} was lost at {self.now_s:.3f} s and holds a part of the plan.",
-                change.device, self.now_s,
-            )
+            at_s = self.now_s
+            self.schedule(self.now_s + KILL_SEEN_S, lambda: self._all_lose(rank, "killed", at_s))
 
-    def _check_silence(self, link: int) -> None:
-        ways = {(link, True), (link, False)}
-        if link in self.links.down and any(ways & set(flow.path) for flow in self.links.flows):
-            raise self._silent(link)
+    def _freeze(self, rank: int) -> None:
+        name = self.spec.cluster.devices[rank].name
+        self.emit(Mark(self.now_s, "device_frozen", name))
+        self.frozen[rank] = self.now_s
+        if takes_part(self.spec.cluster, self.plan, rank):
+            self.schedule(self.now_s + self.spec.silence_s, lambda: self._give_up_frozen(rank))
 
-    def _silent(self, link: int) -> PeerLost:
-        name = self.spec.cluster.links[link].name
-        return PeerLost(
-            f"No data crossed link {name} for {self.spec.silence_s:g} s: it is down.", name, self.now_s
-        )
+    def _join(self, rank: int) -> None:
+        """It comes with empty memory; a frozen device that is not yet given up goes on where it was."""
+        name = self.spec.cluster.devices[rank].name
+        self.emit(Mark(self.now_s, "device_joined", name))
+        self.dead.discard(rank)
+        if self.frozen.pop(rank, None) is not None and rank not in self.devices[rank].lost:
+            for program, handle in self.devices[rank].take_thawing():
+                self.resume(program, handle)
+            return
+        for device in self.devices:
+            device.conditions.join(rank)
+        self.devices[rank].empty()
+        if self.goes_on:
+            raise _Joined(name)
+
+    def _check_reach(self) -> None:
+        """Of two devices that a link keeps apart, one is lost to the other: not the source."""
+        stalled = self.wires.stalled()
+        if stalled:
+            src, dst = stalled[0].ends
+            rank = dst if src == self.spec.cluster.source_rank else src
+            self._end_device(rank)
+            self._all_lose(rank, "unreachable", self.cut_s)
+
+    def _end_device(self, rank: int) -> None:
+        for program in [program for program in self.live if program.rank == rank]:
+            program.close()
+            self.live.discard(program)
+        self.dead.add(rank)
+        self.wires.forget(rank)
+
+    def _give_up_frozen(self, rank: int) -> None:
+        """A device that was silent too long is given up, unless it has spoken again."""
+        if rank in self.frozen and self.now_s - self.frozen[rank] >= self.spec.silence_s * (1 - 1e-9):
+            self._end_device(rank)
+            self._all_lose(rank, "frozen", self.frozen[rank])
+
+    def _all_lose(self, rank: int, how: str, since_s: float) -> None:
+        name = self.spec.cluster.devices[rank].name
+        self.emit(Mark(self.now_s, "loss_detected", name, {"how": how, "since_s": since_s}))
+        for device in self.devices:
+            device.conditions.lose(rank)
+        if rank == self.spec.cluster.source_rank:
+            raise PeerLost(f"{name} was lost at {self.now_s:.3f} s, and it is the source.", name, self.now_s)
+        for device in self.devices:
+            if device.rank != rank:
+                device.fail_waiting(rank, self.now_s)
+
+
+class _Joined(Exception):
+    """A device has joined: all devices stop, and go on with it."""
+
+    def __init__(self, device: str):
+        super().__init__(device)
+        self.device = device
 
 
 class SimulatedDevice(Device):
@@ -247,10 +281,21 @@ class SimulatedDevice(Device):
         self.world = world
         self.compute_free_s = 0.0
         self.disk_free_s = 0.0
+        self.thawing: list[tuple[Program, Handle | None]] = []
 
     def start(self, program: Program) -> None:
         self.world.live.add(program)
         self.world.schedule(program.now_s, lambda: self.world.resume(program))
+
+    def halt(self) -> None:
+        super().halt()
+        self.compute_free_s = self.disk_free_s = self.world.now_s
+        self.thawing.clear()
+
+    def take_thawing(self) -> list[tuple[Program, Handle | None]]:
+        """Programs that were to go on while the device was frozen."""
+        waiting, self.thawing = self.thawing, []
+        return waiting
 
     def compute(self, op: Op, *inputs: Tensor) -> Handle:
         cost, duration_s = self.price(op, inputs)
@@ -279,31 +324,21 @@ class SimulatedDevice(Device):
         self.world.schedule(end_s, end)
         return handle
 
-    def send(self, tensor: Tensor, dst: int, tag: str) -> Handle:
-        facts = self.message_facts(tensor, tag, self.number_message(dst, tag))
-        message = _Message(self.rank, dst, tag, meta_of(tensor), self.now_s, facts)
-        self.world.post(message)
+    def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
+        facts = self.message_facts(tensor, tag, note, self.number_message(dst, tag))
+        message = Message(self.rank, dst, tag, meta_of(tensor), note, self.now_s, facts)
+        if dst in self.lost:
+            message.handle.done, message.handle.time_s = True, self.now_s
+        else:
+            self.world.wires.post(message)
         return message.handle
 
-    def recv(self, src: int, tag: str) -> Handle:
-        return self.receive(src, tag)
+    def finish(self, handle: Handle, value: Any, time_s: float) -> None:
+        self.world.finish(handle, value)
 
-    def decide(self, name: str, fn: Callable[..., Any], *inputs: Tensor) -> Any:
-        return fn.prior(*inputs)  # type: ignore[attr-defined]  # a stated prior is part of the contract
-
-
-class _Message:
-    """A tensor's shape on its way."""
-
-    def __init__(self, src: int, dst: int, tag: str, tensor: Meta, sent_s: float, facts: dict[str, Any]):
-        self.src, self.dst, self.tag = src, dst, tag
-        self.tensor = tensor
-        self.sent_s = sent_s
-        self.facts = facts
-        self.size_bytes: int = facts["bytes"]
-        self.handle = Handle(f"send {tag}")
-
-    def span(self, kind: Any, world: SimulatedWorld, end_s: float) -> Span:
-        names = (world.spec.cluster.devices[self.src].name, world.spec.cluster.devices[self.dst].name)
-        me, peer = names if kind == "send" else names[::-1]
-        return Span(me, kind, start_s=self.sent_s, end_s=end_s, peer=peer, **self.facts)
+    def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
+        """As the recorded run decided, else as the strategy supposes."""
+        known = self.world.decisions.get((self.device.name, name))
+        answer = choice.prior(*inputs) if known is None else known
+        self.mark("decided", decision=name, answer=answer)
+        return answer

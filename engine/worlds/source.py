@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.models.prompts import pixels_of
+from engine.models.vision_ops import ImagePrompt, pixels_meta
 from engine.strategies.contract import Step
 from engine.tensors import Meta, Tensor
 from engine.workload import Request
@@ -13,6 +15,8 @@ from engine.worlds.device import Device
 
 if TYPE_CHECKING:
     import torch
+
+SHOWN_CLASSES = 5
 
 
 class _Source:
@@ -24,7 +28,9 @@ class _Source:
 
     def arrive(self, requests: Sequence[Request]) -> None:
         for request in requests:
-            self.last_s[request.index] = self.device.now_s
+            if request.index not in self.last_s:
+                self.last_s[request.index] = self.device.now_s
+                self.device.mark("request_arrived", request=request.index)
 
     def emit(self, step: Step, tokens: Sequence[int | None]) -> None:
         """Mark every sequence's new token and its time since the one before."""
@@ -41,7 +47,11 @@ class SimulatedSource(_Source):
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         self.arrive(requests)
-        return Meta((len(requests), len(requests[0].tokens)), "int64")
+        model, batch = self.device.model, len(requests)
+        tokens = Meta((batch, len(requests[0].tokens)), "int64")
+        if not model.vision:
+            return tokens
+        return ImagePrompt(pixels_meta(model, batch), tokens if model.reads_text else None)
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
         self.emit(step, [None] * step.batch)
@@ -63,7 +73,13 @@ class RealSource(_Source):
         import torch
 
         self.arrive(requests)
-        return torch.tensor([request.tokens for request in requests], dtype=torch.int64)
+        tokens = torch.tensor([request.tokens for request in requests], dtype=torch.int64)
+        spec = self.device.spec
+        if not spec.model.vision:
+            return tokens
+        pictures = torch.stack([torch.from_numpy(pixels_of(spec, request.index)) for request in requests])
+        pixels = pictures.to(getattr(torch, spec.model.dtype))
+        return ImagePrompt(pixels, tokens if spec.model.reads_text else None)
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
         """Token ids [B, 1] from logits [B, V]."""
@@ -76,9 +92,17 @@ class RealSource(_Source):
     def hidden(self, step: Step, hidden: Tensor) -> None:
         for row, request in enumerate(step.requests):
             self.states[request] = hidden[row].clone()
+            if self.device.model.num_classes:
+                self.classify(request, self.states[request])
+
+    def classify(self, request: int, logits_C: torch.Tensor) -> None:
+        """Mark the most likely classes, with their probabilities."""
+        best = logits_C.float().softmax(dim=-1).topk(min(SHOWN_CLASSES, len(logits_C)))
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        self.device.mark("classified", request=request, classes=[list(pair) for pair in pairs])
 
     def save(self, path: Path) -> None:
-        """One tensor per request: `logits.<i>` [new_tokens, V] or `hidden.<i>` [T, D]."""
+        """One per request: `logits.<i>` [new_tokens, V], or `hidden.<i>` [T, D], a classifier's [C]."""
         import torch
         from safetensors.torch import save_file
 

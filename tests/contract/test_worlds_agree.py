@@ -35,7 +35,7 @@ CLUSTERS = [
     cluster("uneven", [4e10, 1e10, 2.5e10, 3e9]),
     cluster("more-devices-than-heads", [1e10] * 6),
 ]
-FAMILIES = ["tiny-gpt2", "tiny-bert", "tiny-llama"]
+FAMILIES = ["tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3", "tiny-vit", "tiny-llava"]
 WORKLOADS = {
     "one": {"requests": 1, "pattern": "sporadic"},
     "burst": {"requests": 3, "pattern": "bursty"},
@@ -44,10 +44,10 @@ WORKLOADS = {
 
 def spec_of(strategy, family, cluster, workload):
     model, weights = catalogue.resolve(family, None)
-    new_tokens = 4 if model.causal else 0
+    new_tokens, prompt_tokens = 4 if model.causal else 0, 11 if model.reads_text else None
     return RunSpec(
         cluster=cluster, model=model, weights=weights, strategy=strategy, dilation="native", seed=7,
-        workload=Workload(prompt_tokens=11, new_tokens=new_tokens, **WORKLOADS[workload]),
+        workload=Workload(prompt_tokens=prompt_tokens, new_tokens=new_tokens, **WORKLOADS[workload]),
     )
 
 
@@ -90,9 +90,18 @@ def operations(trace):
     )
 
 
+def decisions_of(trace):
+    """What depended on data, as the real run went."""
+    return {
+        (mark["device"], mark["facts"]["decision"]): mark["facts"]["answer"]
+        for mark in trace if mark.get("name") == "decided"
+    }
+
+
 @pytest.mark.parametrize(("case", "name"), list(zip(CASES, IDS, strict=True)), ids=IDS)
 def test_both_worlds_do_the_same_operations_bytes_and_flops(case, name, real_runs):
-    trace, outcome = simulate(prepare(spec_of(*case)))
+    decisions = decisions_of(real_runs[name]["trace"])
+    trace, outcome = simulate(prepare(spec_of(*case)), decisions=decisions)
     simulated = operations(item._asdict() for item in trace)
     real = operations(real_runs[name]["trace"])
     assert outcome.kind == "finished"

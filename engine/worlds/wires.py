@@ -1,0 +1,176 @@
+"""The simulated world's network: queues of messages per connection, and the links that they share.
+
+Messages of one (src, dst) pair keep their order; the head of each queue is a flow on the links, which are
+shared max-min fair (`flows.py`). Rates are computed once per instant, after everything else at it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from engine.cluster import ClusterSpec
+from engine.ctx import Note
+from engine.scenario import LinkChange, LinkDown, LinkUp, SetDelay, SetRate
+from engine.tensors import Meta
+from engine.trace import Span
+from engine.worlds.flows import Direction, Flow, SharedLinks
+from engine.worlds.paths import sender_cost_s
+from engine.worlds.programs import Handle
+
+Route = tuple[Direction, ...]
+
+
+class Message:
+    """A tensor's shape on its way."""
+
+    def __init__(
+        self, src: int, dst: int, tag: str, tensor: Meta, note: Note, sent_s: float, facts: dict[str, Any]
+    ):
+        self.src, self.dst, self.tag = src, dst, tag
+        self.tensor, self.note = tensor, note
+        self.sent_s = sent_s
+        self.facts = facts
+        self.size_bytes: int = facts["bytes"]
+        self.handle = Handle(f"send {tag}")
+
+    def span(self, kind: Any, cluster: ClusterSpec, end_s: float) -> Span:
+        names = (cluster.devices[self.src].name, cluster.devices[self.dst].name)
+        me, peer = names if kind == "send" else names[::-1]
+        return Span(me, kind, start_s=self.sent_s, end_s=end_s, peer=peer, **self.facts)
+
+
+class Clock(Protocol):
+    """What the network needs of its world."""
+
+    now_s: float
+
+    def schedule(self, time_s: float, action: Callable[[], None], priority: int = 0) -> None: ...
+
+
+class Wires:
+    """`departed(message)` is called when a message's last byte has left, `arrived(message)` when it can be
+    used at the other end.
+    """
+
+    def __init__(
+        self, cluster: ClusterSpec, clock: Clock,
+        departed: Callable[[Message], None], arrived: Callable[[Message], None],
+    ):
+        self.cluster = cluster
+        self.clock = clock
+        self.departed, self.arrived = departed, arrived
+        self.links = SharedLinks(cluster)
+        self.delay_s = {
+            (index, forward): link.delay(forward)
+            for index, link in enumerate(cluster.links) for forward in (True, False)
+        }
+        self.version = 0
+        self.dirty = False
+        self.queues: dict[tuple[int, int], deque[Message]] = defaultdict(deque)
+        self.routes: dict[tuple[int, int], Route] = {}
+
+    def route(self, src: int, dst: int) -> Route:
+        """Directed links from `src` to `dst`."""
+        if (src, dst) not in self.routes:
+            self.routes[src, dst] = tuple((hop.link, hop.forward) for hop in self.cluster.path(src, dst))
+        return self.routes[src, dst]
+
+    def post(self, message: Message) -> None:
+        """Queue a message on its connection; the head of the queue is under way."""
+        queue = self.queues[message.src, message.dst]
+        queue.append(message)
+        if len(queue) == 1:
+            self._prepare(message)
+
+    def forget(self, rank: int) -> None:
+        """Device `rank` is gone: what it has on its way never arrives, and what is sent to it neither."""
+        self._settle()
+        for pair, queue in self.queues.items():
+            if rank in pair:
+                queue.clear()
+        self.links.flows = [flow for flow in self.links.flows if rank not in flow.ends]
+        self._reshare()
+
+    def clear(self) -> None:
+        """Nothing is on its way any more; the links stay as they are."""
+        self.links.at_s = self.clock.now_s
+        self.links.flows.clear()
+        self.queues.clear()
+        self.dirty = False
+        self.version += 1
+
+    def change(self, change: LinkChange) -> None:
+        self._settle()
+        link = self.cluster.link_index(change.link)
+        if isinstance(change, LinkDown):
+            self.links.down.add(link)
+        elif isinstance(change, LinkUp):
+            self.links.down.discard(link)
+        else:
+            for forward, name in ((True, "forward"), (False, "backward")):
+                if change.direction in ("both", name):
+                    if isinstance(change, SetRate):
+                        self.links.capacity[link, forward] = change.bit_per_s
+                    elif isinstance(change, SetDelay):
+                        self.delay_s[link, forward] = change.delay_s
+        self._reshare()
+
+    def stalled(self) -> list[Flow]:
+        """Flows that a link that is down keeps from moving."""
+        return [flow for flow in self.links.flows if any(way[0] in self.links.down for way in flow.path)]
+
+    def _prepare(self, message: Message) -> None:
+        """Pay the sender's fixed cost and staging, then enter the links."""
+        hold_s = sender_cost_s(self.cluster.devices[message.src], message.size_bytes)
+        self.clock.schedule(self.clock.now_s + hold_s, lambda: self._enter_links(message))
+
+    def _enter_links(self, message: Message) -> None:
+        queue = self.queues[message.src, message.dst]
+        if not queue or queue[0] is not message:  # an end of it was lost meanwhile
+            return
+        path = self.route(message.src, message.dst)
+        self._settle()
+        self.links.flows.append(
+            Flow(path, message.size_bytes, lambda: self._depart(message), (message.src, message.dst))
+        )
+        self._reshare()
+
+    def _depart(self, message: Message) -> None:
+        """The last byte has left: free the connection, deliver after the path's delay."""
+        queue = self.queues[message.src, message.dst]
+        queue.popleft()
+        if queue:
+            self._prepare(queue[0])
+        delay_s = sum(self.delay_s[way] for way in self.route(message.src, message.dst))
+        receiver = self.cluster.devices[message.dst]
+        if receiver.staging_byte_per_s:
+            delay_s += message.size_bytes / receiver.staging_byte_per_s
+        self.clock.schedule(self.clock.now_s + delay_s, lambda: self.arrived(message))
+        self.departed(message)
+
+    def _settle(self) -> None:
+        """Bring every flow to the present; those that are through depart."""
+        for flow in self.links.advance(self.clock.now_s):
+            flow.on_done()
+
+    def _reshare(self) -> None:
+        """Recompute the rates once per instant, after everything else that happens at it."""
+        if not self.dirty:
+            self.dirty = True
+            self.clock.schedule(self.clock.now_s, self._share, priority=1)
+
+    def _share(self) -> None:
+        self.dirty = False
+        self._settle()
+        self.links.share()
+        self.version += 1
+        version, end_s = self.version, self.links.next_end_s()
+        if end_s is not None:
+            self.clock.schedule(max(end_s, self.clock.now_s), lambda: self._flow_ends(version))
+
+    def _flow_ends(self, version: int) -> None:
+        if version == self.version:
+            self._settle()
+            self._reshare()

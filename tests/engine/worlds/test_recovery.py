@@ -1,0 +1,162 @@
+"""After a loss, in the simulated world: the sentence is finished, for every strategy and whoever is lost."""
+
+import pytest
+
+from engine.cluster import ClusterSpec
+from engine.models import catalogue
+from engine.predict import plan_of, prepare, simulate
+from engine.recovery import unfinished
+from engine.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, Scenario
+from engine.spec import RunSpec
+from engine.strategies.registry import STRATEGIES
+from engine.trace import Mark, Span
+from engine.workload import Request, Workload
+
+DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
+CLUSTER = ClusterSpec(
+    name="four", source="a", devices=[{"name": name, **DEVICE} for name in "abcd"],
+    switches=[{"name": "s1"}],
+    links=[{"a": name, "b": "s1", "bit_per_s": 2e7, "delay_s": 0.001} for name in "abcd"],
+)
+NEW_TOKENS = 6
+
+
+def spec_of(strategy, changes=(), **more):
+    model, weights = catalogue.resolve("tiny-llama", None)
+    return RunSpec(
+        cluster=CLUSTER, model=model, weights=weights, strategy=strategy,
+        workload=more.pop("workload", Workload(prompt_tokens=12, new_tokens=NEW_TOKENS)),
+        scenario=Scenario(changes=changes), **more,
+    )
+
+
+def marks(trace, name):
+    return [item for item in trace if isinstance(item, Mark) and item.name == name]
+
+
+def emitted(trace):
+    return sorted((mark.facts["request"], mark.facts["index"]) for mark in marks(trace, "token_emitted"))
+
+
+def halfway_s(strategy, **more):
+    trace, outcome = simulate(prepare(spec_of(strategy, **more)))
+    assert outcome.kind == "finished"
+    times = [mark.time_s for mark in marks(trace, "token_emitted")]
+    return times[len(times) // 2] + 1e-4
+
+
+SUPPORTED = [s.name for s in STRATEGIES if s.supports(CLUSTER, spec_of("single").model) is None]
+
+
+@pytest.mark.parametrize("lost", "bcd")
+@pytest.mark.parametrize("strategy", SUPPORTED)
+def test_the_sentence_is_finished_whoever_is_killed(strategy, lost):
+    trace, outcome = simulate(prepare(spec_of(strategy, [DropDevice(at_s=halfway_s(strategy), device=lost)])))
+    assert outcome.kind == "finished", outcome.sentence
+    assert emitted(trace) == [(0, index) for index in range(NEW_TOKENS)]
+    gone_s = next(mark.time_s for mark in marks(trace, "device_lost"))
+    after = [item for item in trace if isinstance(item, Span) and item.start_s > gone_s]
+    assert not [span for span in after if span.device == lost]
+
+
+@pytest.mark.parametrize("strategy", ["gpipe", "edgeshard", "megatron"])
+def test_every_request_of_a_burst_is_finished(strategy):
+    burst = {"workload": Workload(prompt_tokens=12, new_tokens=4, requests=3, pattern="bursty")}
+    change = DropDevice(at_s=halfway_s(strategy, **burst), device="b")
+    trace, outcome = simulate(prepare(spec_of(strategy, [change], **burst)))
+    assert outcome.kind == "finished", outcome.sentence
+    assert emitted(trace) == [(request, index) for request in range(3) for index in range(4)]
+
+
+@pytest.mark.parametrize("change", [
+    FreezeDevice(at_s=0.05, device="b"), LinkDown(at_s=0.05, link="b--s1"),
+], ids=lambda change: change.kind)
+def test_a_silent_device_is_given_up_after_the_stated_silence_and_the_sentence_is_finished(change):
+    trace, outcome = simulate(prepare(spec_of("megatron", [change], silence_s=0.7)))
+    assert outcome.kind == "finished", outcome.sentence
+    (detected,) = marks(trace, "loss_detected")
+    assert detected.device == "b"
+    assert detected.time_s == pytest.approx(0.05 + 0.7, abs=0.01)
+    assert len(emitted(trace)) == NEW_TOKENS
+
+
+def test_the_new_plan_uses_the_survivors_alone_and_is_told():
+    trace, _ = simulate(prepare(spec_of("megatron", [DropDevice(at_s=halfway_s("megatron"), device="c")])))
+    (replanned,) = marks(trace, "replanned")
+    plan = replanned.facts["plan"]
+    assert plan["version"] == 1
+    assert {work["device"] for work in plan["work"]} == {0, 1, 3}
+    assert sorted(mark.device for mark in marks(trace, "reloaded")) == ["a", "b", "d"]
+    assert any(item.kind == "load" for item in trace if isinstance(item, Span))
+
+
+def test_losing_the_source_ends_the_run_with_a_clear_result():
+    trace, outcome = simulate(prepare(spec_of("megatron", [DropDevice(at_s=0.05, device="a")])))
+    assert outcome.kind == "peer_lost"
+    assert "a was lost" in outcome.sentence and "source" in outcome.sentence
+
+
+def test_a_run_may_be_told_to_stop_at_a_loss_instead():
+    change = DropDevice(at_s=0.05, device="b")
+    _, outcome = simulate(prepare(spec_of("megatron", [change], failover="stop")))
+    assert (outcome.kind, outcome.device) == ("peer_lost", "b")
+
+
+def test_survivors_that_cannot_hold_the_model_say_what_binds():
+    small = [d.model_copy(update={"memory_bytes": 70e3}) for d in CLUSTER.devices]
+    cluster = CLUSTER.model_copy(update={"devices": tuple(small)})
+    spec = spec_of("gpipe").model_copy(update={"cluster": cluster})
+    _, outcome = simulate(prepare(spec))
+    assert outcome.kind == "finished"
+    spec = spec.model_copy(update={"scenario": Scenario(changes=[
+        DropDevice(at_s=0.02, device="b"), DropDevice(at_s=0.025, device="c"),
+    ])})
+    _, outcome = simulate(prepare(spec))
+    assert outcome.kind == "peer_lost"
+    assert "cannot go on" in outcome.sentence and "MB" in outcome.sentence
+
+
+def test_a_device_that_joins_is_planned_for_from_then_on():
+    join = JoinDevice(at_s=0.05, device="d")
+    spec = spec_of("megatron", [join])
+    prepared = prepare(spec)
+    assert {work.device for work in prepared.plan.work} == {0, 1, 2}
+    trace, outcome = simulate(prepared)
+    assert outcome.kind == "finished", outcome.sentence
+    assert len(emitted(trace)) == NEW_TOKENS
+    (replanned,) = marks(trace, "replanned")
+    assert {work["device"] for work in replanned.facts["plan"]["work"]} == {0, 1, 2, 3}
+
+
+def test_a_device_may_be_lost_and_come_back():
+    at_s = halfway_s("gpipe")
+    changes = [DropDevice(at_s=at_s, device="b"), JoinDevice(at_s=at_s + 0.02, device="b")]
+    trace, outcome = simulate(prepare(spec_of("gpipe", changes)))
+    assert outcome.kind == "finished", outcome.sentence
+    assert len(marks(trace, "replanned")) == 2
+    assert len(emitted(trace)) == NEW_TOKENS
+
+
+def test_kept_tokens_become_part_of_the_prompt():
+    requests = (Request(index=0, tokens=(5, 6)), Request(index=1, tokens=(7, 8)))
+    trace = [
+        Mark(0.1, "token_emitted", facts={"request": 0, "index": 0, "token": 41}),
+        Mark(0.2, "token_emitted", facts={"request": 0, "index": 1, "token": 42}),
+        Mark(0.2, "request_finished", facts={"request": 1}),
+    ]
+    assert unfinished(requests, trace) == (Request(index=0, tokens=(5, 6, 41, 42), emitted=2),)
+    trace.append(Mark(0.3, "token_emitted", facts={"request": 0, "index": 2, "token": 43}))
+    again = unfinished(unfinished(requests, trace[:3]), trace)
+    assert again == (Request(index=0, tokens=(5, 6, 41, 42, 43), emitted=3),)
+
+
+def test_the_same_losses_give_the_same_trace():
+    spec = spec_of("voltage", [DropDevice(at_s=halfway_s("voltage"), device="c")])
+    assert simulate(prepare(spec)) == simulate(prepare(spec))
+
+
+def test_a_plan_for_a_device_that_is_not_there_yet_is_refused_nowhere():
+    """Absent devices are terminals to the planner: the plan is that of the smaller cluster."""
+    spec = spec_of("edgeshard", [JoinDevice(at_s=1.0, device="b")])
+    requests = prepare(spec).requests
+    assert 1 not in {work.device for work in plan_of(spec, requests).work}
