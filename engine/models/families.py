@@ -10,111 +10,17 @@ from typing import Any
 
 from engine.errors import SpecError
 from engine.models.family import ACTIVATIONS, Family, Pictures, Stored
-from engine.models.spec import ModelSpec
+from engine.models.spec import ModelSpec, RopeScaling
+from engine.models.text_families import BERT, GPT2, LLAMA, OPT, QWEN3
 from engine.models.vision_families import VIT, with_tower
 
-GPT2 = Family(
-    name="gpt2",
-    architecture="GPT2LMHeadModel",
-    fixed={},
-    defaults={
-        "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True,
-    },
-    keys={
-        "num_layers": "n_layer", "hidden_size": "n_embd", "num_heads": "n_head",
-        "intermediate_size": "n_inner", "vocab_size": "vocab_size", "max_positions": "n_positions",
-        "norm_eps": "layer_norm_epsilon", "activation": "activation_function",
-        "tied_head": "tie_word_embeddings",
-    },
-    tensors={
-        "embed.tokens": Stored("wte.weight"),
-        "embed.positions": Stored("wpe.weight"),
-        "layers.{}.attention.norm": Stored("h.{}.ln_1"),
-        "layers.{}.attention.q": Stored("h.{}.attn.c_attn", transposed=True, fused=0, of=3),
-        "layers.{}.attention.k": Stored("h.{}.attn.c_attn", transposed=True, fused=1, of=3),
-        "layers.{}.attention.v": Stored("h.{}.attn.c_attn", transposed=True, fused=2, of=3),
-        "layers.{}.attention.o": Stored("h.{}.attn.c_proj", transposed=True),
-        "layers.{}.ffn.norm": Stored("h.{}.ln_2"),
-        "layers.{}.ffn.up": Stored("h.{}.mlp.c_fc", transposed=True),
-        "layers.{}.ffn.down": Stored("h.{}.mlp.c_proj", transposed=True),
-        "lm_head.norm": Stored("ln_f"),
-        "lm_head.weight": Stored("lm_head.weight"),
-    },
-    prefixes=("transformer.", ""),
-    refused={
-        "scale_attn_weights": (True,), "scale_attn_by_inverse_layer_idx": (False,),
-        "add_cross_attention": (False,),
-    },
-)
-
-BERT = Family(
-    name="bert",
-    architecture="BertModel",
-    fixed={"causal": False, "norm_position": "post", "embedding_norm": True, "has_head": False},
-    defaults={"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2},
-    keys={
-        "num_layers": "num_hidden_layers", "hidden_size": "hidden_size", "num_heads": "num_attention_heads",
-        "intermediate_size": "intermediate_size", "vocab_size": "vocab_size",
-        "max_positions": "max_position_embeddings", "norm_eps": "layer_norm_eps", "activation": "hidden_act",
-        "token_types": "type_vocab_size",
-    },
-    tensors={
-        "embed.tokens": Stored("embeddings.word_embeddings.weight"),
-        "embed.positions": Stored("embeddings.position_embeddings.weight"),
-        "embed.types": Stored("embeddings.token_type_embeddings.weight"),
-        "embed.norm": Stored("embeddings.LayerNorm"),
-        "layers.{}.attention.norm": Stored("encoder.layer.{}.attention.output.LayerNorm"),
-        "layers.{}.attention.q": Stored("encoder.layer.{}.attention.self.query"),
-        "layers.{}.attention.k": Stored("encoder.layer.{}.attention.self.key"),
-        "layers.{}.attention.v": Stored("encoder.layer.{}.attention.self.value"),
-        "layers.{}.attention.o": Stored("encoder.layer.{}.attention.output.dense"),
-        "layers.{}.ffn.norm": Stored("encoder.layer.{}.output.LayerNorm"),
-        "layers.{}.ffn.up": Stored("encoder.layer.{}.intermediate.dense"),
-        "layers.{}.ffn.down": Stored("encoder.layer.{}.output.dense"),
-    },
-    prefixes=("bert.", ""),
-    refused={
-        "position_embedding_type": ("absolute",), "is_decoder": (False,), "add_cross_attention": (False,),
-    },
-    older=((("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta")),),
-)
-
-LLAMA = Family(
-    name="llama",
-    architecture="LlamaForCausalLM",
-    fixed={"norm": "rmsnorm", "positions": "rope", "gated_ffn": True},
-    defaults={
-        "hidden_act": "silu", "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "rope_theta": 10000.0,
-        "attention_bias": False, "mlp_bias": False,
-    },
-    keys={
-        "num_layers": "num_hidden_layers", "hidden_size": "hidden_size", "num_heads": "num_attention_heads",
-        "num_kv_heads": "num_key_value_heads", "head_dim": "head_dim",
-        "intermediate_size": "intermediate_size", "vocab_size": "vocab_size",
-        "max_positions": "max_position_embeddings", "norm_eps": "rms_norm_eps", "activation": "hidden_act",
-        "tied_head": "tie_word_embeddings", "rope_theta": "rope_theta", "attention_bias": "attention_bias",
-        "ffn_bias": "mlp_bias",
-    },
-    tensors={
-        "embed.tokens": Stored("embed_tokens.weight"),
-        "layers.{}.attention.norm": Stored("layers.{}.input_layernorm"),
-        "layers.{}.attention.q": Stored("layers.{}.self_attn.q_proj"),
-        "layers.{}.attention.k": Stored("layers.{}.self_attn.k_proj"),
-        "layers.{}.attention.v": Stored("layers.{}.self_attn.v_proj"),
-        "layers.{}.attention.o": Stored("layers.{}.self_attn.o_proj"),
-        "layers.{}.ffn.norm": Stored("layers.{}.post_attention_layernorm"),
-        "layers.{}.ffn.up": Stored("layers.{}.mlp.up_proj"),
-        "layers.{}.ffn.gate": Stored("layers.{}.mlp.gate_proj"),
-        "layers.{}.ffn.down": Stored("layers.{}.mlp.down_proj"),
-        "lm_head.norm": Stored("norm"),
-        "lm_head.weight": Stored("lm_head.weight"),
-    },
-    prefixes=("model.", ""),
-    refused={"rope_scaling": (None,)},
-)
-
+ROPE_SCALING_KEYS = {
+    "factor": "factor", "low_freq_factor": "low_freq_factor", "high_freq_factor": "high_freq_factor",
+    "original_max_positions": "original_max_position_embeddings",
+}
 GENERATES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-FAMILIES = (GPT2, BERT, LLAMA, VIT, with_tower(LLAMA))
+FAMILIES = (GPT2, OPT, BERT, LLAMA, QWEN3, VIT, with_tower(LLAMA))
+
 
 def family(name: str) -> Family:
     """The family called `name` (config.json's model_type); raises `SpecError` naming the known ones."""
@@ -135,7 +41,11 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
         raise SpecError(f"{where}: quantized weights are not supported, expected float32 or bfloat16.")
     row = family(str(config.get("model_type", "missing")))
     given = {**row.defaults, **config, **config.get("text_config", {})}
-    given |= _rope(config, where)
+    for key, other in row.same.items():
+        if given.get(key) not in (None, given.get(other)):
+            raise SpecError(
+                f"{where}, {key}: {given[key]!r} is not supported, expected {other}'s {given.get(other)!r}."
+            )
     for key, harmless in row.refused.items():
         if key in given and given[key] not in harmless:
             raise SpecError(f"{where}, {key}: {given[key]!r} is not supported, expected {harmless[0]!r}.")
@@ -157,6 +67,8 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
         fields["has_head"] = bool(fields.get("tied_head")) or any(
             kind.endswith(GENERATES) for kind in architectures
         )
+    if row.fixed.get("positions") == "rope":
+        fields |= _rope(given, where)
     if row.vision:
         fields |= _pictures(row.vision, given, fields, where)
     spec: ModelSpec = ModelSpec.parse({"name": name, "family": row.name, **row.fixed, **fields}, where)
@@ -179,12 +91,26 @@ def _pictures(
 
 
 def _rope(config: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Rotary settings, from their newer place (rope_parameters) to their older one."""
-    rope = config.get("rope_parameters") or {}
-    kind = rope.get("rope_type", "default")
-    if kind != "default":
-        raise SpecError(f"{where}, rope_parameters.rope_type: {kind!r} is not supported, expected 'default'.")
-    return {"rope_theta": rope["rope_theta"]} if "rope_theta" in rope else {}
+    """Fields of rotary settings, from their newer place (rope_parameters) or their older (rope_scaling)."""
+    place = "rope_parameters" if config.get("rope_parameters") else "rope_scaling"
+    rope = config.get(place) or {}
+    found = {"rope_theta": rope["rope_theta"]} if "rope_theta" in rope else {}
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind == "default":
+        return found
+    if kind != "llama3":
+        raise SpecError(
+            f"{where}, {place}.rope_type: {kind!r} is not supported, expected 'default' or 'llama3'."
+        )
+    scaling = {field: rope[key] for field, key in ROPE_SCALING_KEYS.items() if key in rope}
+    return {**found, "rope_scaling": RopeScaling.parse(scaling, f"{where}, {place}")}
+
+
+def _rope_config(model: ModelSpec, theta: float) -> dict[str, Any]:
+    if model.rope_scaling is None:
+        return {"rope_type": "default", "rope_theta": theta}
+    scaling = {key: getattr(model.rope_scaling, field) for field, key in ROPE_SCALING_KEYS.items()}
+    return {"rope_type": "llama3", "rope_theta": theta, **scaling}
 
 
 def config_of_spec(model: ModelSpec) -> dict[str, Any]:
@@ -192,7 +118,7 @@ def config_of_spec(model: ModelSpec) -> dict[str, Any]:
     row = family(model.family)
     config: dict[str, Any] = {key: getattr(model, field) for field, key in row.keys.items()}
     if "rope_theta" in config:
-        config["rope_parameters"] = {"rope_type": "default", "rope_theta": config.pop("rope_theta")}
+        config["rope_parameters"] = _rope_config(model, config.pop("rope_theta"))
     if model.vision and row.vision:
         if model.vision.tower:
             config = {"text_config": {"model_type": row.text, **config, "dtype": model.dtype}}

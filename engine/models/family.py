@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from engine.models.vision import VisionSpec
@@ -38,11 +39,11 @@ class Family(NamedTuple):
     and `defaults` what the library's configuration class fills in where config.json is silent.
 
     `tensors` maps canonical names ({} is the layer) to stored ones; `refused` are config keys that change
-    the mathematics in ways that the operations do not have, with the values that are harmless. `vision`
-    reads and writes what a config says about pictures, `text` is the family of the language model behind a
-    tower. `older` are other spellings of stored names, each a
-    list of replacements; `unused` begin the names of stored tensors that change no result ({} is a layer of
-    the tower behind its features).
+    the mathematics in ways that the operations do not have, with the values that are harmless, and
+    `same` those that must not differ from another key. `vision` reads and writes what a config says about
+    pictures, `text` is the family of the language model behind a tower. `older` are other spellings of stored
+    names, each a list of replacements; `unused` begin the names of stored tensors that change no result ({}
+    is a layer of the tower behind its features).
     """
 
     name: str
@@ -57,3 +58,4 @@ class Family(NamedTuple):
     text: str = ""
     older: tuple[tuple[tuple[str, str], ...], ...] = ()
     unused: tuple[str, ...] = ()
+    same: Mapping[str, str] = MappingProxyType({})

@@ -89,8 +89,8 @@ class PositionBlock:
                 kernels += [replace(scores, name="")] if self.score_order == "naive" else [*per_head, with_x]
                 kernels.append(replace(softmax, name="softmax"))
                 back = product(rows * batch * group, hidden, wide, size, count=keys)
-                reordered = [product(heads * rows, seen, hidden, size, count=batch), back]
-                kernels += [replace(values, name="")] if self.value_order == "naive" else reordered
+                mixed = [product(heads * rows, seen, hidden, size, count=batch), back]
+                kernels += [replace(values, name="")] if self.value_order == "naive" else mixed
             kernels.append(product(batch * rows, heads * wide, hidden, size))
             x_rows = Meta((batch, rows, hidden), x.dtype)
             _, residual, ffn, residual_ffn = Block(self.layer).parts(model)

@@ -1,7 +1,7 @@
 """GPipe: contiguous stages of layers, one per device; micro-batches follow each other through them.
 
 Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism" (NeurIPS
-2019); stages by memory as in Lin et al., "LIME" (section V): "allocates layers based on memory capacity".
+2019); stages by memory as in Sun et al., "LIME" (section V): "allocates layers based on memory capacity".
 """
 
 from __future__ import annotations

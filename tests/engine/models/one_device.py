@@ -12,7 +12,8 @@ from engine.models.weights import WeightStore
 from engine.spec import RunSpec
 from engine.workload import Workload
 
-TINY = ("tiny-gpt2", "tiny-bert", "tiny-llama")
+TINY = ("tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3")
+CAUSAL = ("tiny-gpt2", "tiny-opt", "tiny-llama", "tiny-qwen3")
 LAPTOP = ClusterSpec(
     name="alone", source="d0", switches=[], links=[],
     devices=[{"name": "d0", "flop_per_s": 1e10, "memory_bytes": 4e8, "memory_byte_per_s": 4e9}],

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from one_device import (
+    CAUSAL,
     TINY,
     encode,
     generate,
@@ -36,14 +37,14 @@ def test_hidden_states_or_greedy_logits_are_those_of_transformers(name):
         assert relative_error(ours, expected) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["tiny-gpt2", "tiny-llama"])
+@pytest.mark.parametrize("name", CAUSAL)
 def test_all_hidden_states_of_a_causal_model_are_those_of_transformers(name):
     spec = spec_of(name, prompt_tokens=17, new_tokens=0)
     theirs = reference.compute(spec)["hidden.0"]
     assert relative_error(encode(store_of(name), requests_of(spec)[0].tokens), theirs) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["tiny-gpt2", "tiny-llama", "demo-lm"])
+@pytest.mark.parametrize("name", [*CAUSAL, "demo-lm"])
 def test_different_prompts_give_different_tokens_and_not_their_own_last_one(name):
     """Else token identity would prove nothing."""
     prompts = [request.tokens for request in requests_of(spec_of(name, prompt_tokens=13, requests=12))]
@@ -52,7 +53,7 @@ def test_different_prompts_give_different_tokens_and_not_their_own_last_one(name
     assert sum(token == prompt[-1] for token, prompt in zip(first, prompts, strict=True)) < 6
 
 
-@pytest.mark.parametrize("name", ["tiny-gpt2", "tiny-llama", "demo-lm"])
+@pytest.mark.parametrize("name", [*CAUSAL, "demo-lm"])
 def test_decoding_with_a_cache_equals_one_pass_over_all_rows(name):
     store = store_of(name)
     spec = spec_of(name, prompt_tokens=13, new_tokens=6)
@@ -64,7 +65,7 @@ def test_decoding_with_a_cache_equals_one_pass_over_all_rows(name):
     assert relative_error(logits, all_rows[len(prompt) - 1 :]) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["tiny-gpt2", "tiny-llama", "grouped"])
+@pytest.mark.parametrize("name", [*CAUSAL, "grouped"])
 def test_a_prompt_in_pieces_fills_the_cache_as_one_prompt_does(name):
     store = store_of(name)
     x = hidden_states(store, rows=11)

@@ -24,6 +24,14 @@ LLAMA = {
     "model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2,
     "num_key_value_heads": 1, "intermediate_size": 12, "vocab_size": 9, "max_position_embeddings": 16,
 }
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}
+OPT = {
+    "model_type": "opt", "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2, "ffn_dim": 12,
+    "vocab_size": 9, "max_position_embeddings": 16,
+}
 
 
 def test_every_row_resolves_to_the_model_it_describes():
@@ -84,12 +92,17 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
 
 @pytest.mark.parametrize(("config", "match"), [
     (GPT2 | {"auto_map": {"AutoModel": "code.Model"}}, "remote code, which is never run"),
-    (GPT2 | {"model_type": "mamba"}, "model_type mamba: no such family, expected one of gpt2, bert, llama"),
+    (GPT2 | {"model_type": "mamba"}, "model_type mamba: no such family, expected one of gpt2, opt, "),
     (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx: True is not supported"),
     (GPT2 | {"activation_function": "mish"}, "activation_function: 'mish' is not one of gelu"),
     (GPT2 | {"n_layer": -1}, "num_layers"),
     (GPT2 | {"quantization_config": {"bits": 4}}, "quantized"),
-    (LLAMA | {"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling: .* is not supported"),
+    (LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "rope_scaling, low_freq_factor: miss"),
+    (LLAMA | {"rope_scaling": LLAMA3 | {"high_freq_factor": 1.0}}, "low_freq_factor 1.0 is not below"),
+    (LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling.rope_type: 'linear' is not"),
+    (LLAMA | {"model_type": "qwen3", "use_sliding_window": True}, "use_sliding_window: True is not"),
+    (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before: False is not supported"),
+    (OPT | {"word_embed_proj_dim": 4}, "word_embed_proj_dim: 4 is not supported, expected hidden_size's 8"),
     (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, "rope_type: 'yarn' is not supported"),
     (LLAMA | {"num_key_value_heads": 3}, "num_heads 2 is no multiple of num_kv_heads 3"),
     ({key: GPT2[key] for key in GPT2 if key != "n_embd"}, "hidden_size"),
@@ -109,6 +122,20 @@ def test_a_config_that_is_no_json_is_named(tmp_path):
 def test_rotary_base_is_read_from_both_its_places():
     for config in (LLAMA | {"rope_theta": 5e5}, LLAMA | {"rope_parameters": {"rope_theta": 5e5}}):
         assert families.spec_of_config("x", config, "here").rope_theta == 5e5
+
+
+def test_rope_scaling_is_read_from_all_its_places():
+    older = {"type" if key == "rope_type" else key: value for key, value in LLAMA3.items()}
+    for config in ({"rope_scaling": LLAMA3}, {"rope_scaling": older}, {"rope_parameters": LLAMA3}):
+        scaling = families.spec_of_config("x", LLAMA | config, "here").rope_scaling
+        assert (scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor) == (8, 1, 4)
+        assert scaling.original_max_positions == 8192
+    assert families.spec_of_config("x", LLAMA | {"rope_scaling": None}, "here").rope_scaling is None
+
+
+def test_an_opt_without_biases_has_none_anywhere():
+    model = families.spec_of_config("x", OPT | {"enable_bias": False, "word_embed_proj_dim": 8}, "here")
+    assert not model.attention_bias and not model.ffn_bias and model.position_offset == 2
 
 
 def test_text_survives_the_demo_model_s_tokenizer():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from one_device import TINY, hidden_states, model_of, run, store_of
+from one_device import CAUSAL, TINY, hidden_states, model_of, run, store_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -34,7 +34,7 @@ def operations(model):
         yield ops.Norm(0, part), (x,)
     yield ops.Block(0), (x,)
     for start, stop in ((0, 4), (3, ROWS), (2, 2), (0, ROWS)):
-        for score in ("naive", "reorder") if model.positions != "rope" else ("naive",):
+        for score in ("naive", "reorder") if model.scores_reorder else ("naive",):
             for value in ("naive", "reorder"):
                 yield PositionBlock(0, start, stop, ROWS, score, value), (x,)
     yield ops.Add(), (x, x)
@@ -72,7 +72,7 @@ def test_products_shapes_and_cache_are_what_torch_does(name):
         assert cost.kv_bytes == 2 * rows * kv_bytes_per_row(model, heads), op
 
 
-@pytest.mark.parametrize("name", ["tiny-gpt2", "tiny-llama", "grouped"])
+@pytest.mark.parametrize("name", [*CAUSAL, "grouped"])
 def test_decoding_counts_all_cached_rows(name):
     store, model = store_of(name), model_of(name)
     caches = {}

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from one_device import TINY, hidden_states, layers, model_of, relative_error, run, store_of
+from one_device import CAUSAL, TINY, hidden_states, layers, model_of, relative_error, run, store_of
 
 from engine.errors import PlanError
 from engine.models import catalogue, ops
@@ -23,7 +23,7 @@ ROWS = 9
 )
 def test_any_rows_in_any_order_are_rows_of_the_whole_layer(name, start, rows, trim, score, value):
     store, model = store_of(name), model_of(name)
-    assume(model.positions != "rope" or score == "naive")
+    assume(model.scores_reorder or score == "naive")
     stop = min(ROWS, start + rows)
     x = hidden_states(store, rows=ROWS)
     op = PositionBlock(1, start, stop, stop if trim and model.causal else ROWS, score, value)
@@ -34,7 +34,7 @@ def test_any_rows_in_any_order_are_rows_of_the_whole_layer(name, start, rows, tr
         assert relative_error(got, whole) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["tiny-gpt2", "tiny-llama", "grouped"])
+@pytest.mark.parametrize("name", [*CAUSAL, "grouped"])
 @pytest.mark.parametrize("start", [0, 4, ROWS], ids=["all rows", "some rows", "no rows"])
 def test_the_owner_of_the_cache_decodes_as_if_it_had_done_the_prompt_alone(name, start):
     store = store_of(name)
@@ -52,6 +52,7 @@ def test_the_owner_of_the_cache_decodes_as_if_it_had_done_the_prompt_alone(name,
 
 @pytest.mark.parametrize(("op", "name", "match"), [
     (PositionBlock(0, 0, 3, ROWS, "reorder"), "tiny-llama", "rotary"),
+    (PositionBlock(0, 0, 3, ROWS, "reorder"), "tiny-qwen3", "rotary"),
     (PositionBlock(0, 0, 3, 3), "tiny-bert", "not causal"),
     (PositionBlock(0, 2, 5, 4), "tiny-gpt2", "keys_stop is 4"),
     (PositionBlock(0, 0, 3, ROWS, value_order="reorder", cache="c"), "tiny-gpt2", "KV cache"),

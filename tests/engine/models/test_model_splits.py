@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_device import TINY, hidden_states, model_of, relative_error, run, store_of
+from one_device import CAUSAL, TINY, hidden_states, model_of, relative_error, run, store_of
 
 from engine.errors import PlanError
 from engine.models import ops
@@ -52,7 +52,7 @@ def test_partial_sums_of_columns_add_up_to_the_whole_feed_forward(data, name):
 
 
 @settings(max_examples=40, deadline=None)
-@given(data=st.data(), name=st.sampled_from(("tiny-gpt2", "tiny-llama", "grouped")))
+@given(data=st.data(), name=st.sampled_from((*CAUSAL, "grouped")))
 def test_heads_decode_from_their_own_caches(data, name):
     store = store_of(name)
     heads = store.model.num_heads

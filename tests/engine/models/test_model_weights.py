@@ -21,7 +21,10 @@ NAMES = (*TINY, "grouped")
 RANDOM = WeightsRef()
 
 
-@pytest.fixture(scope="module", params=[*TINY, "bare tiny-gpt2", "bare tiny-opt", "bare tiny-bert", "sharded tiny-llama"])
+SAVED = (*TINY, "bare tiny-gpt2", "bare tiny-opt", "bare tiny-bert", "sharded tiny-llama")
+
+
+@pytest.fixture(scope="module", params=SAVED)
 def saved(request, tmp_path_factory):
     """A directory that `transformers` wrote: with the base model's prefix, without it, and in shards."""
     kind, _, name = request.param.rpartition(" ")

@@ -1,0 +1,98 @@
+"""Rotary angles to float32's rounding, and what 16 bits cost: measured against `transformers`."""
+
+from functools import cache
+
+import pytest
+import torch
+from one_device import TINY, encode, generate, relative_error, spec_of
+from transformers import AutoConfig
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+from engine.models import families, reference
+from engine.models.layout import whole_model
+from engine.models.prompts import requests_of
+from engine.models.spec import ModelSpec, RopeScaling
+from engine.models.torch_ops import rope_frequencies, rotate
+from engine.models.weights import WeightStore
+
+LLAMA3 = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=8192)
+SHORT = RopeScaling(factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=16)
+
+
+def changed(spec, **update):
+    return spec.model_copy(update={"model": spec.model.model_copy(update=update)})
+
+
+@pytest.mark.parametrize(("scaling", "theta", "head_dim"), [
+    (None, 10000.0, 64), (None, 1e6, 128), (LLAMA3, 5e5, 128), (LLAMA3, 5e5, 64), (SHORT, 10000.0, 8),
+])
+def test_rotary_frequencies_are_those_of_transformers(scaling, theta, head_dim):
+    spec = spec_of("tiny-llama").model.model_copy(
+        update={"rope_scaling": scaling, "rope_theta": theta, "head_dim": head_dim, "max_positions": 131072}
+    )
+    config = families.config_of_spec(spec)
+    theirs = LlamaRotaryEmbedding(AutoConfig.for_model(config.pop("model_type"), **config)).inv_freq
+    torch.testing.assert_close(rope_frequencies(head_dim, theta, scaling), theirs, rtol=3e-7, atol=0)
+
+
+def test_scaling_keeps_short_wavelengths_stretches_long_ones_and_blends_between():
+    plain, scaled = (rope_frequencies(128, 5e5, scaling) for scaling in (None, LLAMA3))
+    turns = 8192 * plain / (2 * torch.pi)
+    ratio = plain / scaled
+    torch.testing.assert_close(ratio[turns > 4], torch.ones_like(ratio[turns > 4]))
+    torch.testing.assert_close(ratio[turns < 1], torch.full_like(ratio[turns < 1], 8.0))
+    between = ratio[(turns > 1) & (turns < 4)]
+    assert len(between) and bool(((between > 1) & (between < 8)).all())
+
+
+def test_a_llama_with_scaled_positions_generates_what_transformers_does():
+    spec = changed(spec_of("tiny-llama"), rope_scaling=SHORT)
+    theirs = reference.compute(spec)
+    for request in requests_of(spec):
+        ours = generate(store_of(spec), request.tokens, spec.workload.new_tokens)
+        assert relative_error(ours, theirs[f"logits.{request.index}"]) < 1e-5
+    unscaled = generate(store_of(spec_of("tiny-llama")), requests_of(spec)[0].tokens, 6)
+    assert relative_error(unscaled, theirs["logits.0"]) > 1e-3, "the scaling must show"
+
+
+def test_scores_of_rotated_heads_depend_on_distance_alone():
+    model: ModelSpec = spec_of("tiny-llama").model.model_copy(update={"rope_scaling": SHORT})
+    q, k = torch.randn(2, 1, 1, 1, model.head_dim, generator=torch.Generator().manual_seed(1))
+    scores = [(rotate(model, q, at + 3) * rotate(model, k, at)).sum() for at in (0, 7, 40)]
+    torch.testing.assert_close(torch.stack(scores), scores[0].expand(3), rtol=1e-4, atol=1e-5)
+
+
+def store_of(spec):
+    store = WeightStore(spec.model, spec.weights, spec.seed)
+    for piece in whole_model(store.model):
+        store.load(piece)
+    return store
+
+
+@cache
+def first_results(name, dtype):
+    """What our operations and `transformers` answer to two prompts: first logits, or all hidden states."""
+    spec = changed(spec_of(name), dtype=dtype)
+    spec = spec.model_copy(
+        update={"workload": spec.workload.model_copy(update={"new_tokens": int(spec.model.has_head)})}
+    )
+    theirs, store, ours = reference.compute(spec), store_of(spec), []
+    for request in requests_of(spec):
+        new = spec.workload.new_tokens
+        ours.append(generate(store, request.tokens, new) if new else encode(store, request.tokens))
+    kind = "logits" if spec.workload.new_tokens else "hidden"
+    return torch.stack(ours).float(), torch.stack([theirs[f"{kind}.{i}"] for i in range(len(ours))]).float()
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_16_bits_are_as_close_to_32_as_those_of_transformers(name):
+    """bfloat16 has 8 significant bits: one rounding is 0.4 % at most, and a layer rounds a dozen times."""
+    ours, theirs = first_results(name, "bfloat16")
+    exact = first_results(name, "float32")[1]
+    assert 0 < relative_error(ours, exact) < 0.03
+    assert relative_error(ours, theirs) < 0.03
+    assert root_mean_square(ours - exact) < 1.25 * root_mean_square(theirs - exact)
+
+
+def root_mean_square(x):
+    return float(x.square().mean().sqrt())
