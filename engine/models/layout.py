@@ -112,12 +112,11 @@ def _embed_image(model: ModelSpec, prefix: str, hidden: int) -> tuple[TensorPart
     assert vision is not None
     size, rows = vision.patch_size, vision.num_patches + 1
     parts = [_whole("patches.weight", f"{prefix}patches.weight", (hidden, NUM_CHANNELS, size, size))]
-    if vision.tower:
-        cls, positions = _whole("cls", f"{prefix}cls", (hidden,)), (rows, hidden)
-    else:
+    stored: tuple[int, ...] = () if vision.tower else (1, 1)  # ViT's files keep leading ones
+    if not vision.tower:
         parts.append(_whole("patches.bias", f"{prefix}patches.bias", (hidden,)))
-        cls, positions = _whole("cls", f"{prefix}cls", (1, 1, hidden)), (1, rows, hidden)
-    return (*parts, cls, _whole("positions", f"{prefix}positions", positions))
+    parts.append(_whole("cls", f"{prefix}cls", (*stored, hidden)))
+    return (*parts, _whole("positions", f"{prefix}positions", (*stored[:1], rows, hidden)))
 
 
 def _tower(model: ModelSpec) -> tuple[TensorPart, ...]:

@@ -17,23 +17,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.errors import HostError
-from engine.models.families import candidates, config_of_spec, stored_as
+from engine.models.families import candidates, config_of_spec, stored_as, unused_names
 from engine.models.layout import TensorPart, tensor_parts, whole_model
-from engine.models.prompts import requests_of
+from engine.models.prompts import pixels_of, requests_of
 from engine.models.spec import ModelSpec
 from engine.spec import RunSpec
+from engine.workload import Request
 
 if TYPE_CHECKING:
     import torch
 
 CACHE_VARIABLE = "EDGELOOM_CACHE"
 KEEP_FILES = 200
-CODE = ("reference.py", "weights.py", "layout.py", "families.py")
+CODE = (
+    "reference.py", "weights.py", "layout.py", "families.py", "text_families.py", "vision_families.py",
+    "prompts.py", "pictures.py",
+)
 """Files that decide the numbers: an answer of older code is not taken from the cache."""
 
 
 class Reference(NamedTuple):
-    """Per request: `logits` [new_tokens, V] and the greedy `tokens`; or an encoder's `hidden` [T, D]."""
+    """Per request: `logits` [new_tokens, V] and the greedy `tokens`; or an encoder's `hidden` [T, D], a
+    classifier's class logits [C].
+    """
 
     tokens: tuple[tuple[int, ...], ...]
     logits: tuple[torch.Tensor, ...]
@@ -77,6 +83,7 @@ def _content_hash(spec: RunSpec) -> str:
         "model": spec.model.model_dump(mode="json", exclude={"name", "source"}),
         "weights": weights,
         "tokens": [request.tokens for request in requests_of(spec)],
+        "pictures": (spec.workload.image or spec.seed) if spec.model.vision else None,
         "new_tokens": spec.workload.new_tokens,
         "versions": [version(package) for package in ("torch", "transformers", "numpy")],
         "code": [_digest(Path(__file__).with_name(name)) for name in CODE],
@@ -130,40 +137,48 @@ def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
     import torch
 
     model = library_model(spec)
-    answers: dict[tuple[int, ...], dict[str, torch.Tensor]] = {}
+    answers: dict[Any, dict[str, torch.Tensor]] = {}
     named: dict[str, torch.Tensor] = {}
     with torch.inference_mode():
         for request in requests_of(spec):
-            if request.tokens not in answers:
-                answers[request.tokens] = _answer(model, request.tokens, spec.workload.new_tokens)
-            named |= {f"{name}.{request.index}": x for name, x in answers[request.tokens].items()}
+            own_picture = spec.model.vision is not None and spec.workload.image is None
+            key = (request.tokens, request.index if own_picture else -1)
+            if key not in answers:
+                answers[key] = _answer(spec, model, request)
+            named |= {f"{name}.{request.index}": x for name, x in answers[key].items()}
     return {name: tensor.clone().contiguous() for name, tensor in named.items()}
 
 
-def _answer(model: Any, prompt: tuple[int, ...], new_tokens: int) -> dict[str, torch.Tensor]:
+def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tensor]:
     import torch
 
-    ids = torch.tensor([prompt])
-    if not new_tokens:
-        return {"hidden": model.base_model(ids).last_hidden_state[0]}
+    seen = {}
+    if spec.model.vision:
+        seen["pixel_values"] = torch.from_numpy(pixels_of(spec, request.index))[None].to(model.dtype)
+    if spec.model.num_classes:
+        return {"hidden": model(**seen).logits[0]}
+    ids = torch.tensor([request.tokens])
+    if spec.model.reads_text:
+        seen["input_ids"] = ids
+    if not spec.workload.new_tokens:
+        return {"hidden": model.base_model(**seen).last_hidden_state[0]}
     rows, tokens, cache = [], [], None
-    for _ in range(new_tokens):
-        out = model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+    for _ in range(spec.workload.new_tokens):
+        out = model(**seen, past_key_values=cache, use_cache=True, logits_to_keep=1)
         cache = out.past_key_values
         rows.append(out.logits[0, -1])
-        ids = rows[-1].argmax().reshape(1, 1)
-        tokens.append(int(ids))
+        seen = {"input_ids": rows[-1].argmax().reshape(1, 1)}
+        tokens.append(int(rows[-1].argmax()))
     return {"tokens": torch.tensor(tokens), "logits": torch.stack(rows)}
 
 
 def library_model(spec: RunSpec) -> Any:
     """The `transformers` module of `spec`, with its weights, ready to infer."""
     import torch
-    from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+    from transformers import AutoConfig
     from transformers.initialization import no_init_weights
 
-    model = spec.model
-    kind = AutoModelForCausalLM if model.has_head else AutoModel
+    model, kind = spec.model, _library_class(spec.model)
     dtype = getattr(torch, model.dtype)
     if spec.weights.kind == "directory":
         loaded = kind.from_pretrained(
@@ -179,6 +194,16 @@ def library_model(spec: RunSpec) -> Any:
     return made.eval()
 
 
+def _library_class(model: ModelSpec) -> Any:
+    import transformers
+
+    if model.num_classes:
+        return transformers.AutoModelForImageClassification
+    if not model.has_head:
+        return transformers.AutoModel
+    return transformers.AutoModelForImageTextToText if model.vision else transformers.AutoModelForCausalLM
+
+
 def fill(module: Any, model: ModelSpec, seed: int) -> None:
     """Put our random weights into the library's module, through the names that its files would have."""
     import torch
@@ -192,7 +217,8 @@ def fill(module: Any, model: ModelSpec, seed: int) -> None:
         for piece in whole_model(model):
             for part in tensor_parts(model, piece):
                 touched.add(_fill_part(state, model, part, source))
-    unknown = {name for name in set(state) - touched if not name.startswith("pooler.")}
+    unused = ("pooler.", *unused_names(model))
+    unknown = {name for name in set(state) - touched if not name.startswith(unused)}
     tied = state.get("lm_head.weight")
     if model.tied_head and tied is not None and tied.data_ptr() in {state[n].data_ptr() for n in touched}:
         unknown.discard("lm_head.weight")

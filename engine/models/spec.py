@@ -99,6 +99,10 @@ class ModelSpec(Value):
         return self.vocab_size > 0
 
     @property
+    def has_tower(self) -> bool:
+        return self.vision is not None and self.vision.tower is not None
+
+    @property
     def image_rows(self) -> int:
         """Rows of a prompt that are a picture's."""
         return self.vision.num_rows if self.vision else 0

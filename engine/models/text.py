@@ -19,11 +19,11 @@ FILE = "tokenizer.json"
 def encode(model: ModelSpec, weights: WeightsRef, text: str) -> tuple[int, ...]:
     """Token ids of `text`, special tokens as the tokenizer adds them.
 
-    Random weights have no tokenizer: every byte becomes a token (mod vocab_size). Raises `SpecError`
+    Random weights have no tokenizer: every byte becomes a token (mod num_text_tokens). Raises `SpecError`
     for trained weights without tokenizer.json, and for text that gives no token.
     """
     if weights.kind == "random":
-        ids = [byte % model.vocab_size for byte in text.encode()]
+        ids = [byte % model.num_text_tokens for byte in text.encode()]
     else:
         ids = _tokenizer(weights.directory).encode(text).ids
     if not ids:

@@ -38,6 +38,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
     "silu": F.silu,
     "relu": F.relu,
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
 }
 
 
@@ -141,7 +142,7 @@ def run_residual(
     return norm(model, weights.get(op.slices(model)[0]), total_BTD)
 
 
-def _block(op: Block, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+def run_block(op: Block, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
     attention, residual, ffn, residual_ffn = op.parts(model)
     y_BTD = run_attention(attention, model, weights, caches, x_BTD)
     y_BTD = run_residual(residual, model, weights, caches, x_BTD, y_BTD)
@@ -176,7 +177,7 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = {
     FeedForward: run_feed_forward,
     Norm: _norm,
     Residual: run_residual,
-    Block: _block,
+    Block: run_block,
     Add: _add,
     Head: _head,
     FinalHidden: _final_hidden,

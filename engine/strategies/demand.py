@@ -9,10 +9,12 @@ from typing import NamedTuple
 from engine.cluster import ClusterSpec
 from engine.errors import PlanError, SpecError
 from engine.memory import Ledger
-from engine.models.ops import Block, Embed, FinalHidden, Head, Op
+from engine.models.ops import Block, Embed, Op
 from engine.models.sizes import kv_bytes_per_row
 from engine.models.spec import ModelSpec
+from engine.models.vision_ops import EmbedPrompt, image_ops, pixels_meta
 from engine.plan import Plan
+from engine.strategies.ends import result_op
 from engine.tensors import Meta, payload_bytes
 from engine.workload import Workload
 
@@ -49,6 +51,11 @@ def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Dem
     """Raises `SpecError` if `workload` has no token count yet or asks for what `model` cannot do."""
     if workload.prompt_tokens is None:
         raise SpecError("workload.prompt_tokens: a plan needs the number of tokens, so tokenise first.")
+    if workload.prompt_tokens <= model.image_rows - (not model.reads_text):
+        raise SpecError(
+            f"workload.prompt_tokens: {workload.prompt_tokens} rows, and a picture alone has "
+            f"{model.image_rows} in {model.name}: count them too."
+        )
     if workload.new_tokens and not (model.causal and model.has_head):
         raise SpecError(
             f"workload.new_tokens is {workload.new_tokens}: {model.name} is an encoder and generates none; "
@@ -78,10 +85,20 @@ def hidden(model: ModelSpec, batch: int, rows: int) -> Meta:
 
 def end_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
     """The source's own operations."""
+    rows = 1 if demand.generates else demand.rows
+    last = Pass(result_op(model, demand.generates), (hidden(model, demand.batch, rows),))
+    return (*_prompt_passes(model, demand), last)
+
+
+def _prompt_passes(model: ModelSpec, demand: Demand) -> list[Pass]:
     tokens = Meta((demand.batch, demand.rows), "int64")
-    if demand.generates:
-        return Pass(Embed(0), (tokens,)), Pass(Head(), (hidden(model, demand.batch, 1),))
-    return Pass(Embed(0), (tokens,)), Pass(FinalHidden(), (hidden(model, demand.batch, demand.rows),))
+    if not model.vision:
+        return [Pass(Embed(0), (tokens,))]
+    passes, x = [], pixels_meta(model, demand.batch)
+    for op in image_ops(model):
+        passes.append(Pass(op, (x,)))
+        x = op.cost(model, (x,), 0).output
+    return [*passes, Pass(EmbedPrompt(), (tokens, x))] if model.reads_text else passes
 
 
 def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:

@@ -88,8 +88,8 @@ def profile_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms: Se
     works = source in ranks
     times = [[layer_s(cluster.devices[rank], model, demand)] * layers for rank in ranks]
     if works:
-        begin, end = (pass_s(cluster.devices[source], model, one) for one in end_passes(model, demand))
-        times[ranks.index(source)][0] += begin + (1 + further) * end
+        *begin, end = (pass_s(cluster.devices[source], model, one) for one in end_passes(model, demand))
+        times[ranks.index(source)][0] += sum(begin) + (1 + further) * end
     prompt, token = (payload_bytes(hidden(model, demand.batch, rows)) for rows in (demand.rows, 1))
     result = token if demand.generates else prompt
 

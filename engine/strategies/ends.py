@@ -1,13 +1,14 @@
-"""The two ends of every forward pass: the source embeds the tokens and turns the last hidden state into
-what was asked for. In between are the layers, which is where strategies differ.
+"""The two ends of every forward pass: the source embeds the prompt, a picture too where the model sees, and
+turns the last hidden state into what was asked for. In between are the layers, where strategies differ.
 """
 
 from __future__ import annotations
 
 from engine.cluster import ClusterSpec
 from engine.ctx import Ctx
-from engine.models.ops import Embed, FinalHidden, Head
+from engine.models.ops import Embed, FinalHidden, Head, Op
 from engine.models.spec import ModelSpec
+from engine.models.vision_ops import Classify, EmbedPrompt, ImagePrompt, image_ops
 from engine.plan import Holding, Slice, Work
 from engine.strategies.contract import Step
 from engine.tensors import Tensor, narrow, shape_of
@@ -19,14 +20,30 @@ def tag(step: Step, purpose: str, layer: int = -1) -> str:
     return f"L{layer}.{unique}" if layer >= 0 else unique
 
 
-async def embed(ctx: Ctx, step: Step, tokens: Tensor) -> Tensor:
-    """Token ids [B, T] → hidden states [B, T, D]; at the source."""
-    return await ctx.compute(Embed(step.start), tokens)
+async def embed(ctx: Ctx, step: Step, prompt: Tensor) -> Tensor:
+    """Token ids [B, T], with pictures in the prompt of a model that sees, → hidden rows [B, T, D]; at the
+    source.
+    """
+    if not isinstance(prompt, ImagePrompt):
+        return await ctx.compute(Embed(step.start), prompt)
+    x = prompt.pixels
+    for op in image_ops(ctx.model):
+        x = await ctx.compute(op, x)
+    return x if prompt.tokens is None else await ctx.compute(EmbedPrompt(), prompt.tokens, x)
 
 
 async def finish(ctx: Ctx, step: Step, hidden: Tensor) -> Tensor:
-    """Logits [B, V] of the last row, or an encoder's hidden states [B, T, D]; at the source."""
-    return await ctx.compute(Head() if step.cache else FinalHidden(), wanted_rows(step, hidden))
+    """Logits [B, V] of the last row, a classifier's [B, C], or an encoder's hidden states [B, T, D]; at the
+    source.
+    """
+    return await ctx.compute(result_op(ctx.model, bool(step.cache)), wanted_rows(step, hidden))
+
+
+def result_op(model: ModelSpec, generates: bool) -> Op:
+    """From the last layer's rows to what was asked for."""
+    if generates:
+        return Head()
+    return Classify() if model.num_classes else FinalHidden()
 
 
 def wanted_rows(step: Step, hidden: Tensor) -> Tensor:
@@ -43,7 +60,9 @@ def cache_of(step: Step) -> str | None:
 def end_slices(model: ModelSpec) -> tuple[Slice, ...]:
     """Weights of the two ends; encoders without a head may still have a final norm."""
     embedding, head = Slice(layer=-1, part="embed"), Slice(layer=-1, part="lm_head")
-    return (embedding, head) if model.has_head or model.norm_position == "pre" else (embedding,)
+    tower = (Slice(layer=-1, part="vision"),) if model.has_tower else ()
+    has_end = model.has_head or model.norm_position == "pre"
+    return (*tower, embedding, head) if has_end else (*tower, embedding)
 
 
 def end_holdings(cluster: ClusterSpec, model: ModelSpec) -> tuple[Holding, ...]:
@@ -51,7 +70,11 @@ def end_holdings(cluster: ClusterSpec, model: ModelSpec) -> tuple[Holding, ...]:
 
 
 def end_work(cluster: ClusterSpec, model: ModelSpec) -> tuple[Work, ...]:
-    return tuple(Work(device=cluster.source_rank, slice=piece) for piece in end_slices(model))
+    """Pictures are seen once, with the prompt."""
+    return tuple(
+        Work(device=cluster.source_rank, slice=piece, phase="prefill" if piece.part == "vision" else "both")
+        for piece in end_slices(model)
+    )
 
 
 def layer_slices(layer: int) -> tuple[Slice, Slice]:
