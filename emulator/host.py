@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from emulator.places import cache_directory
 from engine.cluster import DeviceSpec
-from engine.cost import HostProfile
 from engine.errors import HostError, SpecError
+from engine.host_times import HostProfile
 from engine.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,7 +18,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engine.cost import HostProfile, MeasuredRow, measured_s, product
+from engine.cost import measured_s, product
+from engine.host_times import HostProfile, MeasuredRow
 from engine.spec import RunSpec
 from engine.trace import Mark, Span
 
@@ -89,8 +90,8 @@ def host_s(span: Span, profile: HostProfile) -> float:
     at least 4·i·c bytes); the estimate errs to fewer rows, so to slower.
     """
     rows = max(1, round(2 * span.flops / max(1, span.bytes)))
-    columns = max(1, span.flops // (2 * rows))
-    from_table_s = measured_s(profile, product(rows, 1, columns, 4))
+    side = max(1, math.isqrt(span.flops // (2 * rows)))  # as if it were one square matrix
+    from_table_s = measured_s(profile, product(rows, side, side, 4))
     return max(from_table_s, span.bytes / profile.memory_byte_per_s) + OP_HOST_S
 
 

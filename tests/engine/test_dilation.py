@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from engine.cluster import ClusterSpec, DeviceSpec
-from engine.cost import HostProfile, MeasuredRow
 from engine.dilation import OP_HOST_S, choose_dilation
+from engine.host_times import HostProfile, MeasuredRow
 from engine.models.spec import ModelSpec
 from engine.spec import RunSpec
 from engine.trace import Span

@@ -11,7 +11,7 @@ import redis
 
 import topologies
 from emulator.host import Calibration, host_name
-from engine.cost import HostProfile, MeasuredRow
+from engine.host_times import HostProfile, MeasuredRow
 from engine.report import RunReport
 from tests.webapp.support import Browser, Worker, recorded, request_body, wait_until
 from webapp.runs.models import OVER, Run

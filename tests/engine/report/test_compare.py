@@ -9,8 +9,8 @@ import pytest
 
 from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.compare import METRICS, Comparison, compare, flatten
-from engine.cost import HostProfile, MeasuredRow
 from engine.errors import SpecError
+from engine.host_times import HostProfile, MeasuredRow
 from engine.models.spec import ModelSpec
 from engine.report import (
     Attribution,

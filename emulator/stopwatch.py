@@ -1,0 +1,58 @@
+"""Seconds of one core that a piece of work takes: processor time, since others may be using this machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+FIGURE_S = 0.1
+"""Time spent on one figure, unless told otherwise."""
+
+MIN_SAMPLES = 4
+
+
+def typical_s(work: Callable[[], Any], figure_s: float = FIGURE_S) -> float:
+    """Seconds of `work` over and over, when nothing disturbs. Batches, because the clock has a cost too."""
+    work()
+    began_s = time.perf_counter()
+    work()
+    batch = max(1, int(figure_s / 20 / max(1e-9, time.perf_counter() - began_s)))
+    times: list[float] = []
+    end_s = time.perf_counter() + figure_s
+    while time.perf_counter() < end_s or len(times) < MIN_SAMPLES:
+        began_s = time.thread_time()
+        for _ in range(batch):
+            work()
+        times.append((time.thread_time() - began_s) / batch)
+    return quartile(times)
+
+
+def in_place_s(work: Callable[[], Any], before: Callable[[], Any], figure_s: float = FIGURE_S) -> float:
+    """Seconds of `work` after `before`, which is not counted but leaves the caches as it does."""
+    times: list[float] = []
+    end_s = time.perf_counter() + figure_s
+    while time.perf_counter() < end_s or len(times) < MIN_SAMPLES:
+        before()
+        began_s = time.thread_time()
+        work()
+        times.append(time.thread_time() - began_s)
+    return max(0.0, quartile(times) - CLOCK_S)
+
+
+def quartile(times: Sequence[float]) -> float:
+    """The lower one: of what disturbs, all only adds."""
+    return statistics.quantiles(times, n=4)[0]
+
+
+def _clock_s() -> float:
+    """What reading the clock adds to a time."""
+    times = []
+    for _ in range(200):
+        began_s = time.thread_time()
+        times.append(time.thread_time() - began_s)
+    return statistics.median(times)
+
+
+CLOCK_S = _clock_s()
