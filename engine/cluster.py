@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from engine.errors import SpecError
 from engine.values import Count, Fraction, Name, NonNegative, Positive, Value
 
-ComputeModel = Literal["roofline", "measured", "flops"]
+ComputeModel = Literal["roofline", "serial", "measured", "flops"]
 
 
 class DeviceSpec(Value):
@@ -24,6 +24,9 @@ class DeviceSpec(Value):
     flop_per_s: Positive = Field(description="Peak FLOP/s of this device (fp32).")
     memory_bytes: Positive = Field(description="Memory for weights, KV cache and activations.")
     memory_byte_per_s: Positive = Field(description="Memory bandwidth, byte/s.")
+    on_chip_weight_bytes: Positive | None = Field(
+        default=None, description="What of it weights may take; the others stay off chip. Empty: all of it."
+    )
     disk_byte_per_s: Positive = Field(default=200e6, description="Rate at which weights load, byte/s.")
     staging_byte_per_s: Positive | None = Field(
         default=None, description="Copy rate between accelerator and network stack, byte/s; empty: no cost."
@@ -36,6 +39,8 @@ class DeviceSpec(Value):
     compute_model: ComputeModel = "roofline"
     measured_scale: Positive = Field(default=1.0, description="`measured`: host time × this factor.")
     watts: NonNegative = Field(default=0.0, description="Power while computing, W.")
+    j_per_memory_byte: NonNegative = Field(default=0.0, description="Energy of a byte from memory, J.")
+    j_per_disk_byte: NonNegative = Field(default=0.0, description="Energy of a byte from disk, J.")
     source: str = ""
 
 

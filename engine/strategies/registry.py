@@ -6,10 +6,14 @@ from engine.errors import SpecError
 from engine.strategies.accelerate import Accelerate
 from engine.strategies.contract import Strategy
 from engine.strategies.deepspeed import DeepSpeed
+from engine.strategies.edgeformer import EdgeFormer
 from engine.strategies.edgeshard import EdgeShard
 from engine.strategies.gpipe import GPipe
+from engine.strategies.mcu import Mcu
 from engine.strategies.megatron import Megatron
 from engine.strategies.single import Single
+from engine.strategies.tpi_llm import TPILLM
+from engine.strategies.tpi_llm_offload import TPILLMOffload
 from engine.strategies.voltage import Voltage
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -19,7 +23,11 @@ STRATEGIES: tuple[Strategy, ...] = (
     EdgeShard(),
     Megatron(),
     DeepSpeed(),
+    TPILLM(),
+    TPILLMOffload(),
     Voltage(),
+    EdgeFormer(),
+    Mcu(),
 )
 
 _BY_NAME = {chosen.name: chosen for chosen in STRATEGIES}

@@ -29,6 +29,7 @@ VARIANTS = {
         {"ratio": ratio, "causal_trim": trim} for ratio in ("even", "proportional", "search")
         for trim in (False, True)
     ],
+    "mcu": [{}, {"group_size": 2}, {"allow_kv_dup": True}],
 }
 clusters = st.builds(
     star,

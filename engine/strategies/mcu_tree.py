@@ -1,0 +1,68 @@
+"""The reduction tree of Bochem et al. (DATE 2025, section IV): chips in groups of four, one port each.
+
+Ids are cut into consecutive groups; the first of each group leads it, and the leaders form the groups of
+the next level, until one is left: the root. A level is a tuple of (member, leader).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from engine.ctx import Ctx
+from engine.models.ops import Add
+from engine.tensors import Tensor
+
+Level = Sequence[tuple[int, int]]
+
+
+def split(total: int, parts: int) -> tuple[int, ...]:
+    """`total` units over `parts` chips: the first `total % parts` get one more than the others."""
+    each, more = divmod(total, parts)
+    return tuple(each + (index < more) for index in range(parts))
+
+
+def tree_levels(ids: Sequence[int], group_size: int) -> tuple[Level, ...]:
+    """The levels from the leaves to the root, which is the first of `ids`. No levels for one chip."""
+    levels = []
+    while len(ids) > 1:
+        groups = [ids[first : first + group_size] for first in range(0, len(ids), group_size)]
+        levels.append(tuple((member, group[0]) for group in groups for member in group[1:]))
+        ids = [group[0] for group in groups]
+    return tuple(levels)
+
+
+def serial_hops(levels: Sequence[Level]) -> int:
+    """Messages that follow each other on the way to the root: the largest group's of every level."""
+    return sum(max(Counter(leader for _, leader in level).values()) for level in levels)
+
+
+async def reduce_to_root(
+    ctx: Ctx, partial: Tensor | None, levels: Sequence[Level], senders: Collection[int], tag: str
+) -> Tensor | None:
+    """The sum of the partials of `senders` at the root, None elsewhere; in id order, whoever is first.
+
+    Whoever has no partial (None) is no sender, and leads none.
+    """
+    if partial is None:
+        return None
+    for level in levels:
+        members = [member for member, leader in level if leader == ctx.rank and member in senders]
+        for handle in [ctx.recv(member, tag) for member in members]:
+            partial = await ctx.compute(Add(), partial, await handle)
+        for member, leader in level:
+            if member == ctx.rank:
+                ctx.send(partial, leader, tag)
+                return None
+    return partial
+
+
+async def broadcast_from_root(ctx: Ctx, x: Tensor | None, levels: Sequence[Level], tag: str) -> Tensor:
+    """The root's `x` on every chip, down the same tree; a leader's port sends to one member at a time."""
+    for level in reversed(levels):
+        for member, leader in level:
+            if member == ctx.rank:
+                x = await ctx.recv(leader, tag)
+            elif leader == ctx.rank:
+                await ctx.send(x, member, tag)
+    return x
