@@ -4,14 +4,16 @@ Programs that can go on are resumed in an order drawn from a seed, so a result t
 first shows up as a difference between seeds.
 """
 
+import json
 import random
 from collections import defaultdict, deque
 
+from engine.memory import Ledger
 from engine.models import arithmetic
 from engine.models.weights import WeightStore
 from engine.serve import serve
 from engine.strategies.registry import strategy
-from engine.tensors import payload_bytes
+from engine.tensors import meta_of, payload_bytes
 
 
 class Handle:
@@ -62,44 +64,70 @@ class MemoryWorld:
 
     def _ready(self, awaited):
         if isinstance(awaited, _Recv) and not awaited.done and self.boxes[awaited.key]:
-            awaited.finish(self.boxes[awaited.key].popleft())
+            note, tensor = self.boxes[awaited.key].popleft()
+            awaited.finish((note, tensor) if awaited.noted else tensor)
         return awaited is None or awaited.done
 
 
 class _Recv(Handle):
-    def __init__(self, key):
+    def __init__(self, key, noted):
         super().__init__()
-        self.key = key
+        self.key, self.noted = key, noted
 
 
 class MemoryDevice:
-    """A `Ctx`."""
+    """A `Ctx` without clock, on a cluster that never changes. Its ledger raises `OutOfMemory`."""
 
     def __init__(self, rank, world):
         self.rank, self.world = rank, world
         self.cluster, self.model = world.cluster, world.model
         self.world_size = len(world.cluster.devices)
         self.device = world.cluster.devices[rank]
-        self.weights, self.caches, self.marks = None, {}, []
-        self.now_s = 0.0
+        self.ledger = Ledger(self.device.name, self.device.memory_bytes, self.model)
+        self.weights, self.caches, self.marks, self.decided = None, {}, [], set()
+        self.now_s, self.cluster_now, self.lost = 0.0, self.cluster, frozenset()
 
     def compute(self, op, *inputs):
+        metas = [meta_of(x) for x in inputs]
+        self.ledger.run(op, metas, op.cost(self.model, metas, self.ledger.rows(op)))
         return Handle().finish(arithmetic.run(op, self.model, self.weights, self.caches, inputs))
 
-    def send(self, tensor, dst, tag):
+    def send(self, tensor, dst, tag, note=()):
         assert dst != self.rank, "sends to itself"
-        self.world.boxes[self.rank, dst, tag].append(tensor.clone())
+        self.world.boxes[self.rank, dst, tag].append((tuple(note), tensor.clone()))
         self.world.sent[self.rank, dst].append((tag, payload_bytes(tensor)))
         return Handle().finish(None)
 
     def recv(self, src, tag):
         assert src != self.rank, "receives from itself"
-        return _Recv((src, self.rank, tag))
+        return _Recv((src, self.rank, tag), noted=False)
+
+    def recv_noted(self, src, tag):
+        assert src != self.rank, "receives from itself"
+        return _Recv((src, self.rank, tag), noted=True)
+
+    def decide(self, name, choice, *inputs):
+        assert name not in self.decided, f"{name} is decided twice"
+        self.decided.add(name)
+        return json.loads(json.dumps(choice(*inputs)))
 
     def spawn(self, program):
         return self.world.start(self.rank, program)
 
+    def load(self, piece):
+        self.ledger.load(piece)
+        self.weights.load(piece)
+        return Handle().finish(None)
+
+    def evict(self, piece):
+        self.ledger.evict(piece)
+        self.weights.evict(piece)
+
+    def holds(self, piece):
+        return piece in self.weights.held
+
     def release(self, cache):
+        self.ledger.release(cache)
         for key in [key for key in self.caches if key[0] == cache]:
             del self.caches[key]
 
@@ -138,7 +166,7 @@ def run_in_memory(spec, plan, requests, seed=0):
     for rank, device in enumerate(world.devices):
         device.weights = WeightStore(spec.model, spec.weights, spec.seed)
         for piece in plan.held_by(rank):
-            device.weights.load(piece)
+            device.load(piece)
         at_source = source if rank == spec.cluster.source_rank else None
         chosen = strategy(spec.strategy)
         programs.append((rank, serve(device, chosen, plan, spec.workload, requests, at_source)))
