@@ -17,7 +17,15 @@ from engine.attribution import attribute
 from engine.cluster import ClusterSpec
 from engine.network import LinkMeasurement
 from engine.plan import Plan
-from engine.report import DeviceReport, LayerReport, LinkReport, Outcome, RequestReport, RunReport
+from engine.report import (
+    ClassReport,
+    DeviceReport,
+    LayerReport,
+    LinkReport,
+    Outcome,
+    RequestReport,
+    RunReport,
+)
 from engine.spec import RunSpec
 from engine.trace import Mark, Span
 from engine.units import transfer_s
@@ -65,12 +73,16 @@ def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], lis
     arrival_s: dict[int, float] = {}
     finish_s: dict[int, float] = {}
     tokens: dict[int, list[Mark]] = defaultdict(list)
+    classes: dict[int, tuple[ClassReport, ...]] = {}
     for mark in marks:
         match mark.name:
             case "request_arrived":
                 arrival_s[mark.facts["request"]] = mark.time_s
             case "token_emitted":
                 tokens[mark.facts["request"]].append(mark)
+            case "classified":
+                found = (ClassReport(**one) for one in mark.facts["classes"])
+                classes[mark.facts["request"]] = tuple(found)
             case "request_finished":
                 finish_s[mark.facts["request"]] = mark.time_s
     reports, ends_s = [], []
@@ -85,9 +97,18 @@ def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], lis
         reports.append(RequestReport(
             index=index, arrival_s=arrived_s, ttft_s=token_s[0] if token_s else answered_s, token_s=token_s,
             output_tokens=tuple(m.facts["token"] for m in emitted if m.facts.get("token") is not None),
-            text="".join(mark.facts.get("text") or "" for mark in emitted),
+            text="".join(mark.facts.get("text") or "" for mark in emitted) or _named(classes.get(index, ())),
+            classes=classes.get(index, ()),
         ))
     return tuple(reports), ends_s
+
+
+def _named(classes: Sequence[ClassReport]) -> str:
+    """The most likely class in words."""
+    if not classes:
+        return ""
+    best = classes[0]
+    return f"{best.label or f'class {best.index}'} ({best.probability:.0%})"
 
 
 def fold_devices(

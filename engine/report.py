@@ -43,8 +43,18 @@ class LayerReport(Value):
     end_s: float
 
 
+class ClassReport(Value):
+    """A class that a classifier finds likely."""
+
+    index: int
+    probability: float
+    label: str = ""
+
+
 class RequestReport(Value):
-    """One request: `token_s` are the times of its tokens since its arrival."""
+    """One request: `token_s` are the times of its tokens since its arrival; `classes` are a classifier's
+    answer, the most likely first.
+    """
 
     index: int
     arrival_s: float
@@ -52,6 +62,7 @@ class RequestReport(Value):
     token_s: tuple[float, ...]
     output_tokens: tuple[int, ...]
     text: str = ""
+    classes: tuple[ClassReport, ...] = ()
 
 
 class Attribution(Value):

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from engine.dilation import choose_dilation
+from engine.failover import pairs_of
 from engine.fidelity import fidelity_of
 from engine.fold import fold
 from engine.launch import Launch, RealResult
-from engine.models.text import decode
+from engine.models.text import decode, label_of
 from engine.network import LinkMeasurement, Network
 from engine.predict import Event, Prepared, Watch, decisions_in, predict, prediction_of, prepare, simulate
 from engine.report import Correctness, RunReport
 from engine.scenario import Scenario
 from engine.spec import RunSpec
-from engine.strategies.registry import strategy
 from engine.trace import Mark, Span, to_json
 from engine.verify import compare_with_reference
 from engine.versions import versions
@@ -66,7 +66,7 @@ class _Execution:
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
         expected_trace, _ = simulate(undisturbed, should_stop)
         dilation = choose_dilation(spec, expected_trace)
-        pairs = _pairs(spec, expected_trace) | strategy(spec.strategy).partners(spec.cluster, prepared.plan)
+        pairs = pairs_of(spec, prepared.plan, expected_trace)
         self._lap("planning")
 
         self._state("building", f"dilation {dilation:g}")
@@ -106,10 +106,16 @@ class _Execution:
         self.watch(item if isinstance(item, dict) else to_json(item))
 
     def _with_text(self, mark: Mark) -> Mark:
-        """A token gets its text here, where the tokenizer is."""
+        """A token gets its text here, where the tokenizer is, a class its label."""
+        if mark.name == "classified":
+            classes = [one | {"label": self._label(one["index"])} for one in mark.facts["classes"]]
+            return mark._replace(facts=mark.facts | {"classes": classes})
         if mark.name != "token_emitted":
             return mark
         return mark._replace(facts=mark.facts | {"text": self._text(mark.facts)})
+
+    def _label(self, index: int) -> str:
+        return label_of(self.spec.weights, index)
 
     def _text(self, facts: dict[str, Any]) -> str:
         """What this token adds to its request's text."""
@@ -158,12 +164,3 @@ def _import_torch() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-def _pairs(spec: RunSpec, trace: list[Span | Mark]) -> frozenset[tuple[int, int]]:
-    """Who sends to whom: these connections are opened and warmed before the run starts."""
-    ranks = {device.name: rank for rank, device in enumerate(spec.cluster.devices)}
-    return frozenset(
-        (ranks[item.device], ranks[item.peer])
-        for item in trace if isinstance(item, Span) and item.kind == "send"
-    )

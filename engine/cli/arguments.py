@@ -12,6 +12,8 @@ from engine.cli.scenario_file import read_scenario
 from engine.cluster import ClusterSpec
 from engine.errors import SpecError
 from engine.models.catalogue import resolve
+from engine.models.pictures import encoded
+from engine.models.spec import ModelSpec
 from engine.scenario import Scenario
 from engine.spec import RunSpec
 from engine.strategies.registry import strategy
@@ -29,6 +31,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     prompt = parser.add_mutually_exclusive_group()
     prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
     prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="random prompt of N tokens (16)")
+    parser.add_argument("--image", metavar="FILE", help="a PNG or JPEG for a model that sees (a random mosaic)")
     parser.add_argument("--new-tokens", type=int, default=None, metavar="N",
                         help="tokens to generate (default 16, and 0 for encoders)")
     parser.add_argument("--requests", type=int, default=1, metavar="N")
@@ -60,9 +63,12 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
         scenario = read_scenario(Path(args.scenario))
         _check_scenario(scenario, args.scenario, cluster)
     new_tokens = args.new_tokens if args.new_tokens is not None else (16 if model.has_head else 0)
-    prompt_tokens = args.prompt_tokens if args.prompt is not None or args.prompt_tokens is not None else 16
+    prompt_tokens = args.prompt_tokens
+    if args.prompt is None and prompt_tokens is None and model.reads_text:
+        prompt_tokens = 16
     workload = Workload.parse(
-        {"prompt": args.prompt, "prompt_tokens": prompt_tokens, "new_tokens": new_tokens,
+        {"prompt": args.prompt, "prompt_tokens": prompt_tokens, "image": _image(model, args.image),
+         "new_tokens": new_tokens,
          "requests": args.requests, "pattern": args.pattern},
         "command line",
     )
@@ -73,6 +79,19 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
         "command line",
     )
     return spec
+
+
+def _image(model: ModelSpec, file: str | None) -> str | None:
+    """The picture in `file` as a spec keeps it."""
+    if file is None:
+        return None
+    if model.vision is None:
+        raise SpecError(f"--image {file}: {model.name} sees no pictures: choose a model that does.")
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise SpecError(f"--image {file}: cannot be read: {error.strerror}.") from error
+    return encoded(model.vision, data, f"--image {file}")
 
 
 def parse_assignments(pairs: list[str]) -> dict[str, Any]:

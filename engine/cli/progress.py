@@ -76,6 +76,10 @@ def describe(event: dict[str, Any]) -> str:
                 where = f"request {facts.get('request', 0)} token {facts.get('index', 0)}"
                 after = f" after {human_s(facts['latency_s'])}" if "latency_s" in facts else ""
                 return f"{at} {where}: {shown!r}{after}"
+            case "classified":
+                best = facts["classes"][0]
+                named = best.get("label") or f"class {best['index']}"
+                return f"{at} request {facts['request']}: {named} ({best['probability']:.0%})"
             case "link_changed":
                 return (f"{at} {facts.get('link')} {facts.get('direction', 'both')} set to "
                         f"{human(facts.get('bit_per_s', 0.0), 'bit/s')}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import SpecError
+from engine.models.directory import read_json
 from engine.models.spec import ModelSpec
 from engine.spec import WeightsRef
 
@@ -41,6 +42,16 @@ def decode(model: ModelSpec, weights: WeightsRef, ids: tuple[int, ...]) -> str:
     if weights.kind == "directory" and (Path(weights.directory) / FILE).is_file():
         return str(_tokenizer(weights.directory).decode(list(ids)))
     return "".join(f" {token}" for token in ids)
+
+
+def label_of(weights: WeightsRef, index: int) -> str:
+    """What a trained classifier calls class `index`; "" without a name for it."""
+    return _labels(weights.directory).get(str(index), "") if weights.kind == "directory" else ""
+
+
+@lru_cache(maxsize=8)
+def _labels(directory: str) -> dict[str, str]:
+    return dict(read_json(Path(directory) / "config.json").get("id2label") or {})
 
 
 @lru_cache(maxsize=8)

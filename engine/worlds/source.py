@@ -99,7 +99,8 @@ class RealSource(_Source):
         """Mark the most likely classes, with their probabilities."""
         best = logits_C.float().softmax(dim=-1).topk(min(SHOWN_CLASSES, len(logits_C)))
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        self.device.mark("classified", request=request, classes=[list(pair) for pair in pairs])
+        classes = [{"index": index, "probability": probability} for index, probability in pairs]
+        self.device.mark("classified", request=request, classes=classes)
 
     def save(self, path: Path) -> None:
         """One per request: `logits.<i>` [new_tokens, V], or `hidden.<i>` [T, D], a classifier's [C]."""
