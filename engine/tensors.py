@@ -50,7 +50,9 @@ def narrow(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
 
 
 def take(x: Tensor, dim: int, indices: Sequence[int]) -> Tensor:
-    """`x[..., indices, ...]` along `dim`, in the order of `indices`."""
+    """`x[..., indices, ...]` along `dim`, in the order of `indices`; `x` itself if that is all of it."""
+    if tuple(indices) == tuple(range(x.shape[dim])):
+        return x
     if isinstance(x, Meta):
         shape = list(x.shape)
         shape[dim] = len(indices)

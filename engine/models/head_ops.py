@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from engine.cost import elementwise, product
 from engine.models.layout import kv_heads
-from engine.models.ops import Cost, norm_kernels, piece_of, position_kernels
+from engine.models.ops import Cost, attention_kernels, norm_kernels, piece_of, position_kernels
 from engine.models.spec import ModelSpec
 from engine.plan import Slice
 from engine.tensors import Meta
@@ -88,11 +88,7 @@ class Attend:
         new, size = keys_values.shape[2], model.element_bytes
         added = batch * keys_values.shape[1] * new * wide * size if self.cache else 0
         seen = cached + new
-        kernels = (
-            product(rows, wide, seen, size, count=batch * heads),
-            elementwise(rows, seen, size, count=batch * heads),
-            product(rows, seen, wide, size, count=batch * heads),
-        )
+        kernels = attention_kernels(rows, wide, seen, size, batch * heads)
         scratch = batch * heads * rows * seen * size
         return Cost(kernels if heads else (), queries, scratch, added, new if self.cache else 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from engine.cluster import ClusterSpec
 from engine.ctx import Ctx
@@ -53,6 +53,7 @@ class Strategy(ABC):
     paper: ClassVar[str]
     summary: ClassVar[str]
     lossless: ClassVar[bool] = True
+    """Whether every run gives the model's own numbers; `is_lossy` says it of one plan."""
     batches_bursts: ClassVar[bool] = True
     """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
 
@@ -88,6 +89,16 @@ class Strategy(ABC):
         if reason:
             raise PlanError(f"{self.name}: {reason}")
         return self.plan(cluster, model, workload, params)
+
+    def lossless_params(self) -> dict[str, Any]:
+        """Parameters with which a run gives the model's own numbers, given the memory for it."""
+        return {}
+
+    def is_lossy(self, plan: Plan) -> bool:
+        """Whether a run of `plan` may give other numbers than the model: its report then measures how far
+        they are off instead of calling them wrong.
+        """
+        return not self.lossless
 
     def continuous(self, plan: Plan) -> bool:
         """Whether a request of a burst starts its next token before the others have theirs.

@@ -10,7 +10,7 @@ the makespan and so counts it twice; `check="paper"`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -68,18 +68,19 @@ def allocate(
     check: Check = "makespan",
     min_keep: int = 0,
     only: Sequence[int] | None = None,
+    barred: Collection[int] = (),
 ) -> Allocation:
     """Algorithm 1: heads by falling importance, each to the first site that meets the deadline, else pruned.
 
     `sites[0]` is the owner; ties go to it, then to the lower rank. balance: the site that is through
     first; bands: the cheapest site until it is full, so heads lie in bands of importance. `min_keep`
     heads stay on the owner whatever the deadline, as far as its room goes. `only` gives every head the
-    one rank that may have it.
+    one rank that may have it; `barred` heads are pruned.
     """
     count = [0] * len(sites)
     device_of = [PRUNED] * len(importance)
     collab_s, evaluations = 0.0, 0
-    ranked = by_importance(importance)
+    ranked = [head for head in by_importance(importance) if head not in barred]
     usable = [i for i, site in enumerate(sites) if site.room > 0 and site.head_s < inf]
     banded = sorted(usable, key=lambda i: (sites[i].busy_s(1), i > 0, sites[i].rank))
     for head in ranked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.errors import SpecError
 from engine.strategies.accelerate import Accelerate
+from engine.strategies.adaptlink import AdaptLink
 from engine.strategies.contract import Strategy
 from engine.strategies.deepspeed import DeepSpeed
 from engine.strategies.edgeformer import EdgeFormer
@@ -28,6 +29,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Voltage(),
     EdgeFormer(),
     Mcu(),
+    AdaptLink(),
 )
 
 _BY_NAME = {chosen.name: chosen for chosen in STRATEGIES}

@@ -117,6 +117,11 @@ def test_bands_put_the_most_important_heads_on_the_cheapest_device():
     assert [found.device_of[head] for head in by_importance(IMPORTANCE)] == [1, 1, 1, 3, 3, 2, 2, 2]
 
 
+def test_barred_heads_are_pruned_and_the_others_take_their_slots():
+    found = allocate(IMPORTANCE, sites(), 1.5 * MS, barred=(6, 0))
+    assert kept(found) == [3, 4, 6, 8]
+
+
 def test_a_fixed_split_prunes_on_each_device_by_itself():
     split = even_split(8, (1, 2, 3))
     assert split == (1, 1, 1, 2, 2, 2, 3, 3)
