@@ -2,6 +2,8 @@
 
 A file has the fields of `ClusterSpec`, with the tables `[[device]]`, `[[switch]]` and `[[link]]`. A device
 may name a `preset`: it takes all of the preset's fields, and those that it states itself override them.
+A device with `copies = 3` stands for three: chip-1, chip-2 and chip-3 for one called chip; a link that ends
+at `chip-*` stands for one link of each.
 """
 
 from __future__ import annotations
@@ -63,8 +65,14 @@ def parse_toml(text: str, where: str) -> ClusterSpec:
             raise SpecError(f"{where}, {table}: expected [[{table}]] tables.", [(table, "expected tables")])
     plain = {key: data[key] for key in PLAIN if key in data}
     lists: dict[str, Any] = {TABLES[table]: data[table] for table in TABLES if table in data}
-    rows = data.get("device", [])
-    lists["devices"] = [_with_preset(row, f"{where}, device[{i}]") for i, row in enumerate(rows)]
+    given = data.get("device", [])
+    copies = {row.get("name"): row["copies"] for row in given if "copies" in row}
+    lists["devices"] = [
+        _with_preset(device, f"{where}, device[{i}]")
+        for i, row in enumerate(given) for device in _copied(row, f"{where}, device[{i}]")
+    ]
+    if "link" in data:
+        lists["links"] = [link for row in data["link"] for link in _links(row, copies)]
     try:
         cluster: ClusterSpec = ClusterSpec.parse({**plain, **lists}, where)
     except SpecError as error:
@@ -83,6 +91,27 @@ def dump_toml(cluster: ClusterSpec) -> str:
 
 def _is_table_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _copied(row: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """The devices that a row stands for. Raises `SpecError` unless `copies` is a number of at least one."""
+    if "copies" not in row:
+        return [row]
+    number, name = row["copies"], row.get("name", "")
+    if not isinstance(number, int) or number < 1:
+        sentence = f"{where}.copies: expected a whole number of at least 1, got {number!r}."
+        raise SpecError(sentence, [("device.copies", "expected at least 1")])
+    own = {key: value for key, value in row.items() if key != "copies"}
+    return [own | {"name": f"{name}-{index + 1}"} for index in range(number)]
+
+
+def _links(row: dict[str, Any], copies: dict[str, int]) -> list[dict[str, Any]]:
+    """The links that a row stands for: one of every copy of a device that one end names as `name-*`."""
+    for end in ("a", "b"):
+        name = str(row.get(end, "")).removesuffix("-*")
+        if name != row.get(end) and name in copies:
+            return [row | {end: f"{name}-{index + 1}"} for index in range(copies[name])]
+    return [row]
 
 
 def _with_preset(row: dict[str, Any], where: str) -> dict[str, Any]:
