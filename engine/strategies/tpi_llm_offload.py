@@ -1,0 +1,35 @@
+"""TPI-LLM with offloading, a baseline of LIME: blocks stay in memory while they can, and stream as the KV
+cache grows.
+
+Lin et al., "LIME" (section V) compares with TPI-LLM with "a larger sliding window instead of
+re-computation". A larger window needs more memory, so what grows here is the range of blocks that
+stream: the cache is never evicted nor recomputed.
+"""
+
+from __future__ import annotations
+
+from engine.cluster import ClusterSpec
+from engine.models.spec import ModelSpec
+from engine.plan import Plan
+from engine.strategies.demand import demand_of
+from engine.strategies.tpi_llm import SlidingWindow, TPIParams, plan_by_ratio
+from engine.strategies.tpi_plan import streams_as_needed, with_streams
+from engine.values import Value
+from engine.workload import Workload
+
+
+class TPILLMOffload(SlidingWindow):
+    name = "tpi_llm_offload"
+    title = "Tensor parallel with offloading (TPI-LLM)"
+    paper = "Li et al., TPI-LLM, 2024; offloading as in Lin et al., LIME"
+    summary = "Blocks stay in memory until the KV cache needs their room; from then on they stream."
+    Params = TPIParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, TPIParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        return with_streams(
+            cluster, model, demand, plan_by_ratio(self.name, cluster, model, demand, params),
+            params.window, params.all_reduce,
+            lambda share: streams_as_needed(share, params.window, demand.cached_rows),
+        )
