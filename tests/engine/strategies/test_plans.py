@@ -25,6 +25,8 @@ VARIANTS = {
     "edgeshard": [{"objective": "latency"}, {"objective": "throughput", "schedule": "bubbles"}],
     "megatron": [{"shares": "equal"}, {"shares": "proportional"}],
     "deepspeed": [{}],
+    "tpi_llm": [{}, {"window": 1, "ffn_split": "equal"}, {"window": 3, "retain_every": 2}],
+    "tpi_llm_offload": [{}, {"window": 1}, {"window": 4}],
     "voltage": [
         {"ratio": ratio, "causal_trim": trim} for ratio in ("even", "proportional", "search")
         for trim in (False, True)
