@@ -31,7 +31,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     prompt = parser.add_mutually_exclusive_group()
     prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
     prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="random prompt of N tokens (16)")
-    parser.add_argument("--image", metavar="FILE", help="a PNG or JPEG for a model that sees (a random mosaic)")
+    parser.add_argument("--image", metavar="FILE", help="PNG or JPEG for a model that sees (random)")
     parser.add_argument("--new-tokens", type=int, default=None, metavar="N",
                         help="tokens to generate (default 16, and 0 for encoders)")
     parser.add_argument("--requests", type=int, default=1, metavar="N")

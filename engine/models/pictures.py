@@ -88,12 +88,14 @@ def _decoded(data: bytes, where: str) -> Image.Image:
         with Image.open(BytesIO(data), formats=FORMATS) as picture:
             width, height = picture.size
             if width * height > MAX_PIXELS:
-                raise _refused(where, f"has {width} x {height} pixels, at most {MAX_PIXELS} are taken")
+                raise _refused(where, f"has more than {MAX_PIXELS} pixels")
             upright: Image.Image = ImageOps.exif_transpose(picture)
             return upright.convert("RGB")
+    except Image.DecompressionBombError as error:  # Pillow's own limit is higher
+        raise _refused(where, f"has more than {MAX_PIXELS} pixels") from error
     except UnidentifiedImageError as error:
         raise _refused(where, "is neither PNG nor JPEG") from error
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError) as error:
         raise _refused(where, f"is a damaged picture ({error})") from error
 
 

@@ -152,6 +152,10 @@ def with_tower(text: Family) -> Family:
                 (model, "language_model.model."), ("lm_head.", "language_model.lm_head."),
                 (tower, "vision_tower.vision_model."), (projector, "multi_modal_projector."),
             ),
+            (  # what transformers 5 writes
+                (model, "language_model.model."), ("lm_head.", "language_model.lm_head."),
+                (tower, "vision_tower."), (projector, "multi_modal_projector."),
+            ),
             ((tower, "model.vision_tower.vision_model."),),
         ),
         unused=(layer, tower + "post_layernorm."),
