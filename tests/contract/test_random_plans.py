@@ -1,0 +1,174 @@
+"""Any strategy, cluster, model and parameters: a plan that is made gives the numbers of `transformers`.
+
+All devices run in this process on real tensors, with the ledger of the real worlds, and messages arrive in
+random order. What is drawn does not depend on the day: every run of this test tries the same cases.
+"""
+
+from collections import Counter
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal, get_args, get_origin
+
+import pytest
+import torch
+from annotated_types import Ge, Gt, Le, Lt
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.cluster import ClusterSpec
+from engine.errors import PlanError, SpecError
+from engine.models import catalogue, reference
+from engine.models.prompts import requests_of
+from engine.plan import Plan
+from engine.spec import RunSpec
+from engine.strategies.registry import STRATEGIES
+from engine.workload import Workload
+from tests.engine.strategies.memory_world import run_in_memory
+
+EXAMPLES = 60
+AMPLE_BYTES = 4e8
+MODELS = [
+    model
+    for model in (catalogue.resolve(row.name)[0] for row in catalogue.rows() if row.name.startswith("tiny-"))
+    if model.vision is None
+]
+"""Four heads, two KV heads at most and few layers: with seven workers, some have nothing to do."""
+
+
+@st.composite
+def clusters(draw):
+    """One to seven workers, as unequal as they may be, in a star or in a row; the source anywhere."""
+    rates = [draw(st.sampled_from((1e9, 3e9, 1e10, 7e10))) for _ in range(draw(st.sampled_from(range(1, 8))))]
+    memory_bytes = draw(st.sampled_from((AMPLE_BYTES, AMPLE_BYTES, 2e5, 1e5)))
+    devices = [
+        {"name": f"d{i}", "flop_per_s": rate, "memory_byte_per_s": 4 * rate, "memory_bytes": memory_bytes}
+        for i, rate in enumerate(rates)
+    ]
+    if draw(st.booleans()):
+        devices.append(devices[0] | {"name": "term", "role": "terminal"})
+    names = [device["name"] for device in devices]
+    source = "term" if "term" in names else draw(st.sampled_from(names))
+    if draw(st.booleans()):
+        ends, switches = [("s1", name) for name in names], [{"name": "s1"}]
+    else:
+        ends, switches = list(pairwise(names)), []
+    links = [{"a": a, "b": b, "bit_per_s": draw(st.sampled_from((1e6, 1e8)))} for a, b in ends]
+    return ClusterSpec(name="drawn", source=source, devices=devices, switches=switches, links=links)
+
+
+def values_of(field, cluster):
+    """Values of one parameter: its choices, numbers near its bounds, names of workers. Often its default."""
+    kind, default = field.annotation, field.get_default(call_default_factory=True)
+    low = max([bound.ge for bound in field.metadata if isinstance(bound, Ge)] +
+              [bound.gt for bound in field.metadata if isinstance(bound, Gt)], default=None)
+    high = min([bound.le for bound in field.metadata if isinstance(bound, Le)] +
+               [bound.lt for bound in field.metadata if isinstance(bound, Lt)], default=None)
+    options = [st.just(default)]
+    for one in get_args(kind) if get_origin(kind) not in (None, Literal) else (kind,):
+        if get_origin(one) is Literal:
+            options.append(st.sampled_from(get_args(one)))
+        elif one is bool:
+            options.append(st.booleans())
+        elif one is int:
+            first = 0 if low is None else int(low)
+            options.append(st.integers(first, first + 8 if high is None else min(int(high), first + 8)))
+        elif one is float:
+            first = 0.0 if low is None else float(low)
+            options.append(st.sampled_from([first + share * ((high or first + 2) - first)
+                                            for share in (0.1, 0.5, 0.9, 1.0)]))
+        elif one is str:
+            options.append(st.sampled_from([cluster.devices[rank].name for rank in cluster.workers]))
+    return st.one_of(options)
+
+
+@st.composite
+def runs(draw, chosen):
+    """A spec that `chosen` says it supports, or None, and whether anything but memory may be in its way."""
+    cluster = draw(clusters())
+    model = draw(st.sampled_from(MODELS))
+    model = model.model_copy(update={"num_layers": draw(st.sampled_from((1, 2, 3, 5)))})
+    if chosen.supports(cluster, model) is not None:
+        return None, False
+    workload = Workload(
+        prompt_tokens=draw(st.sampled_from((1, 3, 8, 13))),
+        new_tokens=draw(st.sampled_from((1, 2, 4))) if model.causal else 0,
+        requests=draw(st.sampled_from((1, 3))), pattern=draw(st.sampled_from(("sporadic", "bursty"))),
+    )
+    plain = draw(st.booleans())
+    params = {} if plain else {
+        name: draw(values_of(field, cluster)) for name, field in chosen.Params.model_fields.items()
+    }
+    spec = RunSpec(
+        cluster=cluster, model=model, workload=workload, strategy=chosen.name, params=params, seed=5
+    )
+    return spec, plain and cluster.devices[0].memory_bytes == AMPLE_BYTES
+
+
+@lru_cache(maxsize=1024)
+def _answers(model, workload):
+    """What `transformers` says: per request its logits [new_tokens, V], or an encoder's states [T, D]."""
+    cluster = ClusterSpec(
+        name="alone", source="d0",
+        devices=[{"name": "d0", "flop_per_s": 1e9, "memory_bytes": 1e9, "memory_byte_per_s": 1e9}],
+    )
+    spec = RunSpec(cluster=cluster, model=model, workload=workload, strategy="single", seed=5)
+    return reference.compute(spec)
+
+
+def plan_of(chosen, spec):
+    """Raises `PlanError` or `SpecError` where `chosen` does."""
+    params = chosen.Params.parse(spec.params, "parameters")
+    return chosen.plan(spec.cluster, spec.model, spec.workload, params)
+
+
+def check(spec, plan, seed):
+    """Every request's logits within 1e-4 of the reference, relative to its largest; greedy tokens equal."""
+    plan.validate_cover(spec.model, spec.workload.prompt_tokens, spec.workload.new_tokens > 0)
+    travelled = Plan.model_validate_json(plan.model_dump_json())
+    assert travelled == plan
+    source, _ = run_in_memory(spec, travelled, requests_of(spec), seed)
+    expected = _answers(spec.model, spec.workload.model_copy(update={"pattern": "sporadic"}))
+    for index in range(spec.workload.requests):
+        if spec.workload.new_tokens:
+            ours, theirs = torch.stack(source.logits[index]), expected[f"logits.{index}"]
+            assert ours.argmax(dim=-1).tolist() == expected[f"tokens.{index}"].tolist()
+        else:
+            ours, theirs = source.states[index], expected[f"hidden.{index}"]
+        assert ours.shape == theirs.shape
+        assert float((ours - theirs).abs().max() / theirs.abs().max()) < 1e-4
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Tensors this small are computed sooner by one thread, and always in the same order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("chosen", [s for s in STRATEGIES if s.lossless], ids=lambda chosen: chosen.name)
+def test_a_plan_of_any_run_gives_the_reference_s_numbers(chosen):
+    outcomes = Counter()
+
+    @settings(
+        max_examples=EXAMPLES, derandomize=True, deadline=None, database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(run=runs(chosen), seed=st.integers(0, 3))
+    def every(run, seed):
+        spec, must_work = run
+        if spec is None:
+            outcomes["unsupported"] += 1
+            return
+        try:
+            plan = plan_of(chosen, spec)
+        except (PlanError, SpecError) as refusal:
+            outcomes["refused"] += 1
+            assert not must_work, f"{chosen.name} refuses its own defaults: {refusal}"
+            return
+        check(spec, plan, seed)
+        outcomes["ran"] += 1
+
+    every()
+    assert outcomes["ran"] >= EXAMPLES // 4, f"too few runs to prove anything: {dict(outcomes)}"
