@@ -7,10 +7,13 @@ import queue
 import sys
 
 from emulator.bench.command import BENCH
+from emulator.bench.compute import residual_table
+from emulator.bench.rows import as_text
 from emulator.client import emulate
 from emulator.doctor import is_fit, show
 from emulator.host import measured_calibration
 from emulator.probe import probe
+from emulator.residuals import compare
 from engine.cli.arguments import add_json_argument, add_run_arguments, run_spec_of
 from engine.cli.command import Command
 from engine.cli.present import present, write_json
@@ -32,8 +35,9 @@ def doctor(args: argparse.Namespace) -> int:
 
 
 def calibrate(args: argparse.Namespace) -> int:
-    sys.stderr.write("calibrating: about 10 seconds, best on an idle machine\n")
+    sys.stderr.write("calibrating: about 40 seconds, best on an idle machine\n")
     result = measured_calibration()
+    sys.stderr.write(as_text(residual_table(compare(result))) + "\n")
     if args.json:
         write_json(result.to_json(), args.json)
     if args.json != "-":

@@ -42,15 +42,6 @@ class TimedOperation(NamedTuple):
     seconds: float
 
 
-class Residuals(NamedTuple):
-    """How far a compute model is off: median, 95th percentile and worst of |predicted / measured - 1|."""
-
-    median: float
-    p95: float
-    worst: float
-    worst_of: TimedOperation
-
-
 class _Step(NamedTuple):
     """One operation of a sequence and the shapes of its inputs."""
 
@@ -130,15 +121,6 @@ def time_sequence(
     ]
 
 
-def residuals(
-    operations: Sequence[TimedOperation], predict: Callable[[TimedOperation], float]
-) -> Residuals:
-    """Of `predict` on `operations`, of which there is at least one."""
-    off = sorted(operations, key=lambda timed: abs(predict(timed) / timed.seconds - 1))
-    errors = [abs(predict(timed) / timed.seconds - 1) for timed in off]
-    return Residuals(errors[len(off) // 2], errors[int(0.95 * (len(off) - 1))], errors[-1], off[-1])
-
-
 def _blocks(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
     x = _hidden(model, rows)
     for layer in _layers(model):
@@ -178,9 +160,14 @@ def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
     for layer in _layers(model):
         for shard in range(SHARDS):
             start, stop = shard * size, min(rows, (shard + 1) * size)
-            label = f"position shard {shard + 1}" if model.causal else "position shard"
-            if stop - start == size:
-                yield _Step(label, PositionBlock(layer, start, stop, stop if model.causal else rows), (x,))
+            if stop - start < size:
+                continue
+            if model.causal:
+                yield _Step(f"position shard {shard + 1}", PositionBlock(layer, start, stop, stop), (x,))
+            else:
+                yield _Step("position shard", PositionBlock(layer, start, stop, rows), (x,))
+                reordered = PositionBlock(layer, start, stop, rows, "reorder", "reorder")
+                yield _Step("position shard, reordered", reordered, (x,))
 
 
 SEQUENCES: dict[str, Callable[[ModelSpec, int, str | None], Iterator[_Step]]] = {
