@@ -68,7 +68,12 @@ class Allocation(NamedTuple):
 
 
 def allocate(ring: Ring, num_segments: int, mode: Mode) -> Allocation | None:
-    """The allocation of `mode` into two segments or more; None if the memory does not suffice."""
+    """The allocation of `mode` into two segments or more; None if the memory does not suffice.
+
+    Algorithm 1 is about the layers that are left over: without any, the exact plan is the only one.
+    """
+    if sum(ring.capacity(device) for device in range(ring.size)) >= ring.num_layers:
+        mode = "exact"
     ways: dict[Mode, Callable[[Ring, int], Allocation | None]] = {
         "exact": exact, "dp": dynamic_program, "printed": printed,
     }

@@ -10,6 +10,7 @@ from engine.strategies.deepspeed import DeepSpeed
 from engine.strategies.edgeformer import EdgeFormer
 from engine.strategies.edgeshard import EdgeShard
 from engine.strategies.gpipe import GPipe
+from engine.strategies.lime import Lime
 from engine.strategies.mcu import Mcu
 from engine.strategies.megatron import Megatron
 from engine.strategies.single import Single
@@ -28,6 +29,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     TPILLMOffload(),
     Voltage(),
     EdgeFormer(),
+    Lime(),
     Mcu(),
     AdaptLink(),
 )

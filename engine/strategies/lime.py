@@ -1,0 +1,76 @@
+"""LIME: an interleaved pipeline whose devices stream layers from disk while the others work.
+
+Sun et al., "LIME: Accelerating Collaborative Lossless LLM Inference on Memory-Constrained Edge Devices"
+(arXiv 2512.21835). A model is cut into segments; hidden states go around the ring of devices once for each.
+Of each of its stages a device streams the first layers, and all segments share their memory: as soon as one
+is through with it, the next segment's layers are read. KV caches that grow make room by streaming more
+blocks, and by parking rows on a device with memory to spare.
+
+The source is the first of the ring, or outside of it if it is a terminal or too small for a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.cluster import ClusterSpec
+from engine.ctx import Ctx
+from engine.models.spec import ModelSpec
+from engine.plan import Plan
+from engine.strategies.contract import Done, Step, Strategy
+from engine.strategies.demand import demand_of
+from engine.strategies.lime_offline import LimeParams, plan_of
+from engine.strategies.lime_parking import keep_rows
+from engine.strategies.lime_run import Member, feed, layout_of
+from engine.tensors import Tensor
+from engine.values import Value
+from engine.workload import Workload
+
+
+class Lime(Strategy):
+    name = "lime"
+    title = "Interleaved pipeline with offloading (LIME)"
+    paper = "Sun et al., LIME, arXiv 2512.21835"
+    summary = "Layers that do not fit come from disk while other devices compute; memory adapts to KV caches."
+    batches_bursts = False
+    Params = LimeParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        """Raises `PlanError` if not even one layer per slot fits."""
+        assert isinstance(params, LimeParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        return plan_of(self.name, cluster, model, demand, params)
+
+    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+        """Rows that the prediction does not park may be parked when links change."""
+        transfers = layout_of(plan.extra).transfers
+        return frozenset(
+            pair for one in transfers for pair in ((one.source, one.target), (one.target, one.source))
+        )
+
+    def continuous(self, plan: Plan) -> bool:
+        return True
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        results: list[Tensor] = []
+        await self.forward_all(ctx, plan, [step], [tokens], lambda _, result: results.append(result))
+        return results[0] if results else None
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        """All tokens of some requests. Leaves a device's weights as it found them."""
+        layout = layout_of(plan.extra)
+        keepers = [
+            ctx.spawn(keep_rows(ctx, one, layout.of(one.source), steps))
+            for one in layout.transfers if one.target == ctx.rank
+        ]
+        if ctx.rank not in layout.ranks:
+            if ctx.rank == ctx.cluster.source_rank:
+                await feed(ctx, layout, steps, tokens, done)
+            return
+        member = Member(ctx, layout, steps, tokens, done)
+        await member.run()
+        for keeper in keepers:
+            await keeper
+        await member.restore()
