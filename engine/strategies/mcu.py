@@ -56,9 +56,9 @@ class Mcu(Strategy):
         return make_plan(self.name, cluster, model, demand, params.group_size, params.allow_kv_dup)
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        run = _Run(ctx, plan)
-        result = await run.forward(step, tokens)
-        await run.fetched()
+        chip = Chip(ctx, plan)
+        result = await chip.forward(step, tokens)
+        await chip.fetched()
         return result
 
     async def forward_all(
@@ -67,15 +67,15 @@ class Mcu(Strategy):
         """A result is handed over before the first block's weights are back for the next step."""
         for step, ids in zip(steps, tokens, strict=True):
             ctx.at(step.requests[0], step.index)
-            run = _Run(ctx, plan)
-            result = await run.forward(step, ids)
+            chip = Chip(ctx, plan)
+            result = await chip.forward(step, ids)
             if result is not None:
                 done(step, result)
-            await run.fetched()
+            await chip.fetched()
 
 
-class _Run:
-    """One step on one device."""
+class Chip:
+    """One step on one device, which may be a source that is no chip."""
 
     def __init__(self, ctx: Ctx, plan: Plan):
         self.ctx, self.extra = ctx, plan.extra
@@ -95,7 +95,7 @@ class _Run:
                 x = await ctx.recv(self.source, tag(step, "input"))
         if self.share is not None:
             for layer in range(ctx.model.num_layers):
-                x = await self._block(layer, self.share, step, x)
+                x = await self.block(layer, self.share, step, x)
         if self.source != self.root:
             if ctx.rank == self.root:
                 ctx.send(wanted_rows(step, x), self.source, tag(step, "output"))
@@ -109,7 +109,7 @@ class _Run:
             await handle
         self.pending = []
 
-    async def _block(self, layer: int, share: Share, step: Step, x: Tensor | None) -> Tensor | None:
+    async def block(self, layer: int, share: Share, step: Step, x: Tensor | None) -> Tensor | None:
         """The residual stream (after the norm in post-norm models) at the root, None elsewhere."""
         await self.fetched()
         ctx, prefetches = self.ctx, share.regime == "double-buffered"

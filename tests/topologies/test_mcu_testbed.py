@@ -1,0 +1,132 @@
+"""mcu-8 and mcu-64 give what Bochem et al. (DATE 2025) published, per Transformer block.
+
+The catalogue's models have biases, which the paper does not count: figures agree to a few per mille.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import topologies
+from engine.cluster import ClusterSpec
+from engine.models import catalogue
+from engine.models.spec import ModelSpec
+from engine.plan import Plan
+from engine.strategies.mcu_estimate import BlockEstimate, block_estimate, block_macs, regime_of
+from engine.strategies.mcu_plan import shares_of
+from engine.strategies.mcu_tree import tree_levels
+from engine.strategies.registry import strategy
+from engine.workload import Workload
+
+KIB = 4 * 1024  # of 8 bit numbers, which take 32 bits here
+
+
+def model_of(name: str, **more: object) -> ModelSpec:
+    """The paper's two matrices per part, without biases."""
+    return catalogue.resolve(name, "random")[0].model_copy(
+        update={"attention_bias": False, "ffn_bias": False, **more}
+    )
+
+
+def chips(number: int) -> ClusterSpec:
+    """`number` of the chips of mcu-64."""
+    cluster = topologies.load("mcu-64")
+    return cluster.without(cluster.workers[number:])
+
+
+def block_of(name: str, number: int, rows: int, seen: int) -> BlockEstimate:
+    model, cluster = model_of(name), chips(number)
+    shares = shares_of(cluster, model, allow_kv_dup=False)
+    levels = tree_levels([share.rank for share in shares], 4)
+    return block_estimate(
+        cluster, model, levels, [(s.rank, s.heads, s.columns) for s in shares], shares[0].regime, rows, seen
+    )
+
+
+def plan_of(name: str, number: int) -> Plan:
+    chosen = strategy("mcu")
+    workload = Workload(prompt_tokens=16, new_tokens=2)
+    return chosen.plan(chips(number), model_of(name), workload, chosen.Params())
+
+
+@pytest.mark.parametrize(
+    ("number", "regime"),
+    [(1, "streamed"), (2, "streamed"), (4, "streamed"), (8, "double-buffered"), (16, "double-buffered"),
+     (32, "resident"), (64, "resident")],
+)
+def test_tinyllama_needs_off_chip_weights_on_the_published_numbers_of_chips(number: int, regime: str) -> None:
+    plan = plan_of("mcu-tinyllama-64h", number)
+    assert plan.extra["regime"] == regime
+    assert max(plan.extra["slice_bytes"]) == 3072 // number * KIB
+
+
+def test_mobilebert_stays_on_four_chips_and_not_on_two() -> None:
+    assert regime_of(384 * KIB, 24, 1024 * KIB) == "double-buffered"
+    assert regime_of(768 * KIB, 24, 1024 * KIB) == "streamed"
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "rows", "seen", "link_j", "link_s"),
+    [
+        ("mcu-tinyllama", 8, 1, 128, 1.434e-6, 16.384e-6),
+        ("mcu-tinyllama", 8, 16, 16, 22.94e-6, 262.144e-6),
+        ("mcu-mobilebert", 4, 268, 268, 164.66e-6, 3.293e-3),
+        ("mcu-tinyllama-64h", 64, 1, 128, 12.90e-6, 36.864e-6),
+        ("mcu-tinyllama-64h", 64, 16, 16, 206.4e-6, 589.824e-6),
+    ],
+)
+def test_links_take_the_energy_and_the_time_of_the_serial_hops(
+    name: str, number: int, rows: int, seen: int, link_j: float, link_s: float
+) -> None:
+    block = block_of(name, number, rows, seen)
+    assert block.link_j == pytest.approx(link_j, rel=1e-3)
+    assert block.link_s == pytest.approx(link_s, rel=1e-3)
+
+
+def test_a_block_on_eight_chips_takes_the_published_time_and_energy() -> None:
+    """0.54 ms and 0.64 mJ (abstract); the parts by calibration. Waiting for the prefetch: 1.20 ms."""
+    block = block_of("mcu-tinyllama", 8, 1, 128)
+    assert block.paper_s == pytest.approx(0.54e-3, rel=0.01)
+    assert block.energy_j == pytest.approx(0.640e-3, rel=0.01)
+    assert block.steady_s == pytest.approx(1.20e-3, rel=0.01)
+    assert block.compute_j == pytest.approx(0.3177e-3, rel=0.01)
+    assert block.off_chip_j == pytest.approx(0.31457e-3, rel=1e-3)
+    assert block.on_chip_j == pytest.approx(0.00629e-3, rel=1e-3)
+
+
+def test_one_chip_is_about_26_times_as_slow_with_the_papers_accounting_and_12_times_without() -> None:
+    """Published: 14.09 ms and 26.1 times; a constant rate makes one chip's products 8 % faster than that."""
+    one, eight = block_of("mcu-tinyllama", 1, 1, 128), block_of("mcu-tinyllama", 8, 1, 128)
+    assert one.paper_s == one.steady_s == pytest.approx(14.09e-3, rel=0.03)
+    assert one.energy_j == pytest.approx(0.667e-3, rel=0.05)
+    assert one.paper_s / eight.paper_s == pytest.approx(26.1, rel=0.04)
+    assert one.steady_s / eight.steady_s == pytest.approx(11.7, rel=0.04)
+
+
+def test_a_prompt_block_is_about_ten_times_as_fast_on_eight_chips() -> None:
+    """39.26 ms on one chip, 3.97 ms on eight: 9.9 times."""
+    one, eight = block_of("mcu-tinyllama", 1, 16, 16), block_of("mcu-tinyllama", 8, 16, 16)
+    assert one.paper_s == pytest.approx(39.26e-3, rel=0.02)
+    assert eight.paper_s == pytest.approx(3.97e-3, rel=0.02)
+
+
+def test_products_are_counted_as_the_paper_counts_them() -> None:
+    model = model_of("mcu-tinyllama")
+    assert block_macs(model, (0, 8), (0, 2048), 1, 128) == 3_145_728 + 2 * 128 * 512 == 3_276_800
+    assert block_macs(model, (0, 1), (0, 256), 1, 128) == 409_600
+
+
+def test_twice_the_bytes_per_number_double_what_links_take_and_leave_the_energy_of_products() -> None:
+    block, half = (
+        block_estimate(
+            chips(8), model_of("mcu-tinyllama", dtype=dtype), tree_levels(range(1, 9), 4),
+            [(rank, (rank - 1, rank), (256 * (rank - 1), 256 * rank)) for rank in range(1, 9)],
+            "double-buffered", 1, 128,
+        )
+        for dtype in ("float32", "bfloat16")
+    )
+    assert (block.link_s, block.link_j) == pytest.approx((2 * half.link_s, 2 * half.link_j))
+    assert (block.compute_s, block.compute_j) == (half.compute_s, half.compute_j)
+    parts = (block.compute_j, block.on_chip_j, block.off_chip_j, block.link_j)
+    assert block.energy_j == sum(parts) >= max(parts)
+    assert block.edp_j_s == block.energy_j * block.paper_s
