@@ -99,6 +99,9 @@ METRICS: tuple[Metric, ...] = (
     Metric("predicted_latency_s", "Predicted latency", "s", None,
            lambda r: r.prediction.latency_s if r.prediction else None),
     Metric("max_rel_error", "Largest relative error", "", "lower", lambda r: r.correctness.max_rel_error),
+    Metric("kl_mean", "KL divergence from the reference", "", "lower", lambda r: r.correctness.kl_mean),
+    Metric("top1_agreement", "Tokens the reference would choose too", "", "higher",
+           lambda r: r.correctness.top1_agreement),
 )
 
 

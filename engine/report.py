@@ -76,13 +76,22 @@ class Attribution(Value):
 
 
 class Correctness(Value):
-    """Against the single-device `transformers` reference. `checked` is False in the simulated world."""
+    """Against the single-device `transformers` reference. `checked` is False in the simulated world.
+
+    A lossy run is neither right nor wrong: `ok` is None, unless its numbers are not finite, and the figures
+    say how far it is off. They compare each of its logits with what the reference says after the same
+    tokens, those that the run emitted (teacher forcing): `kl_mean` is the mean of KL(reference ‖ run), in
+    nats, and `top1_agreement` the fraction of tokens that the reference would have chosen too.
+    """
 
     checked: bool = False
     ok: bool | None = None
+    lossy: bool = False
     token_identical: bool | None = None
     max_abs_error: float | None = None
     max_rel_error: float | None = None
+    kl_mean: float | None = None
+    top1_agreement: float | None = None
     why: str = ""
 
 

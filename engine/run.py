@@ -20,6 +20,7 @@ from engine.predict import Event, Prepared, Watch, decisions_in, predict, predic
 from engine.report import Correctness, RunReport
 from engine.scenario import Scenario
 from engine.spec import RunSpec
+from engine.strategies.registry import strategy
 from engine.trace import Mark, Span, to_json
 from engine.verify import compare_with_reference
 from engine.versions import versions
@@ -90,7 +91,7 @@ class _Execution:
             self.timings["devices_ready"] = result.ready_s
             outputs = Path(results) / "outputs.safetensors"
             backend = network.backend
-            correctness = self._verify(result, outputs)
+            correctness = self._verify(prepared, result, outputs)
         self._lap("verifying")
         return self._report(prepared, result, dilation, measured, backend, correctness)
 
@@ -124,11 +125,12 @@ class _Execution:
         tokens.append(facts["token"])
         return decode(self.spec.model, self.spec.weights, tuple(tokens)).removeprefix(before)
 
-    def _verify(self, result: RealResult, outputs: Path) -> Correctness:
+    def _verify(self, prepared: Prepared, result: RealResult, outputs: Path) -> Correctness:
         if result.outcome.kind != "finished":
             return Correctness(why=f"not compared: the run ended as {result.outcome.kind}")
         self._state("verifying", "against transformers on one device")
-        return compare_with_reference(self.spec, outputs)
+        lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
+        return compare_with_reference(self.spec, outputs, lossy)
 
     def _report(
         self, prepared: Prepared, result: RealResult, dilation: float, measured: list[LinkMeasurement],

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.models.reference import Reference, load_or_compute
+from engine.models.teacher_forcing import forced_logits
 from engine.report import Correctness
 from engine.spec import RunSpec
 
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
 REL_LIMIT = {"float32": 1e-4, "bfloat16": 2e-2}
 
 
-def compare_with_reference(spec: RunSpec, outputs: Path) -> Correctness:
-    """`outputs` is what the source saved: `logits.<i>` or `hidden.<i>` for every request i."""
+def compare_with_reference(spec: RunSpec, outputs: Path, lossy: bool = False) -> Correctness:
+    """`outputs` is what the source saved: `logits.<i>` or `hidden.<i>` for every request i.
+
+    A `lossy` run is measured and not judged (`Correctness`).
+    """
     from safetensors.torch import load_file
 
     reference = load_or_compute(spec)
     got = load_file(outputs)
+    if lossy:
+        return _measured(spec, reference, got)
     pairs = [(got[name], expected) for name, expected in sorted(reference.tensors().items())]
     max_abs = max(float((ours - theirs).abs().max()) for ours, theirs in pairs)
     max_rel = max(_relative(ours, theirs) for ours, theirs in pairs)
@@ -34,6 +40,38 @@ def compare_with_reference(spec: RunSpec, outputs: Path) -> Correctness:
     return Correctness(
         checked=True, ok=not why, token_identical=identical, max_abs_error=max_abs, max_rel_error=max_rel,
         why="; ".join(why),
+    )
+
+
+def _measured(spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor]) -> Correctness:
+    """How far a lossy run is off, after the same tokens."""
+    from torch.nn.functional import kl_div
+
+    if not all(bool(ours.isfinite().all()) for ours in got.values()):
+        return Correctness(checked=True, ok=False, lossy=True, why="some numbers are not finite")
+    expected, identical, kl_mean, top1 = reference.tensors(), None, None, None
+    if spec.workload.new_tokens:
+        identical = _tokens_identical(reference, got)
+        if not identical:
+            emitted = [got[f"logits.{i}"].argmax(dim=-1).tolist() for i in range(len(reference.tokens))]
+            expected = {f"logits.{i}": logits for i, logits in enumerate(forced_logits(spec, emitted))}
+        names = sorted(expected)
+        ours, theirs = (
+            [named[name].float().log_softmax(dim=-1) for name in names] for named in (got, expected)
+        )
+        divergences = [
+            kl_div(a, b, log_target=True, reduction="none").sum(dim=-1)
+            for a, b in zip(ours, theirs, strict=True)
+        ]
+        agreed = [a.argmax(dim=-1) == b.argmax(dim=-1) for a, b in zip(ours, theirs, strict=True)]
+        # rounding may make the divergence of equal distributions a little negative
+        kl_mean = max(0.0, sum(float(d.mean()) for d in divergences) / len(divergences))
+        top1 = sum(float(same.float().mean()) for same in agreed) / len(agreed)
+    pairs = [(got[name], expected[name]) for name in sorted(expected)]
+    return Correctness(
+        checked=True, lossy=True, token_identical=identical, kl_mean=kl_mean, top1_agreement=top1,
+        max_abs_error=max(float((a.float() - b.float()).abs().max()) for a, b in pairs),
+        max_rel_error=max(_relative(a, b) for a, b in pairs),
     )
 
 

@@ -87,8 +87,11 @@ def _badges(report: RunReport) -> Text:
     kind = report.outcome.kind
     text = _badge(Text(), kind == "finished", kind.replace("_", " "), kind.replace("_", " "))
     if report.correctness.checked:
-        ok = report.correctness.ok is True
-        _badge(text.append("  "), ok, "correct", "WRONG").append(f" {_correctness(report)}")
+        ok = report.correctness.ok
+        if ok is None:
+            text.append("  ").append(" lossy ", "black on yellow").append(f" {_correctness(report)}")
+        else:
+            _badge(text.append("  "), ok, "correct", "WRONG").append(f" {_correctness(report)}")
     if report.fidelity.valid is not None:
         _badge(text.append("  "), report.fidelity.valid, "valid", "INVALID").append(f" {_fidelity(report)}")
     return text
@@ -107,6 +110,10 @@ def _correctness(report: RunReport) -> str:
         words.append("same tokens" if facts.token_identical else "other tokens")
     if facts.max_rel_error is not None:
         words.append(f"error {facts.max_rel_error:.1e} relative")
+    if facts.kl_mean is not None:
+        words.append(f"KL {facts.kl_mean:.2e} nats")
+    if facts.top1_agreement is not None:
+        words.append(f"the reference would choose {facts.top1_agreement:.0%} of the tokens too")
     return ", ".join(words)
 
 

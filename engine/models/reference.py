@@ -96,11 +96,21 @@ def _digest(path: Path) -> str:
 
 
 def _compute_apart(spec: RunSpec, path: Path) -> None:
-    """In a process of its own, which may use all cores and leaves nothing behind in this one."""
-    asked = path.with_suffix(f".{os.getpid()}.json")
     made = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        run_apart("engine.models.reference", spec, made)
+        made.rename(path)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def run_apart(module: str, spec: RunSpec, made: Path, *more: str) -> None:
+    """`python -m module SPEC.json MADE …`, in a process of its own, which may use all cores and leaves
+    nothing behind in this one. Raises `HostError` when it fails.
+    """
+    asked = made.with_suffix(f".{os.getpid()}.json")
     asked.write_text(spec.model_dump_json(), encoding="utf-8")
-    command = [sys.executable, "-m", "engine.models.reference", str(asked), str(made)]
+    command = [sys.executable, "-m", module, str(asked), str(made), *more]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     root = Path(__file__).resolve().parents[2]
     try:
@@ -108,10 +118,8 @@ def _compute_apart(spec: RunSpec, path: Path) -> None:
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise HostError(f"the reference of {spec.model.name} could not be computed: {last}")
-        made.rename(path)
     finally:
         asked.unlink(missing_ok=True)
-        made.unlink(missing_ok=True)
 
 
 def _prune(folder: Path) -> None:

@@ -37,6 +37,8 @@ def report(dilation: Any = "auto", **more: Any) -> RunReport:
         (report(world="simulated", correctness=Correctness(), fidelity=Fidelity()), 0),
         (report(correctness=Correctness(checked=True, ok=False)), 3),
         (report(correctness=Correctness()), 3),
+        (report(correctness=Correctness(checked=True, lossy=True)), 0),
+        (report(correctness=Correctness(checked=True, lossy=True, ok=False)), 3),
         (report(fidelity=Fidelity(valid=False)), 3),
         (report(fidelity=Fidelity()), 3),
         (report(outcome=Outcome(kind="peer_lost")), 3),
@@ -64,6 +66,17 @@ def test_a_good_run_wears_its_badges() -> None:
     text = shown(good)
     for part in ("finished", "correct", "same tokens", "2.5e-07", "valid", "1.2%", "3.4%", "tbf"):
         assert part in text
+
+
+def test_a_lossy_run_is_neither_correct_nor_wrong_and_says_how_far_it_is_off() -> None:
+    text = shown(report(correctness=Correctness(
+        checked=True, lossy=True, token_identical=False, max_rel_error=0.04, kl_mean=0.0123,
+        top1_agreement=0.75,
+    )))
+    for part in ("lossy", "other tokens", "4.0e-02", "1.23e-02", "75%"):
+        assert part in text
+    assert "correct" not in text
+    assert "WRONG" not in text
 
 
 def test_a_bad_run_says_why() -> None:
