@@ -20,6 +20,7 @@ from webapp.catalogue import router as catalogue
 from webapp.clusters.api import router as clusters
 from webapp.errors import Unavailable
 from webapp.health import router as health
+from webapp.pictures import router as pictures
 from webapp.runs.api import router as runs
 
 
@@ -38,6 +39,7 @@ api = Api(
 )
 api.add_router("", accounts)
 api.add_router("", catalogue)
+api.add_router("", pictures)
 api.add_router("/clusters", clusters)
 api.add_router("", runs)
 api.add_router("", health)

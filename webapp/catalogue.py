@@ -42,6 +42,9 @@ class ModelOut(Schema):
     trained: bool
     causal: bool
     has_head: bool
+    reads_text: bool
+    image_rows: int
+    num_classes: int
     max_positions: int
     source: str
 
@@ -99,7 +102,9 @@ def model_out(model: ModelSpec, title: str, trained: bool, name: str = "") -> Mo
         name=name or model.name, title=title, family=model.family, num_layers=model.num_layers,
         hidden_size=model.hidden_size, num_heads=model.num_heads, num_kv_heads=model.num_kv_heads,
         num_parameters=num_parameters(model), weight_bytes=model_bytes(model), trained=trained,
-        causal=model.causal, has_head=model.has_head, max_positions=model.max_positions, source=model.source,
+        causal=model.causal, has_head=model.has_head, reads_text=model.reads_text,
+        image_rows=model.image_rows, num_classes=model.num_classes, max_positions=model.max_positions,
+        source=model.source,
     )
 
 

@@ -33,10 +33,14 @@ def encoded(vision: VisionSpec, data: bytes, where: str) -> str:
 
     Raises `SpecError` naming `where` for what is no such file, or too large. Encoding twice changes nothing.
     """
-    picture = _resized(vision, _decoded(data, where))
-    out = BytesIO()
-    picture.save(out, format="PNG")
-    return base64.b64encode(out.getvalue()).decode("ascii")
+    return _to_base64(_resized(vision, _decoded(data, where)))
+
+
+def random_encoded(vision: VisionSpec, seed: int, request: int) -> str:
+    """The random picture of a request in the form of a given one."""
+    from PIL import Image
+
+    return _to_base64(Image.fromarray(random_picture(vision, seed, request)))
 
 
 def of_base64(text: str, where: str) -> bytes:
@@ -97,6 +101,12 @@ def _decoded(data: bytes, where: str) -> Image.Image:
         raise _refused(where, "is neither PNG nor JPEG") from error
     except (OSError, SyntaxError, ValueError) as error:
         raise _refused(where, f"is a damaged picture ({error})") from error
+
+
+def _to_base64(picture: Image.Image) -> str:
+    out = BytesIO()
+    picture.save(out, format="PNG")
+    return base64.b64encode(out.getvalue()).decode("ascii")
 
 
 def _resized(vision: VisionSpec, picture: Image.Image) -> Image.Image:

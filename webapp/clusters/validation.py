@@ -89,7 +89,8 @@ def fits_of(cluster: ClusterSpec, model: ModelSpec, strategy: str | None) -> Fit
     if reason:
         sentence = f"{chosen.title} cannot run {model.name} here: {reason}"
         return Fits(model=model.name, strategy=strategy, model_bytes=total, fits=False, sentence=sentence)
-    workload = Workload(prompt_tokens=16, new_tokens=16 if model.has_head else 0)
+    rows = model.image_rows + (16 if model.reads_text else 0)
+    workload = Workload(prompt_tokens=rows, new_tokens=16 if model.has_head else 0)
     plan = chosen.plan(cluster, model, workload, chosen.Params())
     devices = {
         device.name: device_fit(rank, device.name, device.memory_bytes, plan, model)

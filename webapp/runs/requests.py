@@ -8,6 +8,7 @@ from pydantic import Field
 
 from engine.cluster import ClusterSpec, ComputeModel
 from engine.errors import SpecError
+from engine.models.pictures import encoded, of_base64
 from engine.scenario import Scenario
 from engine.spec import RunSpec
 from engine.strategies.registry import strategy
@@ -42,12 +43,16 @@ def spec_of(request: RunRequest) -> RunSpec:
     cluster = cluster_of(request)
     model, weights = resolve_model(request.model, request.weights)
     check_strategy(request)
+    workload = request.workload
+    if workload.image is not None and model.vision is not None:  # whatever its size, as the model sees it
+        image = encoded(model.vision, of_base64(workload.image, "workload.image"), "workload.image")
+        workload = workload.model_copy(update={"image": image})
     try:
         request.scenario.check(cluster)
     except SpecError as error:
         raise SpecError(f"scenario: {error}", [("scenario", str(error))]) from error
     return RunSpec(
-        name=request.name, cluster=cluster, model=model, weights=weights, workload=request.workload,
+        name=request.name, cluster=cluster, model=model, weights=weights, workload=workload,
         strategy=request.strategy, params=request.params, scenario=request.scenario,
         compute_model=request.compute_model, dilation=request.dilation, seed=request.seed,
     )

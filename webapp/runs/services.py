@@ -35,8 +35,11 @@ def create(request: RunRequest, owner: User | None) -> Run:
     """
     spec = spec_of(request)
     plan = prepare(spec).plan
-    # The cluster is frozen into the request: asking for the same again must not follow later edits.
-    frozen = request.model_copy(update={"cluster_id": None, "cluster": spec.cluster})
+    # The cluster is frozen into the request: asking for the same again must not follow later edits. A picture
+    # is kept as the model sees it, not as it was uploaded.
+    frozen = request.model_copy(
+        update={"cluster_id": None, "cluster": spec.cluster, "workload": spec.workload}
+    )
     run = Run.objects.create(
         name=request.name, notes=request.notes, tags=list(request.tags), owner=owner,
         request=frozen.model_dump(mode="json"), spec=spec.model_dump(mode="json"),

@@ -1,0 +1,47 @@
+"""A person's picture on its way into a run, and what a run gets without one: both as the model sees them."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import File, Router, Schema
+from ninja.files import UploadedFile
+
+from engine.errors import SpecError
+from engine.models.pictures import MAX_FILE_BYTES, encoded, random_encoded
+from engine.models.vision import VisionSpec
+from webapp.catalogue import resolve_model
+
+router = Router(tags=["catalogue"])
+
+
+class PictureOut(Schema):
+    """`image` is what a workload takes: a PNG of the model's size, in base64."""
+
+    image: str
+    image_size: int
+
+
+@router.post("/models/{name}/picture", response=PictureOut)
+def prepare_picture(request: HttpRequest, name: str, file: UploadedFile = File(...)) -> PictureOut:  # noqa: B008
+    """A PNG or JPEG file → the picture as the model sees it. Nothing is stored."""
+    vision = _vision_of(name)
+    if (file.size or 0) > MAX_FILE_BYTES:
+        why = f"is larger than {MAX_FILE_BYTES / 1e6:.0f} MB"
+        raise SpecError(f"{file.name}: {why}: give a smaller file.", [("workload.image", why)])
+    return PictureOut(image=encoded(vision, file.read(), str(file.name)), image_size=vision.image_size)
+
+
+@router.get("/models/{name}/picture", response=PictureOut)
+def random_picture(request: HttpRequest, name: str, seed: int = 0) -> PictureOut:
+    """What the first request of a run with this seed sees, if nobody gives a picture."""
+    vision = _vision_of(name)
+    return PictureOut(image=random_encoded(vision, seed, 0), image_size=vision.image_size)
+
+
+def _vision_of(name: str) -> VisionSpec:
+    model, _ = resolve_model(name, "random")
+    if model.vision is None:
+        raise SpecError(
+            f"{name} sees no pictures: choose a model that does.", [("model", f"{name} sees no pictures")]
+        )
+    return model.vision
