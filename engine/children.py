@@ -26,7 +26,9 @@ class Child:
         self.state = "forked"
 
     def tell(self, **message: Any) -> None:
-        self.sock.sendall((json.dumps(message) + "\n").encode())
+        """One that is gone already hears nothing: its end is noticed where it is read."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.sock.sendall((json.dumps(message) + "\n").encode())
 
     def hear(self) -> list[dict[str, Any]] | None:
         """Messages that have arrived; None when the process has closed its end."""
@@ -61,14 +63,14 @@ def end_all(children: Collection[Child], at_once: bool) -> None:
     deadline_s = time.monotonic() + EXIT_TIMEOUT_S
     for child in children:
         if at_once:
-            _kill(child.pid)
+            kill(child.pid)
         while os.waitpid(child.pid, os.WNOHANG) == (0, 0):
             if time.monotonic() > deadline_s:
-                _kill(child.pid)
+                kill(child.pid)
             time.sleep(0.002)
         child.sock.close()
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

@@ -49,7 +49,6 @@ class Conditions:
         self._replace_device(rank, self.cluster.devices[rank].model_copy(update={"role": role}))
 
     def _replace_link(self, index: int, link: LinkSpec) -> None:
-        _ = self.cluster.without(())  # finds the routes that the copy is to keep
         links = (*self.cluster.links[:index], link, *self.cluster.links[index + 1 :])
         self.cluster = self.cluster.without(()).model_copy(update={"links": links})
 

@@ -1,27 +1,28 @@
 """A real run from the parent's side: fork the devices, start them together, watch, change, stop.
 
 Devices are forked from this process, which has imported torch already and computed nothing. One loop
-reads their control sockets, applies live changes and timed ones, and says what happened; it ends with
-the last device's "finished", the first error, a lost device or a stop.
+reads their control sockets and applies changes (`changing.py`); a loss or a device that joins leads to a new
+plan (`failover.py`). It ends with the last device's "finished", the first error, a loss that nobody can
+make good, or a stop.
 """
 
 from __future__ import annotations
 
-import os
 import selectors
-import signal
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter
-
 from engine import errors
-from engine.children import Child, end_all, fork_device
+from engine.changing import Changing
+from engine.children import Child, end_all, fork_device, kill
+from engine.conditions import Conditions, absent_at_start
+from engine.failover import Failover
 from engine.network import Network
+from engine.plan import Plan
 from engine.predict import OUTCOMES, Event
 from engine.report import Outcome
-from engine.scenario import Change, DropDevice, SetRate
+from engine.scenario import CHANGE, Change
 from engine.trace import Mark, Span, from_json
 from engine.units import BITS_PER_BYTE
 from engine.worker import Assignment
@@ -31,9 +32,9 @@ TICK_S = 0.02
 CLOCK_PERIOD_S = 0.25
 READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
-SUSPICION_S = 0.5
 PAYLOAD_SHARE = 1448 / 1514  # of a full Ethernet frame at MTU 1500
-CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+
+Pairs = frozenset[tuple[int, int]]
 
 
 class RealResult(NamedTuple):
@@ -57,115 +58,151 @@ class Launch:
         assignment: Assignment,
         network: Network,
         dilation: float,
-        pairs: frozenset[tuple[int, int]],
+        pairs: Pairs,
         watch: Callable[[Span | Mark | Event], None],
         annotate: Callable[[Mark], Mark],
         next_command: Callable[[], Event | None],
         should_stop: Callable[[], bool],
     ):
         self.assignment = assignment
+        self.spec = assignment.spec
         self.cluster = assignment.spec.cluster
+        self.plan: Plan = assignment.plan
         self.network = network
         self.dilation = dilation
-        self.pairs = pairs
         self.watch = watch
         self.annotate = annotate
         self.next_command = next_command
         self.should_stop = should_stop
+        self.conditions = Conditions(self.cluster, absent_at_start(self.cluster, self.spec.scenario))
         self.children: dict[int, Child] = {}
+        self.ended: list[Child] = []
+        self.connected: set[tuple[int, int]] = set()
         self.selector = selectors.DefaultSelector()
         self.trace: list[Span | Mark] = []
-        self.changes: list[Change] = []
         self.pacing: dict[str, dict[str, Any]] = {}
         self.outcome: Outcome | None = None
         self.start_s = 0.0
-        self.suspicions: list[tuple[float, Child, dict[str, Any]]] = []
         self.link_bytes: dict[tuple[int, bool], tuple[float, int]] = {}
+        self.failover = Failover(self, pairs)
+        self.changing = Changing(self)
 
     def run(self) -> RealResult:
         began_s = time.monotonic()
         try:
-            self._fork()
-            self._collect("listening")
-            self._connect()
-            self._collect("ready")
+            for rank in sorted(self._needed()):
+                self.fork(rank, self.assignment)
+            self.collect("listening")
+            self.tell_connections("connect", self.failover.pairs)
+            self.collect("ready")
             ready_s = time.monotonic() - began_s
             if self.outcome is None:
-                self._begin()
+                self.start_s = time.monotonic() + START_LEAD_S
+                self.watch({"type": "state", "state": "running", "detail": ""})
+                self.begin(self.start_s)
                 self._loop()
         finally:
-            end_all(self.children.values(), at_once=self.outcome is not None)
+            end_all([*self.children.values(), *self.ended], at_once=self.outcome is not None)
             self.selector.close()
         outcome = self.outcome or Outcome()
-        return RealResult(self.trace, outcome, tuple(self.changes), self.pacing, ready_s)
+        return RealResult(self.trace, outcome, tuple(self.changing.done), self.pacing, ready_s)
 
     @property
     def now_s(self) -> float:
         """Virtual seconds since the start."""
-        return (time.monotonic() - self.start_s) / self.dilation
+        return max(0.0, (time.monotonic() - self.start_s) / self.dilation) if self.start_s else 0.0
 
-    # coming up
+    def _needed(self) -> set[int]:
+        """Devices that the plan needs, or that a message goes through."""
+        present = set(range(len(self.cluster.devices))) - self.conditions.lost
+        talking = {rank for pair in self.failover.pairs for rank in pair}
+        return {rank for rank in present if rank in talking or takes_part(self.cluster, self.plan, rank)}
 
-    def _fork(self) -> None:
-        needed = {self.cluster.source_rank} | {rank for pair in self.pairs for rank in pair}
-        for rank, device in enumerate(self.cluster.devices):
-            if rank not in needed and not takes_part(self.cluster, self.assignment.plan, rank):
-                continue
-            child = fork_device(rank, device.name, self.assignment, self.children.values())
-            self.children[rank] = child
-            self.selector.register(child.sock, selectors.EVENT_READ, child)
+    # devices
 
-    def _collect(self, state: str) -> None:
+    def fork(self, rank: int, assignment: Assignment) -> None:
+        child = fork_device(rank, self.cluster.devices[rank].name, assignment, self.children.values())
+        self.children[rank] = child
+        self.selector.register(child.sock, selectors.EVENT_READ, child)
+
+    def collect(self, state: str) -> None:
         """Until every device says `state`, one fails, or somebody stops the run."""
         deadline_s = time.monotonic() + READY_TIMEOUT_S
         while self.outcome is None and any(child.state != state for child in self.children.values()):
-            self._read()
+            self.read()
             if self.should_stop():
-                self.outcome = Outcome(kind="cancelled", sentence="Stopped before it started.")
+                self.stop()
             if time.monotonic() > deadline_s:
                 late = ", ".join(child.name for child in self.children.values() if child.state != state)
-                sentence = f"{late} did not get ready within {READY_TIMEOUT_S:g} s."
-                self.outcome = Outcome(kind="failed", sentence=sentence)
+                sentence = f"{late} did not get to the state {state} within {READY_TIMEOUT_S:g} s."
+                self.outcome = Outcome(kind="failed", sentence=sentence, time_s=self.now_s)
 
-    def _connect(self) -> None:
-        if self.outcome is not None:
-            return
+    def tell_connections(self, word: str, pairs: Pairs, **more: Any) -> None:
+        """Every device opens what it has not opened yet; both ways, so that each can ask after the other."""
+        wanted = {way for src, dst in pairs for way in ((src, dst), (dst, src))}
+        wanted = {(src, dst) for src, dst in wanted if src in self.children and dst in self.children}
+        fresh, self.connected = wanted - self.connected, self.connected | wanted
         for rank, child in self.children.items():
             peers = [
                 (dst, self.network.address(dst), self.children[dst].port)
-                for src, dst in sorted(self.pairs) if src == rank
+                for src, dst in sorted(fresh) if src == rank
             ]
-            expect = sum(1 for _, dst in self.pairs if dst == rank)
-            child.tell(type="connect", peers=peers, expect=expect)
+            expect = sum(1 for _, dst in self.connected if dst == rank)
+            child.tell(type=word, peers=peers, expect=expect, **more)
 
-    def _begin(self) -> None:
-        self.start_s = time.monotonic() + START_LEAD_S
-        self.watch({"type": "state", "state": "running", "detail": ""})
+    def begin(self, begin_s: float) -> None:
         for child in self.children.values():
-            child.tell(type="start", start_s=self.start_s, dilation=self.dilation)
+            child.state = "running"
+            child.tell(type="start", start_s=self.start_s, dilation=self.dilation, begin_s=begin_s)
+
+    def tell_all(self, **message: Any) -> None:
+        for child in self.children.values():
+            child.tell(**message)
+
+    def give_up(self, rank: int) -> None:
+        """Nobody shall hear of this process again."""
+        kill(self.children[rank].pid)
 
     # running
 
     def _loop(self) -> None:
-        timed = list(self.assignment.spec.scenario.changes)
         next_clock_s = 0.0
         while self.outcome is None:
-            self._read()
-            now_s = self.now_s
-            while timed and timed[0].at_s <= now_s and self.outcome is None:
-                self._change(timed.pop(0))
+            self.read()
+            self.changing.apply_due(self.now_s)
             while self.outcome is None and (command := self.next_command()) is not None:
                 self._command(command)
-            if self.should_stop() and self.outcome is None:
-                self._stop()
+            if self.should_stop():
+                self.stop()
+            self.failover.act()
             if time.monotonic() >= next_clock_s:
                 next_clock_s = time.monotonic() + CLOCK_PERIOD_S
-                self.watch({"type": "clock", "time_s": now_s, "wall_s": time.monotonic() - self.start_s})
-                self._watch_links()
+                self._tick()
             if all(child.state == "finished" for child in self.children.values()):
                 return
 
-    def _watch_links(self) -> None:
+    def _command(self, command: Event) -> None:
+        """A live command: the change without its time. A bad one is answered, not obeyed."""
+        if command.get("kind") == "stop":
+            self.stop()
+            return
+        try:
+            change: Change = CHANGE.validate_python({**command, "at_s": self.now_s})
+            self.changing.apply(change, measured=True)
+        except (ValueError, errors.EdgeLoomError) as error:
+            self.watch({"type": "log", "level": "error", "text": f"Change refused: {error}"})
+
+    def stop(self) -> None:
+        when = f"at {self.now_s:.3f} s" if self.start_s else "before it started"
+        sentence = f"Stopped on request {when}."
+        self.outcome = self.outcome or Outcome(kind="cancelled", sentence=sentence, time_s=self.now_s)
+
+    def _tick(self) -> None:
+        wall_s = time.monotonic() - self.start_s
+        self.watch({"type": "clock", "time_s": self.now_s, "wall_s": wall_s})
+        self.watch_links()
+
+    def watch_links(self) -> None:
         """Say how much of every link is in use: payload bit/s since the last look, virtual."""
         now_s = self.now_s
         links = []
@@ -183,115 +220,54 @@ class Launch:
         if links:
             self.watch({"type": "links", "time_s": now_s, "links": links})
 
-    def _stop(self) -> None:
-        sentence = f"Stopped on request at {self.now_s:.3f} s."
-        self.outcome = Outcome(kind="cancelled", sentence=sentence, time_s=self.now_s)
+    # what devices say
 
-    def _read(self) -> None:
+    def read(self) -> None:
         for key, _ in self.selector.select(TICK_S):
             child: Child = key.data
             messages = child.hear()
             if messages is None:
-                self.selector.unregister(child.sock)
                 self._gone(child)
                 continue
             for message in messages:
                 self._told(child, message)
-        if self.suspicions and time.monotonic() > self.suspicions[0][0]:
-            _, child, message = self.suspicions[0]
-            self._failed(child, message)
 
     def _told(self, child: Child, message: dict[str, Any]) -> None:
         kind = message["type"]
         if kind == "trace":
             for data in message["items"]:
-                self._happened(from_json(data))
-        elif kind == "listening":
-            child.port, child.state = message["port"], "listening"
+                self.happened(from_json(data))
+        elif kind == "suspect":
+            self.failover.suspect(child.rank, message["rank"])
         elif kind == "error":
             self._failed(child, message)
         else:
             child.state = kind
-            if kind == "finished":
+            child.port = message.get("port", child.port)
+            if "pacing" in message:
                 self.pacing[child.name] = message["pacing"]
 
-    def _happened(self, item: Span | Mark) -> None:
+    def happened(self, item: Span | Mark) -> None:
         if isinstance(item, Mark):
             item = self.annotate(item)
         self.trace.append(item)
         self.watch(item)
 
+    def _gone(self, child: Child) -> None:
+        """A device process ended without being told to."""
+        self.selector.unregister(child.sock)
+        self.ended.append(self.children.pop(child.rank))
+        self.connected = {pair for pair in self.connected if child.rank not in pair}
+        if self.outcome is None:
+            self.failover.lost(child)
+
     def _failed(self, child: Child, message: dict[str, Any]) -> None:
         if self.outcome is not None:
-            return
-        if message["kind"] == "PeerLost" and not self.suspicions:
-            # a dying process closes its connections before it is dead: its end tells the better story
-            self.suspicions.append((time.monotonic() + SUSPICION_S, child, message))
             return
         kind: Any = OUTCOMES.get(message["kind"], "failed")
         text = message["message"]
         sentence = f"{child.name} failed: {text}" if kind == "failed" else text
         self.outcome = Outcome(
             kind=kind, sentence=sentence, device=message.get("device") or child.name,
-            time_s=message.get("time_s") or max(0.0, self.now_s),
+            time_s=message.get("time_s") or self.now_s,
         )
-
-    def _gone(self, child: Child) -> None:
-        """A device process ended without being told to."""
-        if self.outcome is not None or child.state == "finished":
-            return
-        at_s = max(0.0, self.now_s) if self.start_s else 0.0
-        self._happened(Mark(at_s, "device_lost", child.name))
-        child.state = "lost"
-        if takes_part(self.cluster, self.assignment.plan, child.rank):
-            sentence = f"{child.name} was lost at {at_s:.3f} s and holds a part of the plan."
-            self.outcome = Outcome(kind="peer_lost", sentence=sentence, device=child.name, time_s=at_s)
-        else:
-            child.state = "finished"
-
-    # changes
-
-    def _command(self, command: Event) -> None:
-        """A live command: the change without its time. A bad one is answered, not obeyed.
-
-        Whoever moves a slider wants to see the link measured, which takes some of it; timed changes,
-        replays among them, stay undisturbed: what the kernel reads back must do.
-        """
-        if command.get("kind") == "stop":
-            self._stop()
-            return
-        try:
-            change = CHANGE.validate_python({**command, "at_s": max(0.0, self.now_s)})
-            self._change(change)
-            if isinstance(change, SetRate):
-                self.network.measure([self.cluster.link_index(change.link)])
-        except (ValueError, errors.EdgeLoomError) as error:
-            self.watch({"type": "log", "level": "error", "text": f"Change refused: {error}"})
-
-    def _change(self, change: Change) -> None:
-        """Apply a change and say so, with what the kernel reads back, when it is in force."""
-        if isinstance(change, DropDevice):
-            rank = self.cluster.rank(change.device)
-            if rank in self.children and self.children[rank].state != "lost":
-                os.kill(self.children[rank].pid, signal.SIGKILL)
-            self.network.apply(change)
-            self.changes.append(change)
-            return
-        link = self.cluster.link_index(change.link)
-        facts = self.network.apply(change)
-        self.changes.append(change)
-        asked = change.model_dump(exclude={"kind", "at_s"})
-        name = "link_changed" if isinstance(change, SetRate) else change.kind
-        self._happened(Mark(self.now_s, name, facts=asked | facts))
-        if isinstance(change, SetRate):
-            self._tell_rate(link, change)
-            self._watch_links()
-
-    def _tell_rate(self, link: int, change: SetRate) -> None:
-        for forward, name in ((True, "forward"), (False, "backward")):
-            if change.direction in ("both", name):
-                for child in self._running():
-                    child.tell(type="rate", link=link, forward=forward, bit_per_s=change.bit_per_s)
-
-    def _running(self) -> list[Child]:
-        return [child for child in self.children.values() if child.state == "ready"]

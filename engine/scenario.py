@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from engine.cluster import ClusterSpec
 from engine.errors import SpecError
@@ -92,6 +92,8 @@ class JoinDevice(Value):
 LinkChange = SetRate | SetDelay | SetLoss | LinkDown | LinkUp
 DeviceChange = SlowDevice | DropDevice | FreezeDevice | JoinDevice
 Change = Annotated[LinkChange | DeviceChange, Field(discriminator="kind")]
+CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+"""Validates a change from plain data."""
 
 
 class Scenario(Value):

@@ -17,9 +17,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.errors import EdgeLoomError, RunError
 from engine.network import Network
@@ -27,6 +27,9 @@ from engine.plan import Plan
 from engine.spec import RunSpec
 from engine.trace import Mark, Span, to_json
 from engine.workload import Request
+
+if TYPE_CHECKING:
+    from engine.worlds.real import RealDevice
 
 FLUSH_S = 0.025
 PR_SET_PDEATHSIG = 1
@@ -51,17 +54,14 @@ class Control(threading.Thread):
         self.sock = sock
         self.lock = threading.Lock()
         self.heard: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.on_rate: Callable[[int, bool, float], None] = lambda link, forward, bit_per_s: None
+        self.on_message: Callable[[], None] = lambda: None
         self.start()
 
     def run(self) -> None:
         with self.sock.makefile("r", encoding="utf-8") as lines:
             for line in lines:
-                message = json.loads(line)
-                if message["type"] == "rate":
-                    self.on_rate(message["link"], message["forward"], message["bit_per_s"])
-                else:
-                    self.heard.put(message)
+                self.heard.put(json.loads(line))
+                self.on_message()
         os._exit(1)
 
     def tell(self, message: dict[str, Any]) -> None:
@@ -75,6 +75,10 @@ class Control(threading.Thread):
         if message["type"] != expected:
             raise EdgeLoomError(f"a device process expected {expected!r}, got {message['type']!r}.")
         return message
+
+    def poll(self) -> dict[str, Any] | None:
+        """The parent's next message if it is there already."""
+        return None if self.heard.empty() else self.heard.get()
 
 
 class TraceWriter(threading.Thread):
@@ -121,20 +125,19 @@ def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> No
         sys.excepthook(type(error), error, error.__traceback__)
         control.tell({"type": "error", "kind": "failed", "message": f"{type(error).__name__}: {error}"})
         status = 1
-    control.heard.get()  # stay until told to exit, so that peers do not see a lost device
+    while status and control.heard.get()["type"] != "exit":
+        continue  # stay until told to exit, so that peers do not see a lost device
     sys.stderr.flush()
     os._exit(status)
 
 
 def _live(rank: int, assignment: Assignment, control: Control) -> None:
+    """Come up, then do what the parent says until it says exit."""
     import torch
 
     from engine.models.weights import WeightStore
-    from engine.serve import serve
-    from engine.strategies.registry import strategy
     from engine.worlds.connections import Connections
-    from engine.worlds.real import Clock, RealDevice
-    from engine.worlds.source import RealSource
+    from engine.worlds.real import RealDevice
 
     spec, plan, network = assignment.spec, assignment.plan, assignment.network
     network.enter(rank)
@@ -144,24 +147,93 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     weights = WeightStore(spec.model, spec.weights, spec.seed)
     delays_s = {src: network.delay_s(src, rank) for src in range(len(spec.cluster.devices)) if src != rank}
     connections = Connections(rank, network.address(rank))
-    device = RealDevice(rank, spec, plan, trace.emit, weights, assignment.paced, delays_s, connections)
+    control.on_message = connections.wake
+    device = RealDevice(
+        rank, spec, plan, trace.emit, weights, assignment.paced, delays_s, connections, control.poll,
+        control.tell,
+    )
     control.tell({"type": "listening", "port": connections.port})
-
     for piece in plan.held_by(rank):
         weights.load(piece)
-    told = control.hear("connect")
+    life = _Life(device, assignment, control, trace)
+    while (told := device.idle())["type"] != "exit":
+        life.heed(told)
 
-    connections.open([tuple(peer) for peer in told["peers"]], told["expect"])
-    device.warm_up()
-    control.tell({"type": "ready"})
 
-    start = control.hear("start")
-    source = RealSource(device) if device.rank == spec.cluster.source_rank else None
-    chosen = strategy(spec.strategy)
-    program = serve(device, chosen, plan, spec.workload, assignment.requests, source)
-    control.on_rate = device.paths.set_rate
-    device.run(program, Clock(start["start_s"], start["dilation"]))
-    if source is not None:
-        source.save(assignment.results / "outputs.safetensors")
-    trace.flush()
-    control.tell({"type": "finished", "pacing": device.compute_pacer.stats()._asdict()})
+class _Life:
+    """What a device process does at each word of its parent."""
+
+    def __init__(self, device: RealDevice, assignment: Assignment, control: Control, trace: TraceWriter):
+        from engine.strategies.registry import strategy
+        from engine.worlds.source import RealSource
+
+        self.device, self.assignment, self.control, self.trace = device, assignment, control, trace
+        self.strategy = strategy(assignment.spec.strategy)
+        at_source = device.rank == assignment.spec.cluster.source_rank
+        self.source = RealSource(device) if at_source else None
+        self.warm = False
+        self.program: Coroutine[Any, Any, None] | None = None
+
+    def heed(self, told: dict[str, Any]) -> None:
+        match told["type"]:
+            case "connect":
+                self._connect(told)
+                self._prepare_first()
+            case "resume":
+                self._connect(told)
+                self._prepare_next(told)
+            case "start":
+                self._run(told)
+            case "halt":
+                self.device.halt()
+                self.trace.flush()
+                self.control.tell({"type": "halted"})
+            case _:
+                self.device.heed(told)
+
+    def _connect(self, told: dict[str, Any]) -> None:
+        """Open what is missing; a peer that dies meanwhile is for the parent to notice."""
+        with contextlib.suppress(OSError):
+            self.device.connections.open([tuple(peer) for peer in told["peers"]], told["expect"])
+        if not self.warm:
+            self.device.warm_up()
+            self.warm = True
+
+    def _prepare_first(self) -> None:
+        from engine.serve import serve
+
+        told = self.assignment
+        self.program = serve(
+            self.device, self.strategy, told.plan, told.spec.workload, told.requests, self.source
+        )
+        self.control.tell({"type": "ready"})
+
+    def _prepare_next(self, told: dict[str, Any]) -> None:
+        from engine.serve import go_on
+
+        plan = Plan.model_validate(told["plan"])
+        requests = tuple(Request.model_validate(request) for request in told["requests"])
+        device = self.device
+        device.epoch = told["epoch"]
+        for rank in device.lost - set(told["lost"]):
+            device.conditions.join(rank)
+            device.silence.suspected.discard(rank)
+        for rank in set(told["lost"]) - device.lost:
+            device.conditions.lose(rank)
+        self.program = go_on(
+            device, self.strategy, plan, device.adopt(plan), self.assignment.spec.workload, requests,
+            self.source,
+        )
+        self.control.tell({"type": "ready"})
+
+    def _run(self, told: dict[str, Any]) -> None:
+        from engine.worlds.tasks import Clock
+
+        assert self.program is not None, "a device starts what it has prepared"
+        if self.device.clock.start_s == 0.0:
+            self.device.set_clock(Clock(told["start_s"], told["dilation"]))
+        ending = self.device.run(self.program, told["begin_s"])
+        if ending == "finished" and self.source is not None:
+            self.source.save(self.assignment.results / "outputs.safetensors")
+        self.trace.flush()
+        self.control.tell({"type": ending, "pacing": self.device.compute_pacer.stats()._asdict()})

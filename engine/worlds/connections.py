@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from engine.errors import EdgeLoomError
 from engine.frames import FRAME_HEADER_BYTES, FrameHeader
 
 SEND_BUFFER_BYTES = 128 * 1024
@@ -66,6 +67,15 @@ class Outlet:
             self.backlog.append((head, done))
         self.flush()
 
+    def abandon(self) -> None:
+        """Nobody reads any more: what is left counts as sent."""
+        self.broken = True
+        self.sock.close()
+        while self.backlog:
+            _, done = self.backlog.popleft()
+            if done is not None:
+                done(time.monotonic())
+
     def flush(self) -> None:
         """Write what the kernel takes; a broken connection swallows the rest (its reader end reports it)."""
         while self.backlog and not self.broken:
@@ -88,12 +98,16 @@ class Outlet:
 
 
 class Inlet:
-    """The receiving end of one peer's connection: hello and warm-up first, then frames."""
+    """The receiving end of one peer's connection: hello and warm-up first, then frames.
+
+    `heard_s` is when (wall) its last byte came.
+    """
 
     def __init__(self, sock: socket.socket):
         tune(sock)
         self.sock = sock
         self.src = -1
+        self.heard_s = time.monotonic()
         self.low_water = 1
         self.header: FrameHeader | None = None
         self._expect(HELLO.size + WARM_UP_BYTES)
@@ -118,6 +132,7 @@ class Inlet:
                 if count == 0:
                     return messages, True
                 budget -= count
+                self.heard_s = time.monotonic()
                 self.left = self.left[count:]
             if not len(self.left):
                 message = self._complete()
@@ -161,11 +176,34 @@ class Connections:
         self._waker.setblocking(False)
 
     def open(self, peers: list[tuple[int, str, int]], expect: int) -> None:
-        """Connect to `peers` and wait until `expect` others have connected here and warmed up."""
+        """Connect to `peers` and wait until `expect` others in all are connected here and warmed up.
+
+        Raises `EdgeLoomError` when they do not come.
+        """
         for peer, host, port in peers:
             self.outlets[peer] = Outlet(self.rank, (host, port))
-        while sum(inlet.src >= 0 for inlet in self.inlets) < expect:
+        deadline_s = time.monotonic() + CONNECT_TIMEOUT_S
+        while sum(inlet.src >= 0 for inlet in self.inlets) < expect and time.monotonic() < deadline_s:
             self.wait(1.0)
+        if sum(inlet.src >= 0 for inlet in self.inlets) < expect:
+            here = ", ".join(str(inlet.src) for inlet in self.inlets)
+            raise EdgeLoomError(
+                f"device {self.rank}: {expect} peers were to connect within {CONNECT_TIMEOUT_S:g} s, "
+                f"and only {here or 'none'} did."
+            )
+
+    def close(self, peer: int) -> None:
+        """Let go of what is open to and from `peer`: it is lost."""
+        outlet = self.outlets.pop(peer, None)
+        if outlet is not None:
+            outlet.abandon()
+        for inlet in [inlet for inlet in self.inlets if inlet.src == peer]:
+            self.inlets.remove(inlet)
+            inlet.sock.close()
+
+    def heard_s(self, peer: int) -> float:
+        """When (wall) the last byte came from `peer`; 0 if nothing ever did."""
+        return max((inlet.heard_s for inlet in self.inlets if inlet.src == peer), default=0.0)
 
     def wake(self) -> None:
         """From any thread: make `wait` return. A full pipe wakes it just as well."""

@@ -139,6 +139,9 @@ class Device(ABC):
         self.ledger.evict(piece)
         self.span("evict", piece.part, piece.layer, self.now_s, self.now_s)
 
+    def holds(self, piece: Slice) -> bool:
+        return piece in self.ledger.resident
+
     def price(self, op: Op, inputs: tuple[Tensor, ...]) -> tuple[Cost, float]:
         """Cost of `op` now and its virtual seconds on this device; the ledger has taken it in."""
         metas = tuple(meta_of(x) for x in inputs)

@@ -67,5 +67,9 @@ class Pacer:
         self.free_s = max(self.free_s, now_s)
         return now_s
 
+    def reset(self, now_s: float) -> None:
+        """What was planned after `now_s` will not happen."""
+        self.free_s = min(self.free_s, now_s)
+
     def stats(self) -> PacingStats:
         return PacingStats(self.operations, self.late, self.target_s, self.host_s, tuple(self.errors))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from engine.cluster import ClusterSpec, DeviceSpec
+from engine.scenario import Change, SetDelay, SetRate
 from engine.units import transfer_s
 
 
@@ -26,6 +27,7 @@ class PathTimes:
     """Paths from device `rank`, and the rates of all links, which change while a run goes on."""
 
     def __init__(self, cluster: ClusterSpec, rank: int):
+        self.cluster = cluster
         self.rates = {
             (index, forward): link.rate(forward)
             for index, link in enumerate(cluster.links) for forward in (True, False)
@@ -33,12 +35,27 @@ class PathTimes:
         others = [dst for dst in range(len(cluster.devices)) if dst != rank]
         hops = {dst: cluster.path(rank, dst) for dst in others}
         self.paths = {dst: [(hop.link, hop.forward) for hop in hops[dst]] for dst in others}
-        self.delays_s = {dst: cluster.delay_s(rank, dst) for dst in others}
+        self.delays = {
+            (index, forward): link.delay(forward)
+            for index, link in enumerate(cluster.links) for forward in (True, False)
+        }
         self.changed_s = 0.0
 
-    def set_rate(self, link: int, forward: bool, bit_per_s: float) -> None:
-        self.rates[link, forward] = bit_per_s
-        self.changed_s = time.monotonic()
+    def change(self, change: Change) -> None:
+        """A link was changed: what is under way was sent under other conditions."""
+        if isinstance(change, SetRate | SetDelay):
+            link = self.cluster.link_index(change.link)
+            for forward, name in ((True, "forward"), (False, "backward")):
+                if change.direction in ("both", name):
+                    if isinstance(change, SetRate):
+                        self.rates[link, forward] = change.bit_per_s
+                    else:
+                        self.delays[link, forward] = change.delay_s
+            self.changed_s = time.monotonic()
+
+    def delay_s(self, dst: int) -> float:
+        """Virtual seconds of one-way delay to `dst`."""
+        return sum(self.delays[way] for way in self.paths[dst])
 
     def transfer_s(self, dst: int, size_bytes: int) -> float:
         """Virtual seconds on the slowest link to `dst`."""

@@ -14,116 +14,158 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import torch
 
 from engine.ctx import Decision, Note
 from engine.errors import EdgeLoomError, PeerLost
-from engine.frames import FRAME_HEADER_BYTES, NOTE_BYTES, FrameHeader, pack_note, unpack_note
+from engine.frames import EPOCHS, FRAME_HEADER_BYTES, FrameHeader, pack_note, unpack_note
 from engine.models import arithmetic
 from engine.models.ops import Op
 from engine.models.torch_ops import KVCache
 from engine.models.weights import WeightStore
 from engine.plan import Plan, Slice
+from engine.scenario import CHANGE, Change
 from engine.spec import RunSpec
-from engine.tensors import dtype_of, payload_bytes, shape_of
+from engine.tensors import dtype_of, shape_of
 from engine.trace import Span
 from engine.worlds.connections import Connections, Incoming
 from engine.worlds.device import Device, Emit, layer_of
 from engine.worlds.pacing import LEAD_S, Pacer
 from engine.worlds.paths import PathTimes, sender_cost_s, staging_s
 from engine.worlds.programs import Handle, Program
+from engine.worlds.silence import CHECK_PERIOD_S, Silence
+from engine.worlds.tasks import Clock, Done, Task, run_task
+from engine.worlds.wire_tensors import bytes_of, tensor_of
 
-SILENCE_CHECK_S = 0.2
 INLINE_FLOPS = 200_000  # below, handing an operation to another thread costs more than the operation
 
 
-class Clock(NamedTuple):
-    """Virtual time 0 is the monotonic wall time `start_s`; `dilation` wall seconds make a virtual one."""
-
-    start_s: float
-    dilation: float
-
-    def virtual(self, wall_s: float) -> float:
-        return (wall_s - self.start_s) / self.dilation
-
-    def wall(self, virtual_s: float) -> float:
-        return self.start_s + virtual_s * self.dilation
+Hear = Callable[[], dict[str, Any] | None]
+Tell = Callable[[dict[str, Any]], None]
+Ending = Literal["finished", "halted", "stuck"]
 
 
-class _Task(NamedTuple):
-    """Work on a paced resource. Times are wall seconds."""
-
-    handle: Handle
-    work: Callable[[], Any]
-    pacer: Pacer
-    start_s: float
-    deadline_s: float
-    kind: Any
-    facts: dict[str, Any]
-
-
-class _Done(NamedTuple):
-    """A task whose work is done; its value is handed on when it is due."""
-
-    task: _Task
-    value: Any
-    host_s: float
+class _Halt(Exception):
+    """The parent wants all programs stopped."""
 
 
 class RealDevice(Device):
-    """A `Ctx` whose verbs move real tensors."""
+    """A `Ctx` whose verbs move real tensors.
+
+    `hear` gives the parent's next message, if there is one; `tell` tells it something.
+    """
 
     def __init__(
         self, rank: int, spec: RunSpec, plan: Plan, emit: Emit, weights: WeightStore, paced: bool,
-        delays_s: dict[int, float], connections: Connections,
+        delays_s: dict[int, float], connections: Connections, hear: Hear, tell: Tell,
     ):
         super().__init__(rank, spec, plan, emit)
         self.weights = weights
         self.paced = paced
         self.delays_s = delays_s
         self.connections = connections
+        self.hear, self.tell = hear, tell
+        self.silence = Silence(self)
+        self.epoch = 0
         self.caches: dict[tuple[str, int], KVCache] = {}
         self.paths = PathTimes(spec.cluster, rank)
         self.departed_s: dict[int, float] = {}
-        self.due: list[tuple[float, int, _Done | Incoming]] = []
+        self.due: list[tuple[float, int, Done | Incoming]] = []
+        self.early: list[Incoming] = []
         self.serial = 0
         self.live: set[Program] = set()
         self.clock = Clock(0.0, 1.0)
         self.compute_pacer = self.disk_pacer = Pacer(None)
-        self.computing = 0
-        self.compute_tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
-        self.disk_tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
-        self.done: deque[_Done] = deque()
+        self.computing = self.outstanding = 0
+        self.compute_tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        self.disk_tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        self.done: deque[Done] = deque()
 
     def warm_up(self) -> None:
         """Start the threads and let each do what every first operation of a process pays for once."""
         for tasks in (self.compute_tasks, self.disk_tasks):
             threading.Thread(target=self._work, args=(tasks,), daemon=True).start()
-            tasks.put(_Task(Handle(), lambda: arithmetic.warm_up(self.model), Pacer(None), 0.0, 0.0, "", {}))
+            tasks.put(Task(Handle(), lambda: arithmetic.warm_up(self.model), Pacer(None), 0.0, 0.0, "", {}))
         while len(self.done) < 2:
-            self.connections.wait(SILENCE_CHECK_S)
+            self.connections.wait(CHECK_PERIOD_S)
         with torch.inference_mode():
             arithmetic.warm_up(self.model)
         self.done.clear()
 
-    def run(self, program: Coroutine[Any, Any, Any], clock: Clock) -> None:
-        """Run `program` from virtual time 0 to its end. Raises its first error."""
+    def set_clock(self, clock: Clock) -> None:
         self.clock = clock
         dilation = clock.dilation if self.paced else None
         self.compute_pacer, self.disk_pacer = Pacer(dilation), Pacer(dilation)
-        time.sleep(max(0.0, clock.start_s - time.monotonic()))
+
+    def run(self, program: Coroutine[Any, Any, Any], begin_s: float) -> Ending:
+        """Run `program` from wall time `begin_s` to its end, unless the parent halts it or a loss that it
+        does not catch leaves it stuck. Raises its first other error.
+        """
+        time.sleep(max(0.0, begin_s - time.monotonic()))
+        ending: Ending = "finished"
         with torch.inference_mode():
-            self.start(Program(self.rank, program, 0.0))
-            while self.live:
-                self._next()
-        self.emit(self.memory_mark(self.now_s))
+            try:
+                self.start(Program(self.rank, program, self.clock.virtual(begin_s)))
+                while self.live:
+                    self._next()
+            except PeerLost:
+                ending = "stuck"
+            except _Halt:
+                ending = "halted"
+        self.emit(self.memory_mark(self.clock.virtual(time.monotonic())))
+        if ending != "finished":
+            self.halt()
+        return ending
+
+    def idle(self) -> dict[str, Any]:
+        """Keep connections going until the parent says something: that."""
+        while (told := self.hear()) is None:
+            messages, _ = self.connections.wait(CHECK_PERIOD_S)
+            self.early += self.silence.answer(messages)
+        return told
+
+    def halt(self) -> None:
+        """Abandon all programs and what they had under way, once the threads are through with it."""
+        for program in self.live:
+            program.close()
+        self.live.clear()
+        while self.outstanding:
+            if not self.done:
+                self.connections.wait(CHECK_PERIOD_S)
+            while self.done:
+                self.done.popleft()
+                self.outstanding -= 1
+        self.due.clear()
+        self.early.clear()
+        self.computing = 0
+        for pacer in (self.compute_pacer, self.disk_pacer):
+            pacer.reset(time.monotonic())
+        self.departed_s.clear()
+        self.caches.clear()
+        super().halt()
+
+    def heed(self, message: dict[str, Any]) -> None:
+        """What the parent says about the world."""
+        if message["type"] == "change":
+            change: Change = CHANGE.validate_python(message["change"])
+            self.change(change)
+            self.paths.change(change)
+        elif message["type"] == "lost":
+            rank = message["rank"]
+            self.conditions.lose(rank)
+            self.connections.close(rank)
+            self.fail_waiting(rank, self.clock.virtual(time.monotonic()))
+        elif message["type"] == "halt":
+            raise _Halt
 
     # completions
 
     def _next(self) -> None:
         """Hand on all that is due, then wait for the next arrival, completion or due time."""
+        while (told := self.hear()) is not None:
+            self.heed(told)
         while self.due and self.due[0][0] - LEAD_S <= time.monotonic():
             due_s, _, item = heapq.heappop(self.due)
             if isinstance(item, Incoming):
@@ -132,21 +174,23 @@ class RealDevice(Device):
                 self._settle(item)
         if not self.live:
             return
-        timeout_s = SILENCE_CHECK_S
+        timeout_s = CHECK_PERIOD_S
         if self.due:
             timeout_s = min(timeout_s, max(0.0, self.due[0][0] - LEAD_S - time.monotonic()))
-        messages, gone = self.connections.wait(0.0 if self.done else timeout_s)
-        for message in messages:
-            self._later(self._usable_s(message), message)
+        messages, gone = self.connections.wait(0.0 if self.done or self.early else timeout_s)
+        for message in self.early + self.silence.answer(messages):
+            if message.header.epoch == self.epoch % EPOCHS:
+                self._later(self._usable_s(message), message)
+        self.early.clear()
         while self.done:
             finished = self.done.popleft()
+            self.outstanding -= 1
             self._later(finished.task.deadline_s, finished)
         for src in gone:
-            self._closed(src)
-        if not messages and not self.due:
-            self._check_silence()
+            self.silence.suspect(src)
+        self.silence.check()
 
-    def _later(self, due_s: float, item: _Done | Incoming) -> None:
+    def _later(self, due_s: float, item: Done | Incoming) -> None:
         self.serial += 1
         heapq.heappush(self.due, (due_s, self.serial, item))
 
@@ -160,7 +204,7 @@ class RealDevice(Device):
         undisturbed = message.header.sent_s > self.paths.changed_s
         return max(usable_s, message.header.due_s) if undisturbed else usable_s
 
-    def _settle(self, done: _Done) -> None:
+    def _settle(self, done: Done) -> None:
         """An operation is due: its span, its value, and whoever waited for it."""
         task = done.task
         if task.kind == "compute":
@@ -202,33 +246,14 @@ class RealDevice(Device):
         self.current = before
         if ended:
             self.live.discard(program)
-            if program.handle.error is not None:
-                raise program.handle.error
+            error = program.handle.error
+            if error is not None and not (isinstance(error, PeerLost) and program.handle.waiters):
+                raise error
             self.finish(program.handle, program.handle.value, program.now_s)
 
     def start(self, program: Program) -> None:
         self.live.add(program)
         self._resume(program)
-
-    # failures
-
-    def _closed(self, src: int) -> None:
-        if any(handles and peer == src for (peer, _), handles in self.expected.items()):
-            self._lost(src, "closed its connection")
-
-    def _check_silence(self) -> None:
-        now_s = self.clock.virtual(time.monotonic())
-        for program in self.live:
-            handle = program.waiting_for
-            if handle is None or handle.done or not handle.what.startswith("recv"):
-                continue
-            if now_s - program.waiting_since_s > self.spec.silence_s:
-                peer = self.cluster.rank(handle.what.rpartition(" ")[2])
-                self._lost(peer, f"sent nothing for {self.spec.silence_s:g} s")
-
-    def _lost(self, peer: int, how: str) -> None:
-        name, now_s = self.cluster.devices[peer].name, self.clock.virtual(time.monotonic())
-        raise PeerLost(f"{name} {how} while {self.device.name} needed it, at {now_s:.3f} s.", name, now_s)
 
     # verbs
 
@@ -242,6 +267,7 @@ class RealDevice(Device):
         task = self._task(work, self.compute_pacer, target_s, "compute", facts, op.name)
         self.computing += 1
         if facts["flops"] < INLINE_FLOPS and self.computing == 1:
+            self.outstanding -= 1
             done = run_task(task)
             self._later(done.task.deadline_s, done)
         else:
@@ -262,15 +288,16 @@ class RealDevice(Device):
     def _task(
         self, work: Callable[[], Any], pacer: Pacer, target_s: float, kind: str, facts: dict[str, Any],
         what: str,
-    ) -> _Task:
+    ) -> Task:
         start_s, deadline_s = pacer.plan(self.clock.wall(self.now_s), target_s)
-        return _Task(Handle(what), work, pacer, start_s, deadline_s, kind, facts)
+        self.outstanding += 1
+        return Task(Handle(what), work, pacer, start_s, deadline_s, kind, facts)
 
     def evict(self, piece: Slice) -> None:
         super().evict(piece)
         self.weights.evict(piece)
 
-    def _work(self, tasks: queue.SimpleQueue[_Task]) -> None:
+    def _work(self, tasks: queue.SimpleQueue[Task]) -> None:
         """The loop of the compute thread and of the disk thread."""
         torch.set_num_threads(1)
         with torch.inference_mode():
@@ -286,7 +313,7 @@ class RealDevice(Device):
         header = FrameHeader(
             number, facts["payload_bytes"], (self.current.request, self.current.token),
             self.clock.wall(sent_s), self.clock.wall(self._ideal_arrival_s(dst, facts["bytes"])),
-            dtype_of(tensor), shape_of(tensor), tag, len(note),
+            dtype_of(tensor), shape_of(tensor), tag, len(note), self.epoch % EPOCHS,
         )
         peer = self.cluster.devices[dst].name
 
@@ -295,6 +322,9 @@ class RealDevice(Device):
             self.emit(Span(self.device.name, "send", start_s=sent_s, end_s=end_s, peer=peer, **facts))
             self.finish(handle, None, end_s)
 
+        if dst in self.lost:
+            handle.done, handle.time_s = True, sent_s
+            return handle
         if dst not in self.connections.outlets:
             raise EdgeLoomError(
                 f"{self.device.name} has no connection to {peer}: the plan's prediction never sent there."
@@ -307,7 +337,7 @@ class RealDevice(Device):
         begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + sender_cost_s(self.device, size_bytes)
         self.departed_s[dst] = begun_s + self.paths.transfer_s(dst, size_bytes)
         staged_s = staging_s(self.cluster.devices[dst], size_bytes)
-        return self.departed_s[dst] + self.paths.delays_s[dst] + staged_s
+        return self.departed_s[dst] + self.paths.delay_s(dst) + staged_s
 
     def release(self, cache: str) -> None:
         super().release(cache)
@@ -318,32 +348,3 @@ class RealDevice(Device):
         answer = choice(*inputs)
         self.mark("decided", decision=name, answer=answer)
         return answer
-
-
-def run_task(task: _Task) -> _Done:
-    """Do the work now; an exception becomes the value, to be raised where the run can end."""
-    began_s = time.monotonic()
-    try:
-        value = task.work()
-    except Exception as error:
-        value = error
-    ended_s = time.monotonic()
-    if task.pacer.dilation is None:
-        task = task._replace(deadline_s=ended_s)
-    return _Done(task, value, ended_s - began_s)
-
-
-def bytes_of(tensor: torch.Tensor) -> memoryview:
-    """The tensor's bytes, without a copy where it is contiguous."""
-    if payload_bytes(tensor) == 0:
-        return memoryview(b"")
-    flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-    return memoryview(flat.numpy())  # type: ignore[arg-type]  # ndarrays do have the buffer protocol
-
-
-def tensor_of(header: FrameHeader, body: bytearray) -> torch.Tensor:
-    """Inverse of `bytes_of`, after the note; the tensor owns `body`."""
-    dtype = getattr(torch, header.dtype)
-    if not header.payload_bytes:
-        return torch.empty(header.shape, dtype=dtype)
-    return torch.frombuffer(body, dtype=dtype, offset=header.note_size * NOTE_BYTES).reshape(header.shape)

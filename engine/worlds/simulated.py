@@ -53,6 +53,7 @@ class SimulatedWorld:
         self.dead: set[int] = set()
         self.frozen: dict[int, float] = {}
         self.cut_s = 0.0
+        self.unsent: list[Message] = []
         self.goes_on = False
         self.live: set[Program] = set()
         self.wires = Wires(spec.cluster, self, self._departed, self._arrived)
@@ -245,7 +246,7 @@ class SimulatedWorld:
             program.close()
             self.live.discard(program)
         self.dead.add(rank)
-        self.wires.forget(rank)
+        self.unsent += self.wires.forget(rank)
 
     def _give_up_frozen(self, rank: int) -> None:
         """A device that was silent too long is given up, unless it has spoken again."""
@@ -260,6 +261,9 @@ class SimulatedWorld:
             device.conditions.lose(rank)
         if rank == self.spec.cluster.source_rank:
             raise PeerLost(f"{name} was lost at {self.now_s:.3f} s, and it is the source.", name, self.now_s)
+        for message in self.unsent:
+            if message.dst == rank:
+                self.finish(message.handle, None)
         for device in self.devices:
             if device.rank != rank:
                 device.fail_waiting(rank, self.now_s)

@@ -84,14 +84,21 @@ class Wires:
         if len(queue) == 1:
             self._prepare(message)
 
-    def forget(self, rank: int) -> None:
-        """Device `rank` is gone: what it has on its way never arrives, and what is sent to it neither."""
+    def forget(self, rank: int) -> list[Message]:
+        """Device `rank` is gone: what it has on its way never arrives, and what is sent to it neither.
+
+        Returns the latter: their senders may wait for them to leave.
+        """
         self._settle()
-        for pair, queue in self.queues.items():
-            if rank in pair:
+        dropped: list[Message] = []
+        for (src, dst), queue in self.queues.items():
+            if dst == rank:
+                dropped += queue
+            if rank in (src, dst):
                 queue.clear()
         self.links.flows = [flow for flow in self.links.flows if rank not in flow.ends]
         self._reshare()
+        return dropped
 
     def clear(self) -> None:
         """Nothing is on its way any more; the links stay as they are."""

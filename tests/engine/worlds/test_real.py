@@ -11,7 +11,7 @@ from engine.cluster import ClusterSpec
 from engine.models import catalogue
 from engine.predict import predict
 from engine.report import RunReport
-from engine.scenario import DropDevice, Scenario
+from engine.scenario import DropDevice, FreezeDevice, JoinDevice, Scenario
 from engine.spec import RunSpec
 from engine.workload import Workload
 
@@ -36,7 +36,14 @@ SPECS = {
     "single": spec_of("single"),
     "gpipe": spec_of("gpipe"),
     "voltage": spec_of("voltage"),
-    "lost": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")]),
+    "lost": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")], failover="stop"),
+    "pipeline goes on": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")]),
+    "tensor parallel goes on": spec_of("megatron", [DropDevice(at_s=0.1, device="c")]),
+    "frozen": spec_of("megatron", [FreezeDevice(at_s=0.1, device="b")], silence_s=0.6),
+    "comes back": spec_of(
+        "voltage", [DropDevice(at_s=0.05, device="b"), JoinDevice(at_s=0.1, device="b")]
+    ),
+    "source lost": spec_of("megatron", [DropDevice(at_s=0.1, device="a")]),
 }
 
 
@@ -100,6 +107,33 @@ def test_a_lost_device_ends_the_run_with_its_name_its_time_and_a_report(runs):
     assert [mark["device"] for mark in trace if mark.get("name") == "device_lost"] == ["b"]
     assert [change.kind for change in report.scenario.changes] == ["drop_device"]
     assert not report.correctness.checked
+
+
+GOES_ON = ["pipeline goes on", "tensor parallel goes on", "frozen", "comes back"]
+
+
+@pytest.mark.parametrize("name", GOES_ON)
+def test_after_a_loss_the_sentence_is_finished_with_the_same_tokens(name, runs):
+    report, trace = runs[name]
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert report.correctness.ok, report.correctness.why
+    assert report.correctness.token_identical
+    assert report.output_tokens == runs["single"][0].output_tokens
+    assert [mark for mark in trace if mark.get("name") == "loss_detected"]
+    assert [mark for mark in trace if mark.get("name") == "replanned"]
+
+
+def test_a_frozen_device_is_detected_by_its_silence_not_before(runs):
+    _, trace = runs["frozen"]
+    (detected,) = [mark for mark in trace if mark.get("name") == "loss_detected"]
+    assert detected["facts"]["how"] == "frozen"
+    assert detected["time_s"] - detected["facts"]["since_s"] >= 0.5
+
+
+def test_losing_the_source_ends_the_run_and_says_that_it_was_the_source(runs):
+    report, _ = runs["source lost"]
+    assert report.outcome.kind == "peer_lost"
+    assert "it is the source" in report.outcome.sentence
 
 
 def _key(span):
