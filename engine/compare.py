@@ -94,6 +94,8 @@ METRICS: tuple[Metric, ...] = (
            lambda r: sum(x.payload_bytes for x in r.links)),
     Metric("flops", "Work of all devices", "FLOP", "lower", lambda r: sum(x.flops for x in r.devices)),
     Metric("busy_s", "Busy time of all devices", "s", "lower", lambda r: sum(x.busy_s for x in r.devices)),
+    Metric("energy_j", "Energy", "J", "lower", lambda r: r.energy_j or None),
+    Metric("edp_j_s", "Energy-delay product", "J s", "lower", lambda r: r.edp_j_s or None),
     Metric("peak_memory_bytes", "Largest peak memory", "B", "lower",
            lambda r: max((x.peak_memory_bytes for x in r.devices), default=None)),
     Metric("predicted_latency_s", "Predicted latency", "s", None,

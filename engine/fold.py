@@ -4,6 +4,9 @@ latency_s     arrival of the first request → the last request's end (its last 
 ttft_s        first token since arrival, mean over requests (an encoder's: its whole answer)
 tpot_s        mean time of every later token since the one before, over all requests
 tokens_per_s  all tokens / latency_s
+energy_j      of a device: watts × busy_s, and each byte that its operations move and that it loads;
+              of a link: each byte on it. Nothing for waiting. 0 where the cluster does not say what they take
+edp_j_s       energy-delay product: energy of all devices and links × latency_s
 """
 
 from __future__ import annotations
@@ -50,17 +53,21 @@ def fold(
     end_s = max(ends_s, default=start_s)
     latency_s = end_s - start_s
     num_tokens = sum(len(request.token_s) for request in requests)
+    devices = fold_devices(spec.cluster, spans, marks)
+    links = fold_links(spec.cluster, spans, marks, measured)
+    energy_j = sum(device.energy_j for device in devices) + sum(link.energy_j for link in links)
     return RunReport(
         spec=spec, plan=plan, world=world, dilation=dilation, outcome=outcome,
         latency_s=latency_s,
         ttft_s=_mean(request.ttft_s for request in requests if request.ttft_s > 0),
         tpot_s=_mean(b - a for request in requests for a, b in pairwise(request.token_s)),
         tokens_per_s=num_tokens / latency_s if latency_s > 0 else 0.0,
+        energy_j=energy_j, edp_j_s=energy_j * latency_s,
         output_tokens=requests[0].output_tokens if requests else (),
         text=requests[0].text if requests else "",
         requests=requests,
-        devices=fold_devices(spec.cluster, spans, marks),
-        links=fold_links(spec.cluster, spans, marks, measured),
+        devices=devices,
+        links=links,
         layers=fold_layers(spans),
         attribution=attribute(spans, spec.cluster, spec.cluster.source, start_s, end_s),
         scenario=spec.scenario,
@@ -119,7 +126,10 @@ def fold_devices(
     waits: dict[str, list[Interval]] = defaultdict(list)
     flops: dict[str, int] = defaultdict(int)
     peak_bytes: dict[str, int] = defaultdict(int)
+    moved_bytes: dict[tuple[str, str], int] = defaultdict(int)
     for span in spans:
+        if span.kind in ("compute", "load"):
+            moved_bytes[span.device, span.kind] += span.bytes
         if span.kind == "compute":
             busy[span.device].append((span.start_s, span.end_s))
             flops[span.device] += span.flops
@@ -136,6 +146,9 @@ def fold_devices(
             name=device.name, busy_s=busy_s, wait_s=max(0.0, either_s - busy_s),
             peak_memory_bytes=peak_bytes[device.name], memory_bytes=device.memory_bytes,
             flops=flops[device.name],
+            energy_j=device.watts * busy_s
+            + device.j_per_memory_byte * moved_bytes[device.name, "compute"]
+            + device.j_per_disk_byte * moved_bytes[device.name, "load"],
         ))
     return tuple(reports)
 
@@ -165,6 +178,7 @@ def fold_links(
         LinkReport(
             a=link.a, b=link.b, direction=name, bytes=size_bytes[index, forward],
             payload_bytes=payload_bytes[index, forward], busy_s=busy_s[index, forward],
+            energy_j=link.j_per_byte * size_bytes[index, forward],
             rate_bit_per_s=link.rate(forward), achieved_bit_per_s=achieved.get((index, forward)),
         )
         for index, link in enumerate(cluster.links)

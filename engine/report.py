@@ -19,6 +19,7 @@ class DeviceReport(Value):
     peak_memory_bytes: int
     memory_bytes: float
     flops: int
+    energy_j: float = 0.0
 
 
 class LinkReport(Value):
@@ -32,6 +33,7 @@ class LinkReport(Value):
     busy_s: float
     rate_bit_per_s: float
     achieved_bit_per_s: float | None = None
+    energy_j: float = 0.0
 
 
 class LayerReport(Value):
@@ -137,6 +139,8 @@ class RunReport(Value):
     ttft_s: float = 0.0
     tpot_s: float = 0.0
     tokens_per_s: float = 0.0
+    energy_j: float = 0.0
+    edp_j_s: float = 0.0
     output_tokens: tuple[int, ...] = ()
     text: str = ""
     requests: tuple[RequestReport, ...] = ()

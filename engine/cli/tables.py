@@ -145,6 +145,9 @@ def _figures(report: RunReport) -> Table:
         if generates or not of_tokens:
             shown = "{:.3g}".format if field == "tokens_per_s" else human_s
             result.add_row(label, *(shown(getattr(x, field)) for x in (report, predicted) if x))
+    if report.energy_j:
+        result.add_row("energy", f"{report.energy_j:.3g} J")
+        result.add_row("energy-delay product", f"{report.edp_j_s:.3g} J s")
     return result
 
 

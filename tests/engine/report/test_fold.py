@@ -89,6 +89,24 @@ def test_links_count_every_hop_in_its_direction(report: RunReport) -> None:
     }
 
 
+def test_energy_is_that_of_computing_of_bytes_moved_and_of_bytes_on_links() -> None:
+    """a computes 1.5 s and moves 10 B, b 1.5 s and loads 40 B; 1500 B cross either link."""
+    watt = {"watts": 2.0, "j_per_memory_byte": 0.1, "j_per_disk_byte": 0.5}
+    cluster = CLUSTER.model_copy(update={
+        "devices": (device("a", **watt), device("b", **watt)),
+        "links": (CLUSTER.links[0].model_copy(update={"j_per_byte": 0.01}), CLUSTER.links[1]),
+    })
+    trace = [*TRACE, Span("b", "load", "ffn", 1, 0.0, 0.5, bytes=40)]
+    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, trace, world="simulated")
+    assert [device.energy_j for device in report.devices] == [4.0, 23.0]
+    assert [link.energy_j for link in report.links] == [10.0, 5.0, 0.0, 0.0]
+    assert report.energy_j == 42.0 and report.edp_j_s == 42.0 * report.latency_s
+
+
+def test_a_cluster_that_does_not_say_what_things_take_has_no_energy(report: RunReport) -> None:
+    assert report.energy_j == report.edp_j_s == 0.0
+
+
 def test_a_changed_rate_counts_from_its_time_and_direction() -> None:
     change = {"link": "b--s", "bit_per_s": 1e6, "direction": "backward"}
     report = fold(SPEC, None, [*TRACE, Mark(2.0, "link_changed", facts=change)], world="simulated")
