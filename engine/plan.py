@@ -59,8 +59,8 @@ class Plan(Value):
     extra: dict[str, Any] = Field(default_factory=dict)
 
     def held_by(self, device: int) -> tuple[Slice, ...]:
-        """Slices resident on `device` from the start."""
-        return tuple(h.slice for h in self.holdings if h.device == device and h.home == "resident")
+        """Slices in `device`'s memory from the start: its own, and copies of others' should they be lost."""
+        return tuple(h.slice for h in self.holdings if h.device == device and h.home != "offloaded")
 
     def validate_cover(self, model: ModelSpec, num_positions: int, generates: bool) -> None:
         """Every part of every layer computed exactly once per phase, by a device that has its weights.

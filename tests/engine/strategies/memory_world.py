@@ -18,7 +18,7 @@ from engine.tensors import meta_of, payload_bytes
 
 class Handle:
     def __init__(self):
-        self.done, self.value = False, None
+        self.done, self.value, self.error = False, None, None
 
     def finish(self, value):
         self.done, self.value = True, value
@@ -27,6 +27,8 @@ class Handle:
     def __await__(self):
         while not self.done:
             yield self
+        if self.error is not None:
+            raise self.error
         return self.value
 
 
@@ -45,6 +47,7 @@ class MemoryWorld:
         """`programs`: (rank, coroutine). Returns the results in their order."""
         handles = [self.start(rank, program) for rank, program in programs]
         while self.programs:
+            self.disturb()
             ready = [entry for entry in self.programs if self._ready(entry[2])]
             assert ready, f"deadlock: {[entry[0] for entry in self.programs]} wait for messages"
             entry = self.random.choice(ready)
@@ -56,6 +59,9 @@ class MemoryWorld:
                 handle.finish(stop.value)
         assert not any(self.boxes.values()), "messages that nobody received"
         return [handle.value for handle in handles]
+
+    def disturb(self):
+        """Before every step: where a test lets devices die."""
 
     def start(self, rank, program):
         handle = Handle()
@@ -94,6 +100,8 @@ class MemoryDevice:
 
     def send(self, tensor, dst, tag, note=()):
         assert dst != self.rank, "sends to itself"
+        if dst in self.lost:
+            return Handle().finish(None)
         self.world.boxes[self.rank, dst, tag].append((tuple(note), tensor.clone()))
         self.world.sent[self.rank, dst].append((tag, payload_bytes(tensor)))
         return Handle().finish(None)

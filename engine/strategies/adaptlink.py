@@ -1,0 +1,149 @@
+"""AdaptLink: one primary has as much of the model as fits; secondaries compute parts of the last layers.
+
+Hu et al., "AdaptLink: A Heterogeneity-Aware Adaptive Framework for Distributed MLLM Inference" (AAAI 2025
+workshop). Splitting goes from the last layer towards the first, and only as far as the primary's memory
+demands; a secondary has some columns of every split feed-forward part, a backup a copy of them. Only if
+all feed-forward parts together are too little, attention moves, too, by whole KV groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from engine.cluster import ClusterSpec
+from engine.ctx import Ctx
+from engine.errors import SpecError
+from engine.models.spec import ModelSpec
+from engine.plan import Plan
+from engine.strategies.adaptlink_plan import plan_of_layout
+from engine.strategies.adaptlink_roles import Room, layout_of, primary_of
+from engine.strategies.adaptlink_serve import Asker, answer_questions, servers_of
+from engine.strategies.adaptlink_shares import grid_size
+from engine.strategies.contract import Done, Params, Step, Strategy
+from engine.strategies.demand import Demand, demand_of
+from engine.strategies.ends import embed, end_holdings, end_work, finish, tag, wanted_rows
+from engine.tensors import Tensor
+from engine.values import Count, Fraction, Value
+from engine.workload import Workload
+
+
+class AdaptLinkParams(Params):
+    beta: Fraction = Field(default=0.9, gt=0, description="Fraction of a device's memory that may be used.")
+    grid: Count = Field(
+        default=0,
+        description="Blocks that columns are dealt out in; it must divide the model's widths. "
+        "0: the largest up to 64.",
+    )
+    primary_share: Fraction = Field(
+        default=0.0, description="Primary's share p of a split feed-forward part; 0: both sides balanced."
+    )
+    max_secondaries: Count = Field(default=0, description="At most so many secondaries; 0: any number.")
+    backups: Literal["auto", "none"] = Field(
+        default="auto", description="Copies of the secondaries' columns on devices that are inactive."
+    )
+    primary: str = Field(
+        default="", description="The primary; empty: the fastest of the workers with most memory."
+    )
+
+
+class AdaptLink(Strategy):
+    name = "adaptlink"
+    title = "AdaptLink"
+    paper = "Hu et al., AdaptLink, AAAI 2025 workshop"
+    summary = "A primary has what fits; columns of the last layers go to secondaries, copies to backups."
+    Params = AdaptLinkParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, AdaptLinkParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        ends = Plan(
+            strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model)
+        )
+        layout = layout_of(
+            Room(cluster, model, demand, ends, params.beta), _primary(cluster, model, demand, params.primary),
+            _grid(model, params.grid), params.primary_share or None, params.max_secondaries,
+            params.backups == "auto",
+        )
+        return plan_of_layout(cluster, model, demand, ends, layout)
+
+    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+        """A backup is asked once its secondary is lost."""
+        primary, servers = plan.extra["primary"], servers_of(plan.extra)
+        return frozenset(pair for rank in servers for pair in ((primary, rank), (rank, primary)))
+
+    def continuous(self, plan: Plan) -> bool:
+        """Those who answer questions do so for a whole wave; its steps still follow each other."""
+        return True
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        results: list[Tensor] = []
+        await self.forward_all(ctx, plan, [step], [tokens], lambda _, result: results.append(result))
+        return results[0] if results else None
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        primary, source = plan.extra["primary"], ctx.cluster.source_rank
+        if ctx.rank == primary:
+            await _lead(ctx, plan, steps, tokens, done)
+            return
+        answers = ctx.rank in servers_of(plan.extra)
+        program = ctx.spawn(answer_questions(ctx, steps, primary)) if answers else None
+        if ctx.rank == source:
+            await _feed(ctx, steps, tokens, primary, done)
+        if program is not None:
+            await program
+
+
+async def _lead(
+    ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+) -> None:
+    """The primary's program for a wave."""
+    source, asker = ctx.cluster.source_rank, Asker(ctx, plan, steps)
+    for number, step in enumerate(steps):
+        ctx.at(step.requests[0], step.index)
+        if ctx.rank == source:
+            x = await embed(ctx, step, tokens[number])
+        else:
+            x = await ctx.recv(source, tag(step, "input"))
+        x = await asker.layers(number, x)
+        if ctx.rank == source:
+            done(step, await finish(ctx, step, x))
+        else:
+            ctx.send(wanted_rows(step, x), source, tag(step, "output"))
+    asker.end()
+
+
+async def _feed(
+    ctx: Ctx, steps: Sequence[Step], tokens: Sequence[Tensor | None], primary: int, done: Done
+) -> None:
+    """A source that is not the primary embeds, and turns the last rows into results."""
+    for number, step in enumerate(steps):
+        ctx.at(step.requests[0], step.index)
+        ctx.send(await embed(ctx, step, tokens[number]), primary, tag(step, "input"))
+        done(step, await finish(ctx, step, await ctx.recv(primary, tag(step, "output"))))
+
+
+def _primary(cluster: ClusterSpec, model: ModelSpec, demand: Demand, name: str) -> int:
+    """Raises `SpecError` for a device that is unknown or a terminal."""
+    if not name:
+        return primary_of(cluster, model, demand)
+    rank = cluster.rank(name)
+    if rank not in cluster.workers:
+        raise SpecError(f"parameters of adaptlink, primary: {name} is a terminal: name a worker.")
+    return rank
+
+
+def _grid(model: ModelSpec, grid: int) -> int:
+    """Raises `SpecError` for a grid that does not divide the model's widths."""
+    if not grid:
+        return grid_size(model)
+    if model.hidden_size % grid or model.intermediate_size % grid:
+        raise SpecError(
+            f"parameters of adaptlink, grid: {grid} does not divide {model.hidden_size} and "
+            f"{model.intermediate_size}, the widths of {model.name}: choose a common divisor."
+        )
+    return grid
