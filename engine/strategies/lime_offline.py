@@ -158,7 +158,7 @@ def _too_small(
     )
     return PlanError(
         f"{name}: {model.name} needs {model.num_layers} layers of {layer_bytes / 1e6:.1f} MB, of which a "
-        f"slot hosts one of each segment, with {kv_bytes / 1e6:.1f} MB of KV cache each, and for that {have}: "
+        f"slot hosts one of each segment, with {kv_bytes / 1e6:.1f} MB of KV cache each, and {have} for it: "
         "add devices or memory, or lower assumed_tokens or reserve_frac."
     )
 
