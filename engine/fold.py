@@ -20,6 +20,7 @@ from engine.attribution import attribute
 from engine.cluster import ClusterSpec
 from engine.network import LinkMeasurement
 from engine.plan import Plan
+from engine.recoveries import fold_recoveries
 from engine.report import (
     ClassReport,
     DeviceReport,
@@ -70,6 +71,7 @@ def fold(
         links=links,
         layers=fold_layers(spans),
         attribution=attribute(spans, spec.cluster, spec.cluster.source, start_s, end_s),
+        recoveries=fold_recoveries(marks),
         scenario=spec.scenario,
         seed=spec.seed,
     )

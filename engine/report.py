@@ -118,6 +118,23 @@ class Outcome(Value):
     time_s: float = 0.0
 
 
+class Recovery(Value):
+    """A loss, or a device that joined, and how the run went on (`engine/recoveries.py` defines the times).
+
+    `replanned` is False where the strategy coped by itself or nothing had to change; `rebuild_s` is None if
+    no token came after it.
+    """
+
+    device: str
+    how: Literal["killed", "frozen", "unreachable", "joined"]
+    at_s: float
+    detect_s: float
+    replanned: bool
+    replan_s: float
+    reload_s: float
+    rebuild_s: float | None
+
+
 class Prediction(Value):
     """The simulated world's figures for the same spec and scenario."""
 
@@ -151,6 +168,10 @@ class RunReport(Value):
     correctness: Correctness = Correctness()
     fidelity: Fidelity = Fidelity()
     prediction: Prediction | None = None
+    recoveries: tuple[Recovery, ...] = ()
+    without_replan: Outcome | None = Field(
+        default=None, description="How the run would have ended without new plans, in the simulated world."
+    )
     scenario: Scenario = Scenario()
     versions: dict[str, str] = Field(default_factory=dict)
     timings: dict[str, Any] = Field(default_factory=dict, description="Wall seconds of set-up steps.")

@@ -38,6 +38,10 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pattern", choices=("sporadic", "bursty"), default="sporadic",
                         help="one request after another, or all at time 0")
     parser.add_argument("--scenario", metavar="FILE", help="timed changes: TOML, JSON or a run's report")
+    parser.add_argument("--failover", choices=("replan", "stop"), default="replan",
+                        help="after a loss: plan again over the survivors, or end the run")
+    parser.add_argument("--silence", type=float, default=2.0, metavar="S", dest="silence_s",
+                        help="virtual seconds of silence that mean a lost device (2)")
     parser.add_argument("--compute-model", choices=("roofline", "measured", "flops"),
                         help="overrides the compute model of every device")
     parser.add_argument("--dilation", type=_dilation, default="auto", metavar="auto|native|D",
@@ -75,6 +79,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     spec: RunSpec = RunSpec.parse(
         {"name": args.name, "cluster": cluster, "model": model, "weights": weights, "workload": workload,
          "strategy": args.strategy, "params": params, "scenario": scenario,
+         "failover": args.failover, "silence_s": args.silence_s,
          "compute_model": args.compute_model, "dilation": args.dilation, "seed": args.seed},
         "command line",
     )

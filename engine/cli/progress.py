@@ -81,12 +81,23 @@ def describe(event: dict[str, Any]) -> str:
                 named = best.get("label") or f"class {best['index']}"
                 return f"{at} request {facts['request']}: {named} ({best['probability']:.0%})"
             case "link_changed":
-                return (f"{at} {facts.get('link')} {facts.get('direction', 'both')} set to "
-                        f"{human(facts.get('bit_per_s', 0.0), 'bit/s')}")
+                return f"{at} {facts['link']} {facts.get('direction', 'both')} set to {_link_value(facts)}"
             case "link_down" | "link_up":
                 return f"{at} {facts.get('link')} is {event['name'].removeprefix('link_')}"
-            case "device_lost":
-                return f"{at} {event.get('device') or facts.get('device')} lost"
-            case "plan_changed":
-                return f"{at} plan changed"
+            case "device_changed":
+                return f"{at} {event['device']} takes {facts['factor']:g} times as long"
+            case "device_lost" | "device_frozen" | "device_joined" as name:
+                return f"{at} {event['device']} {name.removeprefix('device_')}"
+            case "loss_detected":
+                return f"{at} the loss of {event['device']} is known ({facts.get('how', 'killed')})"
+            case "replanned":
+                return f"{at} planned again: {facts['reason']}"
     return ""
+
+
+def _link_value(facts: dict[str, Any]) -> str:
+    if "delay_s" in facts:
+        return f"a delay of {human_s(facts['delay_s'])}"
+    if "loss_frac" in facts:
+        return f"a loss of {facts['loss_frac']:.2%}"
+    return human(facts["bit_per_s"], "bit/s")

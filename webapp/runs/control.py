@@ -67,9 +67,15 @@ def describe(command: Command) -> str:
     match command["kind"]:
         case "set_rate":
             return f"set {command['link']} to {command['bit_per_s']:g} bit/s ({command['direction']})"
+        case "set_delay":
+            return f"delay {command['link']} by {command['delay_s']:g} s"
+        case "set_loss":
+            return f"lose {command['loss_frac']:.2%} of the packets on {command['link']}"
+        case "slow_device":
+            return f"slow {command['device']} down by {command['factor']:g}"
         case "link_down" | "link_up" as kind:
             return f"{command['link']} {kind.removeprefix('link_')}"
-        case "drop_device":
-            return f"drop {command['device']}"
+        case "drop_device" | "freeze_device" | "join_device" as kind:
+            return f"{kind.removesuffix('_device')} {command['device']}"
         case kind:
             return str(kind)

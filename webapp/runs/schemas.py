@@ -11,8 +11,9 @@ from pydantic import Field
 from engine.compare import Comparison, RunColumn
 from engine.plan import Plan
 from engine.report import RunReport
+from engine.scenario import Direction
 from engine.spec import RunSpec
-from engine.values import Positive, Value
+from engine.values import Fraction, NonNegative, Positive, Value
 from webapp.runs.models import Run
 
 
@@ -61,13 +62,19 @@ class RunEdit(Schema):
 
 
 class LiveChange(Value):
-    """`link` for set_rate, link_down and link_up; `device` for drop_device."""
+    """A change of a scenario without its time: which fields belong to which kind, `engine/scenario.py` says."""
 
-    kind: Literal["set_rate", "link_down", "link_up", "drop_device"]
+    kind: Literal[
+        "set_rate", "set_delay", "set_loss", "link_down", "link_up",
+        "slow_device", "drop_device", "freeze_device", "join_device",
+    ]
     link: str | None = None
     device: str | None = None
     bit_per_s: Positive | None = None
-    direction: Literal["both", "forward", "backward"] | None = None
+    delay_s: NonNegative | None = None
+    loss_frac: Fraction | None = None
+    factor: Positive | None = None
+    direction: Direction | None = None
 
 
 class ChangeIn(Schema):
