@@ -8,14 +8,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.models import torch_cache_ops, torch_head_ops, torch_ops, torch_position_ops, torch_vision_ops
+from engine.models import (
+    torch_cache_ops,
+    torch_head_ops,
+    torch_ops,
+    torch_position_ops,
+    torch_tile_ops,
+    torch_vision_ops,
+)
 from engine.models.ops import Op
 from engine.models.spec import ModelSpec
 from engine.models.torch_ops import ACTIVATIONS, Caches, Weights
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = (
     torch_ops.FUNCTIONS | torch_position_ops.FUNCTIONS | torch_head_ops.FUNCTIONS
-    | torch_vision_ops.FUNCTIONS | torch_cache_ops.FUNCTIONS
+    | torch_vision_ops.FUNCTIONS | torch_cache_ops.FUNCTIONS | torch_tile_ops.FUNCTIONS
 )
 
 

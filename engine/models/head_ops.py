@@ -33,13 +33,15 @@ def kv_of(model: ModelSpec, heads: Sequence[int]) -> Heads:
 class Project:
     """Hidden rows [B, T, D] → queries of heads [start, stop), K and V of their KV heads: [B, H+2K, T, E].
 
-    `first_row` is the position of row 0: of the prompt's first row 0, of a tile its first row's.
+    `first_row` is the position of row 0: of the prompt's first row 0, of a tile its first row's. `normed`
+    rows have been through the part's `Norm`.
     """
 
     layer: int
     start: int
     stop: int
     first_row: int = 0
+    normed: bool = False
     name: ClassVar[str] = "project"
     cache: ClassVar[None] = None
 
@@ -54,14 +56,14 @@ class Project:
         output = Meta((batch, heads + 2 * keys, rows, wide), model.dtype)
         if not heads:
             return Cost((), output)
+        norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
         kernels = (
-            *norm_kernels(model, batch * rows, "pre"),
+            *norms,
             product(batch * rows, hidden, heads * wide, size),
             *[product(batch * rows, hidden, keys * wide, size)] * 2,
             *position_kernels(model, batch * rows, heads, keys),
         )
-        normed = hidden if model.norm_position == "pre" else 0
-        return Cost(kernels, output, batch * rows * normed * size)
+        return Cost(kernels, output, batch * rows * len(norms) * hidden * size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,13 +119,16 @@ def run_feed_forward(
     if op.start == op.stop:
         return only_bias(x_BTD, bias)
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
+    return F.linear(expand(model, w, h_BTD), w["down.weight"], bias)
+
+
+def expand(model: ModelSpec, w: Mapping[str, Tensor], h_BTD: Tensor) -> Tensor:
+    """The first matrix or matrices of the feed-forward part and its activation: [B, T, F]."""
     activation = ACTIVATIONS[model.activation]
     up_BTF = F.linear(h_BTD, w["up.weight"], w.get("up.bias"))
-    if model.gated_ffn:
-        up_BTF = activation(F.linear(h_BTD, w["gate.weight"], w.get("gate.bias"))) * up_BTF
-    else:
-        up_BTF = activation(up_BTF)
-    return F.linear(up_BTF, w["down.weight"], bias)
+    if not model.gated_ffn:
+        return activation(up_BTF)
+    return activation(F.linear(h_BTD, w["gate.weight"], w.get("gate.bias"))) * up_BTF
 
 
 def _norm(op: Norm, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
