@@ -1,6 +1,6 @@
 import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, api, setCsrfToken } from './client';
-import type { Catalogue, ClusterRow, RunDetail, RunRow } from './types';
+import type { Catalogue, ClusterRow, Picture, RunDetail, RunRow } from './types';
 import { isOver } from './types';
 
 export const queryClient = new QueryClient({
@@ -33,6 +33,16 @@ export function useSession() {
         throw error;
       }
     },
+    staleTime: Infinity,
+  });
+}
+
+/** What a model sees in a run with this seed, if nobody gives a picture. */
+export function useRandomPicture(model: string, seed: number, enabled: boolean) {
+  return useQuery({
+    queryKey: ['picture', model, seed],
+    queryFn: ({ signal }) => api.get<Picture>(`/models/${model}/picture?seed=${seed}`, signal),
+    enabled,
     staleTime: Infinity,
   });
 }

@@ -45,8 +45,18 @@ export interface ModelRow {
   trained: boolean;
   causal: boolean;
   has_head: boolean;
+  reads_text: boolean;
+  /** Rows that a picture has; 0 for a model that sees none. */
+  image_rows: number;
+  num_classes: number;
   max_positions: number;
   source: string;
+}
+
+/** PNG in base64, as a model sees it. */
+export interface Picture {
+  image: string;
+  image_size: number;
 }
 
 export type DevicePreset = Omit<DeviceSpec, 'role'> & { role?: DeviceSpec['role'] };

@@ -35,6 +35,14 @@ export interface RequestReport {
   token_s: number[];
   output_tokens: number[];
   text: string;
+  /** A classifier's answer, the most likely first. */
+  classes?: ClassReport[];
+}
+
+export interface ClassReport {
+  index: number;
+  probability: number;
+  label: string;
 }
 
 /** Where the end-to-end time went; the parts add up to `latency_s`. */

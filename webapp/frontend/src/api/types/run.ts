@@ -16,13 +16,19 @@ export interface ModelSpec {
   causal: boolean;
   has_head: boolean;
   tied_head: boolean;
+  /** Of models that see pictures; `tower` is null where the layers themselves do. */
+  vision?: { image_size: number; patch_size: number; tower: object | null } | null;
+  /** Of a classifier; 0 if it is none. */
+  num_classes?: number;
   source: string;
 }
 
 export interface Workload {
-  /** Exactly one of `prompt` and `prompt_tokens` is set. */
+  /** Exactly one of `prompt` and `prompt_tokens` is set, none for a model that reads no text. */
   prompt: string | null;
   prompt_tokens: number | null;
+  /** PNG in base64, of the model's size; null: random pictures. */
+  image?: string | null;
   new_tokens: number;
   requests: number;
   pattern: 'sporadic' | 'bursty';
@@ -121,11 +127,11 @@ export interface RunDetail extends RunRow {
   error: string | null;
 }
 
-export type Part = 'embed' | 'attention' | 'ffn' | 'lm_head';
+export type Part = 'embed' | 'vision' | 'attention' | 'ffn' | 'lm_head';
 export type Axis = 'all' | 'heads' | 'columns' | 'positions';
 export type Phase = 'both' | 'prefill' | 'decode';
 
-/** Half-open [start, stop) along `axis`; embed and lm_head have layer -1; "all" is the whole part. */
+/** Half-open [start, stop) along `axis`; embed, vision and lm_head have layer -1; "all" is the whole part. */
 export interface Slice {
   layer: number;
   part: Part;

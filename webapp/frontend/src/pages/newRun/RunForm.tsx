@@ -33,7 +33,7 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
   const model = catalogue.models.find((row) => row.name === draft.model);
   const strategy = catalogue.strategies.find((row) => row.name === draft.strategy);
   const cluster = draft.frozen ?? clusters.find((row) => row.id === draft.clusterId)?.spec;
-  const lacking = missing(draft);
+  const lacking = missing(draft, model);
   const request = lacking ? null : toRequest(draft, model);
   const prediction = usePrediction(request);
   const start = useChange('runs', (asked: RunRequest) => api.post<{ id: number }>('/runs', asked));
@@ -75,7 +75,7 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
             <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />
           </div>
         )}
-        <Section title="Workload" error={errorOf('workload') && !errorOf('workload.prompt') ? errorOf('workload') : undefined}>
+        <Section title="Workload" error={errorOf('workload') && !errorOf('workload.prompt') && !errorOf('workload.image') ? errorOf('workload') : undefined}>
           <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
         </Section>
         <Section title="Execution"><ExecutionForm draft={draft} set={set} errorOf={errorOf} /></Section>

@@ -1,6 +1,7 @@
 import { Group, NumberInput, SegmentedControl, SimpleGrid, Text, Textarea } from '@mantine/core';
 import type { ModelRow } from '@/api/types';
-import type { Draft } from './draft';
+import { type Draft, readsText } from './draft';
+import { PicturePicker } from './PicturePicker';
 
 interface Props {
   draft: Draft;
@@ -11,28 +12,35 @@ interface Props {
 
 export function WorkloadForm({ draft, model, set, errorOf }: Props) {
   const generates = model?.has_head ?? true;
+  const asksText = readsText(model);
+  const asksLength = asksText && draft.promptKind === 'length';
   return (
     <>
-      <SegmentedControl
-        display="flex" size="xs" mb="sm" w="fit-content" value={draft.promptKind} onChange={(kind) => set({ promptKind: kind as Draft['promptKind'] })}
-        data={[{ value: 'text', label: 'Prompt text' }, { value: 'length', label: 'Random tokens' }]} data-testid="prompt-kind"
-      />
-      {draft.promptKind === 'text' && (
+      {model && model.image_rows > 0 && (
+        <PicturePicker model={model} image={draft.image} seed={draft.seed} error={errorOf('workload.image')} onImage={(image) => set({ image })} />
+      )}
+      {asksText && (
+        <SegmentedControl
+          display="flex" size="xs" mb="sm" w="fit-content" value={draft.promptKind} onChange={(kind) => set({ promptKind: kind as Draft['promptKind'] })}
+          data={[{ value: 'text', label: 'Prompt text' }, { value: 'length', label: 'Random tokens' }]} data-testid="prompt-kind"
+        />
+      )}
+      {asksText && draft.promptKind === 'text' && (
         <Textarea
           autosize minRows={2} maxRows={6} value={draft.prompt} placeholder="What the model goes on from" aria-label="Prompt"
           onChange={(event) => set({ prompt: event.currentTarget.value })} error={errorOf('workload.prompt')} data-testid="prompt" mb="sm"
         />
       )}
-      <SimpleGrid cols={draft.promptKind === 'length' ? 4 : 3} spacing="md">
-        {draft.promptKind === 'length' && (
-          <Whole label="Prompt tokens" value={draft.promptTokens} min={1} max={model?.max_positions} error={errorOf('workload.prompt_tokens')} onChange={(promptTokens) => set({ promptTokens })} testId="prompt-tokens" />
+      <SimpleGrid cols={asksLength ? 4 : 3} spacing="md">
+        {asksLength && (
+          <Whole label="Prompt tokens" value={draft.promptTokens} min={1} max={model && model.max_positions - model.image_rows} error={errorOf('workload.prompt_tokens')} onChange={(promptTokens) => set({ promptTokens })} testId="prompt-tokens" />
         )}
         {generates ? (
           <Whole label="New tokens" value={draft.newTokens} min={1} max={model?.max_positions} error={errorOf('workload.new_tokens')} onChange={(newTokens) => set({ newTokens })} testId="new-tokens" />
         ) : (
           <div>
             <Text size="sm" fw={500}>New tokens</Text>
-            <Text size="sm" c="dimmed" mt={6}>An encoder: hidden states</Text>
+            <Text size="sm" c="dimmed" mt={6}>{model?.num_classes ? `A classifier: one of ${model.num_classes}` : 'An encoder: hidden states'}</Text>
           </div>
         )}
         <Whole label="Requests" value={draft.requests} min={1} max={64} error={errorOf('workload.requests')} onChange={(requests) => set({ requests })} testId="requests" />

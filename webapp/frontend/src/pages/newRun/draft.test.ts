@@ -4,15 +4,17 @@ import { FIRST_DRAFT, firstCluster, fromRequest, missing, toRequest } from './dr
 
 const model: ModelRow = {
   name: 'demo-lm', title: '', family: 'gpt2', num_layers: 6, hidden_size: 192, num_heads: 8, num_kv_heads: 8,
-  num_parameters: 1, weight_bytes: 1, trained: true, causal: true, has_head: true, max_positions: 512, source: '',
+  num_parameters: 1, weight_bytes: 1, trained: true, causal: true, has_head: true, reads_text: true, image_rows: 0, num_classes: 0,
+  max_positions: 512, source: '',
 };
 const draft = { ...FIRST_DRAFT, clusterId: 3 };
 
 describe('a draft of a run', () => {
   it('names what is missing', () => {
-    expect(missing(FIRST_DRAFT)).toContain('cluster');
-    expect(missing({ ...draft, prompt: '  ' })).toContain('prompt');
-    expect(missing({ ...draft, prompt: '', promptKind: 'length' })).toBeNull();
+    expect(missing(FIRST_DRAFT, model)).toContain('cluster');
+    expect(missing({ ...draft, prompt: '  ' }, model)).toContain('prompt');
+    expect(missing({ ...draft, prompt: '', promptKind: 'length' }, model)).toBeNull();
+    expect(missing({ ...draft, prompt: '' }, { ...model, reads_text: false })).toBeNull();
   });
 
   it('asks for exactly one of prompt text and prompt length', () => {
@@ -24,6 +26,16 @@ describe('a draft of a run', () => {
     const encoder = { ...model, has_head: false, trained: false };
     expect(toRequest(draft, encoder)).toMatchObject({ weights: 'random', workload: { new_tokens: 0 } });
     expect(toRequest(draft, model)).toMatchObject({ weights: null, workload: { new_tokens: 24 } });
+  });
+
+  it('gives a picture only to models that see, and text only to those that read', () => {
+    const seen = { ...draft, image: 'PNG' };
+    const classifier = { ...model, has_head: false, reads_text: false, image_rows: 197, num_classes: 1000 };
+    expect(toRequest(seen, model).workload).toMatchObject({ image: null, prompt: draft.prompt });
+    expect(toRequest(seen, { ...model, image_rows: 576 }).workload).toMatchObject({ image: 'PNG', prompt: draft.prompt });
+    expect(toRequest(seen, classifier).workload).toMatchObject({ image: 'PNG', prompt: null, prompt_tokens: null, new_tokens: 0 });
+    const request = toRequest(seen, classifier);
+    expect(toRequest(fromRequest(request), classifier)).toEqual(request);
   });
 
   it('sends the parameters of the chosen strategy only', () => {

@@ -13,6 +13,8 @@ export interface Draft {
   promptKind: 'text' | 'length';
   prompt: string;
   promptTokens: number;
+  /** As the model sees it; null: random ones. */
+  image: string | null;
   newTokens: number;
   requests: number;
   pattern: Workload['pattern'];
@@ -27,16 +29,21 @@ export interface Draft {
 
 export const FIRST_DRAFT: Draft = {
   clusterId: null, frozen: null, model: 'demo-lm', randomWeights: false, strategy: 'voltage', params: {},
-  promptKind: 'text', prompt: 'When a function is called, its', promptTokens: 64, newTokens: 24, requests: 1,
+  promptKind: 'text', prompt: 'When a function is called, its', promptTokens: 64, image: null, newTokens: 24, requests: 1,
   pattern: 'sporadic', scenario: { changes: [] }, dilationKind: 'auto', dilation: 10, computeModel: null, seed: 0, name: '', notes: '',
 };
 
+/** Models that are not known (yet) are taken for language models. */
+export function readsText(model: ModelRow | undefined): boolean {
+  return model?.reads_text ?? true;
+}
+
 /** What is still missing before this can be asked for, in one sentence; null if nothing is. */
-export function missing(draft: Draft): string | null {
+export function missing(draft: Draft, model: ModelRow | undefined): string | null {
   if (draft.clusterId === null && draft.frozen === null) return 'Choose a cluster.';
   if (!draft.model) return 'Choose a model.';
   if (!draft.strategy) return 'Choose a strategy.';
-  if (draft.promptKind === 'text' && !draft.prompt.trim()) return 'Write a prompt, or ask for random tokens.';
+  if (readsText(model) && draft.promptKind === 'text' && !draft.prompt.trim()) return 'Write a prompt, or ask for random tokens.';
   return null;
 }
 
@@ -50,8 +57,9 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     strategy: draft.strategy,
     params: { ...draft.params[draft.strategy] },
     workload: {
-      prompt: draft.promptKind === 'text' ? draft.prompt : null,
-      prompt_tokens: draft.promptKind === 'length' ? draft.promptTokens : null,
+      prompt: readsText(model) && draft.promptKind === 'text' ? draft.prompt : null,
+      prompt_tokens: readsText(model) && draft.promptKind === 'length' ? draft.promptTokens : null,
+      image: model && model.image_rows > 0 ? draft.image : null,
       new_tokens: generates ? draft.newTokens : 0,
       requests: draft.requests, pattern: draft.pattern,
     },
@@ -71,6 +79,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     params: { [request.strategy]: request.params },
     promptKind: workload.prompt === null || workload.prompt === undefined ? 'length' : 'text',
     prompt: workload.prompt ?? '', promptTokens: workload.prompt_tokens ?? FIRST_DRAFT.promptTokens,
+    image: workload.image ?? null,
     newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens, requests: workload.requests ?? 1,
     pattern: workload.pattern ?? 'sporadic',
     scenario: scenario ?? request.scenario ?? { changes: [] },

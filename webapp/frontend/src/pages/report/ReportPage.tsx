@@ -18,6 +18,7 @@ import { OutcomeAlert } from './OutcomeAlert';
 import { Recorded } from './Recorded';
 import { ReplayButton } from './ReplayButton';
 import { ReportText } from './ReportText';
+import { Seen } from './Seen';
 import { Verdicts } from './Verdicts';
 
 /** Everything that is kept of a run. */
@@ -57,6 +58,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
             <Attribution report={report} />
           </>
         )}
+        <Seen run={run} />
         <ReportText run={run} data={recording.data} />
         <Recorded recording={recording} />
         {plan && <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />}

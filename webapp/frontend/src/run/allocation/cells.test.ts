@@ -53,6 +53,8 @@ describe('allocate', () => {
     const keys = (has_head: boolean) => allocate(plan([]), { ...model, has_head }, 'prefill').columns.map((one) => one.key);
     expect(keys(true)).toEqual(['embed', '0', '1', 'lm_head']);
     expect(keys(false)).toEqual(['embed', '0', '1']);
+    const seeing = { ...model, vision: { image_size: 336, patch_size: 14, tower: {} } };
+    expect(allocate(plan([]), seeing, 'prefill').columns[0]?.key).toBe('vision');
   });
 });
 
@@ -60,6 +62,7 @@ describe('describeSlice', () => {
   it('says which units of which part', () => {
     expect(describeSlice(slice({ layer: 2, axis: 'heads', start: 1, stop: 4 }))).toBe('layer 2 attention, 3 heads (1–3)');
     expect(describeSlice(slice({ layer: 2, axis: 'heads', start: 1, stop: 2 }))).toBe('layer 2 attention, 1 head (1)');
-    expect(describeSlice(slice({ layer: -1, part: 'lm_head' }))).toBe('LM head');
+    expect(describeSlice(slice({ layer: -1, part: 'lm_head' }))).toBe('head');
+    expect(describeSlice(slice({ layer: -1, part: 'vision' }))).toBe('vision tower and projector');
   });
 });

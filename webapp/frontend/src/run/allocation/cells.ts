@@ -64,7 +64,8 @@ function columnsOf(model: ModelSpec): Column[] {
   }));
   const embed: Column = { key: 'embed', layer: -1, label: 'embed', parts: ['embed'] };
   const head: Column = { key: 'lm_head', layer: -1, label: 'head', parts: ['lm_head'] };
-  return model.has_head ? [embed, ...layers, head] : [embed, ...layers];
+  const tower: Column[] = model.vision?.tower ? [{ key: 'vision', layer: -1, label: 'vision', parts: ['vision'] }] : [];
+  return [...tower, embed, ...layers, ...(model.has_head || model.num_classes ? [head] : [])];
 }
 
 function shareOf(works: Plan['work'], device: number, layers: number, sizes: Record<Slice['axis'], number>): number {
@@ -80,9 +81,11 @@ function keyOf(device: number, layer: number, part: Part): string {
   return `${device}/${layer}/${part}`;
 }
 
+const ENDS: Partial<Record<Part, string>> = { embed: 'embedding', vision: 'vision tower and projector', lm_head: 'head' };
+
 /** `heads 0–3 of layer 2, attention`: a slice in words. */
 export function describeSlice(slice: Slice): string {
-  const what = slice.layer < 0 ? (slice.part === 'embed' ? 'embedding' : 'LM head') : `layer ${slice.layer} ${slice.part}`;
+  const what = slice.layer < 0 ? (ENDS[slice.part] ?? slice.part) : `layer ${slice.layer} ${slice.part}`;
   if (slice.axis === 'all') return what;
   const count = slice.stop - slice.start;
   const unit = count === 1 ? slice.axis.slice(0, -1) : slice.axis;
