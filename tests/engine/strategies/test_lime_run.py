@@ -1,4 +1,4 @@
-"""LIME's execution in the simulated world: as long as its event model says, and never more than its memory."""
+"""LIME's execution in the simulated world: as long as its event model says, within its memory."""
 
 from itertools import groupby
 
@@ -23,7 +23,9 @@ def layer_bytes(model):
     return sum(weight_bytes(model, Slice(layer=0, part=part)) for part in ("attention", "ffn"))
 
 
-def tight(model, rates=(1e9, 2e9), layers=3.5, terminal=False, disk_byte_per_s=2e7, extra_bytes=3.5e4, **more):
+def tight(
+    model, rates=(1e9, 2e9), layers=3.5, terminal=False, disk_byte_per_s=2e7, extra_bytes=3.5e4, **more
+):
     """A star whose devices have memory for so many layers each."""
     return star(
         rates, terminal, memory_bytes=layers * layer_bytes(model) + extra_bytes,

@@ -1,0 +1,182 @@
+"""LIME as KV caches grow: thresholds, blocks that start to stream, rows parked elsewhere, and the end."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_cases import plan_of, play, sends
+from test_lime_run import GPT, case, marks, spans, tight
+
+from engine.errors import OutOfMemory
+from engine.models.cache_ops import DropRows, PutRows, TakeRows
+from engine.scenario import Scenario, SetRate
+from engine.strategies.lime_blocks import OnlinePlan, online_plans, streamed_online
+from engine.strategies.lime_cost import StreamedBlock
+from engine.strategies.lime_run import layout_of
+from engine.strategies.lime_transfer import num_rows, pairs_of, rows_to_park
+from engine.strategies.registry import strategy
+
+MB = 1e6
+ROOM = OnlinePlan(10**6, 1, 1)
+
+
+def test_the_thresholds_of_the_worked_example():
+    # two segments of 100 MB layers, 20 MB free, 0.2 MB per token, one resident layer per stage
+    plans = online_plans(20 * MB, 0.2 * MB, ROOM, (100 * MB / 3, 200 * MB / 3), 1, False)
+    assert plans == ((100, 0, 0), (266, 1, 0), (433, 0, 1), (600, 1, 1))
+
+
+def test_whole_layers_only_is_the_coarser_ablation():
+    plans = online_plans(20 * MB, 0.2 * MB, ROOM, (100 * MB / 3, 200 * MB / 3), 1, True)
+    assert plans == ((100, 0, 0), (600, 1, 1))
+
+
+def test_one_segment_has_nothing_to_share_so_nothing_to_free():
+    assert online_plans(20 * MB, 0.2 * MB, ROOM, (0.0, 0.0), 1, False) == ((100, 0, 0),)
+
+
+@given(
+    free=st.floats(0, 1e8), token=st.floats(1e3, 1e6), attention=st.floats(1e5, 1e8), ffn=st.floats(1e5, 1e8),
+    most=st.tuples(st.integers(0, 4), st.integers(0, 4)), lookahead=st.integers(1, 50),
+)
+def test_thresholds_increase_and_each_plan_frees_least_of_those_that_last(
+    free, token, attention, ffn, most, lookahead
+):
+    room = OnlinePlan(10**6, *most)
+    plans = online_plans(free, token, room, (attention, ffn), lookahead, False)
+    every = [
+        (a * attention + b * ffn, min(10**6, int((free + a * attention + b * ffn) // token)))
+        for a in range(most[0] + 1) for b in range(most[1] + 1)
+    ]
+    for before, after in pairwise(plans):
+        assert after.max_tokens >= before.max_tokens + lookahead
+        freed = after.attention * attention + after.ffn * ffn
+        assert freed <= min(size for size, lasts in every if lasts >= before.max_tokens + lookahead) + 1e-6
+        assert after.max_tokens * token <= free + freed + 1e-6
+    assert not any(lasts >= plans[-1].max_tokens + lookahead for _, lasts in every)
+
+
+def test_blocks_that_are_streamed_in_addition_are_those_nearest_the_front():
+    offline = (StreamedBlock(0, "attention"), StreamedBlock(0, "ffn"), StreamedBlock(1, "attention"))
+    assert streamed_online(offline, OnlinePlan(1, 1, 2)) == (
+        *offline, StreamedBlock(1, "ffn"), StreamedBlock(2, "attention"), StreamedBlock(2, "ffn"),
+    )
+
+
+def test_the_first_to_be_full_gives_to_the_last_if_that_has_half_as_much_again():
+    assert pairs_of([100, 400, 200, 290]) == ((0, 1),)
+    assert pairs_of([100, 400, 200, 300]) == ((0, 1), (2, 3))
+    assert pairs_of([5]) == pairs_of([]) == ()
+
+
+def test_the_worked_example_of_the_transfer():
+    assert num_rows(6e-3, 25e6, 81920) == 1  # 150 kB at 200 Mbit/s
+    assert num_rows(-1.0, 25e6, 81920) == 0
+
+
+def test_fewer_rows_at_once_more_only_before_the_next_plan_and_small_changes_never():
+    assert rows_to_park(7, 0, tokens=99, max_tokens=100, step_tokens=1, fluctuation=8) == 0
+    assert rows_to_park(9, 0, tokens=98, max_tokens=100, step_tokens=1, fluctuation=8) == 0
+    assert rows_to_park(9, 0, tokens=99, max_tokens=100, step_tokens=1, fluctuation=8) == 9
+    assert rows_to_park(2, 20, tokens=50, max_tokens=100, step_tokens=1, fluctuation=8) == 2
+    assert rows_to_park(14, 20, tokens=50, max_tokens=100, step_tokens=1, fluctuation=8) == 20
+
+
+LONG = GPT.model_copy(update={"max_positions": 128})
+
+
+def growing(layers=3.5, num_segments=4, disk_byte_per_s=2e5, **more):
+    """Devices whose memory is full of KV cache before the answer is complete."""
+    cluster = tight(GPT, (2e9, 1e9), layers, disk_byte_per_s=disk_byte_per_s)
+    return case(LONG, cluster, 12, **{"new_tokens": 40, "num_segments": num_segments, **more})
+
+
+def test_caches_that_outgrow_their_memory_make_room_by_streaming_more():
+    spec = growing(kv_transfer=False)
+    plan, trace = plan_of(spec), play(spec)
+    applied = marks(trace, "threshold")
+    assert applied
+    for mark in applied:
+        plans = layout_of(plan.extra).online[spec.cluster.rank(mark.device)]
+        before = [one for one in plans if one.max_tokens < mark.facts["max_tokens"]]
+        assert before[-1].max_tokens < mark.facts["tokens"] <= mark.facts["max_tokens"]
+        late = [span for span in spans(trace, "load", mark.device) if span.start_s > mark.time_s]
+        assert late
+    first = min(mark.time_s for mark in applied)
+    assert {span.name for span in spans(trace, "load") if span.start_s < first} == {"attention"}
+    assert {span.name for span in spans(trace, "load") if span.start_s > first} == {"attention", "ffn"}
+
+
+def test_after_its_requests_a_device_streams_what_it_did_at_first():
+    spec = growing(kv_transfer=False, requests=2)
+    trace = play(spec)
+    half = len(marks(trace, "threshold")) // 2
+    times = [(mark.device, mark.facts["tokens"]) for mark in marks(trace, "threshold")]
+    assert half and sorted(times[:half]) == sorted(times[half:])
+
+
+def test_without_a_plan_left_the_run_ends_as_out_of_memory():
+    with pytest.raises(OutOfMemory, match=r"KV caches of .* tokens"):
+        play(growing(online_planner="off", kv_transfer=False))
+
+
+def parked(trace):
+    return [(mark.facts["rows"], mark.time_s) for mark in marks(trace, "kv_transfer")]
+
+
+def test_rows_are_parked_before_the_next_plan_and_come_back_for_every_turn():
+    spec = growing(fluctuation_rows=1)
+    plan, trace = plan_of(spec), play(spec)
+    (transfer,) = layout_of(plan.extra).transfers
+    assert parked(trace)
+    source, target = (spec.cluster.devices[rank].name for rank in (transfer.source, transfer.target))
+    put = [span for span in sends(trace) if span.name.startswith("kv.") and span.payload_bytes]
+    back = [span for span in sends(trace) if span.name.startswith("kv_back.") and span.payload_bytes]
+    assert {span.device for span in put} == {source} and {span.device for span in back} == {target}
+    taken, stored, dropped = (
+        [span for span in spans(trace, "compute") if span.name == op.name]
+        for op in (TakeRows, PutRows, DropRows)
+    )
+    assert len(taken) == len(stored) and len(dropped) > 0
+    first = min(mark.time_s for mark in marks(trace, "threshold")) if marks(trace, "threshold") else 1e9
+    assert min(time for _, time in parked(trace)) < first
+
+
+def test_parked_rows_delay_the_next_plan():
+    def first_threshold(**more):
+        times = [
+            mark.facts["tokens"] for mark in marks(play(growing(fluctuation_rows=1, **more)), "threshold")
+            if mark.device == device
+        ]
+        return min(times, default=10**6)
+
+    (transfer,) = layout_of(plan_of(growing()).extra).transfers
+    device = f"d{transfer.source}"
+    assert first_threshold() > first_threshold(kv_transfer=False)
+
+
+@pytest.mark.parametrize("factor", [0.001, 0.1])
+def test_a_slower_link_never_parks_more_rows(factor):
+    def rows(spec):
+        return {
+            mark.facts["decision"]: mark.facts["answer"] for mark in marks(play(spec), "decided")
+        }
+
+    spec = growing(fluctuation_rows=1)
+    middle = parked(play(spec))[3][1] * 1.001
+    changes = tuple(
+        SetRate(at_s=middle, link=link.name, bit_per_s=factor * link.bit_per_s) for link in spec.cluster.links
+    )
+    before, after = rows(spec), rows(spec.model_copy(update={"scenario": Scenario(changes=changes)}))
+    assert before.keys() == after.keys()
+    assert all(after[name] <= before[name] for name in before)
+    assert (after != before) == (factor == 0.001)  # a tenth of the rate still carries them
+
+
+def test_partners_may_send_both_ways():
+    spec = growing()
+    plan = plan_of(spec)
+    (transfer,) = layout_of(plan.extra).transfers
+    pair = transfer.source, transfer.target
+    assert strategy("lime").partners(spec.cluster, plan) == {pair, pair[::-1]}
