@@ -12,7 +12,7 @@ from typing import Literal, get_args, get_origin
 import pytest
 import torch
 from annotated_types import Ge, Gt, Le, Lt
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from engine.cluster import ClusterSpec
@@ -25,7 +25,7 @@ from engine.strategies.registry import STRATEGIES
 from engine.workload import Workload
 from tests.engine.strategies.memory_world import run_in_memory
 
-EXAMPLES = 60
+EXAMPLES = 40
 AMPLE_BYTES = 4e8
 MODELS = [
     model
@@ -37,15 +37,17 @@ MODELS = [
 
 @st.composite
 def clusters(draw):
-    """One to seven workers, as unequal as they may be, in a star or in a row; the source anywhere."""
+    """One to seven workers, as unequal as they may be, in a star or in a row; the source anywhere. In half
+    of the clusters they have memory for little more than their share of a model.
+    """
     rates = [draw(st.sampled_from((1e9, 3e9, 1e10, 7e10))) for _ in range(draw(st.sampled_from(range(1, 8))))]
-    memory_bytes = draw(st.sampled_from((AMPLE_BYTES, AMPLE_BYTES, 2e5, 1e5)))
+    sizes = draw(st.sampled_from((st.just(AMPLE_BYTES), st.integers(40_000, 250_000))))
     devices = [
-        {"name": f"d{i}", "flop_per_s": rate, "memory_byte_per_s": 4 * rate, "memory_bytes": memory_bytes}
+        {"name": f"d{i}", "flop_per_s": rate, "memory_byte_per_s": 4 * rate, "memory_bytes": draw(sizes)}
         for i, rate in enumerate(rates)
     ]
     if draw(st.booleans()):
-        devices.append(devices[0] | {"name": "term", "role": "terminal"})
+        devices.append(devices[0] | {"name": "term", "role": "terminal", "memory_bytes": AMPLE_BYTES})
     names = [device["name"] for device in devices]
     source = "term" if "term" in names else draw(st.sampled_from(names))
     if draw(st.booleans()):
@@ -83,12 +85,11 @@ def values_of(field, cluster):
 
 @st.composite
 def runs(draw, chosen):
-    """A spec that `chosen` says it supports, or None, and whether anything but memory may be in its way."""
+    """A spec that `chosen` says it supports, and whether it has no reason to refuse it."""
     cluster = draw(clusters())
     model = draw(st.sampled_from(MODELS))
     model = model.model_copy(update={"num_layers": draw(st.sampled_from((1, 2, 3, 5)))})
-    if chosen.supports(cluster, model) is not None:
-        return None, False
+    assume(chosen.supports(cluster, model) is None)
     workload = Workload(
         prompt_tokens=draw(st.sampled_from((1, 3, 8, 13))),
         new_tokens=draw(st.sampled_from((1, 2, 4))) if model.causal else 0,
@@ -101,7 +102,8 @@ def runs(draw, chosen):
     spec = RunSpec(
         cluster=cluster, model=model, workload=workload, strategy=chosen.name, params=params, seed=5
     )
-    return spec, plain and cluster.devices[0].memory_bytes == AMPLE_BYTES
+    ample = all(device.memory_bytes == AMPLE_BYTES for device in cluster.devices)
+    return spec, plain and ample
 
 
 @lru_cache(maxsize=1024)
@@ -153,14 +155,11 @@ def test_a_plan_of_any_run_gives_the_reference_s_numbers(chosen):
 
     @settings(
         max_examples=EXAMPLES, derandomize=True, deadline=None, database=None,
-        suppress_health_check=[HealthCheck.too_slow],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
     @given(run=runs(chosen), seed=st.integers(0, 3))
     def every(run, seed):
         spec, must_work = run
-        if spec is None:
-            outcomes["unsupported"] += 1
-            return
         try:
             plan = plan_of(chosen, spec)
         except (PlanError, SpecError) as refusal:
