@@ -9,18 +9,19 @@ from typing import Any
 
 from mininet.net import Mininet
 
-from emulator.backend import Backend, choose_backend, drop_at_random
 from emulator.counters import Counters
-from emulator.layout import Interface, Layout, lay_out
+from emulator.impairments import Impairments
+from emulator.layout import Layout, lay_out
 from emulator.measure import Achieved, Stretch, measure_busy, measure_stretches
 from emulator.namespaces import Command, enter, inside, run_each
 from emulator.nodes import build_nodes
 from emulator.probe import Capabilities, probe
-from emulator.shaping import Port, Shape, apply_shapes, change_shapes, piece_limit
+from emulator.relays import tap_lines
+from emulator.shaping import apply_shapes, change_shapes, piece_limit
 from engine.cluster import ClusterSpec
 from engine.errors import HostError
 from engine.network import LinkMeasurement, LinkState, Network
-from engine.scenario import Change, LinkDown, LinkUp, SetRate
+from engine.scenario import Change, DropDevice, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
 
 SYSCTLS = {
     "ipv4/ip_forward": "1",
@@ -37,26 +38,29 @@ SYSCTLS = {
 }
 
 
+DIRECTIONS = {"both": (True, False), "forward": (True,), "backward": (False,)}
+
+
 class MininetNetwork:
     """One emulated cluster with dilation D. Enter it inside private namespaces (`emulator.isolation`).
 
-    Entering raises `HostError` if the machine cannot do what the cluster asks, or did something else.
+    `changes` are the timed ones that will come. Raises `HostError` if the machine cannot do what is asked;
+    entering it does if the machine did something else.
     """
 
-    def __init__(self, cluster: ClusterSpec, dilation: float, capabilities: Capabilities | None = None):
+    def __init__(
+        self, cluster: ClusterSpec, dilation: float, capabilities: Capabilities | None = None,
+        changes: Sequence[Change] = (),
+    ):
         self.cluster = cluster
         self.dilation = dilation
         self.capabilities = capabilities or probe()
         self.layout: Layout = lay_out(cluster)
         self.down: set[int] = set()
-        self.rates = {
-            (index, forward): link.rate(forward)
-            for index, link in enumerate(cluster.links) for forward in (True, False)
-        }
-        """Virtual bit/s now asked of every direction."""
+        self.ways = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
         self.measured: dict[tuple[int, bool], float] = {}
-        self._backend: Backend = choose_backend(cluster, self.capabilities.has)
-        self.backend = self._backend.name
+        self._impairments = Impairments(cluster, self.layout, dilation, self.capabilities.has, changes)
+        self.backend = self._impairments.name
         self._mininet: Mininet | None = None
         self._pids: dict[str, int] = {}
         self._counters: Counters | None = None
@@ -64,13 +68,14 @@ class MininetNetwork:
 
     def __enter__(self) -> Network:
         self.capabilities.require()
-        self._mininet = build_nodes(self.layout)
+        self._mininet = build_nodes(self.layout, without=self._impairments.backend.relayed)
         try:
             self._pids = {node.name: int(self._mininet[node.name].pid) for node in self.layout.nodes}
+            self._impairments.start(self._pids)
             self._configure()
-            apply_shapes([(self._port(end), self._shape(end)) for pair in self.layout.ends for end in pair])
-            if self._backend.drops_by_nft:
-                self._drop()
+            ask = self._impairments
+            apply_shapes([(ask.port(end), ask.shape(end)) for pair in self.layout.ends for end in pair])
+            ask.apply(self.ways)
             self._counters = Counters(self.layout, self._pids)
         except BaseException:
             self.__exit__()
@@ -82,6 +87,7 @@ class MininetNetwork:
             thread.join()
         if self._counters is not None:
             self._counters.close()
+        self._impairments.close()
         if self._mininet is not None:
             self._mininet.stop()
         self._mininet = self._counters = None
@@ -104,19 +110,23 @@ class MininetNetwork:
         return self.layout.nodes[rank].address
 
     def delay_s(self, src: int, dst: int) -> float:
-        if not self._backend.holds_delay:
-            return 0.0
-        hops = self.cluster.path(src, dst)
-        return self.dilation * sum(self.cluster.links[hop.link].delay_s for hop in hops)
+        return self._impairments.held_s(self.cluster.path(src, dst))
 
     # live changes
 
     def apply(self, change: Change) -> dict[str, Any]:
-        """Facts: which links, and for a rate what the kernel reads back (virtual bit/s per direction)."""
+        """Facts: which links, and for a rate what the kernel reads back (virtual bit/s per direction).
+
+        Raises `HostError` for a delay or loss that this machine cannot add to a running network.
+        """
         if isinstance(change, SetRate):
             return self._set_rate(change)
+        if isinstance(change, SetDelay | SetLoss):
+            return self._set_impairment(change)
         if isinstance(change, LinkDown | LinkUp):
             links = [self.cluster.link_index(change.link)]
+        elif not isinstance(change, DropDevice):
+            return {}  # nothing of the network changes
         else:
             links = [
                 index for index, link in enumerate(self.cluster.links)
@@ -128,17 +138,25 @@ class MininetNetwork:
 
     def _set_rate(self, change: SetRate) -> dict[str, Any]:
         link = self.cluster.link_index(change.link)
-        directions = {"both": (True, False), "forward": (True,), "backward": (False,)}[change.direction]
+        directions = DIRECTIONS[change.direction]
+        self._impairments.set(change)
         for forward in directions:
-            self.rates[link, forward] = change.bit_per_s
             self.measured.pop((link, forward), None)
         ends = [self.layout.sender(link, forward) for forward in directions]
-        actual = change_shapes([(self._port(end), self._shape(end)) for end in ends])
+        ask = self._impairments
+        actual = change_shapes([(ask.port(end), ask.shape(end)) for end in ends])
         in_force = [
             {"forward": forward, "bit_per_s": rate * self.dilation}
             for forward, rate in zip(directions, actual, strict=True)
         ]
         return {"link": self.cluster.links[link].name, "in_force": in_force}
+
+    def _set_impairment(self, change: SetDelay | SetLoss) -> dict[str, Any]:
+        link = self.cluster.link_index(change.link)
+        self._impairments.set(change)
+        self._impairments.apply([(link, forward) for forward in DIRECTIONS[change.direction]])
+        self.backend = self._impairments.name
+        return {"link": self.cluster.links[link].name, "backend": self.backend}
 
     def _switch(self, links: list[int], up: bool) -> None:
         """Interfaces of both ends down, or up again with the routes that the kernel forgot."""
@@ -157,13 +175,15 @@ class MininetNetwork:
         Then the list is empty, and `state` has the figures when they are there.
         """
         if only is None:
-            stretches = [self._stretch(*key) for key in self.rates if key[0] not in self.down]
+            stretches = [self._stretch(*way) for way in self.ways if way[0] not in self.down]
+            self._impairments.apply(self.ways, off=True)  # through TCP, delay and loss would show as well
             self._note(measure_stretches(stretches))
+            self._impairments.apply(self.ways)
             return [
-                LinkMeasurement(link, forward, self.rates[link, forward], rate, self.backend)
+                LinkMeasurement(link, forward, self._asked(link, forward), rate, self.backend)
                 for (link, forward), rate in self.measured.items()
             ]
-        keys = [key for key in self.rates if key[0] in only and key[0] not in self.down]
+        keys = [way for way in self.ways if way[0] in only and way[0] not in self.down]
         thread = threading.Thread(target=self._measure_live, args=(keys,), name="measure")
         self._measuring = [*(t for t in self._measuring if t.is_alive()), thread]
         thread.start()
@@ -175,7 +195,7 @@ class MininetNetwork:
         return [
             LinkState(
                 reading.link, reading.forward, reading.sent_bytes,
-                self.rates[reading.link, reading.forward],
+                self._asked(reading.link, reading.forward),
                 self.measured.get((reading.link, reading.forward)), reading.link not in self.down,
             )
             for reading in self._counters.read()
@@ -185,18 +205,18 @@ class MininetNetwork:
         """One direction after the other, and only what still has the rate that was measured."""
         counters = self._counters
         for key in keys:
-            asked = self.rates[key]
+            asked = self._asked(*key)
             if counters is None or key[0] in self.down:
                 return
             achieved = measure_busy(self._stretch(*key), lambda key=key: counters.sent(*key))  # type: ignore[misc]
-            if achieved is not None and self.rates[key] == asked:
+            if achieved is not None and self._asked(*key) == asked:
                 self._note({key: achieved})
 
     def _stretch(self, link: int, forward: bool) -> Stretch:
         sender, receiver = self.layout.sender(link, forward), self.layout.receiver(link, forward)
         return Stretch(
             link, forward, self._pids[sender.node], self._pids[receiver.node],
-            self.layout.node(receiver.node).address, self.rates[link, forward] / self.dilation,
+            self.layout.node(receiver.node).address, self._asked(link, forward) / self.dilation,
         )
 
     def _note(self, achieved: Achieved) -> None:
@@ -208,9 +228,11 @@ class MininetNetwork:
         for pid in self._pids.values():
             inside(pid, _write_sysctls)
         base = {node.name: self.layout.base_batch(node) for node in self.layout.nodes}
-        for link, forward in self.rates:
+        for link, forward in self.ways:
             end = self.layout.sender(link, forward)
-            base[end.node] += (piece_limit(end.name, self._shape(end)),)
+            if link in self._impairments.backend.relayed:
+                base[end.node] += tap_lines(end)
+            base[end.node] += (piece_limit(end.name, self._impairments.shape(end)),)
         self._ip(base | self.layout.batches)
 
     def _ip(self, lines: dict[str, tuple[str, ...]]) -> None:
@@ -223,21 +245,9 @@ class MininetNetwork:
             for node, own in by_node.items()
         ])
 
-    def _drop(self) -> None:
-        losses = [
-            (self._port(end), self.cluster.links[end.link].loss_frac)
-            for pair in self.layout.ends for end in pair if self.cluster.links[end.link].loss_frac
-        ]
-        drop_at_random(losses)
-
-    def _port(self, end: Interface) -> Port:
-        link = self.cluster.links[end.link]
-        label = f"{link.a}→{link.b}" if end.forward else f"{link.b}→{link.a}"
-        return Port(self._pids[end.node], end.name, label)
-
-    def _shape(self, end: Interface) -> Shape:
-        rate = self.rates[end.link, end.forward]
-        return self._backend.shape(self.cluster.links[end.link], rate, self.dilation)
+    def _asked(self, link: int, forward: bool) -> float:
+        """Virtual bit/s of a direction now."""
+        return self._impairments.links[link].rate(forward)
 
 
 def _write_sysctls() -> None:

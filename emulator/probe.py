@@ -61,13 +61,16 @@ def probe() -> Capabilities:
             Capability("tbf", root and kernel_has("tbf"), True, "the kernel's tbf shapes links",
                        "Use a kernel with sch_tbf (modprobe sch_tbf)."),
             Capability("netem", root and kernel_has("netem"), False,
-                       "the kernel's netem; without it delays are kept by the receiver, "
-                       "and delay together with loss or jitter is refused",
+                       "the kernel's netem; without it delays are kept by the receiver, and relay "
+                       "processes do delay together with loss, and jitter",
                        "Use a kernel with sch_netem (modprobe sch_netem)."),
             Capability("nft", root and _nft_drops(), False,
-                       "nft drops packets at random; without it and netem, loss is refused",
+                       "nft drops packets at random; without it and netem, relay processes do",
                        "apt-get install nftables"),
-            Capability("tun", _tun(), False, "TUN/TAP devices for user-space relays", "modprobe tun"),
+            Capability("tun", _tun(), False,
+                       "TUN devices, between which relay processes delay and drop packets; without them and "
+                       "netem, jitter and delay together with loss are refused",
+                       "modprobe tun"),
             Capability("sched_fifo", _realtime(), False,
                        "real-time priority keeps wake-ups punctual on a busy host",
                        "Run as root, or raise RLIMIT_RTPRIO."),

@@ -55,7 +55,7 @@ class Session:
     def open_network(self, spec: RunSpec, dilation: float) -> Network:
         from emulator.network import MininetNetwork
 
-        self.network = MininetNetwork(spec.cluster, dilation)
+        self.network = MininetNetwork(spec.cluster, dilation, changes=spec.scenario.changes)
         return self.network
 
     def watch(self, event: Event) -> None:

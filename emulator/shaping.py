@@ -32,23 +32,21 @@ cut into frames, and single frames cost ten times the processor time per byte.""
 
 MIN_BURST_BYTES = 1600  # one frame must fit, after the kernel's rounding
 LIMIT_BYTES = 8_000_000  # queue: more than all senders' buffers together, so that nothing is dropped
+NETEM_FRAMES = 100_000  # likewise
 RATE_TOLERANCE = 1e-3
 
 
 class Shape(NamedTuple):
     """What one direction of a link shall do, in wall time: payload bit/s, seconds, fraction of frames.
 
-    Delay, jitter and loss are the kernel's only if it has netem; otherwise they are 0 here.
+    Delay, jitter and loss are the kernel's only with `netem`; otherwise they are 0 here.
     """
 
     bit_per_s: float
+    netem: bool = False
     delay_s: float = 0.0
     jitter_s: float = 0.0
     loss_frac: float = 0.0
-
-    @property
-    def has_netem(self) -> bool:
-        return bool(self.delay_s or self.jitter_s or self.loss_frac)
 
 
 class Port(NamedTuple):
@@ -76,13 +74,10 @@ def tc_lines(interface: str, shape: Shape, verb: str) -> tuple[str, ...]:
     rate = bucket_bit_per_s(shape.bit_per_s)
     bucket = f"qdisc {verb} dev {interface} root handle 1: tbf rate {rate}bit burst {burst_bytes(rate)}"
     lines = [f"{bucket} limit {LIMIT_BYTES}"]
-    if shape.has_netem:
-        impair = f"qdisc {verb} dev {interface} parent 1:1 handle 10: netem limit 100000"
-        if shape.delay_s or shape.jitter_s:
-            impair += f" delay {round(shape.delay_s * 1e6)}us {round(shape.jitter_s * 1e6)}us"
-        if shape.loss_frac:
-            impair += f" loss {shape.loss_frac * 100:.6f}%"
-        lines.append(impair)
+    if shape.netem:  # `replace` also puts one below a bucket that was alone
+        impair = f"qdisc replace dev {interface} parent 1:1 handle 10: netem limit {NETEM_FRAMES}"
+        impair += f" delay {round(shape.delay_s * 1e6)}us {round(shape.jitter_s * 1e6)}us"
+        lines.append(f"{impair} loss {shape.loss_frac * 100:.6f}%")
     return tuple(lines)
 
 
@@ -144,7 +139,7 @@ def check_reading(reading: list[dict[str, Any]], port: Port, shape: Shape) -> fl
         raise HostError(f"link {port.label}: asked for {asked}, the kernel set {human(actual, 'bit/s')}.")
     if own["tbf"]["burst"] < FRAME_BYTES:
         raise HostError(f"link {port.label}: {asked} is slower than the kernel can shape: raise the rate.")
-    if shape.has_netem:
+    if shape.netem:
         _check_netem(own.get("netem"), port, shape)
     return float(actual)
 

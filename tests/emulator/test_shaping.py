@@ -46,9 +46,10 @@ def test_a_rate_alone_needs_one_line() -> None:
 
 
 def test_impairments_sit_below_the_bucket() -> None:
-    _, line = tc_lines("d0-eth0", Shape(1e6, delay_s=0.02, jitter_s=0.001, loss_frac=0.015), "add")
+    _, line = tc_lines("d0-eth0", Shape(1e6, True, delay_s=0.02, jitter_s=0.001, loss_frac=0.015), "add")
     assert line == (
-        "qdisc add dev d0-eth0 parent 1:1 handle 10: netem limit 100000 delay 20000us 1000us loss 1.500000%"
+        "qdisc replace dev d0-eth0 parent 1:1 handle 10: "
+        "netem limit 100000 delay 20000us 1000us loss 1.500000%"
     )
 
 
@@ -74,7 +75,7 @@ def test_the_bucket_of_another_interface_does_not_count() -> None:
 
 
 def test_a_missing_delay_is_refused() -> None:
-    shape = Shape(1448e3, delay_s=0.02)
+    shape = Shape(1448e3, True, delay_s=0.02)
     with pytest.raises(HostError, match="asked for netem"):
         check_reading(reading(1514e3), PORT, shape)
     with pytest.raises(HostError, match=r"asked for delay 0.02s, the kernel has 0.001"):
