@@ -36,9 +36,8 @@ export function PicturePicker({ model, image, seed, error, onImage }: Props) {
   });
   const made = prepared.isPlaceholderData ? undefined : prepared.data?.image;
   useEffect(() => {
-    if (file && made) onImage(made);
-    // Only what comes from the server changes the draft; `onImage` is a new function each time.
-  }, [file, made]);
+    if (file && made && made !== image) onImage(made);
+  }, [file, made, image, onImage]);
   const random = useRandomPicture(model.name, seed, image === null);
   const shown = image ?? random.data?.image;
   const refusal = tooLarge ? `${file.name} is larger than 10 MB.` : prepared.error ? sentence(prepared.error) : error;
