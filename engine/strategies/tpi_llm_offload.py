@@ -1,7 +1,7 @@
 """TPI-LLM with offloading, a baseline of LIME: blocks stay in memory while they can, and stream as the KV
 cache grows.
 
-Lin et al., "LIME" (section V) compares with TPI-LLM with "a larger sliding window instead of
+Sun et al., "LIME" (section V) compares with TPI-LLM with "a larger sliding window instead of
 re-computation". A larger window needs more memory, so what grows here is the range of blocks that
 stream: the cache is never evicted nor recomputed.
 """
@@ -21,7 +21,7 @@ from engine.workload import Workload
 class TPILLMOffload(SlidingWindow):
     name = "tpi_llm_offload"
     title = "Tensor parallel with offloading (TPI-LLM)"
-    paper = "Li et al., TPI-LLM, 2024; offloading as in Lin et al., LIME"
+    paper = "Li et al., TPI-LLM, 2024; offloading as in Sun et al., LIME"
     summary = "Blocks stay in memory until the KV cache needs their room; from then on they stream."
     Params = TPIParams
 

@@ -17,7 +17,16 @@ from engine.models.ops import Attention, FeedForward
 from engine.models.sizes import weight_bytes
 from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Slice
-from engine.strategies.demand import Demand, Pass, hidden, weights_bytes, working_bytes
+from engine.strategies.demand import (
+    Demand,
+    Pass,
+    check_memory,
+    end_passes,
+    hidden,
+    weights_bytes,
+    working_bytes,
+)
+from engine.strategies.ends import end_holdings
 from engine.strategies.shares import pass_s
 from engine.strategies.tensor_parallel import kv_bytes_of, passes_of
 from engine.strategies.tpi_model import BlockTime, all_reduce_s, steady_token_s
@@ -182,6 +191,11 @@ def with_streams(
 
     Raises `PlanError` naming every device that lacks memory even so.
     """
+    source = cluster.source_rank
+    if source not in plan.extra["group"]:
+        ends = plan.model_copy(update={"holdings": end_holdings(cluster, model)})
+        passes = {source: end_passes(model, demand)}
+        check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
     shares = shares_in(cluster, model, demand, plan)
     streams = {share.rank: streams_of(share) for share in shares}
     _check_memory(cluster, plan.strategy, shares, streams, window, demand)

@@ -1,7 +1,9 @@
 """Any strategy, cluster, model and parameters: a plan that is made gives the numbers of `transformers`.
 
 All devices run in this process on real tensors, with the ledger of the real worlds, and messages arrive in
-random order. What is drawn does not depend on the day: every run of this test tries the same cases.
+random order. Then once more, on devices with one byte less than that took: a planner may refuse, or find
+another plan, but not make one that runs out of memory. What is drawn does not depend on the day: every run
+of this test tries the same cases.
 """
 
 from collections import Counter
@@ -25,7 +27,7 @@ from engine.strategies.registry import STRATEGIES
 from engine.workload import Workload
 from tests.engine.strategies.memory_world import run_in_memory
 
-EXAMPLES = 40
+EXAMPLES = 30
 AMPLE_BYTES = 4e8
 MODELS = [
     model
@@ -124,11 +126,14 @@ def plan_of(chosen, spec):
 
 
 def check(spec, plan, seed):
-    """Every request's logits within 1e-4 of the reference, relative to its largest; greedy tokens equal."""
+    """Every request's logits within 1e-4 of the reference, relative to its largest; greedy tokens equal.
+
+    Returns the world that it ran in.
+    """
     plan.validate_cover(spec.model, spec.workload.prompt_tokens, spec.workload.new_tokens > 0)
     travelled = Plan.model_validate_json(plan.model_dump_json())
     assert travelled == plan
-    source, _ = run_in_memory(spec, travelled, requests_of(spec), seed)
+    source, world = run_in_memory(spec, travelled, requests_of(spec), seed)
     expected = _answers(spec.model, spec.workload.model_copy(update={"pattern": "sporadic"}))
     for index in range(spec.workload.requests):
         if spec.workload.new_tokens:
@@ -138,6 +143,17 @@ def check(spec, plan, seed):
             ours, theirs = source.states[index], expected[f"hidden.{index}"]
         assert ours.shape == theirs.shape
         assert float((ours - theirs).abs().max() / theirs.abs().max()) < 1e-4
+    return world
+
+
+def squeezed(spec, world):
+    """The same run on devices that have one byte less than they just needed."""
+    cluster = spec.cluster
+    devices = tuple(
+        device.model_copy(update={"memory_bytes": max(1.0, world.devices[rank].ledger.peak_bytes - 1.0)})
+        for rank, device in enumerate(cluster.devices)
+    )
+    return spec.model_copy(update={"cluster": cluster.model_copy(update={"devices": devices})})
 
 
 @pytest.fixture(autouse=True)
@@ -166,8 +182,14 @@ def test_a_plan_of_any_run_gives_the_reference_s_numbers(chosen):
             outcomes["refused"] += 1
             assert not must_work, f"{chosen.name} refuses its own defaults: {refusal}"
             return
-        check(spec, plan, seed)
+        world = check(spec, plan, seed)
         outcomes["ran"] += 1
+        spec = squeezed(spec, world)
+        try:
+            plan = plan_of(chosen, spec)
+        except (PlanError, SpecError):
+            return
+        check(spec, plan, seed)
 
     every()
     assert outcomes["ran"] >= EXAMPLES // 4, f"too few runs to prove anything: {dict(outcomes)}"

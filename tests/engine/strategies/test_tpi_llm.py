@@ -333,3 +333,12 @@ def test_the_planner_knows_the_least_memory_to_the_byte(name, model):
     least = memories_of(spec)
     with pytest.raises(PlanError, match=r"^tpi_llm\w*: d1 needs \d+\.\d MB and has \d+\.\d MB: give it more"):
         plan_of(sized(spec, [least[0], least[1] - 1, least[2]]))
+
+
+@pytest.mark.parametrize("name", ["tpi_llm", "tpi_llm_offload"])
+def test_a_terminal_too_small_for_the_head_is_named(name):
+    cluster = star([1e10, 1e10], terminal=True)
+    devices = (*cluster.devices[:-1], cluster.devices[-1].model_copy(update={"memory_bytes": 15_000.0}))
+    spec = spec_of(name, GPT2, cluster.model_copy(update={"devices": devices}))
+    with pytest.raises(PlanError, match="term needs .* has 0.0 MB.*embedding and head"):
+        plan_of(spec)
