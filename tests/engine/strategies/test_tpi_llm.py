@@ -340,5 +340,5 @@ def test_a_terminal_too_small_for_the_head_is_named(name):
     cluster = star([1e10, 1e10], terminal=True)
     devices = (*cluster.devices[:-1], cluster.devices[-1].model_copy(update={"memory_bytes": 15_000.0}))
     spec = spec_of(name, GPT2, cluster.model_copy(update={"devices": devices}))
-    with pytest.raises(PlanError, match="term needs .* has 0.0 MB.*embedding and head"):
+    with pytest.raises(PlanError, match=r"term needs .* has 0\.0 MB.*embedding and head"):
         plan_of(spec)
