@@ -96,14 +96,14 @@ class Wires:
                 dropped += queue
             if rank in (src, dst):
                 queue.clear()
-        self.links.flows = [flow for flow in self.links.flows if rank not in flow.ends]
+        for flow in [flow for flow in self.links.flows if rank in flow.ends]:
+            self.links.remove(flow)
         self._reshare()
         return dropped
 
     def clear(self) -> None:
         """Nothing is on its way any more; the links stay as they are."""
-        self.links.at_s = self.clock.now_s
-        self.links.flows.clear()
+        self.links.clear(self.clock.now_s)
         self.queues.clear()
         self.dirty = False
         self.version += 1
@@ -111,15 +111,13 @@ class Wires:
     def change(self, change: LinkChange) -> None:
         self._settle()
         link = self.cluster.link_index(change.link)
-        if isinstance(change, LinkDown):
-            self.links.down.add(link)
-        elif isinstance(change, LinkUp):
-            self.links.down.discard(link)
+        if isinstance(change, LinkDown | LinkUp):
+            self.links.set_down(link, isinstance(change, LinkDown))
         else:
             for forward, name in ((True, "forward"), (False, "backward")):
                 if change.direction in ("both", name):
                     if isinstance(change, SetRate):
-                        self.links.capacity[link, forward] = change.bit_per_s
+                        self.links.set_rate((link, forward), change.bit_per_s)
                     elif isinstance(change, SetDelay):
                         self.delay_s[link, forward] = change.delay_s
         self._reshare()
@@ -139,7 +137,7 @@ class Wires:
             return
         path = self.route(message.src, message.dst)
         self._settle()
-        self.links.flows.append(
+        self.links.add(
             Flow(path, message.size_bytes, lambda: self._depart(message), (message.src, message.dst))
         )
         self._reshare()
