@@ -14,6 +14,7 @@ from engine.values import Count, Value
 Part = Literal["embed", "vision", "attention", "ffn", "lm_head"]
 Axis = Literal["all", "heads", "columns", "positions"]
 Phase = Literal["both", "prefill", "decode"]
+Bits = Literal[0, 4, 8]
 
 
 class Slice(Value):
@@ -22,7 +23,7 @@ class Slice(Value):
     embed, vision (a tower with its projector) and lm_head (with the final norm) have `layer = -1`. Heads
     are query heads; the KV heads they read come along. Columns are rows of the first FFN matrix (and
     columns of the second). Norms and output biases come whole with every slice of their part that is not
-    `bare`.
+    `bare`. Whole parts of layers may be quantised to so many `bits`; 0: they have the model's own numbers.
     """
 
     layer: int = Field(ge=-1)
@@ -31,6 +32,7 @@ class Slice(Value):
     start: Count = 0
     stop: Count = 0
     bare: bool = False
+    bits: Bits = 0
 
 
 class Holding(Value):
@@ -121,9 +123,10 @@ def covers(have: Slice, need: Slice) -> bool:
 def contains(have: Slice, need: Slice) -> bool:
     """Whether weights `have` suffice for work `need`: positions need the whole part.
 
-    An empty range needs only what every slice of the part carries: its norm and output bias.
+    An empty range needs only what every slice of the part carries: its norm and output bias. Quantised
+    weights serve nobody who asks for others.
     """
-    if have.bare and not need.bare:
+    if have.bits != need.bits or (have.bare and not need.bare):
         return False
     if have.axis == "all" or (need.axis in ("heads", "columns") and need.start == need.stop):
         return True

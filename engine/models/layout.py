@@ -44,6 +44,10 @@ class TensorPart(NamedTuple):
     def num_elements(self) -> int:
         return prod(self.shape)
 
+    @property
+    def is_matrix(self) -> bool:
+        return len(self.full_shape) == 2
+
 
 def kv_heads(model: ModelSpec, start: int, stop: int) -> tuple[int, int]:
     """KV heads [first, last) that query heads [start, stop) read; uneven ranges share a KV head."""
@@ -65,6 +69,8 @@ def tensor_parts(model: ModelSpec, piece: Slice) -> tuple[TensorPart, ...]:
     if not 0 <= piece.layer < model.num_layers:
         last = model.num_layers - 1
         raise PlanError(f"{piece.part} of layer {piece.layer}: {model.name} has layers 0 to {last}.")
+    if piece.bits and piece.axis != "all":
+        raise PlanError(f"layer {piece.layer} {piece.part}: only whole parts are quantised, no {piece.axis}.")
     heads = piece.part == "attention"
     axis, size = ("heads", model.num_heads) if heads else ("columns", model.intermediate_size)
     start, stop = (0, size) if piece.axis in ("all", "positions") else (piece.start, piece.stop)

@@ -30,13 +30,17 @@ LayerPart = Literal["attention", "ffn"]
 
 
 class Cost(NamedTuple):
-    """Kernels to run, shape of the result, bytes of temporary tensors, growth of the KV cache."""
+    """Kernels to run, shape of the result, bytes of temporary tensors, growth of the KV cache.
+
+    The kernels run `speed` times as fast as the device's compute model says.
+    """
 
     kernels: tuple[Kernel, ...]
     output: Meta
     scratch_bytes: int = 0
     kv_bytes: int = 0
     kv_rows: int = 0
+    speed: float = 1.0
 
 
 class Op(Protocol):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from engine.models.layout import tensor_parts, whole_model
+from engine.models.layout import TensorPart, tensor_parts, whole_model
 from engine.models.spec import ModelSpec
-from engine.plan import Slice
+from engine.plan import Bits, Slice
+
+GROUP_INPUTS = 128
+"""Inputs that share a scale in 4 bits."""
+HIGHEST = {8: 127, 4: 7}
+SCALE_BYTES = 2
 
 
 def weight_bytes(model: ModelSpec, piece: Slice) -> int:
@@ -12,7 +17,19 @@ def weight_bytes(model: ModelSpec, piece: Slice) -> int:
 
     A tied head counts its table: whoever holds `embed` too keeps one copy and subtracts it once.
     """
-    return model.element_bytes * sum(part.num_elements for part in tensor_parts(model, piece))
+    return sum(
+        quantised_bytes(part, piece.bits) if piece.bits and part.is_matrix
+        else model.element_bytes * part.num_elements
+        for part in tensor_parts(model, piece)
+    )
+
+
+def quantised_bytes(matrix: TensorPart, bits: Bits) -> int:
+    """Bytes of `matrix` [outputs, inputs] in 8 or 4 bits, with its scales (`quantise.py`)."""
+    outputs, inputs = matrix.shape
+    if bits == 8:
+        return outputs * (inputs + SCALE_BYTES)
+    return outputs * (-(-inputs // 2) + SCALE_BYTES * -(-inputs // GROUP_INPUTS))
 
 
 def kv_bytes_per_row(model: ModelSpec, num_kv_heads: int) -> int:

@@ -19,6 +19,7 @@ from engine.errors import PlanError, SpecError
 from engine.models.directory import weight_files
 from engine.models.families import candidates, stored_as
 from engine.models.layout import TensorPart, tensor_parts
+from engine.models.quantise import Quantised, Restoring, quantise
 from engine.models.spec import ModelSpec
 from engine.plan import Slice, contains
 from engine.spec import WeightsRef
@@ -130,7 +131,7 @@ class WeightStore:
 
     def __init__(self, model: ModelSpec, ref: WeightsRef, seed: int):
         self.model, self.ref, self.seed = model, ref, seed
-        self.held: dict[Slice, dict[str, Tensor]] = {}
+        self.held: dict[Slice, Mapping[str, Tensor]] = {}
         self.views: dict[Slice, Mapping[str, Tensor]] = {}
         self.by_name: WeakValueDictionary[tuple[str, int, int], Tensor] = WeakValueDictionary()
 
@@ -138,8 +139,18 @@ class WeightStore:
         """Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have."""
         if piece in self.held:
             return
-        source = source_of(self.ref, self.seed)
-        tensors = {}
+        self.held[piece] = self._quantised(piece) if piece.bits else self._loaded(piece)
+
+    def _quantised(self, piece: Slice) -> Mapping[str, Tensor]:
+        """Each matrix of the model's own numbers is gone before the next one is read."""
+        source, stored = source_of(self.ref, self.seed), dict[str, Tensor | Quantised]()
+        for part in tensor_parts(self.model, piece):
+            tensor = _read(source, self.model, part)
+            stored[part.key] = quantise(tensor, piece.bits) if part.is_matrix else tensor
+        return Restoring(stored, DTYPES[self.model.dtype])
+
+    def _loaded(self, piece: Slice) -> Mapping[str, Tensor]:
+        source, tensors = source_of(self.ref, self.seed), {}
         for part in tensor_parts(self.model, piece):
             identity = (part.name, part.start, part.stop)
             tensor = self.by_name.get(identity)
@@ -147,7 +158,7 @@ class WeightStore:
                 tensor = _read(source, self.model, part)
                 self.by_name[identity] = tensor
             tensors[part.key] = tensor
-        self.held[piece] = tensors
+        return tensors
 
     def evict(self, piece: Slice) -> None:
         self.held.pop(piece, None)

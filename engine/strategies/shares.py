@@ -37,8 +37,8 @@ def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
     planned by its roofline.
     """
     measured = device.compute_model == "measured"
-    kernels = one.op.cost(model, one.inputs, one.cached).kernels
-    return op_time_s(device, kernels, override="roofline" if measured else None)
+    cost = one.op.cost(model, one.inputs, one.cached)
+    return op_time_s(device, cost.kernels, override="roofline" if measured else None) / cost.speed
 
 
 def prefill_layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:

@@ -150,7 +150,7 @@ class Device(ABC):
             cost = op.cost(self.model, metas, key[2])
             device = self.cluster_now.devices[self.rank]
             duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
-            self.prices[key] = cost, duration_s
+            self.prices[key] = cost, duration_s / cost.speed
         cost, duration_s = self.prices[key]
         self.ledger.run(op, metas, cost)
         return cost, duration_s

@@ -84,7 +84,7 @@ class DyingWorld(MemoryWorld):
 
 
 def run_dying(spec, deaths, seed=0):
-    """Serve on real tensors while devices die: the source's results and the world. Lets `PeerLost` through."""
+    """Serve on real tensors while devices die: the source's results, the world. Lets `PeerLost` through."""
     plan, requests = plan_of(spec), prompts(spec)
     world, source = DyingWorld(spec.cluster, spec.model, seed, deaths), GreedySource()
     chosen: Strategy = strategy(spec.strategy)
