@@ -8,7 +8,7 @@ from emulator.backend import Backend, Has, check_live, choose_backend, drop_at_r
 from emulator.layout import Interface, Layout
 from emulator.relays import Impairment, Relays
 from emulator.shaping import Port, Shape, change_shapes
-from engine.cluster import ClusterSpec, Hop
+from engine.cluster import ClusterSpec
 from engine.conditions import changed_link
 from engine.scenario import Change, SetDelay, SetLoss, SetRate
 
@@ -50,10 +50,9 @@ class Impairments:
             self._relays.close()
         self._relays = None
 
-    def held_s(self, path: Iterable[Hop]) -> float:
-        """Wall seconds for which a receiver must hold what came by `path`."""
-        held = [hop for hop in path if not self.backend.in_network(hop.link)]
-        return self.dilation * sum(self.links[hop.link].delay(hop.forward) for hop in held)
+    def is_held(self, link: int) -> bool:
+        """Whether a delay of this link, drawn or to come, is the receiver's to keep."""
+        return not self.backend.in_network(link) and not self.has("netem")
 
     def set(self, change: SetRate | SetDelay | SetLoss) -> None:
         """Ask for something else; raises `HostError` for what a running network cannot take."""

@@ -109,8 +109,8 @@ class MininetNetwork:
     def address(self, rank: int) -> str:
         return self.layout.nodes[rank].address
 
-    def delay_s(self, src: int, dst: int) -> float:
-        return self._impairments.held_s(self.cluster.path(src, dst))
+    def holds_delay(self, link: int) -> bool:
+        return self._impairments.is_held(link)
 
     # live changes
 

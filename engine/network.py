@@ -50,8 +50,8 @@ class Network(Protocol):
     def address(self, rank: int) -> str:
         """IP address on which device `rank` listens, reachable from every other device."""
 
-    def delay_s(self, src: int, dst: int) -> float:
-        """Wall seconds that the receiver must hold messages because the kernel cannot (0 if it can)."""
+    def holds_delay(self, link: int) -> bool:
+        """Whether receivers must hold messages for the delay of a link, because the network cannot."""
 
     def apply(self, change: Change) -> dict[str, Any]:
         """Do a live change; returns facts read back from the kernel (for the acknowledgement)."""
@@ -83,8 +83,8 @@ class LoopbackNetwork:
     def address(self, rank: int) -> str:
         return "127.0.0.1"
 
-    def delay_s(self, src: int, dst: int) -> float:
-        return 0.0
+    def holds_delay(self, link: int) -> bool:
+        return False
 
     def apply(self, change: Change) -> dict[str, Any]:
         return {}

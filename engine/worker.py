@@ -145,11 +145,11 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     sys.setswitchinterval(5e-4)
     trace = TraceWriter(control)
     weights = WeightStore(spec.model, spec.weights, spec.seed)
-    delays_s = {src: network.delay_s(src, rank) for src in range(len(spec.cluster.devices)) if src != rank}
+    held = frozenset(link for link in range(len(spec.cluster.links)) if network.holds_delay(link))
     connections = Connections(rank, network.address(rank))
     control.on_message = connections.wake
     device = RealDevice(
-        rank, spec, plan, trace.emit, weights, assignment.paced, delays_s, connections, control.poll,
+        rank, spec, plan, trace.emit, weights, assignment.paced, held, connections, control.poll,
         control.tell,
     )
     control.tell({"type": "listening", "port": connections.port})

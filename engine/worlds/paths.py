@@ -24,9 +24,12 @@ def staging_s(device: DeviceSpec, size_bytes: int) -> float:
 
 
 class PathTimes:
-    """Paths from device `rank`, and the rates of all links, which change while a run goes on."""
+    """Paths from and to device `rank`, and rates and delays of all links, which change while a run goes on.
 
-    def __init__(self, cluster: ClusterSpec, rank: int):
+    Delays of links `held` are the receiver's to keep.
+    """
+
+    def __init__(self, cluster: ClusterSpec, rank: int, held: frozenset[int] = frozenset()):
         self.cluster = cluster
         self.rates = {
             (index, forward): link.rate(forward)
@@ -38,6 +41,11 @@ class PathTimes:
         self.delays = {
             (index, forward): link.delay(forward)
             for index, link in enumerate(cluster.links) for forward in (True, False)
+        }
+        arriving = {src: cluster.path(src, rank) for src in others}
+        self.held = {
+            src: [(hop.link, hop.forward) for hop in hops if hop.link in held]
+            for src, hops in arriving.items()
         }
         self.changed_s = 0.0
 
@@ -56,6 +64,10 @@ class PathTimes:
     def delay_s(self, dst: int) -> float:
         """Virtual seconds of one-way delay to `dst`."""
         return sum(self.delays[way] for way in self.paths[dst])
+
+    def held_s(self, src: int) -> float:
+        """Virtual seconds for which a message from `src` must be held when it has arrived."""
+        return sum(self.delays[way] for way in self.held[src])
 
     def transfer_s(self, dst: int, size_bytes: int) -> float:
         """Virtual seconds on the slowest link to `dst`."""

@@ -54,23 +54,23 @@ class _Halt(Exception):
 class RealDevice(Device):
     """A `Ctx` whose verbs move real tensors.
 
-    `hear` gives the parent's next message, if there is one; `tell` tells it something.
+    `held` are links whose delay it must keep itself. `hear` gives the parent's next message, if there is one;
+    `tell` tells it something.
     """
 
     def __init__(
         self, rank: int, spec: RunSpec, plan: Plan, emit: Emit, weights: WeightStore, paced: bool,
-        delays_s: dict[int, float], connections: Connections, hear: Hear, tell: Tell,
+        held: frozenset[int], connections: Connections, hear: Hear, tell: Tell,
     ):
         super().__init__(rank, spec, plan, emit)
         self.weights = weights
         self.paced = paced
-        self.delays_s = delays_s
         self.connections = connections
         self.hear, self.tell = hear, tell
         self.silence = Silence(self)
         self.epoch = 0
         self.caches: dict[tuple[str, int], KVCache] = {}
-        self.paths = PathTimes(spec.cluster, rank)
+        self.paths = PathTimes(spec.cluster, rank, held)
         self.departed_s: dict[int, float] = {}
         self.due: list[tuple[float, int, Done | Incoming]] = []
         self.early: list[Incoming] = []
@@ -196,7 +196,7 @@ class RealDevice(Device):
 
     def _usable_s(self, message: Incoming) -> float:
         """When a message may be used (wall): the receiver adds what the kernel's links cannot do."""
-        usable_s = message.arrived_s + self.delays_s.get(message.src, 0.0)
+        usable_s = message.arrived_s + self.paths.held_s(message.src) * self.clock.dilation
         if not self.paced:
             return usable_s
         size = FRAME_HEADER_BYTES + message.header.body_bytes

@@ -52,14 +52,14 @@ class Echo:
 
 
 def delays(spec: dict[str, Any], dilation: float, count: int) -> dict[str, Any]:
-    """Wall seconds of `count` datagrams there and as many back; what receivers would add; the rates."""
+    """Wall seconds of `count` datagrams there and as many back; whether receivers add to them; the rates."""
     with without(spec, dilation, ["netem"]) as network:
         there, back = Echo(network, 0, 1), Echo(network, 1, 0)
         result = {
             "backend": network.backend,
             "there": [there.one_way_s() for _ in range(count)],
             "back": [back.one_way_s() for _ in range(count)],
-            "held_s": network.delay_s(0, 1),
+            "held": network.holds_delay(0),
             "rates": [m.achieved_bit_per_s / m.asked_bit_per_s for m in network.measure()],
             "after": there.one_way_s(),
         }
@@ -110,8 +110,8 @@ def _lost(network: MininetNetwork, count: int) -> int:
     return count - arrived
 
 
-def changed_delay(spec: dict[str, Any], changes: list[dict[str, Any]]) -> list[tuple[float, float, float]]:
-    """(there, back, held) wall seconds at the start and after each change."""
+def changed_delay(spec: dict[str, Any], changes: list[dict[str, Any]]) -> list[tuple[float, float, bool]]:
+    """Wall seconds there and back, and whether the receiver adds to them: at the start, after each change."""
     result = []
     with without(spec, 1.0, ["netem"]) as network:
         there, back = Echo(network, 0, 1), Echo(network, 1, 0)
@@ -119,7 +119,7 @@ def changed_delay(spec: dict[str, Any], changes: list[dict[str, Any]]) -> list[t
             if change is not None:
                 network.apply(CHANGE.validate_python({"at_s": 0, **change}))
             ways = (statistics.median(echo.one_way_s() for _ in range(9)) for echo in (there, back))
-            result.append((*ways, network.delay_s(0, 1)))
+            result.append((*ways, network.holds_delay(0)))
         there.close()
         back.close()
     return result

@@ -8,6 +8,7 @@ from small_clusters import cluster as make
 from emulator.calls import call
 from engine.cluster import ClusterSpec
 from engine.errors import HostError
+from engine.worlds.paths import PathTimes
 
 pytestmark = pytest.mark.root
 
@@ -72,7 +73,7 @@ def test_loss_is_real() -> None:
     assert call(bodies.lost_packets, plain(star(2)), 200) == 0
 
 
-def test_delay_without_netem_is_the_receivers_in_wall_seconds() -> None:
+def test_delay_without_netem_is_the_receivers() -> None:
     from emulator.network import MininetNetwork
     from emulator.probe import probe
 
@@ -83,8 +84,11 @@ def test_delay_without_netem_is_the_receivers_in_wall_seconds() -> None:
     ))
     network = MininetNetwork(cluster, 3.0, without)
     assert network.backend == "tbf+delay-line"
-    assert network.delay_s(0, 2) == pytest.approx(0.015)
-    assert network.delay_s(0, 1) == pytest.approx(0.006)
+    assert network.holds_delay(0)
+    assert network.holds_delay(1)
+    held = frozenset(link for link in (0, 1) if network.holds_delay(link))
+    assert PathTimes(cluster, 2, held).held_s(0) == pytest.approx(0.005)
+    assert PathTimes(cluster, 2, frozenset({1})).held_s(0) == pytest.approx(0.003)
 
 
 def test_it_works_beside_another_mininet_with_the_same_names() -> None:
