@@ -9,6 +9,7 @@ import sys
 from emulator.bench.command import BENCH
 from emulator.bench.compute import residual_table
 from emulator.bench.rows import as_text
+from emulator.chaos import CHAOS
 from emulator.client import emulate
 from emulator.doctor import is_fit, show
 from emulator.host import measured_calibration
@@ -64,4 +65,5 @@ COMMANDS: tuple[Command, ...] = (
     Command("doctor", "what this machine can do, and what to do about the rest", _no_arguments, doctor),
     Command("calibrate", "measure this machine and write it as a device", add_json_argument, calibrate),
     BENCH,
+    CHAOS,
 )

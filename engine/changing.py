@@ -6,7 +6,6 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from engine.conditions import absent_at_start
 from engine.scenario import (
     Change,
     DropDevice,
@@ -31,7 +30,7 @@ class Changing:
         self.launch = launch
         self.waiting: list[Change] = list(launch.spec.scenario.changes)
         self.done: list[Change] = []
-        self.absent = absent_at_start(launch.cluster, launch.spec.scenario)
+        self.frozen: set[int] = set()
 
     def apply_due(self, now_s: float) -> None:
         while self.waiting and self.waiting[0].at_s <= now_s and self.launch.outcome is None:
@@ -62,11 +61,13 @@ class Changing:
                 self._signal(rank, signal.SIGKILL)
                 launch.network.apply(change)
             case FreezeDevice():
+                self.frozen.add(rank)
                 self._happened(change, "device_frozen", change.device, {})
                 self._signal(rank, signal.SIGSTOP)
             case JoinDevice():
                 self._happened(change, "device_joined", change.device, {})
                 launch.network.apply(change)
+                self.frozen.discard(rank)
                 if rank in launch.children:
                     self._signal(rank, signal.SIGCONT)
                 else:

@@ -178,8 +178,8 @@ class Launch:
             if time.monotonic() >= next_clock_s:
                 next_clock_s = time.monotonic() + CLOCK_PERIOD_S
                 self._tick()
-            if all(child.state == "finished" for child in self.children.values()):
-                return
+            if all(rank in self.changing.frozen or c.state == "finished" for rank, c in self.children.items()):
+                return  # nobody waits for a frozen one any more
 
     def _command(self, command: Event) -> None:
         """A live command: the change without its time. A bad one is answered, not obeyed."""

@@ -107,6 +107,8 @@ def simulate(
         cluster, lost = source.device.cluster_now, source.device.lost
         if spec.cluster.source_rank in lost:
             raise event
+        if not requests:
+            return []
         try:
             world.plan = replan(spec, world.plan, cluster, requests)
         except EdgeLoomError as error:

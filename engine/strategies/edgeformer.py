@@ -120,7 +120,7 @@ class EdgeFormer(Strategy):
         """Hidden rows of the new tokens; without a cache, of all tokens so far."""
         if cache or not step.cache:
             return await embed(ctx, step, tokens)
-        if step.index:
+        if step.phase == "decode":
             tokens = concat((state.prompts[step.cache], tokens), 1)
         state.prompts[step.cache] = tokens
         return await embed(ctx, step.model_copy(update={"start": 0}), tokens)

@@ -79,7 +79,7 @@ class Owner:
         q, kv = narrow(packed, 1, 0, num_heads), narrow(packed, 1, num_heads, shape_of(packed)[1])
         batch, new = shape_of(x)[:2]
         rows = Rows(batch, new, first_row + new)
-        if self.cache and self.step.index:
+        if self.cache and self.step.phase == "decode":
             allocation = await self._still(layer, rows)
         else:
             allocation = await self._assign(layer, packed, q, kv, rows)
@@ -112,7 +112,7 @@ class Owner:
         ctx, book, width = self.ctx, self.state.book, 2 * self.model.head_dim
         name = f"v{self.state.version}.L{layer}.r{self.step.requests[0]}.t{self.step.index}"
         features = await ctx.compute(Features(layer, FEATURE_POINTS), packed)
-        lookup = Lookup(book, layer, width, idle=self.step.index == 0)
+        lookup = Lookup(book, layer, width, idle=self.step.phase == "prefill")
         raw = list(ctx.decide(f"hits.{name}", lookup, features))
         missed = tuple(head for head in self.heads if raw[head] is None)
         if missed:

@@ -76,7 +76,7 @@ class Voltage(Strategy):
             work=(*end_work(cluster, model), *works),
             extra={
                 "shards": [shard.model_dump() for shard in shards], "owner": owner,
-                "gather": params.gather,
+                "gather": params.gather, "order": params.order, "causal_trim": params.causal_trim,
             },
         )
         _check(cluster, model, demand, plan, shards)
@@ -94,7 +94,7 @@ async def _prefill(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor
     """Algorithms 1 and 2: all devices, one all-gather after each layer but the last, whose shards go to
     the source. The input goes to each device in turn over the source's link (the paper's "broadcast").
     """
-    shards, source = [Shard(**shard) for shard in plan.extra["shards"]], ctx.cluster.source_rank
+    shards, source = _shards_for(ctx.model, plan, step.rows), ctx.cluster.source_rank
     group = tuple(shard.device for shard in shards)
     sizes = [shard.size for shard in shards]
     if ctx.rank in group or ctx.rank == source:
@@ -114,6 +114,22 @@ async def _prefill(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor
     if rows is not None or ctx.rank == source:
         return await gather(ctx, rows, sizes, source, group, tag(step, "rows", ctx.model.num_layers - 1))
     return None
+
+
+def _shards_for(model: ModelSpec, plan: Plan, rows: int) -> list[Shard]:
+    """The plan's shards; in the same proportions where a request has other rows (after a loss, say)."""
+    shards, extra = [Shard(**shard) for shard in plan.extra["shards"]], plan.extra
+    planned = shards[-1].stop
+    if rows == planned:
+        return shards
+    ends = bounds(rows, [shard.size / planned for shard in shards])
+    return [
+        shard_of(
+            model, shard.device, range(ends[i], ends[i + 1]), rows, extra["order"], extra["causal_trim"],
+            shard.device == extra["owner"],
+        )
+        for i, shard in enumerate(shards)
+    ]
 
 
 async def _decode(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor | None:

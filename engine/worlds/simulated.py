@@ -24,6 +24,8 @@ from engine.worlds.programs import Handle, Program
 from engine.worlds.wires import Message, Wires
 
 EVENTS_BETWEEN_STOP_CHECKS = 2000
+FATE = -1
+"""Priority of what happens to the cluster, whatever its programs do: it outlasts their being abandoned."""
 KILL_SEEN_S = 0.01
 """How long a killed process's peers need to see their connections closed."""
 
@@ -49,7 +51,6 @@ class SimulatedWorld:
         self.now_s = 0.0
         self.heap: list[tuple[float, int, int, Callable[[], None]]] = []
         self.serial = 0
-        self.changes = list(spec.scenario.changes)
         self.dead: set[int] = set()
         self.frozen: dict[int, float] = {}
         self.cut_s = 0.0
@@ -70,6 +71,8 @@ class SimulatedWorld:
         A loss that no program caught goes to `recover`, if there is one.
         """
         self.goes_on = recover is not None
+        for change in self.spec.scenario.changes:
+            self.schedule(change.at_s, lambda change=change: self._apply(change), FATE)  # type: ignore[misc]
         self._start(programs)
         try:
             while True:
@@ -88,14 +91,18 @@ class SimulatedWorld:
 
     def _start(self, programs: Programs) -> None:
         for rank, coroutine in programs:
-            self.devices[rank].start(Program(rank, coroutine, self.now_s))
-        for change in self.changes:
-            self.schedule(change.at_s, lambda change=change: self._apply(change))  # type: ignore[misc]
+            if rank in self.dead:
+                coroutine.close()
+            else:
+                self.devices[rank].start(Program(rank, coroutine, self.now_s))
+        for rank in self.frozen.keys() - self.dead:
+            self._watch_frozen(rank)
 
     def _halt(self) -> None:
         """Abandon all programs and all that is under way; links, weights and what is known stay."""
         self._close_programs()
-        self.heap.clear()
+        self.heap = [event for event in self.heap if event[1] == FATE]
+        heapq.heapify(self.heap)
         self.wires.clear()
         for device in self.devices:
             device.halt()
@@ -107,9 +114,12 @@ class SimulatedWorld:
 
     def _loop(self, should_stop: Callable[[], bool]) -> None:
         events = 0
-        while self.live:
+        source = self.spec.cluster.source_rank
+        while self.live or source in self.dead:
             if not self.heap and self.wires.stalled():
-                self.schedule(self.now_s + self.spec.silence_s, self._check_reach)
+                self.schedule(self.now_s + self.spec.silence_s, self._check_reach, FATE)
+            elif not self.heap and all(program.rank in self.frozen for program in self.live):
+                return  # nobody waits for them
             elif not self.heap:
                 raise self._deadlock()
             self.now_s, _, _, action = heapq.heappop(self.heap)
@@ -178,7 +188,6 @@ class SimulatedWorld:
     # changes
 
     def _apply(self, change: Change) -> None:
-        self.changes.remove(change)
         for device in self.devices:
             device.change(change)
         facts = change.model_dump(exclude={"kind", "at_s"})
@@ -193,7 +202,7 @@ class SimulatedWorld:
                 self.emit(Mark(self.now_s, change.kind, facts=facts))
                 self.wires.change(change)
                 self.cut_s = self.now_s
-                self.schedule(self.now_s + self.spec.silence_s, self._check_reach)
+                self.schedule(self.now_s + self.spec.silence_s, self._check_reach, FATE)
             case _:
                 name = "link_changed" if isinstance(change, LinkChange) else "device_changed"
                 name = change.kind if change.kind == "link_up" else name
@@ -206,16 +215,21 @@ class SimulatedWorld:
         name = self.spec.cluster.devices[rank].name
         self.emit(Mark(self.now_s, "device_lost", name))
         self._end_device(rank)
-        if takes_part(self.spec.cluster, self.plan, rank):
-            at_s = self.now_s
-            self.schedule(self.now_s + KILL_SEEN_S, lambda: self._all_lose(rank, "killed", at_s))
+        at_s = self.now_s
+        self.schedule(at_s + KILL_SEEN_S, lambda: self._all_lose(rank, "killed", at_s), FATE)
 
     def _freeze(self, rank: int) -> None:
         name = self.spec.cluster.devices[rank].name
         self.emit(Mark(self.now_s, "device_frozen", name))
         self.frozen[rank] = self.now_s
-        if takes_part(self.spec.cluster, self.plan, rank):
-            self.schedule(self.now_s + self.spec.silence_s, lambda: self._give_up_frozen(rank))
+        self._watch_frozen(rank)
+
+    def _watch_frozen(self, rank: int) -> None:
+        """Its silence is noticed by those that need it."""
+        since_s = self.frozen[rank]
+        self.schedule(
+            self.now_s + self.spec.silence_s, lambda: self._give_up_frozen(rank, since_s), FATE
+        )
 
     def _join(self, rank: int) -> None:
         """It comes with empty memory; a frozen device that is not yet given up goes on where it was."""
@@ -248,13 +262,16 @@ class SimulatedWorld:
         self.dead.add(rank)
         self.unsent += self.wires.forget(rank)
 
-    def _give_up_frozen(self, rank: int) -> None:
-        """A device that was silent too long is given up, unless it has spoken again."""
-        if rank in self.frozen and self.now_s - self.frozen[rank] >= self.spec.silence_s * (1 - 1e-9):
+    def _give_up_frozen(self, rank: int, since_s: float) -> None:
+        """A device that was silent too long is given up, unless it has spoken again or nobody needs it."""
+        needed = takes_part(self.spec.cluster, self.plan, rank)
+        if needed and rank not in self.dead and self.frozen.get(rank) == since_s:
             self._end_device(rank)
-            self._all_lose(rank, "frozen", self.frozen[rank])
+            self._all_lose(rank, "frozen", since_s)
 
     def _all_lose(self, rank: int, how: str, since_s: float) -> None:
+        if rank not in self.dead:  # it is back before anybody has missed it
+            return
         name = self.spec.cluster.devices[rank].name
         self.emit(Mark(self.now_s, "loss_detected", name, {"how": how, "since_s": since_s}))
         for device in self.devices:
