@@ -8,7 +8,8 @@ all devices. Everybody knows all sizes beforehand, so pieces without elements ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import accumulate
 from typing import Literal
 
 from engine.ctx import Ctx
@@ -17,7 +18,10 @@ from engine.tensors import Tensor, concat, flatten, narrow, reshape, shape_of
 
 AllReduce = Literal["ring", "tree", "star"]
 AllGather = Literal["direct", "ring"]
+ReduceScatter = Literal["ring", "direct"]
 Group = tuple[int, ...]
+Rows = Callable[[int], Awaitable[Tensor]]
+"""This member's addend for the rows of member i: there already, or computed from when it is asked for."""
 
 
 async def all_reduce(ctx: Ctx, x: Tensor, group: Group, tag: str, algorithm: AllReduce = "ring") -> Tensor:
@@ -51,6 +55,30 @@ async def all_gather(
         return shard
     shards = await {"direct": _direct_gather, "ring": _ring_gather}[algorithm](ctx, shard, sizes, group, tag)
     return concat([piece for piece in shards if piece is not None], dim)
+
+
+async def reduce_scatter(
+    ctx: Ctx, addends: Rows, sizes: Sequence[int], group: Group, tag: str, algorithm: ReduceScatter = "ring"
+) -> Tensor | None:
+    """The sum of all members' rows of member i, on member i, which has `sizes[i]` rows; None without rows.
+
+    `addends(i)` is asked for once per member with rows, those first that have the longest way, and while
+    what came before is on its way. Rows of member i are summed in the order i+1, i+2, …, i.
+    ring    each member adds its own to what comes from the left: sends (N - sizes[i])·r.
+    direct  each member sends its own to their owner, which adds: also (N - sizes[i])·r, in one hop.
+    """
+    scatter = {"ring": _ring_scatter, "direct": _direct_scatter}[algorithm]
+    return await scatter(ctx, addends, sizes, group, tag)
+
+
+def rows_in(x: Tensor, sizes: Sequence[int], dim: int = 1) -> Rows:
+    """The members' rows of `x`, one after the other along `dim`."""
+    bounds = tuple(accumulate(sizes, initial=0))
+
+    async def rows(member: int) -> Tensor:
+        return narrow(x, dim, bounds[member], bounds[member + 1])
+
+    return rows
 
 
 async def broadcast(ctx: Ctx, x: Tensor | None, root: int, group: Group, tag: str) -> Tensor:
@@ -157,14 +185,66 @@ async def _direct_gather(
 async def _ring_gather(
     ctx: Ctx, shard: Tensor | None, sizes: Sequence[int], group: Group, tag: str
 ) -> list[Tensor | None]:
+    shards: list[Tensor | None] = [None] * len(group)
+    await ring_gather(ctx, shard, sizes, group, tag, shards.__setitem__)
+    return shards
+
+
+async def ring_gather(
+    ctx: Ctx,
+    shard: Tensor | None,
+    sizes: Sequence[int],
+    group: Group,
+    tag: str,
+    arrived: Callable[[int, Tensor], None],
+) -> None:
+    """All members' shards around the ring: `arrived(i, shard)`, the own one first, as each is passed on."""
     size, me = len(group), group.index(ctx.rank)
     right, left = group[(me + 1) % size], group[(me - 1) % size]
-    shards: list[Tensor | None] = [None] * size
-    shards[me] = shard
+    for step in range(size):
+        owner = (me - step) % size
+        if not sizes[owner]:
+            continue
+        if step:
+            shard = await ctx.recv(left, tag)
+        if step < size - 1:
+            ctx.send(shard, right, tag)
+        arrived(owner, shard)
+
+
+async def _ring_scatter(
+    ctx: Ctx, addends: Rows, sizes: Sequence[int], group: Group, tag: str
+) -> Tensor | None:
+    size, me = len(group), group.index(ctx.rank)
+    right, left = group[(me + 1) % size], group[(me - 1) % size]
+    total = None
+    for step in range(size):
+        owner = (me - 1 - step) % size
+        if not sizes[owner]:
+            continue
+        addend = addends(owner)
+        if step:
+            received = await ctx.recv(left, tag)
+            total = await ctx.compute(Add(), received, await addend)
+        else:
+            total = await addend
+        if owner != me:
+            ctx.send(total, right, tag)
+    return total if sizes[me] else None
+
+
+async def _direct_scatter(
+    ctx: Ctx, addends: Rows, sizes: Sequence[int], group: Group, tag: str
+) -> Tensor | None:
+    size, me = len(group), group.index(ctx.rank)
     for step in range(size - 1):
-        outgoing, incoming = (me - step) % size, (me - step - 1) % size
-        if sizes[outgoing]:
-            ctx.send(shards[outgoing], right, tag)
-        if sizes[incoming]:
-            shards[incoming] = await ctx.recv(left, tag)
-    return shards
+        owner = (me - 1 - step) % size
+        if sizes[owner]:
+            ctx.send(await addends(owner), group[owner], tag)
+    if not sizes[me]:
+        return None
+    total, mine = None, addends(me)
+    for handle in [ctx.recv(group[(me + step) % size], tag) for step in range(1, size)]:
+        received = await handle
+        total = received if total is None else await ctx.compute(Add(), total, received)
+    return await mine if total is None else await ctx.compute(Add(), total, await mine)

@@ -9,6 +9,7 @@ from engine.strategies.contract import Strategy
 from engine.strategies.deepspeed import DeepSpeed
 from engine.strategies.edgeformer import EdgeFormer
 from engine.strategies.edgeshard import EdgeShard
+from engine.strategies.galaxy import Galaxy
 from engine.strategies.gpipe import GPipe
 from engine.strategies.lime import Lime
 from engine.strategies.mcu import Mcu
@@ -25,6 +26,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     EdgeShard(),
     Megatron(),
     DeepSpeed(),
+    Galaxy(),
     TPILLM(),
     TPILLMOffload(),
     Voltage(),

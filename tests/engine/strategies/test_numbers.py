@@ -27,6 +27,8 @@ VARIANTS = [
     ("megatron", {"shares": "proportional", "all_reduce": "tree"}),
     ("megatron", {"all_reduce": "star"}),
     ("deepspeed", {}),
+    ("galaxy", {}),
+    ("galaxy", {"overlap": False, "rows": "proportional"}),
     ("tpi_llm", {}),
     ("tpi_llm", {"window": 1, "ffn_split": "equal", "all_reduce": "ring"}),
     ("tpi_llm", {"window": 3, "retain_every": 2, "all_reduce": "tree"}),
@@ -87,6 +89,11 @@ def test_fewer_positions_than_devices_leave_some_without_rows(model, rows):
     expected = expected_of(model, rows)
     for params in ({}, {"gather": "ring"}, {"causal_trim": True}, {"decode_owner": "d0"}):
         actual = results("voltage", model, CLUSTERS["more-devices-than-heads"], rows=rows, **params)
+        torch.testing.assert_close(actual[0], expected[0], rtol=1e-4, atol=1e-4)
+    for overlap in (True, False):
+        actual = results(
+            "galaxy", model, CLUSTERS["more-devices-than-heads"], rows=rows, overlap=overlap
+        )
         torch.testing.assert_close(actual[0], expected[0], rtol=1e-4, atol=1e-4)
 
 
