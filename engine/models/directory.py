@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.errors import SpecError
 from engine.models.families import spec_of_config
+from engine.models.processor import FILES, adapted
 from engine.models.spec import ModelSpec
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -19,7 +20,11 @@ def read_spec(directory: Path, name: str) -> ModelSpec:
     """The ModelSpec in `directory`'s config.json. Raises `SpecError` with the file and the reason."""
     if not directory.is_dir():
         raise SpecError(f"{directory}: no such model directory: give one with config.json and safetensors.")
-    return spec_of_config(name, read_json(directory / "config.json"), str(directory / "config.json"))
+    spec = spec_of_config(name, read_json(directory / "config.json"), str(directory / "config.json"))
+    file = next((directory / name for name in FILES if (directory / name).is_file()), None)
+    if spec.vision is None or file is None:
+        return spec
+    return spec.model_copy(update={"vision": adapted(spec.vision, read_json(file), str(file))})
 
 
 def weight_files(directory: Path) -> tuple[Path, ...]:

@@ -18,7 +18,7 @@ from engine.cluster import ClusterSpec
 from engine.errors import PlanError
 from engine.models.families import family
 from engine.models.sizes import weight_bytes
-from engine.models.spec import ModelSpec
+from engine.models.spec import ModelSpec, tower_model
 from engine.plan import Plan
 from engine.strategies.contract import Params
 from engine.strategies.demand import Pass, block_passes, check_memory, demand_of, end_passes, weights_bytes
@@ -103,5 +103,7 @@ def num_leaves(model: ModelSpec) -> int:
     # a fused Q, K, V matrix is one module
     modules = {stored.name: name for name, stored in family(model.family).tensors.items() if name != tied}
     in_layers = sum(name.startswith("layers.") for name in modules.values())
-    outside = len(modules) - in_layers + (model.positions == "rope")
-    return model.num_layers * in_layers + outside
+    in_tower = sum(name.startswith("vision.layers.") for name in modules.values())
+    tower_layers = tower_model(model).num_layers if model.has_tower else 0
+    outside = len(modules) - in_layers - in_tower + (model.positions == "rope")
+    return model.num_layers * in_layers + tower_layers * in_tower + outside

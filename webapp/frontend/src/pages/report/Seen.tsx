@@ -13,6 +13,7 @@ export function Seen({ run }: { run: RunDetail }) {
   const random = useRandomPicture(run.model, run.spec.seed, Boolean(model.vision) && given === null);
   if (!model.vision) return null;
   const found = run.report?.requests[0]?.classes ?? [];
+  const rows = (model.vision.image_size / model.vision.patch_size) ** 2;
   const own = given === null && workload.requests > 1 ? ' of request 0' : '';
   return (
     <Panel title="Picture" about={given ? 'as the model saw it' : `a random one${own}, from seed ${run.spec.seed}`} testId="seen">
@@ -20,7 +21,7 @@ export function Seen({ run }: { run: RunDetail }) {
         <PictureFrame image={given ?? random.data?.image} size={160} alt="What the model saw" />
         {found.length > 0 ? <Classes found={found} total={model.num_classes ?? 0} /> : (
           <Text size="sm" c="dimmed">
-            {model.num_classes ? 'No classes: they are known once a run has finished for real.' : 'It stands before the text, as rows of the prompt.'}
+            {model.num_classes ? 'No classes: they are known once a run has finished for real.' : `Its ${rows} patches are rows of the prompt.`}
           </Text>
         )}
       </Group>

@@ -1,0 +1,82 @@
+"""Processor files beside weights: taken over, or refused; as the library itself writes them."""
+
+import json
+
+import numpy as np
+import pytest
+from one_device import spec_of
+from test_pictures import file_of, picture
+
+from engine.errors import SpecError
+from engine.models import catalogue, pictures, reference
+from engine.models.directory import read_spec
+
+
+@pytest.fixture
+def directory(tmp_path):
+    reference.library_model(spec_of("tiny-vit", new_tokens=0)).config.save_pretrained(tmp_path)
+    return tmp_path
+
+
+def processor_of(**settings):
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    return ViTImageProcessorPil(size={"height": 24, "width": 24}, **settings)
+
+
+@pytest.mark.parametrize("settings", [
+    {},
+    {"image_mean": [0.4, 0.45, 0.5], "image_std": [0.2, 0.25, 0.3]},
+    {"resample": 3},
+])
+def test_a_directory_s_processor_decides_what_the_model_gets(directory, settings):
+    processor = processor_of(**settings)
+    processor.save_pretrained(directory)
+    vision = read_spec(directory, "mine").vision
+    image = picture(50, 30)
+    ours = pictures.pixels(
+        vision, pictures.picture_of(vision, pictures.encoded(vision, file_of(image), "here"))
+    )
+    theirs = np.asarray(processor(image, return_tensors="np")["pixel_values"][0])
+    assert np.abs(ours - theirs).max() < 1e-5
+
+
+def test_the_processor_of_version_5_is_inside_that_of_all_inputs(directory):
+    inside = {"image_processor": {"image_mean": [0.1, 0.2, 0.3]}, "processor_class": "LlavaProcessor"}
+    (directory / "processor_config.json").write_text(json.dumps(inside))
+    assert read_spec(directory, "mine").vision.mean == (0.1, 0.2, 0.3)
+
+
+def test_the_published_processors_are_what_the_catalogue_supposes(directory):
+    """CLIP's preprocessor_config.json as LLaVA 1.5 has it, next to tiny weights of the same kind."""
+    vision = catalogue.resolve("tiny-llava")[0].vision
+    reference.library_model(spec_of("tiny-llava", prompt_tokens=5)).config.save_pretrained(directory)
+    published = {
+        "crop_size": {"height": 24, "width": 24}, "do_center_crop": True, "do_convert_rgb": True,
+        "do_normalize": True, "do_rescale": True, "do_resize": True,
+        "image_mean": [0.48145466, 0.4578275, 0.40821073], "resample": 3, "size": {"shortest_edge": 24},
+        "image_std": [0.26862954, 0.26130258, 0.27577711], "rescale_factor": 0.00392156862745098,
+    }
+    (directory / "preprocessor_config.json").write_text(json.dumps(published))
+    assert read_spec(directory, "mine").vision == vision
+
+
+@pytest.mark.parametrize(("settings", "match"), [
+    ({"do_normalize": False}, "do_normalize: false is not supported"),
+    ({"do_rescale": False}, "do_rescale: false is not supported"),
+    ({"rescale_factor": 1.0}, "rescale_factor: 1.0 is not supported, expected 1/255"),
+    ({"size": {"height": 32, "width": 32}}, "size: .*32.* is not supported, expected 24"),
+    ({"size": 30}, "size: 30 is not supported, expected 24"),
+    ({"resample": 1}, "resample: 1 is not supported"),
+    ({"image_mean": [0.5]}, "mean"),
+])
+def test_steps_that_are_not_done_here_are_refused_with_the_reason(directory, settings, match):
+    (directory / "preprocessor_config.json").write_text(json.dumps(settings))
+    with pytest.raises(SpecError, match=rf"preprocessor_config.json, .*{match}"):
+        read_spec(directory, "mine")
+
+
+def test_a_text_model_s_processor_file_is_none_of_our_business(tmp_path):
+    reference.library_model(spec_of("tiny-gpt2")).config.save_pretrained(tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps({"do_rescale": False}))
+    assert read_spec(tmp_path, "mine").vision is None
