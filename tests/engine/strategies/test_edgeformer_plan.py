@@ -1,0 +1,190 @@
+"""EdgeFormer's blocks, costs, deadlines and rooms; published claims that hold and such that do not."""
+
+import itertools
+import time
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_cases import GPT2, LLAMA, plan_of, spec_of, star
+
+from engine.errors import PlanError
+from engine.models import catalogue
+from engine.strategies.edgeformer_allocation import Site, allocate
+from engine.strategies.edgeformer_costs import Rows, deadline_s, link_s, local_s, sites_of
+from engine.strategies.edgeformer_plan import Capacity, allocate_blocks
+
+EIGHT_HEADS = GPT2.model_copy(update={"num_heads": 8, "num_kv_heads": 8, "head_dim": 16, "hidden_size": 128})
+ROWS = Rows(1, 32, 32)
+
+
+def capacities(*rows):
+    return [Capacity(rank, blocks, flops) for rank, (flops, blocks) in enumerate(rows)]
+
+
+def cost(stages, devices):
+    return sum((stage.stop - stage.start) / devices[stage.device].flop_per_s for stage in stages)
+
+
+def test_greedy_by_flops_per_capacity_is_not_optimal_and_fastest_first_is():
+    devices = capacities((10, 10), (8, 1))
+    eta, fastest = (allocate_blocks(devices, 10, order) for order in ("eta", "fastest"))
+    assert eta == ((1, 0, 1), (0, 1, 10))
+    assert cost(eta, devices) == pytest.approx(1.025)
+    assert fastest == ((0, 0, 10),)
+    assert cost(fastest, devices) == pytest.approx(1.0)
+
+
+def test_equal_devices_with_much_memory_put_everything_on_the_first_unless_split_evenly():
+    devices = capacities(*[(13e12, 40)] * 3)
+    assert allocate_blocks(devices, 24, "eta") == ((0, 0, 24),)
+    assert allocate_blocks(devices, 24, "even") == ((0, 0, 8), (1, 8, 16), (2, 16, 24))
+    assert allocate_blocks(devices, 25, "even")[-1] == (2, 16, 25)
+
+
+def test_blocks_beyond_a_capacity_go_to_the_next_device_and_around():
+    assert allocate_blocks(capacities((1, 2), (1, 9), (1, 1)), 9, "even") == ((0, 0, 2), (1, 2, 8), (2, 8, 9))
+    assert allocate_blocks(capacities((1, 9), (1, 0), (1, 1)), 4, "even") == ((0, 0, 3), (2, 3, 4))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 6)), min_size=1, max_size=6),
+    order=st.sampled_from(["eta", "fastest", "even"]), data=st.data(),
+)
+def test_intervals_are_disjoint_ordered_within_capacity_and_cover_all_blocks(rows, order, data):
+    total = sum(blocks for _, blocks in rows)
+    if not total:
+        return
+    num_layers = data.draw(st.integers(1, total))
+    devices = capacities(*rows)
+    stages = allocate_blocks(devices, num_layers, order)
+    assert [stage.start for stage in stages] == [0, *(stage.stop for stage in stages[:-1])]
+    assert stages[-1].stop == num_layers
+    assert len({stage.device for stage in stages}) == len(stages)
+    assert all(stage.stop - stage.start <= devices[stage.device].blocks for stage in stages)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4)), min_size=1, max_size=4), data=st.data())
+def test_fastest_first_is_optimal_by_brute_force(rows, data):
+    num_layers = data.draw(st.integers(1, sum(blocks for _, blocks in rows)))
+    devices = capacities(*rows)
+    best = min(
+        sum(n / device.flop_per_s for n, device in zip(sizes, devices, strict=True))
+        for sizes in itertools.product(*[range(device.blocks + 1) for device in devices])
+        if sum(sizes) == num_layers
+    )
+    assert cost(allocate_blocks(devices, num_layers, "fastest"), devices) == pytest.approx(best)
+
+
+def test_too_little_memory_for_all_blocks_is_refused():
+    spec = spec_of("edgeformer", GPT2, star([1e10] * 2, memory_bytes=60_000))
+    with pytest.raises(PlanError, match=r"edgeformer: .* needs .* has"):
+        plan_of(spec)
+
+
+def test_costs_of_a_head_are_those_of_the_worked_example():
+    cluster = star([1e8, 2e8, 4e8], message_overhead_s=0)
+    found = sites_of(cluster, EIGHT_HEADS, 0, [1, 2], 8, [8, 8, 8], ROWS, "corrected")
+    assert [site.head_s * 1e3 for site in found] == pytest.approx([0.65536, 0.98304, 0.81920])
+    assert [site.fixed_s for site in found] == [0, 0, 0]
+
+
+def test_the_printed_formulas_count_multiply_adds_and_elements():
+    cluster = star([1e8, 2e8])
+    assert local_s(cluster, EIGHT_HEADS, 0, ROWS, "paper") == (0, 32 * 32 * 16 / 1e8)
+    assert link_s(cluster, EIGHT_HEADS, 0, 1, ROWS, "paper") == (0, pytest.approx(4 * 32 * 16 / 1e8))
+
+
+def test_devices_price_a_head_as_their_compute_model_does():
+    flops = star([1e8], compute_model="flops")
+    fixed_s, head_s = local_s(flops, EIGHT_HEADS, 0, ROWS, "device")
+    assert head_s == pytest.approx((4 * 16 + 1) * 32 * 32 / 1e8)
+    assert fixed_s == pytest.approx(0, abs=1e-12)
+    slow = star([1e8], op_overhead_s=1e-3)
+    assert local_s(slow, EIGHT_HEADS, 0, ROWS, "device")[0] == pytest.approx(3e-3)
+
+
+def test_a_round_trip_costs_both_delays_and_both_overheads():
+    cluster = star([1e8, 1e8], message_overhead_s=2e-3)
+    links = tuple(link.model_copy(update={"delay_s": 5e-3}) for link in cluster.links)
+    cluster = cluster.model_copy(update={"links": links})
+    assert link_s(cluster, EIGHT_HEADS, 0, 1, ROWS, "corrected")[0] == pytest.approx(0.024)
+
+
+def test_at_thirteen_teraflops_lending_heads_never_pays():
+    """OPT-1.3B, 256 tokens, 16 bits, 600 Mbit/s; all heads but one would have to outweigh the transfer."""
+    opt = GPT2.model_copy(update={"num_heads": 32, "num_kv_heads": 32, "head_dim": 64, "dtype": "bfloat16"})
+    rows = Rows(1, 256, 256)
+    fast = star([13e12, 13e12])
+    links = tuple(link.model_copy(update={"bit_per_s": 600e6}) for link in fast.links)
+    fast = fast.model_copy(update={"links": links})
+    local = local_s(fast, opt, 0, rows, "corrected")[1]
+    moved = link_s(fast, opt, 0, 1, rows, "corrected")[1]
+    assert local == pytest.approx(1.29e-6, rel=1e-2)
+    assert moved == pytest.approx(1748e-6, rel=1e-3)
+    for flops, break_even in ((13e12, 26.2e9), (10e9, 20.2e6)):
+        rate = moved * 600e6 / (31 * 4 * 256**2 * 64 / flops)
+        assert rate == pytest.approx(break_even, rel=2e-3)
+
+
+def test_deadlines_are_a_ratio_of_all_heads_or_seconds_per_pass_or_block_or_none():
+    nominal = [Site(0, 8, 0, 1.0), Site(1, 8, 0, 1.0)]
+    assert deadline_s("ratio", 0.88, 24, nominal, 8) == pytest.approx(0.88 * 4)
+    assert deadline_s("forward_s", 3.0, 24, nominal, 8) == pytest.approx(0.125)
+    assert deadline_s("block_s", 3.0, 24, nominal, 8) == 3.0
+    assert deadline_s("none", 3.0, 24, nominal, 8) == inf
+
+
+def test_a_slower_network_prunes_more_under_a_ratio_of_the_nominal_one():
+    def pruned(rate):
+        where = [Site(0, 8, 0, 1.0), Site(1, 8, 0, 1e8 / rate)]
+        nominal = [Site(0, 8, 0, 1.0), Site(1, 8, 0, 1.0)]
+        return len(allocate([1.0] * 8, where, deadline_s("ratio", 1.0, 1, nominal, 8)).pruned)
+
+    assert [pruned(rate) for rate in (1e8, 5e7, 2e7)] == [0, 2, 4]
+
+
+def test_a_device_lends_less_the_less_memory_it_has():
+    def lent(memory_bytes):
+        cluster = star([1e10, 1e10])
+        devices = (cluster.devices[0], cluster.devices[1].model_copy(update={"memory_bytes": memory_bytes}))
+        spec = spec_of("edgeformer", GPT2, cluster.model_copy(update={"devices": devices}))
+        return plan_of(spec).extra
+
+    assert lent(4e8)["lent_heads"] == [4, 4]
+    small = lent(12_000)
+    assert small["blocks"] == [[0, 0, 3]]
+    assert 0 < small["lent_heads"][1] < 4
+    assert lent(1_000)["lent_heads"][1] == 0
+
+
+def test_a_plan_says_whether_it_may_lose_anything():
+    cluster = star([1e10] * 3)
+
+    def lossy(**params):
+        return plan_of(spec_of("edgeformer", LLAMA, cluster, **params)).extra["lossy"]
+
+    assert lossy()
+    assert lossy(t_max_mode="none", prune_below=0.1)
+    assert not lossy(t_max_mode="none")
+    assert not lossy(t_max_mode="none", scheduling="static")
+    tiny = tuple(
+        device.model_copy(update={"memory_bytes": 1e3 if rank else 4e8})
+        for rank, device in enumerate(cluster.devices)
+    )
+    cluster = cluster.model_copy(update={"devices": tiny})
+    assert not lossy(t_max_mode="none")
+    assert lossy(t_max_mode="none", scheduling="static")
+
+
+@pytest.mark.parametrize(("devices", "limit_s"), [(5, 1.0), (64, 5.0)])
+def test_a_plan_for_a_large_model_is_made_in_time(devices, limit_s):
+    model = catalogue.resolve("llama-3.3-70b")[0]
+    spec = spec_of("edgeformer", model, star([1e13] * devices, memory_bytes=64e9), rows=512, new_tokens=128)
+    began_s = time.perf_counter()
+    plan = plan_of(spec)
+    assert time.perf_counter() - began_s < limit_s
+    assert plan.extra["blocks"][-1][2] == model.num_layers
