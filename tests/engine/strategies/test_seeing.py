@@ -1,0 +1,141 @@
+"""What pictures mean for plans: who sees, what it takes, and that everything behind it is as ever."""
+
+import pytest
+from small_cases import plan_of, star
+from small_cases import spec_of as small_spec
+
+from engine.errors import PlanError, SpecError
+from engine.memory import Ledger
+from engine.models import catalogue
+from engine.models.sizes import model_bytes, weight_bytes
+from engine.plan import Holding, Plan, Slice, Work
+from engine.predict import predict, simulate
+from engine.predict import prepare as prepared
+from engine.spec import RunSpec
+from engine.strategies.accelerate import num_leaves
+from engine.strategies.demand import demand_of, end_passes
+from engine.strategies.registry import STRATEGIES
+from engine.trace import Span
+from engine.workload import Workload
+
+VIT, LLAVA = (catalogue.resolve(name)[0] for name in ("tiny-vit", "tiny-llava"))
+TOWER, EMBED = Slice(layer=-1, part="vision"), Slice(layer=-1, part="embed")
+NAMES = [strategy.name for strategy in STRATEGIES]
+
+
+def spec_of(strategy, model, cluster, **workload):
+    workload = {"prompt_tokens": 7, "new_tokens": 3} | workload if model.reads_text else {"new_tokens": 0}
+    return RunSpec(cluster=cluster, model=model, strategy=strategy, seed=5, workload=Workload(**workload))
+
+
+def spans(spec):
+    trace, outcome = simulate(prepared(spec))
+    assert outcome.kind == "finished"
+    return [item for item in trace if isinstance(item, Span) and item.kind == "compute"]
+
+
+def supported(name, cluster, model):
+    return next(s for s in STRATEGIES if s.name == name).supports(cluster, model) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_the_source_sees_and_only_once_per_prompt(name):
+    cluster = star([2e10, 1e10, 1e10], terminal=True)
+    if not supported(name, cluster, LLAVA):
+        pytest.skip("this strategy has no such model")
+    work = [span for span in spans(spec_of(name, LLAVA, cluster, requests=2))
+            if span.name in ("embed_image", "tower_block", "project_image")]
+    assert {span.device for span in work} == {"term"}
+    assert [span.name for span in work] == 2 * ["embed_image", "tower_block", "tower_block", "project_image"]
+    assert {span.token for span in work} == {0}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_classifier_ends_with_its_classes_at_the_source(name):
+    cluster = star([2e10, 1e10, 1e10], terminal=True)
+    if not supported(name, cluster, VIT):
+        pytest.skip("this strategy has no such model")
+    ends = [span for span in spans(spec_of(name, VIT, cluster)) if span.layer < 0 and span.device == "term"]
+    assert [span.name for span in ends] == ["embed_image", "classify"]
+
+
+def test_the_tower_is_held_by_the_source_and_works_in_prefill_only():
+    cluster = star([1e10] * 2, source=1)
+    plan = plan_of(small_spec("gpipe", LLAVA, cluster, rows=16))
+    assert [(h.device, h.home) for h in plan.holdings if h.slice == TOWER] == [(1, "resident")]
+    assert [(w.device, w.phase) for w in plan.work if w.slice == TOWER] == [(1, "prefill")]
+    plan.validate_cover(LLAVA, 16, generates=True)
+    assert not any(piece.part == "vision" for piece in plan_of(
+        small_spec("gpipe", VIT, cluster, rows=VIT.image_rows)).held_by(1))
+
+
+def test_a_plan_in_which_nobody_sees_is_refused():
+    plan = plan_of(small_spec("single", LLAVA, star([1e10]), rows=16))
+    blind = plan.model_copy(update={"work": tuple(w for w in plan.work if w.slice != TOWER)})
+    with pytest.raises(PlanError, match=r"prefill, layer -1 vision: nobody computes it"):
+        blind.validate_cover(LLAVA, 16, generates=True)
+    elsewhere = Plan(
+        strategy="x", holdings=(*plan.holdings, Holding(device=1, slice=EMBED)),
+        work=tuple(Work(device=1, slice=TOWER) if w.slice == TOWER else w for w in plan.work),
+    )
+    with pytest.raises(PlanError, match=r"vision: device 1 computes .* without its weights"):
+        elsewhere.validate_cover(LLAVA, 16, generates=True)
+
+
+@pytest.mark.parametrize("model", [VIT, LLAVA], ids=lambda model: model.name)
+def test_a_single_device_holds_the_whole_model_and_no_more(model):
+    plan = plan_of(small_spec("single", model, star([1e10]), rows=model.image_rows + 4 * model.reads_text))
+    ledger = Ledger("d0", 1e9, model)
+    for piece in plan.held_by(0):
+        ledger.load(piece)
+    assert ledger.weights_bytes == model_bytes(model)
+
+
+def test_a_tied_head_is_counted_once_and_the_tower_in_full():
+    tied = LLAVA.model_copy(update={"tied_head": True})
+    ledger = Ledger("d0", 1e9, tied)
+    sizes = [ledger.load(piece) for piece in (EMBED, TOWER, Slice(layer=-1, part="lm_head"))]
+    assert sizes[1] == weight_bytes(tied, TOWER)
+    assert sizes[2] == weight_bytes(tied, Slice(layer=-1, part="lm_head")) - weight_bytes(tied, EMBED)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_source_too_small_for_the_tower_is_named(name):
+    cluster = star([1e10] * 3, terminal=True)
+    if not supported(name, cluster, LLAVA):
+        pytest.skip("this strategy has no such model")
+    small = cluster.devices[3].model_copy(update={"memory_bytes": weight_bytes(LLAVA, TOWER)})
+    cluster = cluster.model_copy(update={"devices": (*cluster.devices[:3], small)})
+    with pytest.raises(PlanError, match=r"term needs .* has"):
+        prepared(spec_of(name, LLAVA, cluster))
+
+
+@pytest.mark.parametrize("model", [VIT, LLAVA], ids=lambda model: model.name)
+def test_the_operations_that_are_checked_for_memory_are_those_that_run(model):
+    spec = spec_of("single", model, star([1e10]))
+    rows = len(prepared(spec).requests[0].tokens)
+    workload = spec.workload.model_copy(update={"prompt_tokens": rows})
+    checked = [one.op.name for one in end_passes(model, demand_of(model, workload, True))]
+    ran = [span.name for span in spans(spec) if span.layer < 0 and span.token == 0]
+    assert checked == ran
+
+
+@pytest.mark.parametrize(("model", "rows"), [(VIT, 9), (VIT, 11), (LLAVA, 9)], ids=str)
+def test_a_plan_counts_the_picture_s_rows_or_is_refused(model, rows):
+    with pytest.raises(SpecError, match=r"count them too|needs? .* positions"):
+        plan_of(small_spec("single", model, star([1e10]), rows=rows, new_tokens=int(model.causal)))
+
+
+def test_pictures_cost_time_before_the_first_token_and_none_after():
+    cluster = star([1e9] * 2)
+    text = LLAVA.model_copy(update={"vision": None, "family": "llama"})
+    seen = predict(spec_of("gpipe", LLAVA, cluster))
+    read = predict(spec_of("gpipe", text, cluster, prompt_tokens=16))
+    assert seen.ttft_s > read.ttft_s
+    assert seen.tpot_s == pytest.approx(read.tpot_s)
+
+
+def test_the_tower_s_modules_are_leaves_too():
+    text = LLAVA.model_copy(update={"vision": None, "family": "llama"})
+    # patches, CLS row, positions, norm, two projectors; eight modules in each of two layers
+    assert num_leaves(LLAVA) - num_leaves(text) == 6 + 2 * 8
