@@ -15,11 +15,7 @@ from engine.plan import Holding, Plan, Work
 from engine.strategies.contract import Params
 from engine.strategies.demand import (
     Demand,
-    Pass,
     block_passes,
-    check_memory,
-    end_passes,
-    weights_bytes,
     working_bytes,
 )
 from engine.strategies.ends import layer_slices
@@ -31,7 +27,7 @@ from engine.strategies.lime_slots import piece_at
 from engine.strategies.lime_transfer import Transfer, pairs_of
 from engine.strategies.pipeline import plan_of_ends
 from engine.strategies.shares import layer_s
-from engine.strategies.stages import source_first
+from engine.strategies.stages import free_bytes
 from engine.values import Count
 
 
@@ -65,7 +61,10 @@ def plan_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, p
     """Raises `PlanError` if not even one layer per slot fits."""
     ends = plan_of_ends(name, cluster, model)
     num_tokens = min(params.assumed_tokens, model.max_positions)
-    free = _free_bytes(cluster, model, demand, ends, params)
+    free = {
+        rank: size - params.reserve_frac * cluster.devices[rank].memory_bytes
+        for rank, size in free_bytes(cluster, model, demand, ends).items()
+    }
     ranks = _members(cluster, model, demand, free, num_tokens)
     ring = placement = None
     if ranks:
@@ -113,22 +112,6 @@ def _plan(ends: Plan, extra: dict[str, Any]) -> Plan:
                 holdings.append(Holding(device=rank, slice=piece, home=home))
                 work.append(Work(device=rank, slice=piece))
     return Plan(strategy=ends.strategy, holdings=tuple(holdings), work=tuple(work), extra=extra)
-
-
-def _free_bytes(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, params: LimeParams
-) -> dict[int, float]:
-    """What each worker can give to layers: memory without the reserve, its ends and a working set."""
-    ranks, source = source_first(cluster), cluster.source_rank
-    passes: dict[int, list[Pass]] = {rank: [*block_passes(model, demand)] for rank in ranks}
-    alone = {source: end_passes(model, demand)}
-    check_memory(cluster, model, ends, {}, alone, "the source needs room for embedding and head")
-    passes.setdefault(source, []).extend(alone[source])
-    return {
-        rank: (1 - params.reserve_frac) * cluster.devices[rank].memory_bytes
-        - weights_bytes(ends, model, rank) - working_bytes(model, passes[rank])
-        for rank in ranks
-    }
 
 
 def _members(

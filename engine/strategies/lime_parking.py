@@ -17,7 +17,7 @@ from engine.models.cache_ops import DropRows, PutRows, TakeRows
 from engine.strategies.contract import Step
 from engine.strategies.ends import cache_of
 from engine.strategies.lime_transfer import Transfer
-from engine.tensors import Tensor, concat, flatten, narrow, reshape, shape_of
+from engine.tensors import Tensor, concat, flatten, narrow
 
 
 class Word(IntEnum):
@@ -137,10 +137,10 @@ def tags_of(wave: int) -> tuple[str, str]:
 
 
 def stacked(rows: Sequence[Tensor]) -> Tensor:
-    """Rows of each layer → [layers, 2, B, K, rows, E]."""
-    return concat([reshape(x, (1, *shape_of(x))) for x in rows], 0)
+    """Rows of each layer, keys and values, as one message: [2 · layers, B, K, rows, E]."""
+    return concat(rows, 0)
 
 
 def unstacked(x: Tensor, number: int) -> Tensor:
-    """Rows of one layer: [2, B, K, rows, E]."""
-    return reshape(narrow(x, 0, number, number + 1), shape_of(x)[1:])
+    """Rows of the message's layer `number`."""
+    return narrow(x, 0, 2 * number, 2 * number + 2)

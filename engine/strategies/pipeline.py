@@ -51,10 +51,29 @@ def plan_of_stages(ends: Plan, stages: Sequence[Stage], extra: Mapping[str, Any]
     )
 
 
+class StageLayers:
+    """The layers of one device's stage, all of them resident."""
+
+    def __init__(self, ctx: Ctx, layers: range):
+        self.ctx = ctx
+        self.layers = layers
+
+    async def run(self, step: Step, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = await self.ctx.compute(Block(layer, cache_of(step)), x)
+        return x
+
+    async def end(self) -> None:
+        """After the last step: everything is as before the first."""
+
+
 class Pipeline(Strategy):
     """Runs the `stages` of a plan's `extra`. A source with layers has the first of them."""
 
     batches_bursts = False
+
+    def stage_layers(self, ctx: Ctx, plan: Plan, layers: range) -> StageLayers:
+        return StageLayers(ctx, layers)
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
         results: list[Tensor] = []
@@ -81,7 +100,8 @@ class Pipeline(Strategy):
             if ctx.rank == rank:
                 before = stages[number - 1].device if number else source
                 after = stages[number + 1].device if number + 1 < len(stages) else source
-                await _stage(ctx, steps, tokens, range(start, stop), before, after, done, returns)
+                stage = self.stage_layers(ctx, plan, range(start, stop))
+                await _stage(ctx, steps, tokens, stage, before, after, done, returns)
         for handle in returns.values():
             await handle
 
@@ -98,26 +118,27 @@ async def _stage(
     ctx: Ctx,
     steps: Sequence[Step],
     tokens: Sequence[Tensor | None],
-    layers: range,
+    stage: StageLayers,
     before: int,
     after: int,
     done: Done,
     returns: Returns,
 ) -> None:
-    """Layers of one device. A neighbour that is the device itself means: it is the source at this end."""
+    """All steps on one device. A neighbour that is the device itself means: it is the source at this end."""
+    layers = stage.layers
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
         if before == ctx.rank:
             x = await _input(ctx, step, tokens, number, returns)
         else:
             x = await ctx.recv(before, tag(step, "hidden", layers.start - 1))
-        for layer in layers:
-            x = await ctx.compute(Block(layer, cache_of(step)), x)
+        x = await stage.run(step, x)
         if after == ctx.rank:
             done(step, await finish(ctx, step, x))
         else:
             final = layers.stop == ctx.model.num_layers
             ctx.send(wanted_rows(step, x) if final else x, after, tag(step, "hidden", layers.stop - 1))
+    await stage.end()
 
 
 async def _input(

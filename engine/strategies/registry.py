@@ -7,6 +7,7 @@ from engine.strategies.accelerate import Accelerate
 from engine.strategies.adaptlink import AdaptLink
 from engine.strategies.contract import Strategy
 from engine.strategies.deepspeed import DeepSpeed
+from engine.strategies.edge_only import EdgeOnly
 from engine.strategies.edgeformer import EdgeFormer
 from engine.strategies.edgeshard import EdgeShard
 from engine.strategies.galaxy import Galaxy
@@ -14,6 +15,7 @@ from engine.strategies.gpipe import GPipe
 from engine.strategies.lime import Lime
 from engine.strategies.mcu import Mcu
 from engine.strategies.megatron import Megatron
+from engine.strategies.pipeline_offload import PipelineOffload
 from engine.strategies.single import Single
 from engine.strategies.tpi_llm import TPILLM
 from engine.strategies.tpi_llm_offload import TPILLMOffload
@@ -23,6 +25,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Single(),
     Accelerate(),
     GPipe(),
+    PipelineOffload(),
     EdgeShard(),
     Megatron(),
     DeepSpeed(),
@@ -34,6 +37,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Lime(),
     Mcu(),
     AdaptLink(),
+    EdgeOnly(),
 )
 
 _BY_NAME = {chosen.name: chosen for chosen in STRATEGIES}

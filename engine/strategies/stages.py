@@ -40,23 +40,38 @@ class Room(NamedTuple):
     layers: int
 
 
-def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> tuple[Room, ...]:
-    """Of all workers, in the order of computation.
+def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> dict[int, float]:
+    """What each worker can give to layers, by rank in the order of computation.
 
     `ends` is a plan of the source's own holdings: that and one operation's working set is what a device
-    cannot give to layers. Raises `PlanError` if the workers together have too little memory.
+    cannot give. Raises `PlanError` if the source has too little memory for its ends alone.
     """
     ranks = source_first(cluster)
     passes = {rank: [*block_passes(model, demand)] for rank in ranks}
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
     taken = [weights_bytes(ends, model, rank) + working_bytes(model, passes[rank]) for rank in ranks]
-    free = [cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)]
-    size = layer_bytes(model, demand)
-    rooms = tuple(Room(rank, room, max(0, int(room // size))) for rank, room in zip(ranks, free, strict=True))
+    return {rank: cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)}
+
+
+def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> tuple[Room, ...]:
+    """Of all workers, in the order of computation.
+
+    Raises `PlanError` if the workers together have too little memory.
+    """
+    rooms = all_rooms(cluster, model, demand, ends)
     if sum(room.layers for room in rooms) < model.num_layers:
-        raise _too_small(cluster, model, demand, ends.strategy, rooms)
+        raise too_small(cluster, model, demand, ends.strategy, rooms)
     return rooms
+
+
+def all_rooms(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> tuple[Room, ...]:
+    """Of all workers, in the order of computation, whether or not they suffice."""
+    size = layer_bytes(model, demand)
+    return tuple(
+        Room(rank, room, max(0, int(room // size)))
+        for rank, room in free_bytes(cluster, model, demand, ends).items()
+    )
 
 
 def stages_of(
@@ -105,7 +120,7 @@ def fill(sizes: Sequence[int], caps: Sequence[int]) -> tuple[int, ...]:
     return tuple(filled)
 
 
-def _too_small(
+def too_small(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, strategy: str, rooms: Sequence[Room]
 ) -> PlanError:
     have = ", ".join(

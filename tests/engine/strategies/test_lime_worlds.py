@@ -1,0 +1,82 @@
+"""LIME and its baseline with streamed layers in both worlds: operations, bytes, peaks, and right answers.
+
+Real processes and sockets on loopback, native speed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from test_lime_memory import growing
+from test_lime_run import DEEP, case, tight
+from test_pipeline_offload import overfull
+
+from engine.predict import predict, prepare, simulate
+
+LLAMA, BERT = DEEP["small-llama"], DEEP["small-bert"]
+CASES = {
+    "two-requests": case(new_tokens=4, requests=2),
+    "burst-at-a-terminal": case(
+        LLAMA, tight(LLAMA, (1e9, 2e9, 1e9), 2.6, terminal=True), new_tokens=3, requests=3, pattern="bursty"
+    ),
+    "blocks-that-stay": case(BERT, tight(BERT, (2e9, 1e9), 3.35, disk_byte_per_s=1e6), num_segments=2),
+    "in-stage": overfull(LLAMA, workload={"requests": 2, "pattern": "bursty", "new_tokens": 3}),
+    "parked-rows": growing(fluctuation_rows=1, new_tokens=28),
+    "parked-rows-of-a-burst": growing(requests=2, pattern="bursty", fluctuation_rows=1, new_tokens=10),
+}
+SPECS = {name: spec.model_copy(update={"dilation": "native"}) for name, spec in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def real_runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lime")
+    for name, spec in SPECS.items():
+        (folder / f"{name}.json").write_text(spec.model_dump_json())
+    paths = [str(folder / f"{name}.json") for name in SPECS]
+    with (folder / "out").open("w+") as out:
+        subprocess.run(
+            [sys.executable, "-m", "engine.local", *paths], stdout=out, check=True,
+            env=os.environ | {"EDGELOOM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
+        )
+        out.seek(0)
+        return dict(zip(SPECS, map(json.loads, out), strict=True))
+
+
+def operations(trace):
+    """What both worlds must agree on, whatever the time it took."""
+    fields = (
+        "device", "kind", "name", "layer", "bytes", "payload_bytes", "flops", "peer", "request", "token",
+    )
+    kinds = ("compute", "send", "recv", "load", "evict")
+    return Counter(tuple(span[field] for field in fields) for span in trace if span.get("kind") in kinds)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_both_worlds_do_the_same(name, real_runs):
+    trace, outcome = simulate(prepare(SPECS[name]))
+    simulated, real = operations(item._asdict() for item in trace), operations(real_runs[name]["trace"])
+    assert outcome.kind == "finished"
+    assert simulated - real == Counter() and real - simulated == Counter()
+    assert any(kind == "load" for _, kind, *_ in simulated), "without streamed layers this tests nothing"
+    parks = any(tag.startswith("kv_back.") for _, kind, tag, *_ in simulated if kind == "send")
+    assert parks == name.startswith("parked-rows")
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_tokens_and_logits_are_those_of_the_reference(name, real_runs):
+    report = real_runs[name]["report"]
+    assert report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
+    assert report["correctness"]["ok"], report["correctness"]
+    assert report["correctness"]["max_rel_error"] < 1e-4
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_both_ledgers_reach_the_same_peak_within_memory(name, real_runs):
+    simulated = {d.name: d.peak_memory_bytes for d in predict(SPECS[name]).devices}
+    real = {d["name"]: d["peak_memory_bytes"] for d in real_runs[name]["report"]["devices"]}
+    assert simulated == real
+    for device in SPECS[name].cluster.devices:
+        assert real[device.name] <= device.memory_bytes
