@@ -36,7 +36,7 @@ class GalaxyParams(Params):
     overlap: bool = Field(
         default=True, description="Compute tiles of the prompt's rows while others are on their way."
     )
-    rows: Literal["equal", "proportional"] = Field(
+    row_shares: Literal["equal", "proportional"] = Field(
         default="equal", description="Rows per device between the parts: equal, or by speed."
     )
 
@@ -51,7 +51,8 @@ class Galaxy(Strategy):
     def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
         assert isinstance(params, GalaxyParams)
         demand = demand_of(model, workload, self.batches_bursts)
-        return galaxy_plan(self.name, cluster, model, demand, params.overlap, params.rows == "proportional")
+        by_speed = params.row_shares == "proportional"
+        return galaxy_plan(self.name, cluster, model, demand, params.overlap, by_speed)
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
         group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank

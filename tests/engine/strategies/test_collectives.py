@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from memory_world import MemoryWorld
 from small_cases import GPT2, star
 
-from engine.collectives import all_gather, all_reduce, broadcast, chunk_bounds, gather
+from engine.collectives import (
+    all_gather,
+    all_reduce,
+    broadcast,
+    chunk_bounds,
+    gather,
+    reduce_scatter,
+    rows_in,
+)
 
 CLUSTER = star([1e10] * 7)
 
@@ -114,3 +122,35 @@ def test_chunks_cover_all_elements_and_differ_by_one_at_most(elements, chunks):
     widths = [b - a for a, b in pairwise(bounds)]
     assert bounds[0] == 0 and bounds[-1] == elements
     assert max(widths) - min(widths) <= 1
+
+
+def ring_order(rows, group, owner):
+    """The sum of one member's rows in the order that both algorithms promise."""
+    total = rows[group[(owner + 1) % len(group)]]
+    for step in range(2, len(group) + 1):
+        total = total + rows[group[(owner + step) % len(group)]]
+    return total
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    groups, st.lists(st.integers(0, 4), min_size=7, max_size=7), st.sampled_from(["direct", "ring"]),
+    st.integers(0, 9),
+)
+def test_reduce_scatter_gives_each_member_its_rows_of_the_sum_in_ring_order(group, sizes, algorithm, seed):
+    sizes = sizes[: len(group)]
+    bounds = [sum(sizes[:i]) for i in range(len(group) + 1)]
+    values = {rank: torch.randn(2, bounds[-1], 3) for rank in group}
+
+    def program(ctx):
+        return reduce_scatter(ctx, rows_in(values[ctx.rank], sizes), sizes, group, "t", algorithm)
+
+    results, world = together(program, group, seed)
+    for i, rank in enumerate(group):
+        if not sizes[i]:
+            assert results[rank] is None
+            continue
+        rows = {peer: value[:, bounds[i] : bounds[i + 1]] for peer, value in values.items()}
+        assert torch.equal(results[rank], ring_order(rows, group, i) if len(group) > 1 else rows[rank])
+        sent = (bounds[-1] - sizes[i]) * 2 * 3 * 4 if len(group) > 1 else 0
+        assert sent_bytes(world, rank) == sent

@@ -28,7 +28,7 @@ VARIANTS = [
     ("megatron", {"all_reduce": "star"}),
     ("deepspeed", {}),
     ("galaxy", {}),
-    ("galaxy", {"overlap": False, "rows": "proportional"}),
+    ("galaxy", {"overlap": False, "row_shares": "proportional"}),
     ("tpi_llm", {}),
     ("tpi_llm", {"window": 1, "ffn_split": "equal", "all_reduce": "ring"}),
     ("tpi_llm", {"window": 3, "retain_every": 2, "all_reduce": "tree"}),

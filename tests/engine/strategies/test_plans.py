@@ -25,7 +25,7 @@ VARIANTS = {
     "edgeshard": [{"objective": "latency"}, {"objective": "throughput", "schedule": "bubbles"}],
     "megatron": [{"shares": "equal"}, {"shares": "proportional"}],
     "deepspeed": [{}],
-    "galaxy": [{}, {"overlap": False, "rows": "proportional"}],
+    "galaxy": [{}, {"overlap": False, "row_shares": "proportional"}],
     "tpi_llm": [{}, {"window": 1, "ffn_split": "equal"}, {"window": 3, "retain_every": 2}],
     "tpi_llm_offload": [{}, {"window": 1}, {"window": 4}],
     "voltage": [

@@ -1,0 +1,200 @@
+"""Galaxy: shares by capacity and memory, rows between the parts, transfers behind tiles."""
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_cases import GPT2, LLAMA, MODELS, plan_of, play, sends, spec_of, star
+
+from engine.errors import PlanError
+from engine.strategies.galaxy_plan import NoRoom, balance
+from engine.strategies.galaxy_time import gather_s, scatter_s
+
+HEAD_MB, GRANULE_MB = 9.45, 4.725
+"""GPT-2 with 12 layers of 9.45 and 18.9 MB: one of 12 heads, one of 48 granules of columns, in all layers."""
+
+
+def need_mb(i, heads, granules):
+    return HEAD_MB * heads + GRANULE_MB * granules
+
+
+def test_shares_follow_capacity_while_memory_allows():
+    heads, granules = balance(12, 48, (1, 0.5, 0.25), need_mb, (200, 100, 60))
+    assert (heads, granules) == ((7, 3, 2), (27, 14, 7))
+    needs = [need_mb(i, h, g) for i, (h, g) in enumerate(zip(heads, granules, strict=True))]
+    assert needs == pytest.approx([193.7, 94.5, 52.0], abs=0.05)
+
+
+def test_what_does_not_fit_moves_to_those_with_room():
+    heads, granules = balance(12, 48, (1, 0.5, 0.25), need_mb, (150, 120, 120))
+    assert (heads, granules) == ((7, 3, 2), (17, 19, 12))
+    needs = [need_mb(i, h, g) for i, (h, g) in enumerate(zip(heads, granules, strict=True))]
+    assert needs == pytest.approx([146.5, 118.1, 75.6], abs=0.05)
+
+
+def test_less_memory_than_the_model_needs_is_no_room():
+    with pytest.raises(NoRoom) as caught:  # 310 MB for 340
+        balance(12, 48, (1, 0.5, 0.25), need_mb, (150, 100, 60))
+    assert [i for i, _ in caught.value.needs] == [0]
+
+
+@given(st.integers(0, 64), st.integers(1, 9))
+def test_equal_capacities_differ_by_one_unit_at_most(units, members):
+    shares = balance(units, 4 * units, [2.5] * members, need_mb, [1e9] * members)
+    assert all(max(each) - min(each) <= 1 for each in shares)
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(1, 12), st.integers(1, 48),
+    st.lists(st.tuples(st.floats(0.1, 10), st.integers(0, 60)), min_size=1, max_size=5),
+)
+def test_all_units_find_a_place_or_too_little_is_left_for_any(heads, granules, members):
+    """A head weighs 3, a granule 1: if there is no room, less than a unit's weight is left wherever it is."""
+    capacities, memories = zip(*members, strict=True)
+
+    def need(i, heads, granules):
+        return 3 * heads + granules
+
+    try:
+        shares = balance(heads, granules, capacities, need, memories)
+    except NoRoom:
+        assert sum(memory // 1 for memory in memories) < 3 * heads + granules + 2 * len(members)
+        return
+    assert [sum(each) for each in shares] == [heads, granules]
+    assert all(need(i, *each) <= memories[i] for i, each in enumerate(zip(*shares, strict=True)))
+
+
+@pytest.mark.parametrize(("transfer", "serial", "overlapped"), [(3, 25, 16), (6, 34, 22)])
+def test_four_tiles_of_4_ms_hide_what_they_can(transfer, serial, overlapped):
+    for join in (gather_s, scatter_s):
+        assert join([4] * 4, [transfer] * 3, False) == serial
+        assert join([4] * 4, [transfer] * 3, True) == overlapped
+
+
+times = st.floats(0, 100)
+
+
+@given(st.lists(st.tuples(times, times), min_size=1, max_size=8))
+def test_overlap_is_never_slower_than_one_after_the_other_nor_faster_than_either(tiles):
+    gemm, transfer = [g for g, _ in tiles], [x for _, x in tiles][1:]
+    for join in (gather_s, scatter_s):
+        together = join(gemm, transfer, True)
+        assert together <= join(gemm, transfer, False) + 1e-9
+        assert together >= max(sum(gemm), sum(transfer)) - 1e-9
+
+
+WIDE = GPT2.model_copy(update={
+    "name": "wide", "num_layers": 6, "hidden_size": 512, "num_heads": 16, "num_kv_heads": 16, "head_dim": 32,
+    "intermediate_size": 2048, "max_positions": 512,
+})
+
+
+def even(rates, bit_per_s):
+    """No fixed costs: a transfer is its bytes, a product its FLOPs."""
+    cluster = star(rates, compute_model="flops", message_overhead_s=0.0)
+    links = [link.model_copy(update={"bit_per_s": bit_per_s}) for link in cluster.links]
+    return cluster.model_copy(update={"links": tuple(links)})
+
+
+def layer_s(trace, device="d0", name="attend", layers=(2, 4)):
+    starts = {
+        s.layer: s.start_s for s in trace
+        if getattr(s, "kind", "") == "compute" and s.name == name and s.device == device
+    }
+    return (starts[layers[1]] - starts[layers[0]]) / (layers[1] - layers[0])
+
+
+@pytest.mark.parametrize("bit_per_s", [2e8, 1e9, 1e10], ids=["transfers", "balanced", "products"])
+@pytest.mark.parametrize(("way", "name"), [("tiles", "attend"), ("whole", "attention")])
+def test_the_simulated_world_takes_what_the_formulas_say(bit_per_s, way, name):
+    overlap = way == "tiles"
+    spec = spec_of(
+        "galaxy", WIDE, even([1e11] * 4, bit_per_s), rows=128, new_tokens=1, overlap=overlap
+    )
+    plan = plan_of(spec)
+    trace = play(spec, plan)
+    assert layer_s(trace, name=name) == pytest.approx(plan.extra["predicted_layer_s"][way], rel=0.03)
+
+
+def test_tiles_save_most_where_products_and_transfers_take_equally_long():
+    saved = {}
+    for bit_per_s in (1e8, 4e9, 1e12):
+        ends = {}
+        for overlap in (True, False):
+            spec = spec_of(
+                "galaxy", WIDE, even([1e11] * 4, bit_per_s), rows=128, new_tokens=1, overlap=overlap
+            )
+            ends[overlap] = max(span.end_s for span in sends(play(spec)))
+        saved[bit_per_s] = 1 - ends[True] / ends[False]
+    assert saved[4e9] > 0.25
+    assert saved[4e9] > saved[1e8] > 0
+    assert saved[4e9] > saved[1e12] >= -1e-9
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
+@pytest.mark.parametrize("devices", [2, 3, 4])
+def test_every_device_sends_as_much_as_in_two_ring_all_reduces(devices, model, overlap):
+    rows = 12
+    trace = play(spec_of("galaxy", model, star([1e10] * devices), rows=rows, overlap=overlap))
+    counted = defaultdict(int)
+    for span in sends(trace):
+        counted[span.device, span.layer, span.token] += span.payload_bytes // 4
+    once = (devices - 1) * rows * model.hidden_size // devices
+    for device in range(devices):
+        assert counted[f"d{device}", 0, 0] == 3 * once  # the prompt's rows are on all devices already
+        for layer in range(1, model.num_layers):
+            assert counted[f"d{device}", layer, 0] == 4 * once
+
+
+def test_a_single_row_goes_to_the_first_device_and_from_there_to_all():
+    devices, row = 4, GPT2.hidden_size * 4
+    trace = play(spec_of("galaxy", GPT2, star([1e10] * devices, source=1)))
+    counted = defaultdict(int)
+    for span in sends(trace):
+        if span.token == 1 and span.layer == 1:
+            counted[span.device, span.peer] += span.payload_bytes
+    others = ("d0", "d2", "d3")
+    assert counted == {pair: 2 * row for other in others for pair in (("d1", other), (other, "d1"))}
+
+
+def test_a_transfer_runs_beside_a_tile():
+    trace = play(spec_of("galaxy", WIDE, even([1e11] * 3, 1e9), rows=96, new_tokens=1))
+    products = [s for s in trace if getattr(s, "kind", "") == "compute" and s.name in ("expand", "contract")]
+    assert any(
+        a.device == b.device and a.start_s < b.end_s and b.start_s < a.end_s
+        for a in sends(trace) for b in products
+    )
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("model", [GPT2, LLAMA], ids=lambda model: model.family)
+def test_a_device_with_little_memory_gets_fewer_columns_and_does_not_run_out(model, overlap):
+    model = model.model_copy(update={"num_layers": 6})
+    wide = spec_of("galaxy", model, star([1e10] * 3), overlap=overlap)
+    columns = plan_of(wide).extra["columns"]
+    for memory_bytes in range(20000, 90000, 2500):
+        devices = [
+            d.model_copy(update={"memory_bytes": float(memory_bytes)}) if d.name == "d1" else d
+            for d in wide.cluster.devices
+        ]
+        cluster = wide.cluster.model_copy(update={"devices": tuple(devices)})
+        spec = wide.model_copy(update={"cluster": cluster})
+        try:
+            plan = plan_of(spec)
+        except PlanError as error:
+            assert str(error).startswith("galaxy: d1 needs 0.0 MB and has 0.0 MB, and nobody has room")
+            continue
+        play(spec, plan)
+        shrunk = plan.extra["columns"]
+        assert shrunk[2] - shrunk[1] <= columns[2] - columns[1]
+
+
+def test_rows_are_equal_or_follow_speed():
+    cluster = star([3e10, 1e10, 1e10], compute_model="flops")
+    equal = plan_of(spec_of("galaxy", GPT2, cluster, rows=10))
+    by_speed = plan_of(spec_of("galaxy", GPT2, cluster, rows=10, row_shares="proportional"))
+    assert equal.extra["rows"] == [0, 4, 7, 10]
+    assert by_speed.extra["rows"] == [0, 6, 8, 10]
