@@ -26,7 +26,7 @@ from engine.strategies.contract import Done, Params, Step, Strategy
 from engine.strategies.demand import demand_of
 from engine.strategies.ends import cache_of, embed, finish, tag, wanted_rows
 from engine.strategies.mcu_plan import Share, make_plan
-from engine.strategies.mcu_tree import broadcast_from_root, reduce_to_root
+from engine.strategies.mcu_tree import broadcast_from_root, place_of, reduce_to_root
 from engine.tensors import Tensor
 from engine.values import Value
 from engine.workload import Workload
@@ -81,7 +81,7 @@ class Chip:
         self.ctx, self.extra = ctx, plan.extra
         self.group: list[int] = plan.extra["group"]
         self.root, self.source = self.group[0], ctx.cluster.source_rank
-        self.levels = [[(member, leader) for member, leader in level] for level in plan.extra["tree"]]
+        self.place = place_of(plan.extra["tree"], ctx.rank)
         self.share = _share(plan, self.group.index(ctx.rank)) if ctx.rank in self.group else None
         self.pending: list[Handle] = []
 
@@ -132,10 +132,10 @@ class Chip:
         own = x
         if is_root and model.norm_position == "pre":
             own = await ctx.compute(Norm(layer, part), x)
-        own = await broadcast_from_root(ctx, own, self.levels, tag(step, f"{part}-in", layer))
+        own = await broadcast_from_root(ctx, own, self.place, tag(step, f"{part}-in", layer))
         partial = await self._partial(layer, part, share, step, own)
         senders = self.extra["senders"][part]
-        total = await reduce_to_root(ctx, partial, self.levels, senders, tag(step, part, layer))
+        total = await reduce_to_root(ctx, partial, self.place, senders, tag(step, part, layer))
         if not is_root:
             return None
         if model.attention_bias if part == "attention" else model.ffn_bias:

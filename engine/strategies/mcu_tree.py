@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from engine.ctx import Ctx
 from engine.models.ops import Add
@@ -37,8 +38,21 @@ def serial_hops(levels: Sequence[Level]) -> int:
     return sum(max(Counter(leader for _, leader in level).values()) for level in levels)
 
 
+class Place(NamedTuple):
+    """One chip's neighbours: who leads it (None: the root), and whom it leads at each level."""
+
+    leader: int | None
+    members: tuple[tuple[int, ...], ...]
+
+
+def place_of(levels: Sequence[Level], chip: int) -> Place:
+    leaders = [leader for level in levels for member, leader in level if member == chip]
+    led = [tuple(member for member, leader in level if leader == chip) for level in levels]
+    return Place(leaders[0] if leaders else None, tuple(members for members in led if members))
+
+
 async def reduce_to_root(
-    ctx: Ctx, partial: Tensor | None, levels: Sequence[Level], senders: Collection[int], tag: str
+    ctx: Ctx, partial: Tensor | None, place: Place, senders: Collection[int], tag: str
 ) -> Tensor | None:
     """The sum of the partials of `senders` at the root, None elsewhere; in id order, whoever is first.
 
@@ -46,23 +60,20 @@ async def reduce_to_root(
     """
     if partial is None:
         return None
-    for level in levels:
-        members = [member for member, leader in level if leader == ctx.rank and member in senders]
-        for handle in [ctx.recv(member, tag) for member in members]:
-            partial = await ctx.compute(Add(), partial, await handle)
-        for member, leader in level:
-            if member == ctx.rank:
-                ctx.send(partial, leader, tag)
-                return None
-    return partial
+    members = [member for level in place.members for member in level if member in senders]
+    for handle in [ctx.recv(member, tag) for member in members]:
+        partial = await ctx.compute(Add(), partial, await handle)
+    if place.leader is None:
+        return partial
+    ctx.send(partial, place.leader, tag)
+    return None
 
 
-async def broadcast_from_root(ctx: Ctx, x: Tensor | None, levels: Sequence[Level], tag: str) -> Tensor:
+async def broadcast_from_root(ctx: Ctx, x: Tensor | None, place: Place, tag: str) -> Tensor:
     """The root's `x` on every chip, down the same tree; a leader's port sends to one member at a time."""
-    for level in reversed(levels):
-        for member, leader in level:
-            if member == ctx.rank:
-                x = await ctx.recv(leader, tag)
-            elif leader == ctx.rank:
-                await ctx.send(x, member, tag)
+    if place.leader is not None:
+        x = await ctx.recv(place.leader, tag)
+    for level in reversed(place.members):
+        for member in level:
+            await ctx.send(x, member, tag)
     return x
