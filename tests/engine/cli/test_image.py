@@ -1,0 +1,62 @@
+"""A picture on the command line: taken over as the model sees it, or refused in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from test_commands import loom, refused  # noqa: F401  (a fixture is used by its name)
+
+from engine.cli.progress import describe
+from engine.models.pictures import encoded
+from engine.report import RunReport
+
+SEE = ("predict", "lab-3", "--model", "tiny-vit", "--strategy", "megatron")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "gradient.jpg"
+    Image.linear_gradient("L").resize((90, 40)).save(path)
+    return path
+
+
+def report_of(loom, *arguments):  # noqa: F811
+    return RunReport.model_validate_json(loom(*arguments, "--json", "-").out)
+
+
+def test_the_spec_keeps_the_picture_that_the_model_sees(loom, file):  # noqa: F811
+    spec = report_of(loom, *SEE, "--image", file).spec
+    assert spec.workload.image == encoded(spec.model.vision, file.read_bytes(), "here")
+    assert (spec.workload.prompt, spec.workload.prompt_tokens, spec.workload.new_tokens) == (None, None, 0)
+
+
+def test_a_picture_and_a_question_go_together(loom, file):  # noqa: F811
+    report = report_of(
+        loom, "predict", "lab-3", "--model", "tiny-llava", "--strategy", "gpipe", "--image", file,
+        "--prompt", "What is it?", "--new-tokens", 3,
+    )
+    assert report.spec.workload.prompt == "What is it?" and len(report.requests[0].token_s) == 3
+
+
+def test_without_a_picture_there_is_a_random_one(loom):  # noqa: F811
+    assert report_of(loom, *SEE).spec.workload.image is None
+
+
+def test_what_is_no_picture_is_refused(loom, tmp_path, file):  # noqa: F811
+    notes = tmp_path / "notes.txt"
+    notes.write_text("hello")
+    refused(loom(*SEE, "--image", notes), "notes.txt", "neither PNG nor JPEG")
+    refused(loom(*SEE, "--image", tmp_path / "nowhere.png"), "nowhere.png", "No such file")
+    refused(loom("predict", "lab-3", "--model", "tiny-gpt2", "--strategy", "gpipe", "--image", file),
+            "tiny-gpt2 sees no pictures")
+    refused(loom(*SEE, "--prompt", "hello"), "tiny-vit sees a picture and reads no text")
+
+
+def test_a_class_is_told_as_it_comes():
+    mark = {"type": "mark", "name": "classified", "time_s": 0.5, "facts": {
+        "request": 1, "classes": [{"index": 3, "probability": 0.25, "label": ""}]}}
+    assert describe(mark) == "0.500 s request 1: class 3 (25%)"
+    mark["facts"]["classes"][0]["label"] = "cat"
+    assert describe(mark) == "0.500 s request 1: cat (25%)"
