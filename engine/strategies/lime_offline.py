@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -65,20 +65,26 @@ def plan_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, p
         rank: size - params.reserve_frac * cluster.devices[rank].memory_bytes
         for rank, size in free_bytes(cluster, model, demand, ends).items()
     }
-    ranks = _members(cluster, model, demand, free, num_tokens)
-    ring = placement = None
-    if ranks:
+    for ranks in _rings(cluster, model, demand, free, num_tokens):
         ring = ring_of(cluster, model, demand, ranks, [free[rank] for rank in ranks], num_tokens)
         placement = best_placement(
             ring, params.mode, params.num_segments, params.fine_grained, demand.sequences
         )
-    if ring is None or placement is None:
-        raise _too_small(name, cluster, model, free, num_tokens * token_bytes(model, demand))
+        if placement is not None:
+            return _plan(ends, _extra(cluster, model, demand, params, ranks, ring, placement))
+    raise _too_small(name, cluster, model, free, num_tokens * token_bytes(model, demand))
+
+
+def _extra(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: LimeParams, ranks: Sequence[int],
+    ring: Ring, placement: Placement,
+) -> dict[str, Any]:
+    """What devices and the live view need to know of the placement on `ranks`."""
     segments = [
         [[rank, *bounds] for rank, bounds in zip(ranks, segment, strict=True)] for segment in placement.stages
     ]
     online = [_online(ring, placement, device, model, demand, params) for device in range(ring.size)]
-    extra = {
+    return {
         "view": "slots",
         "mode": params.mode,
         "segments": segments,
@@ -98,7 +104,6 @@ def plan_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, p
         "planned_step_s": placement.step_s,
         "left_out": [cluster.devices[rank].name for rank in cluster.workers if rank not in ranks],
     }
-    return _plan(ends, extra)
 
 
 def _plan(ends: Plan, extra: dict[str, Any]) -> Plan:
@@ -114,18 +119,28 @@ def _plan(ends: Plan, extra: dict[str, Any]) -> Plan:
     return Plan(strategy=ends.strategy, holdings=tuple(holdings), work=tuple(work), extra=extra)
 
 
-def _members(
+def _rings(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, free: dict[int, float], num_tokens: int
-) -> tuple[int, ...]:
-    """The devices of the ring: with room for a layer, and no more than there are layers, the slowest go."""
+) -> Iterator[tuple[int, ...]]:
+    """Rings worth trying, in this order: all devices with room for a layer, the fastest where there are fewer
+    layers than devices; then the largest devices, few enough for two segments with a layer for each.
+    """
     need_bytes = _layer_bytes(model) + num_tokens * token_bytes(model, demand)
     able = [rank for rank in free if free[rank] >= need_bytes]
-    by_speed = sorted(
-        able,
-        key=lambda rank: (rank != cluster.source_rank, layer_s(cluster.devices[rank], model, demand), rank),
-    )
-    chosen = by_speed[: model.num_layers]
-    return tuple(rank for rank in able if rank in chosen)
+    source = cluster.source_rank
+
+    def speed(rank: int) -> tuple[bool, float, int]:
+        return rank != source, layer_s(cluster.devices[rank], model, demand), rank
+
+    def size(rank: int) -> tuple[bool, float, int]:
+        return rank != source, -free[rank], rank
+
+    first = sorted(able, key=speed)[: model.num_layers]
+    if able:
+        yield tuple(rank for rank in able if rank in first)
+    for num in range(min(len(first) - 1, model.num_layers // 2), 0, -1):
+        largest = sorted(able, key=size)[:num]
+        yield tuple(rank for rank in able if rank in largest)
 
 
 def _layer_bytes(model: ModelSpec) -> int:

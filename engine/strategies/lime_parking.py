@@ -56,26 +56,27 @@ class Parking:
     def swap(self, segment: int, following: int, steps: Sequence[Step], x: Tensor) -> None:
         """Send the newest rows of `segment` away and have those of `following` back, beside what goes on."""
         back = [step for step in steps if (step.requests[0], following) in self.away]
-        if self.rows or back:
-            self.swapping = self.ctx.spawn(self._swap(segment, following, steps, back, empty(x)))
+        leaving = [(step, self.rows) for step in steps if self.rows]  # the next step may choose otherwise
+        if leaving or back:
+            self.swapping = self.ctx.spawn(self._swap(segment, following, leaving, back, empty(x)))
 
     async def _swap(
-        self, segment: int, following: int, steps: Sequence[Step], back: Sequence[Step],
+        self, segment: int, following: int, leaving: Sequence[tuple[Step, int]], back: Sequence[Step],
         nothing: Tensor,
     ) -> None:
-        for step in steps if self.rows else ():
-            await self._put(step, segment)
+        for step, rows in leaving:
+            await self._put(step, segment, rows)
         for step in back:
             await self._get(step, following, nothing)
 
     def end(self, x: Tensor) -> None:
         self._send(empty(x), (Word.END, 0, 0, 0, 0))
 
-    async def _put(self, step: Step, segment: int) -> None:
+    async def _put(self, step: Step, segment: int, rows: int) -> None:
         cache, request = cache_of(step), step.requests[0]
         assert cache, "only sequences that are generated have rows to park"
         stop = step.start + step.rows
-        start = stop - min(self.rows, stop)
+        start = stop - min(rows, stop)
         layers = range(*self.bounds[segment])
         taken = [await self.ctx.compute(TakeRows(layer, start, stop, step.batch, cache)) for layer in layers]
         self._send(stacked(taken), (Word.PUT, request, segment, start, stop))

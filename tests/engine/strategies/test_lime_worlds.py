@@ -77,6 +77,8 @@ def test_tokens_and_logits_are_those_of_the_reference(name, real_runs):
 def test_both_ledgers_reach_the_same_peak_within_memory(name, real_runs):
     simulated = {d.name: d.peak_memory_bytes for d in predict(SPECS[name]).devices}
     real = {d["name"]: d["peak_memory_bytes"] for d in real_runs[name]["report"]["devices"]}
-    assert simulated == real
+    # parked rows come while their target computes: which of its operations they meet is a matter of time
+    tolerance = 0.02 if name.startswith("parked-rows") else 0.0
+    assert real == {device: pytest.approx(peak, rel=tolerance) for device, peak in simulated.items()}
     for device in SPECS[name].cluster.devices:
         assert real[device.name] <= device.memory_bytes

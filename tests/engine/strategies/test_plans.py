@@ -22,6 +22,7 @@ VARIANTS = {
         for frac in (0.7, 1.0)
     ],
     "gpipe": [{"by": "memory"}, {"by": "flops"}, {"by": "even"}],
+    "pipeline_offload": [{}, {"schedule": "flush"}],
     "edgeshard": [{"objective": "latency"}, {"objective": "throughput", "schedule": "bubbles"}],
     "megatron": [{"shares": "equal"}, {"shares": "proportional"}],
     "deepspeed": [{}],
@@ -31,6 +32,10 @@ VARIANTS = {
     "voltage": [
         {"ratio": ratio, "causal_trim": trim} for ratio in ("even", "proportional", "search")
         for trim in (False, True)
+    ],
+    "lime": [
+        {}, {"mode": "dp"}, {"mode": "printed", "fine_grained": False},
+        {"online_planner": "layers", "kv_transfer": False},
     ],
     "mcu": [{}, {"group_size": 2}, {"allow_kv_dup": True}],
 }
