@@ -29,11 +29,7 @@ from tests.engine.strategies.memory_world import run_in_memory
 
 EXAMPLES = 30
 AMPLE_BYTES = 4e8
-MODELS = [
-    model
-    for model in (catalogue.resolve(row.name)[0] for row in catalogue.rows() if row.name.startswith("tiny-"))
-    if model.vision is None
-]
+MODELS = [catalogue.resolve(row.name)[0] for row in catalogue.rows() if row.name.startswith("tiny-")]
 """Four heads, two KV heads at most and few layers: with seven workers, some have nothing to do."""
 
 
@@ -93,7 +89,7 @@ def runs(draw, chosen):
     model = model.model_copy(update={"num_layers": draw(st.sampled_from((1, 2, 3, 5)))})
     assume(chosen.supports(cluster, model) is None)
     workload = Workload(
-        prompt_tokens=draw(st.sampled_from((1, 3, 8, 13))),
+        prompt_tokens=draw(st.sampled_from((1, 3, 8, 13))) if model.reads_text else None,
         new_tokens=draw(st.sampled_from((1, 2, 4))) if model.causal else 0,
         requests=draw(st.sampled_from((1, 3))), pattern=draw(st.sampled_from(("sporadic", "bursty"))),
     )
@@ -101,6 +97,8 @@ def runs(draw, chosen):
     params = {} if plain else {
         name: draw(values_of(field, cluster)) for name, field in chosen.Params.model_fields.items()
     }
+    if plain or draw(st.integers(0, 3)):  # mostly
+        params |= chosen.lossless_params()
     spec = RunSpec(
         cluster=cluster, model=model, workload=workload, strategy=chosen.name, params=params, seed=5
     )
@@ -122,18 +120,21 @@ def _answers(model, workload):
 def plan_of(chosen, spec):
     """Raises `PlanError` or `SpecError` where `chosen` does."""
     params = chosen.Params.parse(spec.params, "parameters")
-    return chosen.plan(spec.cluster, spec.model, spec.workload, params)
+    counted = spec.workload.model_copy(update={"prompt_tokens": len(requests_of(spec)[0].tokens)})
+    return chosen.plan(spec.cluster, spec.model, counted, params)
 
 
-def check(spec, plan, seed):
-    """Every request's logits within 1e-4 of the reference, relative to its largest; greedy tokens equal.
-
-    Returns the world that it ran in.
+def check(spec, plan, lossy, seed):
+    """Every request's logits within 1e-4 of the reference, relative to its largest; greedy tokens equal. Of a
+    `lossy` run it is only checked that it ends. Returns the world that it ran in.
     """
-    plan.validate_cover(spec.model, spec.workload.prompt_tokens, spec.workload.new_tokens > 0)
+    requests = requests_of(spec)
+    plan.validate_cover(spec.model, len(requests[0].tokens), spec.workload.new_tokens > 0)
     travelled = Plan.model_validate_json(plan.model_dump_json())
     assert travelled == plan
-    source, world = run_in_memory(spec, travelled, requests_of(spec), seed)
+    source, world = run_in_memory(spec, travelled, requests, seed)
+    if lossy:
+        return world
     expected = _answers(spec.model, spec.workload.model_copy(update={"pattern": "sporadic"}))
     for index in range(spec.workload.requests):
         if spec.workload.new_tokens:
@@ -165,7 +166,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("chosen", [s for s in STRATEGIES if s.lossless], ids=lambda chosen: chosen.name)
+@pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: chosen.name)
 def test_a_plan_of_any_run_gives_the_reference_s_numbers(chosen):
     outcomes = Counter()
 
@@ -182,14 +183,15 @@ def test_a_plan_of_any_run_gives_the_reference_s_numbers(chosen):
             outcomes["refused"] += 1
             assert not must_work, f"{chosen.name} refuses its own defaults: {refusal}"
             return
-        world = check(spec, plan, seed)
-        outcomes["ran"] += 1
+        lossy = chosen.is_lossy(plan)
+        world = check(spec, plan, lossy, seed)
+        outcomes["lossy" if lossy else "lossless"] += 1
         spec = squeezed(spec, world)
         try:
             plan = plan_of(chosen, spec)
         except (PlanError, SpecError):
             return
-        check(spec, plan, seed)
+        check(spec, plan, chosen.is_lossy(plan), seed)
 
     every()
-    assert outcomes["ran"] >= EXAMPLES // 4, f"too few runs to prove anything: {dict(outcomes)}"
+    assert outcomes["lossless"] >= EXAMPLES // 4, f"too few to prove anything: {dict(outcomes)}"

@@ -1,6 +1,6 @@
 """Clusters whose primary lacks memory for a chosen part of the model, and worlds whose devices die."""
 
-from memory_world import GreedySource, MemoryWorld
+from memory_world import MemoryWorld, source_in
 from small_cases import plan_of, prompts, spec_of, star
 
 from engine.errors import PeerLost
@@ -86,7 +86,8 @@ class DyingWorld(MemoryWorld):
 def run_dying(spec, deaths, seed=0):
     """Serve on real tensors while devices die: the source's results, the world. Lets `PeerLost` through."""
     plan, requests = plan_of(spec), prompts(spec)
-    world, source = DyingWorld(spec.cluster, spec.model, seed, deaths), GreedySource()
+    world = DyingWorld(spec.cluster, spec.model, seed, deaths)
+    source = source_in(world, spec)
     chosen: Strategy = strategy(spec.strategy)
     programs = []
     for rank, device in enumerate(world.devices):

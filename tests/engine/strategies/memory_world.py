@@ -14,6 +14,7 @@ from engine.models.weights import WeightStore
 from engine.serve import serve
 from engine.strategies.registry import strategy
 from engine.tensors import meta_of, payload_bytes
+from engine.worlds.source import RealSource
 
 
 class Handle:
@@ -146,37 +147,23 @@ class MemoryDevice:
         self.marks.append((name, facts))
 
 
-class GreedySource:
-    """Keeps logits and hidden states per request."""
-
-    def __init__(self):
-        self.logits, self.states = defaultdict(list), {}
-
-    def prompt(self, requests):
-        import torch
-
-        return torch.tensor([request.tokens for request in requests])
-
-    def next_tokens(self, step, logits):
-        for row, request in enumerate(step.requests):
-            self.logits[request].append(logits[row])
-        return logits.argmax(dim=-1, keepdim=True)
-
-    def hidden(self, step, hidden):
-        for row, request in enumerate(step.requests):
-            self.states[request] = hidden[row]
+def source_in(world, spec):
+    """What the real worlds have at the source: it keeps logits and hidden states per request."""
+    device = world.devices[spec.cluster.source_rank]
+    device.spec = spec
+    return RealSource(device)
 
 
 def run_in_memory(spec, plan, requests, seed=0):
-    """Serve `requests` on real tensors; the source's results and the world."""
-    world, source = MemoryWorld(spec.cluster, spec.model, seed), GreedySource()
+    """Serve `requests` on real tensors; the real worlds' source with its results, and the world."""
+    world = MemoryWorld(spec.cluster, spec.model, seed)
+    source = source_in(world, spec)
     programs = []
     for rank, device in enumerate(world.devices):
         device.weights = WeightStore(spec.model, spec.weights, spec.seed)
         for piece in plan.held_by(rank):
             device.load(piece)
-        at_source = source if rank == spec.cluster.source_rank else None
-        chosen = strategy(spec.strategy)
-        programs.append((rank, serve(device, chosen, plan, spec.workload, requests, at_source)))
+        chosen, io = strategy(spec.strategy), source if device is source.device else None
+        programs.append((rank, serve(device, chosen, plan, spec.workload, requests, io)))
     world.run(programs)
     return source, world
