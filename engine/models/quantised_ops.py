@@ -36,7 +36,8 @@ class QuantisedBlock:
         matrices = [part for part in parts if part.is_matrix]
         size = model.element_bytes
         kernels = (
-            *(elementwise(*matrix.shape, size, name="dequantise") for matrix in matrices), *block.kernels,
+            *(elementwise(1, matrix.num_elements, size, name="dequantise") for matrix in matrices),
+            *block.kernels,
         )
         scratch = block.scratch_bytes + size * max(matrix.num_elements for matrix in matrices)
         return block._replace(kernels=kernels, scratch_bytes=scratch, speed=self.speed)

@@ -23,8 +23,9 @@ from engine.strategies.adaptlink_roles import Room, layout_of, primary_of
 from engine.strategies.adaptlink_serve import Asker, answer_questions, servers_of
 from engine.strategies.adaptlink_shares import grid_size
 from engine.strategies.contract import Done, Params, Step, Strategy
-from engine.strategies.demand import Demand, demand_of
+from engine.strategies.demand import demand_of
 from engine.strategies.ends import embed, end_holdings, end_work, finish, tag, wanted_rows
+from engine.strategies.shares import named_worker
 from engine.tensors import Tensor
 from engine.values import Count, Fraction, Value
 from engine.workload import Workload
@@ -62,8 +63,10 @@ class AdaptLink(Strategy):
         ends = Plan(
             strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model)
         )
+        named = named_worker(cluster, params.primary, "parameters of adaptlink, primary")
         layout = layout_of(
-            Room(cluster, model, demand, ends, params.beta), _primary(cluster, model, demand, params.primary),
+            Room(cluster, model, demand, ends, params.beta),
+            primary_of(cluster, model, demand) if named is None else named,
             _grid(model, params.grid), params.primary_share or None, params.max_secondaries,
             params.backups == "auto",
         )
@@ -125,16 +128,6 @@ async def _feed(
         ctx.at(step.requests[0], step.index)
         ctx.send(await embed(ctx, step, tokens[number]), primary, tag(step, "input"))
         done(step, await finish(ctx, step, await ctx.recv(primary, tag(step, "output"))))
-
-
-def _primary(cluster: ClusterSpec, model: ModelSpec, demand: Demand, name: str) -> int:
-    """Raises `SpecError` for a device that is unknown or a terminal."""
-    if not name:
-        return primary_of(cluster, model, demand)
-    rank = cluster.rank(name)
-    if rank not in cluster.workers:
-        raise SpecError(f"parameters of adaptlink, primary: {name} is a terminal: name a worker.")
-    return rank
 
 
 def _grid(model: ModelSpec, grid: int) -> int:

@@ -128,6 +128,14 @@ def weights_bytes(plan: Plan, model: ModelSpec, device: int) -> int:
     return ledger.weights_bytes
 
 
+def needed_bytes(
+    model: ModelSpec, plan: Plan, rank: int, kv_bytes: Mapping[int, int], passes: Mapping[int, Sequence[Pass]]
+) -> int:
+    """Weights, KV caches at their largest and the working set of device `rank`."""
+    working = working_bytes(model, passes.get(rank, ()))
+    return weights_bytes(plan, model, rank) + kv_bytes.get(rank, 0) + working
+
+
 def check_memory(
     cluster: ClusterSpec,
     model: ModelSpec,
@@ -143,11 +151,7 @@ def check_memory(
     short = []
     for rank in sorted({holding.device for holding in plan.holdings}):
         device, have = cluster.devices[rank], cluster.devices[rank].memory_bytes
-        need = (
-            weights_bytes(plan, model, rank)
-            + kv_bytes.get(rank, 0)
-            + working_bytes(model, passes.get(rank, ()))
-        )
+        need = needed_bytes(model, plan, rank, kv_bytes, passes)
         if need > have:
             short.append(f"{device.name} needs {need / 1e6:.1f} MB and has {have / 1e6:.1f} MB")
     if short:

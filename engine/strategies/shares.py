@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from engine.cluster import ClusterSpec, DeviceSpec
 from engine.cost import op_time_s
+from engine.errors import SpecError
 from engine.models.ops import Block
 from engine.models.spec import ModelSpec
 from engine.strategies.demand import Demand, Pass, hidden
@@ -54,6 +55,16 @@ def layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
         middle = (demand.rows + demand.cached_rows) // 2
         total_s += (demand.new_tokens - 1) * pass_s(device, model, Pass(Block(0, "plan"), (token,), middle))
     return total_s
+
+
+def named_worker(cluster: ClusterSpec, name: str, where: str) -> int | None:
+    """Rank of the worker called `name`, None for an empty name; raises `SpecError` for any other device."""
+    if not name:
+        return None
+    rank = cluster.rank(name)
+    if rank not in cluster.workers:
+        raise SpecError(f"{where}: {name} is a terminal: name a worker.")
+    return rank
 
 
 def fastest(cluster: ClusterSpec, ranks: Sequence[int], model: ModelSpec, demand: Demand) -> int:

@@ -6,16 +6,18 @@ Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024),
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
 from pydantic import Field
 
 from engine.cluster import ClusterSpec
 from engine.ctx import Ctx
-from engine.errors import SpecError
-from engine.models.ops import Block
+from engine.models.ops import Block, Op
 from engine.models.spec import ModelSpec
-from engine.plan import Holding, Plan, Work
+from engine.plan import Holding, Plan, Slice, Work
 from engine.strategies.contract import Params, Step, Strategy
-from engine.strategies.demand import Demand, block_passes, check_memory, demand_of, end_passes
+from engine.strategies.demand import Demand, Pass, block_passes, check_memory, demand_of, end_passes
 from engine.strategies.ends import (
     cache_of,
     embed,
@@ -26,7 +28,7 @@ from engine.strategies.ends import (
     tag,
     wanted_rows,
 )
-from engine.strategies.shares import fastest
+from engine.strategies.shares import fastest, named_worker
 from engine.tensors import Tensor
 from engine.values import Value
 from engine.workload import Workload
@@ -49,51 +51,71 @@ class Single(Strategy):
         assert isinstance(params, SingleParams)
         demand = demand_of(model, workload, self.batches_bursts)
         rank = _chosen(cluster, model, demand, params.device)
-        layers = [piece for layer in range(model.num_layers) for piece in layer_slices(layer)]
-        plan = Plan(
-            strategy=self.name,
-            holdings=(*end_holdings(cluster, model), *(Holding(device=rank, slice=s) for s in layers)),
-            work=(*end_work(cluster, model), *(Work(device=rank, slice=s) for s in layers)),
-            extra={"device": rank},
-        )
-        kv_bytes = {rank: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
-        passes = {cluster.source_rank: [*end_passes(model, demand)]}
-        passes.setdefault(rank, []).extend(block_passes(model, demand))
-        check_memory(
-            cluster, model, plan, kv_bytes, passes,
-            "give it more memory, or choose a strategy that splits the weights (gpipe, megatron)",
-        )
-        return plan
+        return checked(cluster, model, whole_model_on(rank, self.name, cluster, model, demand))
+
+    def block(self, plan: Plan, step: Step, layer: int) -> Op:
+        """The operation that is a whole layer."""
+        return Block(layer, cache_of(step))
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
         rank, source = plan.extra["device"], ctx.cluster.source_rank
         x = await embed(ctx, step, tokens) if ctx.rank == source else None
         if rank == source and ctx.rank == rank:
-            return await finish(ctx, step, await _layers(ctx, step, x))
+            return await finish(ctx, step, await self._layers(ctx, plan, step, x))
         if ctx.rank == source:
             ctx.send(x, rank, tag(step, "input"))
             return await finish(ctx, step, await ctx.recv(rank, tag(step, "output")))
         if ctx.rank == rank:
-            x = await _layers(ctx, step, await ctx.recv(source, tag(step, "input")))
+            x = await self._layers(ctx, plan, step, await ctx.recv(source, tag(step, "input")))
             ctx.send(wanted_rows(step, x), source, tag(step, "output"))
         return None
 
+    async def _layers(self, ctx: Ctx, plan: Plan, step: Step, x: Tensor) -> Tensor:
+        for layer in range(ctx.model.num_layers):
+            x = await ctx.compute(self.block(plan, step, layer), x)
+        return x
 
-async def _layers(ctx: Ctx, step: Step, x: Tensor) -> Tensor:
-    for layer in range(ctx.model.num_layers):
-        x = await ctx.compute(Block(layer, cache_of(step)), x)
-    return x
+
+class Whole(NamedTuple):
+    """A plan with all layers on one device, and by rank what it needs besides weights."""
+
+    plan: Plan
+    kv_bytes: Mapping[int, int]
+    passes: Mapping[int, Sequence[Pass]]
+
+
+def whole_model_on(
+    rank: int, name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand,
+    slices: Callable[[int], Sequence[Slice]] = layer_slices, block: Callable[[Block], Op] = lambda op: op,
+) -> Whole:
+    """All layers on device `rank`: `slices` of each, and the operation that `block` makes of a plain one."""
+    layers = [piece for layer in range(model.num_layers) for piece in slices(layer)]
+    plan = Plan(
+        strategy=name,
+        holdings=(*end_holdings(cluster, model), *(Holding(device=rank, slice=s) for s in layers)),
+        work=(*end_work(cluster, model), *(Work(device=rank, slice=s) for s in layers)),
+        extra={"device": rank},
+    )
+    kv_bytes = {rank: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
+    passes = {cluster.source_rank: [*end_passes(model, demand)]}
+    for one in block_passes(model, demand):
+        assert isinstance(one.op, Block)
+        passes.setdefault(rank, []).append(one._replace(op=block(one.op)))
+    return Whole(plan, kv_bytes, passes)
+
+
+def checked(cluster: ClusterSpec, model: ModelSpec, whole: Whole) -> Plan:
+    """Its plan; raises `PlanError` if memory is short."""
+    remedy = "give it more memory, or choose a strategy that splits the weights (gpipe, megatron)"
+    check_memory(cluster, model, whole.plan, whole.kv_bytes, whole.passes, remedy)
+    return whole.plan
 
 
 def _chosen(cluster: ClusterSpec, model: ModelSpec, demand: Demand, name: str) -> int:
     """Raises `SpecError` for a device that is unknown or a terminal."""
-    if not name:
-        return (
-            cluster.source_rank
-            if cluster.source_rank in cluster.workers
-            else fastest(cluster, cluster.workers, model, demand)
-        )
-    rank = cluster.rank(name)
-    if rank not in cluster.workers:
-        raise SpecError(f"parameters of single, device: {name} is a terminal: name a worker.")
-    return rank
+    named = named_worker(cluster, name, "parameters of single, device")
+    if named is not None:
+        return named
+    if cluster.source_rank in cluster.workers:
+        return cluster.source_rank
+    return fastest(cluster, cluster.workers, model, demand)

@@ -44,7 +44,10 @@ WORKLOADS = {
 
 
 SPREAD = {"scheduling": "static", "block_alloc": "even"}
-PARAMS = {"edgeformer": {"spread": {"t_max_mode": "none", **SPREAD}, "lossy": SPREAD}}
+PARAMS = {
+    "edgeformer": {"spread": {"t_max_mode": "none", **SPREAD}, "lossy": SPREAD},
+    "edge_only": {"whole": {"bits": "none"}, "8bit": {"bits": "8"}, "4bit": {"bits": "4"}},
+}
 """Parameters of the strategies that would have too little to send, or be too exact, with their own."""
 
 

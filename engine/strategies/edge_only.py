@@ -1,0 +1,88 @@
+"""Edge-Only: the whole model on one edge device, quantised if its weights are too large for it.
+
+The baseline of Hu et al., "AdaptLink" (AAAI 2025 workshop), where 8 and 4 bits fit models into 24 GB.
+How fast quantised products are depends on device and library (the paper's 8-bit run takes nine times as long
+as its 4-bit one): here a matrix is restored, then multiplied with, and `speed_8bit` and `speed_4bit` say how
+much faster or slower than that a device is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.cluster import ClusterSpec
+from engine.models.ops import Block, Op
+from engine.models.quantised_ops import QuantisedBlock, quantised_slices
+from engine.models.spec import ModelSpec
+from engine.plan import Bits, Plan
+from engine.strategies.adaptlink_roles import primary_of
+from engine.strategies.contract import Step
+from engine.strategies.demand import Demand, demand_of, needed_bytes
+from engine.strategies.ends import cache_of
+from engine.strategies.shares import named_worker
+from engine.strategies.single import Single, SingleParams, Whole, checked, whole_model_on
+from engine.values import Fraction, Positive, Value
+from engine.workload import Workload
+
+
+class EdgeOnlyParams(SingleParams):
+    device: str = Field(
+        default="", description="Worker that computes; empty: the fastest of those with most memory."
+    )
+    bits: Literal["auto", "none", "8", "4"] = Field(
+        default="auto",
+        description="Bits per weight; auto: the model's own numbers if they fit, else 8 bits, else 4.",
+    )
+    beta: Fraction = Field(default=0.9, gt=0, description="Fraction of its memory that auto may fill.")
+    speed_8bit: Positive = Field(default=1.0, description="How much faster 8-bit layers are than modelled.")
+    speed_4bit: Positive = Field(default=1.0, description="How much faster 4-bit layers are than modelled.")
+
+
+class EdgeOnly(Single):
+    name = "edge_only"
+    title = "Edge only (quantised)"
+    paper = "Baseline of Hu et al., AdaptLink, AAAI 2025 workshop"
+    summary = "One edge device has the whole model, in 8 or 4 bits if it does not fit otherwise."
+    lossless = False
+    Params = EdgeOnlyParams
+
+    def lossless_params(self) -> dict[str, Any]:
+        return {"bits": "none"}
+
+    def is_lossy(self, plan: Plan) -> bool:
+        return bool(plan.extra["lossy"])
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, EdgeOnlyParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        chosen = named_worker(cluster, params.device, "parameters of edge_only, device")
+        rank = primary_of(cluster, model, demand) if chosen is None else chosen
+        usable_bytes = params.beta * cluster.devices[rank].memory_bytes
+        choices: dict[str, tuple[Bits, ...]] = {"auto": (0, 8, 4), "none": (0,), "8": (8,), "4": (4,)}
+        for bits in choices[params.bits]:
+            whole = self._whole(rank, cluster, model, demand, bits)
+            need = needed_bytes(model, whole.plan, rank, whole.kv_bytes, whole.passes)
+            if need <= usable_bytes:
+                break
+        speed = {0: 1.0, 8: params.speed_8bit, 4: params.speed_4bit}[bits]
+        extra = {"device": rank, "bits": bits, "speed": speed, "lossy": bits > 0}
+        return checked(cluster, model, whole).model_copy(update={"extra": extra})
+
+    def block(self, plan: Plan, step: Step, layer: int) -> Op:
+        bits = plan.extra["bits"]
+        if not bits:
+            return Block(layer, cache_of(step))
+        return QuantisedBlock(layer, bits, cache_of(step), plan.extra["speed"])
+
+    def _whole(
+        self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits
+    ) -> Whole:
+        if not bits:
+            return whole_model_on(rank, self.name, cluster, model, demand)
+        return whole_model_on(
+            rank, self.name, cluster, model, demand,
+            slices=lambda layer: quantised_slices(layer, bits),
+            block=lambda op: QuantisedBlock(op.layer, bits, op.cache),
+        )

@@ -1,0 +1,61 @@
+"""AdaptLink where memory is short, in both worlds: columns and heads on secondaries, backups at hand."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from adaptlink_cases import tight
+
+from engine.fold import fold
+from engine.models import catalogue
+from engine.predict import prepare, simulate
+from tests.contract.test_worlds_agree import operations
+
+CASES = {
+    "columns-gpt2": ("tiny-gpt2", {"over": 0.4}),
+    "columns-bert": ("tiny-bert", {"over": 0.7, "terminal": True}),
+    "columns-qwen3": ("tiny-qwen3", {"over": 0.9, "requests": 3, "pattern": "bursty"}),
+    "heads-llama": ("tiny-llama", {"over": 1.1, "others": 3, "primary": "d0", "new_tokens": 5}),
+    "requests-opt": ("tiny-opt", {"over": 0.4, "requests": 2}),
+}
+
+
+def spec_of(name):
+    family, how = CASES[name]
+    model, weights = catalogue.resolve(family)
+    return tight(model, **how).model_copy(update={"weights": weights, "dilation": "native"})
+
+
+@pytest.fixture(scope="module")
+def real_runs(tmp_path_factory):
+    """All in one fresh process, on loopback."""
+    folder = tmp_path_factory.mktemp("adaptlink")
+    paths = [folder / f"{name}.json" for name in CASES]
+    for name, path in zip(CASES, paths, strict=True):
+        path.write_text(spec_of(name).model_dump_json())
+    with (folder / "out").open("w+") as out:
+        subprocess.run(
+            [sys.executable, "-m", "engine.local", *map(str, paths)], stdout=out, check=True,
+            env=os.environ | {"EDGELOOM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
+        )
+        out.seek(0)
+        return dict(zip(CASES, map(json.loads, out), strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_worlds_do_the_same_and_the_real_one_is_right(name, real_runs):
+    report, prepared = real_runs[name]["report"], prepare(spec_of(name))
+    assert prepared.plan.extra["split_layers"]
+    assert bool(prepared.plan.extra["heads"]) == name.startswith("heads")
+    trace, outcome = simulate(prepared)
+    simulated = operations(item._asdict() for item in trace)
+    real = operations(real_runs[name]["trace"])
+    assert outcome.kind == report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
+    assert simulated - real == Counter() and real - simulated == Counter()
+    assert report["correctness"]["ok"], report["correctness"]
+    devices = fold(prepared.spec, prepared.plan, trace, world="simulated", outcome=outcome).devices
+    peaks = {device.name: device.peak_memory_bytes for device in devices}
+    assert peaks == {device["name"]: device["peak_memory_bytes"] for device in report["devices"]}
