@@ -10,6 +10,7 @@ All heads of a block are looked up at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,32 @@ ROUNDING = 1e-6
 """Distances this much over τ are within it: a head is at distance 0 from itself but for rounding."""
 
 
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Scaled features, one head a row, and the squared lengths of `sep`; contiguous, for fast products."""
+
+    sep: Floats
+    inter: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, sep: Floats, inter: Floats) -> Points:
+        return cls(np.ascontiguousarray(sep), np.ascontiguousarray(inter), _squares(sep))
+
+    def at(self, rows: Any) -> Points:
+        """Some rows: indices, a slice or a mask."""
+        return Points(self.sep[rows], self.inter[rows], self.squares[rows])
+
+    def and_also(self, others: Points) -> Points:
+        return Points(
+            np.concatenate((self.sep, others.sep)), np.concatenate((self.inter, others.inter)),
+            np.concatenate((self.squares, others.squares)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.squares)
+
+
 class MappingTable:
     """`width` is the number of f_sep's components in a row of features, the rest are f_inter's.
 
@@ -36,8 +63,8 @@ class MappingTable:
     def __init__(self, width: int, zeta: float, tau: float, unit: bool = True, capacity: int = CAPACITY):
         self.width, self.zeta, self.tau = width, zeta, tau
         self.unit, self.capacity = unit, capacity
-        self.entries: Floats = np.empty((0, 0))
-        self.centroids: Floats = np.empty((0, 0))
+        self.entries: Points | None = None
+        self.centroids: Points | None = None
         self.raw: Floats = np.empty(0)
         self.cluster: Labels = np.empty(0, dtype=np.int64)
         self.last_hit: Labels = np.empty(0, dtype=np.int64)
@@ -56,48 +83,52 @@ class MappingTable:
         """Importance of every head, None for a miss. `features` is [H, width + points]."""
         self.clock += 1
         found: list[float | None] = [None] * len(features)
-        if not len(self) or self.tau < 0:
+        if self.entries is None or self.centroids is None or self.tau < 0:
             return found
-        rows = self._scaled(features)
-        nearest_cluster = self._distances(rows, self.centroids).argmin(axis=1)
-        to_members = self._distances(rows, self.entries)
-        to_members[self.cluster[None, :] != nearest_cluster[:, None]] = np.inf
-        nearest = to_members.argmin(axis=1)
-        hits = np.flatnonzero(self.sim(rows, self.entries[nearest]) <= self.tau + ROUNDING)
+        heads = self.scaled(features)
+        nearest_cluster = self._order(heads, self.centroids).argmin(axis=1)
+        wanted = np.zeros(len(self.centroids), dtype=bool)
+        wanted[nearest_cluster] = True
+        members = wanted[self.cluster].nonzero()[0]  # of all heads' clusters: few of all entries
+        to_members = self._order(heads, self.entries.at(members))
+        to_members[self.cluster[members] != nearest_cluster[:, None]] = np.inf
+        nearest = members[to_members.argmin(axis=1)]
+        hits = (self.sim(heads, self.entries.at(nearest)) <= self.tau + ROUNDING).nonzero()[0]
         self.last_hit[nearest[hits]] = self.clock
-        for head in hits:
-            found[head] = float(self.raw[nearest[head]])
+        for head, raw in zip(hits.tolist(), self.raw[nearest[hits]].tolist(), strict=True):
+            found[head] = raw
         return found
 
     def learn(self, features: Any, raw: Sequence[float]) -> None:
         """Heads that were missed, with their exact importance: into the cluster within τ, else a new one."""
-        rows = self._scaled(features)
-        if not len(self):
-            self.entries = self.centroids = np.empty((0, rows.shape[1]))
-        labels = []
-        for row in rows:
-            label = len(self.centroids)
-            if label:
-                distances = self._distances(row[None], self.centroids)[0]
-                closest = int(distances.argmin())
-                label = closest if distances[closest] <= self.tau + ROUNDING else label
-            if label == len(self.centroids):
-                self.centroids = np.concatenate((self.centroids, row[None]))
-            labels.append(label)
-        self.entries = np.concatenate((self.entries, rows))
+        heads = self.scaled(features)
+        labels = [self._cluster_of(heads.at(slice(row, row + 1))) for row in range(len(heads))]
+        self.entries = heads if self.entries is None else self.entries.and_also(heads)
         self.raw = np.concatenate((self.raw, np.asarray(raw, dtype=np.float64)))
         self.cluster = np.concatenate((self.cluster, np.asarray(labels, dtype=np.int64)))
-        self.last_hit = np.concatenate((self.last_hit, np.full(len(rows), self.clock)))
-        self.learnt += len(rows)
+        self.last_hit = np.concatenate((self.last_hit, np.full(len(heads), self.clock)))
+        self.learnt += len(heads)
         self._forget(len(self) - self.capacity)
+
+    def _cluster_of(self, head: Points) -> int:
+        """Number of the cluster within τ of one head, or of a new one around it."""
+        if self.centroids is None:
+            self.centroids = head
+            return 0
+        closest = self._order(head, self.centroids).argmin(axis=1)
+        if self.sim(head, self.centroids.at(closest))[0] <= self.tau + ROUNDING:
+            return int(closest[0])
+        self.centroids = self.centroids.and_also(head)
+        return len(self.centroids) - 1
 
     def recluster(self) -> None:
         """Average-link clusters: on f_sep cut at τ, and inside each on 1 - cos(f_inter) cut at τ/ζ.
 
         For idle time. The paper gives no rule where to cut.
         """
-        sep, inter = self.entries[:, : self.width], self.entries[:, self.width :]
-        labels = average_link(_euclidean(sep, sep), self.tau)
+        assert self.entries is not None, "an empty table has nothing to cluster"
+        sep, inter = self.entries.sep, self.entries.inter
+        labels = average_link(_euclidean(self.entries, self.entries), self.tau)
         if self.zeta > 0:
             fold = np.zeros_like(labels)
             for label in np.unique(labels):
@@ -105,39 +136,39 @@ class MappingTable:
                 fold[inside] = average_link(1 - inter[inside] @ inter[inside].T, self.tau / self.zeta)
             labels = labels * (len(labels) + 1) + fold
         _, self.cluster = np.unique(labels, return_inverse=True)
-        count = int(self.cluster.max(initial=-1)) + 1
-        self.centroids = np.stack([self.entries[self.cluster == j].mean(axis=0) for j in range(count)])
-        self.centroids[:, self.width :] = _unit(self.centroids[:, self.width :])
+        members = [self.cluster == number for number in range(int(self.cluster.max()) + 1)]
+        self.centroids = Points.of(
+            np.stack([sep[inside].mean(axis=0) for inside in members]),
+            _unit(np.stack([inter[inside].mean(axis=0) for inside in members])),
+        )
         self.learnt = 0
 
-    def sim(self, rows: Floats, others: Floats) -> Floats:
-        """Distance of each of `rows` to the one of `others` in its place, exact for equal rows: [H]."""
-        sep = np.linalg.norm(rows[:, : self.width] - others[:, : self.width], axis=1)
-        cosine = (rows[:, self.width :] * others[:, self.width :]).sum(axis=1)
-        distance: Floats = sep + self.zeta * (1 - cosine)
+    def scaled(self, features: Any) -> Points:
+        """f_inter at length 1, so that products are cosines; f_sep too if `unit`."""
+        rows = np.asarray(features, dtype=np.float64)
+        sep, inter = rows[:, : self.width], rows[:, self.width :]
+        return Points.of(_unit(sep) if self.unit else sep, _unit(inter))
+
+    def sim(self, heads: Points, others: Points) -> Floats:
+        """Distance of each head to the one of `others` in its place, exact for equal rows: [H]."""
+        cosine = np.einsum("ij,ij->i", heads.inter, others.inter)
+        distance: Floats = np.sqrt(_squares(heads.sep - others.sep)) + self.zeta * (1 - cosine)
         return distance
 
-    def _distances(self, rows: Floats, others: Floats) -> Floats:
-        """Of all pairs, good to rounding: [H, N]."""
-        cosine = rows[:, self.width :] @ others[:, self.width :].T
-        return _euclidean(rows[:, : self.width], others[:, : self.width]) + self.zeta * (1 - cosine)
-
-    def _scaled(self, features: Any) -> Floats:
-        """f_inter at length 1, so that products are cosines; f_sep too if `unit`."""
-        rows = np.array(features, dtype=np.float64)
-        rows[:, self.width :] = _unit(rows[:, self.width :])
-        if self.unit:
-            rows[:, : self.width] = _unit(rows[:, : self.width])
-        return rows
+    def _order(self, heads: Points, others: Points) -> Floats:
+        """Distances of all pairs less the constant ζ, good to rounding: [H, N]."""
+        distances = _euclidean(heads, others)
+        distances -= (self.zeta * heads.inter) @ others.inter.T
+        return distances
 
     def _forget(self, excess: int) -> None:
         """Drop the least recently hit entries, and clusters that have none left."""
-        if excess <= 0:
+        if excess <= 0 or self.entries is None or self.centroids is None:
             return
         kept = np.sort(np.argsort(self.last_hit, kind="stable")[excess:])
-        self.entries, self.raw, self.last_hit = self.entries[kept], self.raw[kept], self.last_hit[kept]
+        self.entries, self.raw, self.last_hit = self.entries.at(kept), self.raw[kept], self.last_hit[kept]
         alive, self.cluster = np.unique(self.cluster[kept], return_inverse=True)
-        self.centroids = self.centroids[alive]
+        self.centroids = self.centroids.at(alive)
 
 
 def average_link(distances: Floats, cut: float) -> Labels:
@@ -172,14 +203,24 @@ def average_link(distances: Floats, cut: float) -> Labels:
     return labels
 
 
-def _euclidean(rows: Floats, others: Floats) -> Floats:
-    squares = (rows**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None, :] - 2 * rows @ others.T
-    distances: Floats = np.sqrt(np.maximum(squares, 0))
+def _euclidean(heads: Points, others: Points) -> Floats:
+    squares = heads.sep @ others.sep.T
+    squares *= -2
+    squares += heads.squares[:, None]
+    squares += others.squares
+    distances: Floats = np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
     return distances
+
+
+def _squares(rows: Floats) -> Floats:
+    """Squared length of every row."""
+    squares: Floats = np.einsum("ij,ij->i", rows, rows)
+    return squares
 
 
 def _unit(rows: Floats) -> Floats:
     """Rows scaled to length 1; a row of zeros stays, so that its cosine with anything is 0."""
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Floats = np.where(norms < TINY_NORM, 0.0, rows / np.maximum(norms, TINY_NORM))
+    norms = np.sqrt(_squares(rows))
+    norms[norms < TINY_NORM] = np.inf
+    scaled: Floats = rows / norms[:, None]
     return scaled

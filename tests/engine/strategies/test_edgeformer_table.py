@@ -23,8 +23,8 @@ def heads(seed, num_heads=8, width=16, points=64):
 
 def test_the_worked_distances_and_the_nearer_head_is_the_hit():
     found = table()
-    rows = found._scaled(np.stack((QUERY, QUERY)))
-    others = found._scaled(np.stack((B1, B2)))
+    rows = found.scaled(np.stack((QUERY, QUERY)))
+    others = found.scaled(np.stack((B1, B2)))
     assert found.sim(rows, others) == pytest.approx((0.32845, 0.30324), abs=5e-6)
     found.learn(np.stack((B1, B2)), [0.1, 0.2])
     assert found.lookup(QUERY[None]) == [0.2]
@@ -75,7 +75,7 @@ def test_unit_features_make_the_distance_independent_of_scale():
 def test_a_head_without_any_product_has_cosine_zero_with_everything():
     found = table(unit=False)
     silent = np.array([1.0, 0, 0, 0, 0, 0, 0])
-    rows = found._scaled(np.stack((silent, silent)))
+    rows = found.scaled(np.stack((silent, silent)))
     assert found.sim(rows, rows).tolist() == [0.6, 0.6]
 
 
