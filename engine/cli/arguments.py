@@ -42,7 +42,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
                         help="after a loss: plan again over the survivors, or end the run")
     parser.add_argument("--silence", type=float, default=2.0, metavar="S", dest="silence_s",
                         help="virtual seconds of silence that mean a lost device (2)")
-    parser.add_argument("--compute-model", choices=("roofline", "measured", "flops"),
+    parser.add_argument("--compute-model", choices=("roofline", "serial", "measured", "flops"),
                         help="overrides the compute model of every device")
     parser.add_argument("--dilation", type=_dilation, default="auto", metavar="auto|native|D",
                         help="wall seconds per virtual second; native switches pacing off")

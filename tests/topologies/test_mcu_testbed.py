@@ -12,6 +12,9 @@ from engine.cluster import ClusterSpec
 from engine.models import catalogue
 from engine.models.spec import ModelSpec
 from engine.plan import Plan
+from engine.predict import predict
+from engine.report import RunReport
+from engine.spec import RunSpec
 from engine.strategies.mcu_estimate import BlockEstimate, block_estimate, block_macs, regime_of
 from engine.strategies.mcu_plan import shares_of
 from engine.strategies.mcu_tree import tree_levels
@@ -130,3 +133,39 @@ def test_twice_the_bytes_per_number_double_what_links_take_and_leave_the_energy_
     parts = (block.compute_j, block.on_chip_j, block.off_chip_j, block.link_j)
     assert block.energy_j == sum(parts) >= max(parts)
     assert block.edp_j_s == block.energy_j * block.paper_s
+
+
+def simulated(name: str, cluster: str, rows: int) -> tuple[RunReport, dict[str, dict[str, float]]]:
+    """A run of two tokens, and what its plan expects of a block."""
+    spec = RunSpec(
+        cluster=topologies.load(cluster), model=catalogue.resolve(name, "random")[0], strategy="mcu",
+        workload=Workload(prompt_tokens=rows, new_tokens=2),
+    )
+    report = predict(spec)
+    assert report.plan is not None
+    return report, report.plan.extra["block"]
+
+
+def test_a_simulated_block_waits_for_the_next_ones_weights_as_the_steady_accounting_says() -> None:
+    report, block = simulated("mcu-tinyllama", "mcu-8", 16)
+    # the first of the eight blocks was fetched while the prompt was computed
+    assert report.tpot_s / 8 == pytest.approx(block["decode"]["steady_s"], rel=0.06)
+    assert report.ttft_s / 8 == pytest.approx(block["prefill"]["steady_s"], rel=0.03)
+
+
+def test_sixty_four_chips_keep_all_weights_and_take_little_more_than_the_linear_model_says() -> None:
+    """Norms, additions and message headers, which the paper does not count, are a quarter of 0.13 ms."""
+    report, block = simulated("mcu-tinyllama-64h", "mcu-64", 16)
+    assert block["decode"]["off_chip_s"] == 0.0 and report.attribution.load_s == 0.0
+    assert block["decode"]["paper_s"] == pytest.approx(0.102e-3, rel=0.02)
+    assert 1.0 < report.tpot_s / 8 / block["decode"]["paper_s"] < 1.35
+    assert report.ttft_s / 8 == pytest.approx(block["prefill"]["paper_s"], rel=0.06)
+
+
+def test_a_reported_energy_is_that_of_blocks_and_a_little_for_norms_logits_and_activations() -> None:
+    report, block = simulated("mcu-tinyllama", "mcu-8", 16)
+    chips_j = sum(device.energy_j for device in report.devices if device.name != "host")
+    links_j = sum(link.energy_j for link in report.links)
+    blocks_j = 8 * (block["prefill"]["energy_j"] + block["decode"]["energy_j"])
+    assert 1.0 < (chips_j + links_j) / blocks_j < 1.2
+    assert report.energy_j == pytest.approx(chips_j + links_j + report.devices[0].energy_j)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memory_world import MemoryWorld, run_in_memory
 from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
+from engine.cost import op_time_s, product
 from engine.errors import PlanError
 from engine.models import ops
 from engine.models.layout import tensor_parts
@@ -285,6 +286,14 @@ def test_the_skip_connection_is_added_once(model):
     out, *others = world.run(programs)
     torch.testing.assert_close(out, x, atol=1e-4, rtol=1e-4)
     assert others == [None, None]
+
+
+def test_where_fetching_and_computing_take_turns_their_times_add_up():
+    device = star([1e9], memory_byte_per_s=1e6, half_rows=1.0, op_overhead_s=0.5).devices[0]
+    kernel = product(1, 1000, 500, 4)
+    compute_s, memory_s = 2 * 500_000 / 0.5e9, kernel.bytes / 1e6
+    assert op_time_s(device, [kernel], override="serial") == compute_s + memory_s + 0.5
+    assert op_time_s(device, [kernel], override="roofline") == max(compute_s, memory_s) + 0.5
 
 
 def test_bare_operations_are_all_that_chips_other_than_the_root_need():

@@ -1,4 +1,4 @@
-export type ComputeModel = 'roofline' | 'measured' | 'flops';
+export type ComputeModel = 'roofline' | 'serial' | 'measured' | 'flops';
 
 export interface DeviceSpec {
   name: string;

@@ -79,6 +79,7 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
                 onChange={(value) => value && set({ compute_model: value as DeviceSpec['compute_model'] }, 'compute_model')}
                 data={[
                   { value: 'roofline', label: 'Roofline: rate, memory, overheads' },
+                  { value: 'serial', label: 'Serial: as roofline, fetching and computing in turn' },
                   { value: 'measured', label: 'Measured on this host, scaled' },
                   { value: 'flops', label: 'FLOPs by peak rate alone' },
                 ]}
