@@ -89,7 +89,7 @@ def test_a_prompt_asked_for_twice_is_computed_once(monkeypatch):
     spec = spec_of("tiny-gpt2", prompt="again", new_tokens=2, requests=3)
     seen = []
     answer = reference._answer
-    monkeypatch.setattr(reference, "_answer", lambda *given: seen.append(given[1]) or answer(*given))
+    monkeypatch.setattr(reference, "_answer", lambda *given: seen.append(given[2].tokens) or answer(*given))
     found = reference.compute(spec)
     assert seen == [requests_of(spec)[0].tokens]
     assert torch.equal(found["logits.0"], found["logits.2"])
