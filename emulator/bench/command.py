@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from emulator.bench.decision import measure_decision
 from emulator.bench.links import measure_links
 from emulator.bench.pacing import measure_pacing
 from emulator.bench.predict import measure_prediction
@@ -34,6 +35,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("pacing", "how long paced operations last, against their target", measure_pacing),
     Bench("links", "time of a message, against size / bandwidth", measure_links),
     Bench("predict", "predicted against emulated latency of the four strategies", measure_prediction),
+    Bench("decision", "what EdgeFormer's decisions cost beside a forward pass", measure_decision),
     Bench("startup", "seconds until all devices are ready", measure_startup),
 )
 

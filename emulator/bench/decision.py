@@ -1,0 +1,127 @@
+"""What EdgeFormer's decisions cost, beside the forward pass that they are for: on one core, natively."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from emulator.bench.clusters import star
+from emulator.bench.rows import Table
+from engine.cli.command import Environment
+from engine.models import catalogue
+from engine.models.head_ops import Features, Importance, Project
+from engine.models.layout import whole_model
+from engine.models.ops import Block, Embed, Head
+from engine.strategies.edgeformer_allocation import allocate, li_scores, normalised
+from engine.strategies.edgeformer_choices import Book, Learn, Lookup
+from engine.strategies.edgeformer_costs import Rows, sites_of
+from engine.strategies.edgeformer_memory import FEATURE_POINTS
+from engine.strategies.edgeformer_params import EdgeFormerParams
+from engine.units import human_s
+
+if TYPE_CHECKING:
+    import torch
+
+CASES = (("demo-lm", 16), ("demo-lm", 64), ("demo-lm", 256), ("tinyllama-42m", 256))
+LEARNT = 16
+REPEATS = 15
+DEVICES = 5
+
+
+def measure_decision(environment: Environment) -> Table:
+    """`decision` is features, look-up and allocation of all blocks with a table of known heads."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode():
+            rows = [_row(name, num_tokens) for name, num_tokens in CASES]
+    finally:
+        torch.set_num_threads(threads)
+    title = (
+        f"One prefill on one core, and beside it what EdgeFormer decides for all of its blocks over {DEVICES} "
+        f"devices: features, look-up among {LEARNT} known inputs, allocation. Exact importance is for heads "
+        f"that are not known. Best of {REPEATS}."
+    )
+    columns = (
+        "model", "tokens", "forward", "features", "look-up", "allocation", "decision", "exact importance",
+    )
+    return Table(title, columns, tuple(rows))
+
+
+def _row(name: str, num_tokens: int) -> tuple[str, ...]:
+    import torch
+
+    from engine.models import arithmetic
+    from engine.models.weights import WeightStore
+
+    model, weights = catalogue.resolve(name)
+    store = WeightStore(model, weights, 0)
+    for piece in whole_model(model):
+        store.load(piece)
+    generator = torch.Generator().manual_seed(0)
+
+    def compute(op: Any, *inputs: torch.Tensor) -> torch.Tensor:
+        return arithmetic.run(op, model, store, {}, inputs)
+
+    def prompt() -> torch.Tensor:
+        return torch.randint(model.vocab_size, (1, num_tokens), generator=generator)
+
+    def forward(tokens: torch.Tensor) -> list[torch.Tensor]:
+        """Inputs of all blocks, and the logits."""
+        states = [compute(Embed(0), tokens)]
+        for layer in range(model.num_layers):
+            states.append(compute(Block(layer), states[-1]))
+        return [*states[:-1], compute(Head(), states[-1])]
+
+    layers, heads = range(model.num_layers), tuple(range(model.num_heads))
+    width, book = 2 * model.head_dim, Book(EdgeFormerParams())
+    keys = tuple(range(model.num_kv_heads))
+
+    def measured(packed: torch.Tensor, layer: int) -> torch.Tensor:
+        cut = model.num_heads + model.num_kv_heads
+        queries, known = packed[:, : model.num_heads], packed[:, model.num_heads : cut]
+        return compute(Importance(layer, heads, keys), queries, known)
+
+    for _ in range(LEARNT):
+        for layer, x in zip(layers, forward(prompt()), strict=False):
+            packed = compute(Project(layer, 0, model.num_heads), x)
+            learn = Learn(book, layer, width, heads)
+            learn(measured(packed, layer), compute(Features(layer, FEATURE_POINTS), packed))
+    tokens = prompt()
+    blocks = [
+        compute(Project(layer, 0, model.num_heads), x)
+        for layer, x in zip(layers, forward(tokens), strict=False)
+    ]
+    features = [compute(Features(layer, FEATURE_POINTS), packed) for layer, packed in enumerate(blocks)]
+    cluster = star(DEVICES, 10e9, 1e8)
+    rows = Rows(1, num_tokens, num_tokens)
+    rooms = [len(heads)] * DEVICES
+    sites = sites_of(cluster, model, 0, range(1, DEVICES), len(heads), rooms, rows, "corrected")
+    importance = normalised([float(head) for head in heads])
+
+    def decide() -> None:
+        for _ in layers:
+            found = allocate(importance, sites, 1.0)
+            li_scores(importance, found, sites, 0.8)
+
+    times = [
+        _best_s(lambda: forward(tokens)),
+        _best_s(lambda: [compute(Features(i, FEATURE_POINTS), packed) for i, packed in enumerate(blocks)]),
+        _best_s(lambda: [Lookup(book, i, width, idle=False)(found) for i, found in enumerate(features)]),
+        _best_s(decide),
+    ]
+    exact_s = _best_s(lambda: [measured(packed, layer) for layer, packed in enumerate(blocks)])
+    share = sum(times[1:]) / times[0]
+    return (name, str(num_tokens), *map(human_s, times), f"{share:.1%}", human_s(exact_s))
+
+
+def _best_s(action: Callable[[], Sequence[Any] | None]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        began_s = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - began_s)
+    return min(times)
