@@ -88,12 +88,14 @@ def simulated(one: Trial) -> RunReport:
 
 
 def played(one: Trial) -> RunReport:
-    """A real run, stopped when it takes too long."""
+    """A real run, stopped when it takes too long once it has begun."""
     commands: queue.Queue[Event] = queue.Queue()
-    deadline_s = time.monotonic() + HUNG_AFTER_S
+    began_s: list[float] = []
 
     def on_events(events: list[Event]) -> None:
-        if time.monotonic() > deadline_s:
+        if any(event["type"] == "state" and event["state"] == "running" for event in events):
+            began_s.append(time.monotonic())
+        if began_s and time.monotonic() - began_s[0] > HUNG_AFTER_S:
             commands.put({"kind": "stop"})
 
     return emulate(one.spec, on_events, commands)

@@ -66,7 +66,7 @@ class Failover:
         sentence = f"{child.name} was lost at {launch.now_s:.3f} s"
         if child.rank == launch.cluster.source_rank:
             self._end(f"{sentence}, and it is the source: nobody else has the prompt.", child.name)
-        elif needed and launch.spec.failover == "stop":
+        elif needed and (launch.spec.failover == "stop" or not launch.start_s):
             self._end(f"{sentence} and holds a part of the plan.", child.name)
         elif needed:
             self.reason = f"{sentence}."
@@ -100,9 +100,9 @@ class Failover:
         """Halt, plan, connect, start. A further loss meanwhile begins it anew."""
         launch = self.launch
         launch.tell_all(type="halt")
-        launch.collect("halted")
-        if launch.outcome is not None:
-            return
+        while not launch.collect("halted"):
+            if launch.outcome is not None:
+                return
         requests = unfinished(launch.assignment.requests, launch.trace)
         if not requests:  # the last token was out already
             for child in launch.children.values():
@@ -117,16 +117,14 @@ class Failover:
         launch.plan, self.epoch = plan, self.epoch + 1
         told = plan.model_dump(mode="json")
         launch.happened(Mark(launch.now_s, "replanned", facts={"reason": self.reason, "plan": told}))
-        count = len(launch.children)
         launch.tell_connections(
             "resume", self.pairs, plan=told, epoch=self.epoch, lost=sorted(launch.conditions.lost),
             requests=[request.model_dump(mode="json") for request in requests],
         )
-        launch.collect("ready")
-        if len(launch.children) < count and launch.outcome is None:
-            self._go_on()
-        elif launch.outcome is None:
+        if launch.collect("ready"):
             launch.begin(time.monotonic() + RESTART_LEAD_S)
+        elif launch.outcome is None:
+            self._go_on()
 
     def _fault(self, name: str) -> Mark | None:
         """What was done to the device and is not over yet: it is the cause."""

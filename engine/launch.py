@@ -125,10 +125,13 @@ class Launch:
         self.children[rank] = child
         self.selector.register(child.sock, selectors.EVENT_READ, child)
 
-    def collect(self, state: str) -> None:
-        """Until every device says `state`, one fails, or somebody stops the run."""
+    def collect(self, state: str) -> bool:
+        """Until every device says `state`: True. Not if one is lost or fails, or somebody stops the run."""
         deadline_s = time.monotonic() + READY_TIMEOUT_S
+        count = len(self.children)
         while self.outcome is None and any(child.state != state for child in self.children.values()):
+            if len(self.children) < count:
+                return False
             self.read()
             if self.should_stop():
                 self.stop()
@@ -136,6 +139,7 @@ class Launch:
                 late = ", ".join(child.name for child in self.children.values() if child.state != state)
                 sentence = f"{late} did not get to the state {state} within {READY_TIMEOUT_S:g} s."
                 self.outcome = Outcome(kind="failed", sentence=sentence, time_s=self.now_s)
+        return self.outcome is None and len(self.children) == count
 
     def tell_connections(self, word: str, pairs: Pairs, **more: Any) -> None:
         """Every device opens what it has not opened yet; both ways, so that each can ask after the other."""
@@ -178,8 +182,9 @@ class Launch:
             if time.monotonic() >= next_clock_s:
                 next_clock_s = time.monotonic() + CLOCK_PERIOD_S
                 self._tick()
-            if all(rank in self.changing.frozen or c.state == "finished" for rank, c in self.children.items()):
-                return  # nobody waits for a frozen one any more
+            awake = [child for rank, child in self.children.items() if rank not in self.changing.frozen]
+            if all(child.state == "finished" for child in awake):
+                return
 
     def _command(self, command: Event) -> None:
         """A live command: the change without its time. A bad one is answered, not obeyed."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from engine.worlds.real import RealDevice
 
 FLUSH_S = 0.025
+CONNECT_CHECK_S = 0.05
 PR_SET_PDEATHSIG = 1
 
 
@@ -156,8 +157,8 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     for piece in plan.held_by(rank):
         weights.load(piece)
     life = _Life(device, assignment, control, trace)
-    while (told := device.idle())["type"] != "exit":
-        life.heed(told)
+    while not life.over:
+        life.heed(device.idle())
 
 
 class _Life:
@@ -171,17 +172,19 @@ class _Life:
         self.strategy = strategy(assignment.spec.strategy)
         at_source = device.rank == assignment.spec.cluster.source_rank
         self.source = RealSource(device) if at_source else None
-        self.warm = False
+        self.warm = self.over = False
         self.program: Coroutine[Any, Any, None] | None = None
 
     def heed(self, told: dict[str, Any]) -> None:
         match told["type"]:
+            case "exit":
+                self.over = True
             case "connect":
-                self._connect(told)
-                self._prepare_first()
+                if self._connect(told):
+                    self._prepare_first()
             case "resume":
-                self._connect(told)
-                self._prepare_next(told)
+                if self._connect(told):
+                    self._prepare_next(told)
             case "start":
                 self._run(told)
             case "halt":
@@ -191,13 +194,23 @@ class _Life:
             case _:
                 self.device.heed(told)
 
-    def _connect(self, told: dict[str, Any]) -> None:
-        """Open what is missing; a peer that dies meanwhile is for the parent to notice."""
-        with contextlib.suppress(OSError):
-            self.device.connections.open([tuple(peer) for peer in told["peers"]], told["expect"])
+    def _connect(self, told: dict[str, Any]) -> bool:
+        """Open what is missing and wait for the others to do so, unless the parent changes its mind."""
+        device = self.device
+        for peer in device.connections.open([tuple(peer) for peer in told["peers"]]):
+            device.silence.suspect(peer)
+        while device.connections.num_connected < told["expect"]:
+            word = self.control.poll()
+            if word is None:
+                device.connections.wait(CONNECT_CHECK_S)
+                continue
+            self.heed(word)
+            if word["type"] in ("halt", "exit"):
+                return False
         if not self.warm:
-            self.device.warm_up()
+            device.warm_up()
             self.warm = True
+        return True
 
     def _prepare_first(self) -> None:
         from engine.serve import serve

@@ -322,7 +322,7 @@ class RealDevice(Device):
             self.emit(Span(self.device.name, "send", start_s=sent_s, end_s=end_s, peer=peer, **facts))
             self.finish(handle, None, end_s)
 
-        if dst in self.lost:
+        if dst in self.lost or (dst in self.silence.suspected and dst not in self.connections.outlets):
             handle.done, handle.time_s = True, sent_s
             return handle
         if dst not in self.connections.outlets:
