@@ -12,7 +12,7 @@ from engine.errors import EdgeLoomError
 FRAME_HEADER_BYTES = 112
 MAX_DIMS = 5
 MAX_TAG_BYTES = 40
-DTYPES = ("float32", "bfloat16", "float16", "int64")
+DTYPES = ("float32", "bfloat16", "float16", "int64", "uint8")
 
 NOTE_BYTES = 8
 _LAYOUT = struct.Struct(f"<qqqddBBBBB{MAX_DIMS}I{MAX_TAG_BYTES}s")

@@ -84,6 +84,8 @@ class Correctness(Value):
     say how far it is off. They compare each of its logits with what the reference says after the same
     tokens, those that the run emitted (teacher forcing): `kl_mean` is the mean of KL(reference ‖ run), in
     nats, and `top1_agreement` the fraction of tokens that the reference would have chosen too.
+
+    Where only token ids reach the source, tokens are all that can be compared: there are no errors then.
     """
 
     checked: bool = False

@@ -21,7 +21,7 @@ class SourceIO(Protocol):
         """Token ids [B, T] of a batch; marks its requests as arrived, once each."""
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
-        """Logits [B, V] → token ids [B, 1]; marks them as emitted."""
+        """Logits [B, V], or ids [B] chosen already, → token ids [B, 1]; marks them as emitted."""
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
         """An encoder's result [B, T, D]."""

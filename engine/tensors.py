@@ -74,6 +74,15 @@ def concat(parts: Sequence[Tensor], dim: int) -> Tensor:
     return torch.cat(list(parts), dim)
 
 
+def zeros(shape: tuple[int, ...], like: Tensor, dtype: str) -> Tensor:
+    """Zeros of `shape`, in the world of `like`."""
+    if isinstance(like, Meta):
+        return Meta(shape, dtype)
+    import torch
+
+    return torch.zeros(shape, dtype=getattr(torch, dtype))
+
+
 def flatten(x: Tensor) -> Tensor:
     """All elements in one dimension."""
     return Meta((prod(x.shape),), x.dtype) if isinstance(x, Meta) else x.reshape(-1)

@@ -6,7 +6,7 @@ KILO, MEGA, GIGA, TERA = 1e3, 1e6, 1e9, 1e12
 BITS_PER_BYTE = 8
 ROUNDS_UP = 0.9995  # with three digits this much of a unit is a whole one, not 1e+03 of the next smaller
 
-DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8}
+DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
 
 
 def transfer_s(size_bytes: float, bit_per_s: float) -> float:

@@ -108,6 +108,8 @@ def _correctness(report: RunReport) -> str:
     words = []
     if facts.token_identical is not None:
         words.append("same tokens" if facts.token_identical else "other tokens")
+    if facts.ok and facts.why:
+        words.append(facts.why)
     if facts.max_rel_error is not None:
         words.append(f"error {facts.max_rel_error:.1e} relative")
     if facts.kl_mean is not None:

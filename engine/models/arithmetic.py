@@ -14,7 +14,9 @@ from engine.models import (
     torch_ops,
     torch_position_ops,
     torch_quantised_ops,
+    torch_recompute_ops,
     torch_tile_ops,
+    torch_token_ops,
     torch_vision_ops,
 )
 from engine.models.ops import Op
@@ -24,7 +26,7 @@ from engine.models.torch_ops import ACTIVATIONS, Caches, Weights
 FUNCTIONS: dict[type, Callable[..., Tensor]] = (
     torch_ops.FUNCTIONS | torch_position_ops.FUNCTIONS | torch_head_ops.FUNCTIONS
     | torch_vision_ops.FUNCTIONS | torch_cache_ops.FUNCTIONS | torch_tile_ops.FUNCTIONS
-    | torch_quantised_ops.FUNCTIONS
+    | torch_quantised_ops.FUNCTIONS | torch_recompute_ops.FUNCTIONS | torch_token_ops.FUNCTIONS
 )
 
 

@@ -45,7 +45,8 @@ class Strategy(ABC):
     """SPMD: every device runs `forward` with the same plan and step.
 
     The device `cluster.source` gives `tokens` (token ids [B, T]; None elsewhere) and gets back the
-    logits [B, V] of the last row, or for an encoder the hidden states [B, T, D]. Others return None.
+    logits [B, V] of the last row (or the ids [B] of the next tokens, if they are chosen elsewhere), or for
+    an encoder the hidden states [B, T, D]. Others return None.
     """
 
     name: ClassVar[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.errors import SpecError
 from engine.strategies.accelerate import Accelerate
 from engine.strategies.adaptlink import AdaptLink
+from engine.strategies.cloud_only import CloudOnly
 from engine.strategies.contract import Strategy
 from engine.strategies.deepspeed import DeepSpeed
 from engine.strategies.edge_only import EdgeOnly
@@ -38,6 +39,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Mcu(),
     AdaptLink(),
     EdgeOnly(),
+    CloudOnly(),
 )
 
 _BY_NAME = {chosen.name: chosen for chosen in STRATEGIES}

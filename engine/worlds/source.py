@@ -68,6 +68,7 @@ class RealSource(_Source):
         super().__init__(device)
         self.logits: dict[int, list[torch.Tensor]] = {}
         self.states: dict[int, torch.Tensor] = {}
+        self.chosen: dict[int, list[torch.Tensor]] = {}
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         import torch
@@ -82,11 +83,13 @@ class RealSource(_Source):
         return ImagePrompt(pixels, tokens if spec.model.reads_text else None)
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
-        """Token ids [B, 1] from logits [B, V]."""
-        tokens = logits.argmax(dim=-1, keepdim=True)
+        """Token ids [B, 1] from logits [B, V], or from ids [B] where another device has chosen."""
+        elsewhere = not logits.is_floating_point()
+        tokens = logits[:, None] if elsewhere else logits.argmax(dim=-1, keepdim=True)
         self.emit(step, tokens[:, 0].tolist())
+        kept = self.chosen if elsewhere else self.logits
         for row, request in enumerate(step.requests):
-            self.logits.setdefault(request, []).append(logits[row].clone())
+            kept.setdefault(request, []).append(logits[row].clone())
         return tokens
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
@@ -103,10 +106,13 @@ class RealSource(_Source):
         self.device.mark("classified", request=request, classes=classes)
 
     def save(self, path: Path) -> None:
-        """One per request: `logits.<i>` [new_tokens, V], or `hidden.<i>` [T, D], a classifier's [C]."""
+        """One per request: `logits.<i>` [new_tokens, V], `tokens.<i>` [new_tokens] where only ids came, or
+        `hidden.<i>` [T, D], a classifier's [C].
+        """
         import torch
         from safetensors.torch import save_file
 
         tensors = {f"logits.{request}": torch.stack(rows) for request, rows in self.logits.items()}
+        tensors |= {f"tokens.{request}": torch.stack(ids) for request, ids in self.chosen.items()}
         tensors |= {f"hidden.{request}": states for request, states in self.states.items()}
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)

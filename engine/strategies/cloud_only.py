@@ -1,0 +1,109 @@
+"""Cloud-Only: a server has the whole model; requests go up to it, token ids come back.
+
+The baseline of Hu et al., "AdaptLink" (AAAI 2025 workshop): the server is fast, and the uplink is not. A
+picture goes up as the pixels that the model reads; `upload_bytes` is what an application sends besides.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from engine.cluster import ClusterSpec
+from engine.ctx import Ctx
+from engine.models.ops import Block
+from engine.models.spec import ModelSpec
+from engine.models.token_ops import Greedy
+from engine.models.vision_ops import ImagePrompt
+from engine.plan import Holding, Plan, Work
+from engine.strategies.contract import Params, Step, Strategy
+from engine.strategies.demand import Pass, block_passes, check_memory, demand_of, end_passes
+from engine.strategies.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
+from engine.strategies.shares import fastest, named_worker
+from engine.tensors import Meta, Tensor, zeros
+from engine.values import Count, Value
+from engine.workload import Workload
+
+
+class CloudOnlyParams(Params):
+    device: str = Field(default="", description="The server; empty: the fastest worker.")
+    upload_bytes: Count = Field(
+        default=0, description="Bytes that each request sends up besides its prompt: a picture's file, say."
+    )
+
+
+class CloudOnly(Strategy):
+    name = "cloud_only"
+    title = "Cloud only"
+    paper = "Baseline of Hu et al., AdaptLink, AAAI 2025 workshop"
+    summary = "A server computes everything, ends included; prompts go up, token ids come back."
+    Params = CloudOnlyParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, CloudOnlyParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        named = named_worker(cluster, params.device, "parameters of cloud_only, device")
+        rank = fastest(cluster, cluster.workers, model, demand) if named is None else named
+        layers = [piece for layer in range(model.num_layers) for piece in layer_slices(layer)]
+        here = {"device": rank}
+        plan = Plan(
+            strategy=self.name,
+            holdings=(
+                *(holding.model_copy(update=here) for holding in end_holdings(cluster, model)),
+                *(Holding(slice=piece, **here) for piece in layers),
+            ),
+            work=(
+                *(work.model_copy(update=here) for work in end_work(cluster, model)),
+                *(Work(slice=piece, **here) for piece in layers),
+            ),
+            extra={**here, "upload_bytes": params.upload_bytes},
+        )
+        kv_bytes = {rank: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
+        passes = [*end_passes(model, demand), *block_passes(model, demand)]
+        if demand.generates:
+            passes.append(Pass(Greedy(), (Meta((demand.batch, model.vocab_size), model.dtype),)))
+        check_memory(
+            cluster, model, plan, kv_bytes, {rank: passes}, "give it more memory, or name a larger server"
+        )
+        return plan
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        server, source = plan.extra["device"], ctx.cluster.source_rank
+        if ctx.rank == source != server:
+            _upload(ctx, step, tokens, server, plan.extra["upload_bytes"])
+            return await ctx.recv(server, tag(step, "output"))
+        if ctx.rank != server:
+            return None
+        if source != server:
+            tokens = await _prompt(ctx, step, source, plan.extra["upload_bytes"])
+        x = await embed(ctx, step, tokens)
+        for layer in range(ctx.model.num_layers):
+            x = await ctx.compute(Block(layer, cache_of(step)), x)
+        result = await finish(ctx, step, x)
+        if step.cache:
+            result = await ctx.compute(Greedy(), result)
+        if source == server:
+            return result
+        ctx.send(result, source, tag(step, "output"))
+        return None
+
+
+def _upload(ctx: Ctx, step: Step, prompt: Tensor, server: int, upload_bytes: int) -> None:
+    """What belongs to the request first, then the prompt; afterwards one token at a time."""
+    pixels, tokens = prompt if isinstance(prompt, ImagePrompt) else (None, prompt)
+    if step.phase == "prefill" and upload_bytes:
+        like = tokens if pixels is None else pixels
+        ctx.send(zeros((step.batch, upload_bytes), like, "uint8"), server, tag(step, "upload"))
+    if pixels is not None:
+        ctx.send(pixels, server, tag(step, "pixels"))
+    if tokens is not None:
+        ctx.send(tokens, server, tag(step, "tokens"))
+
+
+async def _prompt(ctx: Ctx, step: Step, source: int, upload_bytes: int) -> Tensor:
+    """What `_upload` sent, the way `embed` takes it."""
+    sees = step.phase == "prefill" and ctx.model.vision is not None
+    if step.phase == "prefill" and upload_bytes:
+        await ctx.recv(source, tag(step, "upload"))
+    pixels = await ctx.recv(source, tag(step, "pixels")) if sees else None
+    tokens = await ctx.recv(source, tag(step, "tokens")) if ctx.model.reads_text else None
+    return ImagePrompt(pixels, tokens) if sees else tokens

@@ -1,0 +1,130 @@
+"""AdaptLink's baselines: a server at the end of an uplink, and one edge device with fewer bits."""
+
+import pytest
+import torch
+from adaptlink_cases import with_memory
+from memory_world import run_in_memory
+from small_cases import BERT, GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
+
+from engine.errors import PlanError, SpecError
+from engine.models import catalogue
+from engine.models.sizes import model_bytes, weight_bytes
+from engine.plan import Slice
+from engine.predict import predict
+from engine.strategies.demand import weights_bytes
+from engine.strategies.registry import strategy
+from engine.trace import Span
+
+ALONE = star([1e10])
+
+
+def run(spec):
+    return run_in_memory(spec, plan_of(spec), prompts(spec))
+
+
+def served(model, **more):
+    """Logits of the model on one device."""
+    return run(spec_of("single", model, ALONE, **more))[0].logits
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_server_gets_prompts_and_returns_ids_of_eight_bytes(terminal):
+    cluster = star([1e9, 4e10], terminal=terminal)
+    spec = spec_of("cloud_only", GPT2, cluster, rows=9, new_tokens=3, requests=2, pattern="bursty")
+    source, world = run(spec)
+    expected = served(GPT2, rows=9, new_tokens=3, requests=2, pattern="bursty")
+    for request, logits in expected.items():
+        ours = torch.stack(source.chosen[request])
+        assert torch.equal(ours, torch.stack(logits).argmax(-1)) and not source.logits
+    at = cluster.source_rank
+    assert [size for _, size in world.sent[at, 1]] == [2 * 9 * 8, 2 * 8, 2 * 8]
+    assert [size for _, size in world.sent[1, at]] == [2 * 8] * 3
+    assert weights_bytes(plan_of(spec), GPT2, 1) == model_bytes(GPT2)
+    assert weights_bytes(plan_of(spec), GPT2, at) == 0
+
+
+def test_an_encoders_states_come_back_from_the_server():
+    source, _ = run(spec_of("cloud_only", BERT, star([1e9, 4e10])))
+    expected = run(spec_of("single", BERT, ALONE))[0].states
+    torch.testing.assert_close(source.states, expected)
+
+
+def test_a_source_that_is_the_server_itself_sends_nothing():
+    source, world = run(spec_of("cloud_only", LLAMA, star([4e10, 1e9])))
+    assert not any(world.sent.values()) and len(source.chosen[0]) == 4
+
+
+def test_an_upload_of_a_megabyte_over_one_megabit_takes_eight_seconds_per_request():
+    cluster = star([1e9, 4e10])
+    links = [link.model_copy(update={"bit_per_s": 1e6}) for link in cluster.links]
+    cluster = cluster.model_copy(update={"links": tuple(links)})
+    spec = spec_of("cloud_only", GPT2, cluster, requests=2, upload_bytes=1_000_000)
+    uploads = [span for span in sends(play(spec)) if span.name.startswith("upload")]
+    assert [span.payload_bytes for span in uploads] == [1_000_000] * 2
+    plain = spec.model_copy(update={"params": {}})
+    assert predict(spec).ttft_s - predict(plain).ttft_s == pytest.approx(8.0, rel=2e-3)
+
+
+def test_the_server_can_be_named_but_must_be_a_worker():
+    assert plan_of(spec_of("cloud_only", GPT2, star([4e10, 1e9]), device="d1")).extra["device"] == 1
+    with pytest.raises(SpecError, match="terminal"):
+        plan_of(spec_of("cloud_only", GPT2, star([4e10], terminal=True), device="term"))
+
+
+def alone(model, bits_that_fit):
+    """One device on which auto ends at these bits, with 90 % of its memory."""
+    cluster = star([1e10])
+    need = predict(spec_of("edge_only", model, cluster, bits=bits_that_fit)).devices[0].peak_memory_bytes
+    return with_memory(cluster, d0=need / 0.9 * 1.02)
+
+
+def test_auto_takes_as_few_bits_as_memory_demands():
+    model = catalogue.resolve("demo-lm")[0]
+    for bits, chosen in (("none", 0), ("8", 8), ("4", 4)):
+        plan = plan_of(spec_of("edge_only", model, alone(model, bits), rows=16))
+        assert plan.extra["bits"] == chosen
+        assert strategy("edge_only").is_lossy(plan) == (chosen > 0)
+    tiny = with_memory(alone(model, "4"), d0=1e5)
+    with pytest.raises(PlanError, match=r"needs .* has"):
+        plan_of(spec_of("edge_only", model, tiny))
+
+
+@pytest.mark.parametrize("bits", ["8", "4"])
+@pytest.mark.parametrize("model", [GPT2, LLAMA, BERT], ids=lambda model: model.family)
+def test_a_quantised_model_runs_and_is_nearly_the_model(model, bits):
+    spec = spec_of("edge_only", model, star([1e10] * 2, terminal=True), bits=bits, new_tokens=None)
+    source, _ = run(spec)
+    theirs, _ = run(spec_of("single", model, ALONE))
+    got, expected = (source.logits, theirs.logits) if model.causal else (source.states, theirs.states)
+    first, reference = (got[0][0], expected[0][0]) if model.causal else (got[0], expected[0])
+    error = float((first - reference).abs().max() / reference.abs().max())
+    assert 0 < error < (0.03 if bits == "8" else 0.6)
+
+
+def test_without_quantising_it_is_the_model_itself():
+    source, _ = run(spec_of("edge_only", LLAMA, ALONE, bits="none"))
+    torch.testing.assert_close(source.logits, served(LLAMA))
+
+
+def test_a_device_that_is_twice_as_fast_with_eight_bits_takes_half_the_time_for_its_layers():
+    def layers_s(**params):
+        spans = play(spec_of("edge_only", GPT2, ALONE, bits="8", **params))
+        return sum(
+            span.end_s - span.start_s for span in spans if isinstance(span, Span) and span.name == "block"
+        )
+
+    assert layers_s() == pytest.approx(2 * layers_s(speed_8bit=2.0))
+    assert layers_s() == layers_s(speed_4bit=2.0)
+
+
+def test_the_plan_counts_the_stored_bytes():
+    plan = plan_of(spec_of("edge_only", GPT2, ALONE, bits="4"))
+    layers = [
+        weight_bytes(GPT2, Slice(layer=layer, part=part, bits=4))
+        for layer in range(GPT2.num_layers) for part in ("attention", "ffn")
+    ]
+    ends = weights_bytes(plan, GPT2, 0) - sum(layers)
+    assert ends == weights_bytes(plan_of(spec_of("single", GPT2, ALONE)), GPT2, 0) - sum(
+        weight_bytes(GPT2, Slice(layer=layer, part=part))
+        for layer in range(GPT2.num_layers) for part in ("attention", "ffn")
+    )
