@@ -4,16 +4,19 @@ from functools import cache
 
 import pytest
 import torch
-from one_device import TINY, encode, generate, relative_error, spec_of
+from one_device import generate, model_of, relative_error, spec_of
 from transformers import AutoConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from engine.models import families, reference
+from engine.models.catalogue import rows
 from engine.models.layout import whole_model
 from engine.models.prompts import requests_of
 from engine.models.spec import ModelSpec, RopeScaling
 from engine.models.torch_ops import rope_frequencies, rotate
 from engine.models.weights import WeightStore
+from engine.predict import prepare
+from tests.engine.strategies.memory_world import run_in_memory
 
 LLAMA3 = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=8192)
 SHORT = RopeScaling(factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=16)
@@ -71,20 +74,23 @@ def store_of(spec):
 
 @cache
 def first_results(name, dtype):
-    """What our operations and `transformers` answer to two prompts: first logits, or all hidden states."""
-    spec = changed(spec_of(name), dtype=dtype)
-    spec = spec.model_copy(
-        update={"workload": spec.workload.model_copy(update={"new_tokens": int(spec.model.has_head)})}
+    """What one device and `transformers` answer to 16 prompts: first logits, or all that an encoder says."""
+    model = model_of(name)
+    prompt_tokens = 13 if model.reads_text else None
+    spec = changed(
+        spec_of(name, prompt_tokens=prompt_tokens, new_tokens=int(model.has_head), requests=16), dtype=dtype
     )
-    theirs, store, ours = reference.compute(spec), store_of(spec), []
-    for request in requests_of(spec):
-        new = spec.workload.new_tokens
-        ours.append(generate(store, request.tokens, new) if new else encode(store, request.tokens))
-    kind = "logits" if spec.workload.new_tokens else "hidden"
-    return torch.stack(ours).float(), torch.stack([theirs[f"{kind}.{i}"] for i in range(len(ours))]).float()
+    prepared, theirs = prepare(spec), reference.compute(spec)
+    source, _ = run_in_memory(spec, prepared.plan, prepared.requests)
+    if model.has_head:
+        ours = [source.logits[index][0] for index in range(16)]
+        expected = [theirs[f"logits.{index}"][0] for index in range(16)]
+    else:
+        ours, expected = zip(*((source.states[i], theirs[f"hidden.{i}"]) for i in range(16)), strict=True)
+    return torch.stack(list(ours)).float(), torch.stack(list(expected)).float()
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", sorted(row.name for row in rows() if row.name.startswith("tiny-")))
 def test_16_bits_are_as_close_to_32_as_those_of_transformers(name):
     """bfloat16 has 8 significant bits: one rounding is 0.4 % at most, and a layer rounds a dozen times."""
     ours, theirs = first_results(name, "bfloat16")
