@@ -1,9 +1,9 @@
 """Losses in a real run: who is believed lost, and how the others go on.
 
 A process that ended is lost. A device that somebody suspects (silent, unreachable) is ended first, so that it
-is lost for all; only the source is never the one: then who suspects it is. All devices learn of a loss at
-once, and a strategy may cope by itself. Where a program did not, the parent halts all, plans again for
-what is left to do (`recovery.py`), connects, and starts all together.
+is lost for all. If the source is suspected it is asked: if it answers, who suspected it is cut off. All
+devices learn of a loss at once, and a strategy may cope by itself. Where a program did not, the parent halts
+all, plans again for what is left to do (`recovery.py`), connects, and starts all together.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from engine.strategies.registry import strategy
 from engine.trace import Mark, Span
 from engine.workload import Request
 from engine.worlds.device import takes_part
+from engine.worlds.silence import LEAST_SILENCE_S
 
 if TYPE_CHECKING:
     from engine.launch import Launch
@@ -39,15 +40,42 @@ class Failover:
         self.launch = launch
         self.pairs = pairs
         self.epoch = 0
-        self.faults_s: dict[int, float] = {}
+        self.reporters: set[int] = set()
+        self.asked_s = 0.0
         self.joining: set[int] = set()
         self.reason = ""
 
     def suspect(self, reporter: int, rank: int) -> None:
-        """`reporter` hears nothing of `rank`: one of them is ended."""
-        victim = reporter if rank == self.launch.cluster.source_rank else rank
-        if victim in self.launch.children:
-            self.launch.give_up(victim)
+        """`reporter` hears nothing of `rank`: one of them is ended, once it is clear which."""
+        if rank == self.launch.cluster.source_rank:
+            self.reporters.add(reporter)
+            self._ask_source()
+        elif rank in self.launch.children:
+            self.launch.give_up(rank)
+
+    def _ask_source(self) -> None:
+        if not self.asked_s:
+            self.asked_s = time.monotonic()
+            self.launch.children[self.launch.cluster.source_rank].tell(type="ping")
+
+    def answered(self) -> None:
+        """The source is alive: who cannot hear it is the one that is cut off."""
+        self.asked_s = 0.0
+        for reporter in self.reporters & self.launch.children.keys():
+            self.launch.give_up(reporter)
+        self.reporters.clear()
+
+    def _watch_source(self) -> None:
+        """A source that has said nothing for long is asked; one that does not answer is given up."""
+        launch, now_s = self.launch, time.monotonic()
+        source = launch.cluster.source_rank
+        silence_s = max(LEAST_SILENCE_S, launch.spec.silence_s * launch.dilation)
+        if source not in launch.children or launch.children[source].state != "running":
+            return
+        if now_s - launch.children[source].heard_s > silence_s:
+            self._ask_source()
+        if self.asked_s and now_s - self.asked_s > LEAST_SILENCE_S:
+            launch.give_up(source)
 
     def lost(self, child: Child) -> None:
         """A process has ended: say so, and tell the others."""
@@ -83,6 +111,7 @@ class Failover:
     def act(self) -> None:
         """Plan again if a program is stuck, or a device has joined."""
         launch = self.launch
+        self._watch_source()
         states = {rank: child.state for rank, child in launch.children.items()}
         stuck = "stuck" in states.values()
         come = self.joining and all(states.get(rank) == "listening" for rank in self.joining)

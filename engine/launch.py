@@ -146,13 +146,11 @@ class Launch:
         wanted = {way for src, dst in pairs for way in ((src, dst), (dst, src))}
         wanted = {(src, dst) for src, dst in wanted if src in self.children and dst in self.children}
         fresh, self.connected = wanted - self.connected, self.connected | wanted
+        addresses = [(rank, self.network.address(rank), child.port) for rank, child in self.children.items()]
         for rank, child in self.children.items():
-            peers = [
-                (dst, self.network.address(dst), self.children[dst].port)
-                for src, dst in sorted(fresh) if src == rank
-            ]
+            peers = sorted(dst for src, dst in fresh if src == rank)
             expect = sum(1 for _, dst in self.connected if dst == rank)
-            child.tell(type=word, peers=peers, expect=expect, **more)
+            child.tell(type=word, addresses=addresses, peers=peers, expect=expect, **more)
 
     def begin(self, begin_s: float) -> None:
         for child in self.children.values():
@@ -182,7 +180,8 @@ class Launch:
             if time.monotonic() >= next_clock_s:
                 next_clock_s = time.monotonic() + CLOCK_PERIOD_S
                 self._tick()
-            awake = [child for rank, child in self.children.items() if rank not in self.changing.frozen]
+            asleep = self.changing.frozen - {self.cluster.source_rank}
+            awake = [child for rank, child in self.children.items() if rank not in asleep]
             if all(child.state == "finished" for child in awake):
                 return
 
@@ -234,6 +233,7 @@ class Launch:
             if messages is None:
                 self._gone(child)
                 continue
+            child.heard_s = time.monotonic()
             for message in messages:
                 self._told(child, message)
 
@@ -244,6 +244,8 @@ class Launch:
                 self.happened(from_json(data))
         elif kind == "suspect":
             self.failover.suspect(child.rank, message["rank"])
+        elif kind == "pong":
+            self.failover.answered()
         elif kind == "error":
             self._failed(child, message)
         else:

@@ -61,7 +61,11 @@ class Control(threading.Thread):
     def run(self) -> None:
         with self.sock.makefile("r", encoding="utf-8") as lines:
             for line in lines:
-                self.heard.put(json.loads(line))
+                message = json.loads(line)
+                if message["type"] == "ping":
+                    self.tell({"type": "pong"})
+                    continue
+                self.heard.put(message)
                 self.on_message()
         os._exit(1)
 
@@ -197,8 +201,10 @@ class _Life:
     def _connect(self, told: dict[str, Any]) -> bool:
         """Open what is missing and wait for the others to do so, unless the parent changes its mind."""
         device = self.device
-        for peer in device.connections.open([tuple(peer) for peer in told["peers"]]):
-            device.silence.suspect(peer)
+        device.connections.addresses = {rank: (host, port) for rank, host, port in told["addresses"]}
+        for peer in told["peers"]:
+            if not device.connections.open(peer):
+                device.silence.suspect(peer)
         while device.connections.num_connected < told["expect"]:
             word = self.control.poll()
             if word is None:

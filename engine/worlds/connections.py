@@ -168,21 +168,20 @@ class Connections:
         self.listener = socket.create_server((address, 0), backlog=128)
         self.listener.setblocking(False)
         self.port: int = self.listener.getsockname()[1]
+        self.addresses: dict[int, tuple[str, int]] = {}
         self.outlets: dict[int, Outlet] = {}
         self.inlets: list[Inlet] = []
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
         self._waker.setblocking(False)
 
-    def open(self, peers: list[tuple[int, str, int]]) -> list[int]:
-        """Connect to `peers`; returns those that cannot be reached."""
-        unreachable = []
-        for peer, host, port in peers:
-            try:
-                self.outlets[peer] = Outlet(self.rank, (host, port))
-            except OSError:
-                unreachable.append(peer)
-        return unreachable
+    def open(self, peer: int) -> bool:
+        """Connect to `peer`, whose address is in `addresses`; False if it cannot be reached."""
+        try:
+            self.outlets[peer] = Outlet(self.rank, self.addresses[peer])
+        except OSError:
+            return False
+        return True
 
     @property
     def num_connected(self) -> int:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 
 from engine.ctx import Decision, Note
-from engine.errors import EdgeLoomError, PeerLost
+from engine.errors import PeerLost
 from engine.frames import EPOCHS, FRAME_HEADER_BYTES, FrameHeader, pack_note, unpack_note
 from engine.models import arithmetic
 from engine.models.ops import Op
@@ -322,15 +322,20 @@ class RealDevice(Device):
             self.emit(Span(self.device.name, "send", start_s=sent_s, end_s=end_s, peer=peer, **facts))
             self.finish(handle, None, end_s)
 
-        if dst in self.lost or (dst in self.silence.suspected and dst not in self.connections.outlets):
+        if dst in self.lost or not self._reachable(dst):
             handle.done, handle.time_s = True, sent_s
             return handle
-        if dst not in self.connections.outlets:
-            raise EdgeLoomError(
-                f"{self.device.name} has no connection to {peer}: the plan's prediction never sent there."
-            )
         self.connections.outlets[dst].write(header, pack_note(note), bytes_of(tensor), done)
         return handle
+
+    def _reachable(self, dst: int) -> bool:
+        """Whether there is a connection to `dst`; one that no prediction foresaw is opened now."""
+        if dst in self.connections.outlets:
+            return True
+        if dst not in self.silence.suspected and self.connections.open(dst):
+            return True
+        self.silence.suspect(dst)
+        return False
 
     def _ideal_arrival_s(self, dst: int, size_bytes: int) -> float:
         """Virtual time at which an idle path delivers a message sent now, after this pair's last one."""
