@@ -71,6 +71,13 @@ class KVCache:
         self.rows = stop
         return self.keys[:, :, :stop], self.values[:, :, :stop]
 
+    def forget(self, rows: int) -> None:
+        """The oldest `rows` rows leave."""
+        if rows:
+            self.keys = self.keys[:, :, rows : self.rows].clone()
+            self.values = self.values[:, :, rows : self.rows].clone()
+            self.rows -= rows
+
     def _grown(self, old: Tensor, new: Tensor) -> Tensor:
         batch, heads, rows, wide = new.shape
         grown = new.new_empty(batch, heads, max(FIRST_ROWS, 2 * (self.rows + rows)), wide)
@@ -82,7 +89,7 @@ class KVCache:
 Caches = dict[tuple[str, int], KVCache]
 
 
-def _embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tokens_BT: Tensor) -> Tensor:
+def run_embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tokens_BT: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
     x_BTD = F.embedding(tokens_BT, w["tokens"])
     if "positions" in w:
@@ -175,7 +182,7 @@ def _final_hidden(
 
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = {
-    Embed: _embed,
+    Embed: run_embed,
     Attention: run_attention,
     FeedForward: run_feed_forward,
     Norm: _norm,

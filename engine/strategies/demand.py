@@ -9,7 +9,8 @@ from typing import NamedTuple
 from engine.cluster import ClusterSpec
 from engine.errors import PlanError, SpecError
 from engine.memory import Ledger
-from engine.models.ops import Block, Embed, Op
+from engine.models.ops import Attention, Block, Embed, FeedForward, Op, Residual
+from engine.models.recompute_ops import AttentionAgain
 from engine.models.sizes import kv_bytes_per_row
 from engine.models.spec import ModelSpec
 from engine.models.vision_ops import EmbedPrompt, image_ops, pixels_meta
@@ -21,7 +22,8 @@ from engine.workload import Workload
 
 class Demand(NamedTuple):
     """Sizes of a run: `batch` sequences of `rows` prompt tokens in one forward pass, `sequences` alive
-    at once, each of which ends with `cached_rows` rows in its KV cache (the last token is never fed back).
+    at once, each of which ends with `cached_rows` rows in its KV cache (the last token is never fed back),
+    or with fewer: the oldest `evicted_rows` are then computed again in every step.
     """
 
     batch: int
@@ -29,14 +31,20 @@ class Demand(NamedTuple):
     rows: int
     new_tokens: int
     cached_rows: int
+    evicted_rows: int = 0
 
     @property
     def generates(self) -> bool:
         return self.new_tokens > 0
 
+    @property
+    def kept_rows(self) -> int:
+        """Rows that a sequence's KV cache has in the end."""
+        return self.cached_rows - self.evicted_rows
+
     def kv_bytes(self, model: ModelSpec, num_kv_heads: int) -> int:
         """Bytes of one layer's finished KV caches of all sequences alive."""
-        return self.sequences * self.cached_rows * kv_bytes_per_row(model, num_kv_heads)
+        return self.sequences * self.kept_rows * kv_bytes_per_row(model, num_kv_heads)
 
 
 class Pass(NamedTuple):
@@ -101,13 +109,32 @@ def _prompt_passes(model: ModelSpec, demand: Demand) -> list[Pass]:
     return [*passes, Pass(EmbedPrompt(), (tokens, x))] if model.reads_text else passes
 
 
+def attention_passes(model: ModelSpec, demand: Demand, start: int, stop: int) -> list[Pass]:
+    """Query heads [start, stop) over the prompt, and over the last token that is fed back."""
+    steps = [(0, demand.rows)] + [(demand.cached_rows - 1, 1)] * (demand.new_tokens > 1)
+    passes = []
+    for position, new in steps:
+        evicted = max(0, position + new - demand.kept_rows) if demand.evicted_rows else 0
+        x = hidden(model, demand.batch, new + min(position, evicted))
+        op: Op = Attention(0, start, stop, True, "plan" if demand.generates else None)
+        if evicted:
+            op = AttentionAgain(0, start, stop, True, "plan", evicted, max(position, evicted))
+        passes.append(Pass(op, (x,), min(position, demand.kept_rows)))
+    return passes
+
+
 def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
     """A whole layer over the prompt, and over the last token that is fed back."""
     cache = "plan" if demand.generates else None
-    prefill = Pass(Block(0, cache), (hidden(model, demand.batch, demand.rows),))
-    if demand.new_tokens < 2:
-        return (prefill,)
-    return prefill, Pass(Block(0, "plan"), (hidden(model, demand.batch, 1),), demand.cached_rows - 1)
+    passes = [Pass(Block(0, cache), (hidden(model, demand.batch, demand.rows),))]
+    if demand.new_tokens > 1:
+        passes.append(Pass(Block(0, "plan"), (hidden(model, demand.batch, 1),), demand.cached_rows - 1))
+    if demand.evicted_rows:
+        for attention in attention_passes(model, demand, 0, model.num_heads):
+            (x,) = attention.inputs
+            columns = FeedForward(0, 0, model.intermediate_size, True)
+            passes += [attention, Pass(Residual(0, "ffn"), (x, x)), Pass(columns, (x,))]
+    return tuple(passes)
 
 
 def working_bytes(model: ModelSpec, passes: Iterable[Pass]) -> int:

@@ -20,6 +20,7 @@ from engine.models.spec import ModelSpec
 from engine.plan import Plan
 from engine.strategies.contract import Params
 from engine.strategies.demand import Demand, demand_of, end_passes, hidden
+from engine.strategies.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.pipeline import Pipeline, plan_of_ends, plan_of_stages
 from engine.strategies.segments import (
     EXACT_DEVICES,
@@ -48,6 +49,7 @@ class EdgeShardParams(Params):
         description="no-bubbles: a request of a burst starts its next token at once; bubbles: all wait "
         "until everybody has the current one.",
     )
+    kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
 class EdgeShard(Pipeline):
@@ -60,17 +62,25 @@ class EdgeShard(Pipeline):
     def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
         assert isinstance(params, EdgeShardParams)
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = plan_of_ends(self.name, cluster, model)
-        rooms = rooms_of(cluster, model, demand, ends)
-        _check_source(cluster, model, demand, rooms)
         objective = params.objective
         if objective == "auto":
             objective = "throughput" if workload.pattern == "bursty" else "latency"
+        return plan_under(
+            params.kv_pressure, model, demand,
+            lambda demand: self._plan(cluster, model, demand, objective, params.schedule),
+        )
+
+    def _plan(
+        self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, objective: Objective, schedule: str
+    ) -> Plan:
+        ends = plan_of_ends(self.name, cluster, model)
+        rooms = rooms_of(cluster, model, demand, ends)
+        _check_source(cluster, model, demand, rooms)
         exact = len(rooms) <= EXACT_DEVICES
         profile = profile_of(cluster, model, demand, rooms)
         stages = stages_for(profile, rooms, objective, exact)
         extra = {
-            "objective": objective, "schedule": params.schedule,
+            "objective": objective, "schedule": schedule,
             "planner": "exact" if exact else "layer-wise heuristic",
             "planned_s": cost_s(profile, stages, objective),
         }

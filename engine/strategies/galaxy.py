@@ -18,14 +18,23 @@ from engine.cluster import ClusterSpec
 from engine.collectives import Rows, all_gather, broadcast, gather, reduce_scatter, ring_gather, rows_in
 from engine.ctx import Ctx, Handle
 from engine.models.head_ops import Attend, Join, Project, kv_of
-from engine.models.ops import Attention, FeedForward, LayerPart, Norm, Op, Residual
+from engine.models.ops import FeedForward, LayerPart, Norm, Op, Residual
 from engine.models.spec import ModelSpec
 from engine.models.tile_ops import Contract, Expand
 from engine.plan import Plan
 from engine.strategies.contract import Params, Step, Strategy
 from engine.strategies.demand import demand_of
-from engine.strategies.ends import cache_of, embed, finish, tag
+from engine.strategies.ends import cache_of, finish, tag
 from engine.strategies.galaxy_plan import galaxy_plan
+from engine.strategies.kv_pressure import (
+    KV_PRESSURE_HELP,
+    KVPressure,
+    attention_op,
+    embed_rows,
+    evicted_rows,
+    plan_under,
+    rows_in_step,
+)
 from engine.strategies.shares import bounds_of, largest_remainder
 from engine.tensors import Tensor, concat, narrow, shape_of
 from engine.values import Value
@@ -39,6 +48,7 @@ class GalaxyParams(Params):
     row_shares: Literal["equal", "proportional"] = Field(
         default="equal", description="Rows per device between the parts: equal, or by speed."
     )
+    kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
 class Galaxy(Strategy):
@@ -52,11 +62,14 @@ class Galaxy(Strategy):
         assert isinstance(params, GalaxyParams)
         demand = demand_of(model, workload, self.batches_bursts)
         by_speed = params.row_shares == "proportional"
-        return galaxy_plan(self.name, cluster, model, demand, params.overlap, by_speed)
+        return plan_under(
+            params.kv_pressure, model, demand,
+            lambda demand: galaxy_plan(self.name, cluster, model, demand, params.overlap, by_speed),
+        )
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
         group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
-        x = await embed(ctx, step, tokens) if ctx.rank == source else None
+        x = await embed_rows(ctx, plan, step, tokens) if ctx.rank == source else None
         if ctx.rank in group or ctx.rank == source:
             x = await broadcast(ctx, x, source, group, tag(step, "input"))
         sizes, rows = row_sizes(plan, step), None
@@ -74,16 +87,17 @@ class Galaxy(Strategy):
 
 def row_sizes(plan: Plan, step: Step) -> Sequence[int]:
     """Rows of each member between the parts; a single one is the first member's."""
-    if step.rows == 1:
+    rows = rows_in_step(plan, step)
+    if rows == 1:
         return [int(i == 0) for i, _ in enumerate(plan.extra["group"])]
-    return largest_remainder(step.rows, plan.extra["row_weights"])
+    return largest_remainder(rows, plan.extra["row_weights"])
 
 
 class _Member:
     """One member's part in one step; `sizes` are all members' rows between the parts."""
 
     def __init__(self, ctx: Ctx, plan: Plan, step: Step, sizes: Sequence[int]):
-        self.ctx, self.step, self.sizes = ctx, step, sizes
+        self.ctx, self.plan, self.step, self.sizes = ctx, plan, step, sizes
         self.group = tuple(plan.extra["group"])
         self.me = self.group.index(ctx.rank)
         self.bounds = bounds_of(sizes)
@@ -92,7 +106,9 @@ class _Member:
         self.columns = columns[self.me], columns[self.me + 1]
         # the first device with a share adds the output bias, once
         self.adds_bias = [start == 0 < stop for start, stop in (self.heads, self.columns)]
-        self.tiles = plan.extra["overlap"] and step.rows > 1
+        self.divided = sum(sizes) > 1
+        # positions of recomputed rows have a gap: the part that minds them takes all at once
+        self.tiles = plan.extra["overlap"] and self.divided and not evicted_rows(plan, step)
 
     async def layers(self, x: Tensor) -> Tensor | None:
         """All rows [B, T, D] of the first layer's input → this member's rows of the last one's output."""
@@ -126,7 +142,7 @@ class _Member:
             addends = await self._in_tiles(layer, part, shard, whole, gathered)
             return await reduce_scatter(ctx, addends, *around, summed)
         # a single row: to its owner and from there to all, in one hop each
-        algorithm: Literal["ring", "direct"] = "ring" if self.step.rows > 1 else "direct"
+        algorithm: Literal["ring", "direct"] = "ring" if self.divided else "direct"
         normed = whole is None
         if normed:
             whole = await all_gather(ctx, shard, *around, gathered, algorithm)
@@ -136,7 +152,7 @@ class _Member:
     def _op(self, layer: int, part: LayerPart, normed: bool) -> Op:
         if part == "ffn":
             return FeedForward(layer, *self.columns, self.adds_bias[1], normed)
-        return Attention(layer, *self.heads, self.adds_bias[0], cache_of(self.step), normed)
+        return attention_op(self.plan, self.step, layer, *self.heads, self.adds_bias[0], normed)
 
     async def _in_tiles(
         self, layer: int, part: LayerPart, shard: Tensor | None, whole: Tensor | None, gathered: str

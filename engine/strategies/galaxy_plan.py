@@ -23,6 +23,7 @@ from engine.plan import Plan, Slice
 from engine.strategies.demand import (
     Demand,
     Pass,
+    attention_passes,
     check_memory,
     end_passes,
     hidden,
@@ -162,8 +163,9 @@ def member_passes(
 ) -> list[Pass]:
     """One member's largest operations: over the prompt, and over the last token that is fed back."""
     cache, keys = "plan" if demand.generates else None, heads // model.group_size
-    x, tile = (hidden(model, demand.batch, rows) for rows in (demand.rows, max(sizes)))
-    attention, ffn = Attention(0, 0, heads, True, cache), FeedForward(0, 0, columns, True)
+    prompt, *fed_back = attention_passes(model, demand, 0, heads)
+    ffn = FeedForward(0, 0, columns, True)
+    tile = hidden(model, demand.batch, max(sizes))
     mine = tuple(range(heads))
 
     def wide(count: int, rows: int) -> Meta:
@@ -182,9 +184,11 @@ def member_passes(
             Pass(Expand(0, 0, columns), (tile,)),
             Pass(Contract(0, 0, columns, True), (inner,)),
         ]
-    else:
-        passes += [Pass(attention, (x,)), Pass(ffn, (x,))]
-    if demand.new_tokens > 1:
-        token = hidden(model, demand.batch, 1)
-        passes += [Pass(attention, (token,), demand.cached_rows - 1), Pass(ffn, (token,))]
+    if not tiles or demand.rows > demand.kept_rows > 0:
+        fed_back = [prompt, *fed_back]
+    for attention in fed_back:
+        (x,) = attention.inputs
+        passes += [attention, Pass(ffn, (x,))]
+        if demand.evicted_rows:  # at most all recomputed rows are this member's to add
+            passes.append(Pass(Residual(0, "ffn"), (x, x)))
     return passes

@@ -13,6 +13,7 @@ from engine.models.spec import ModelSpec
 from engine.plan import Plan
 from engine.strategies.contract import Params
 from engine.strategies.demand import demand_of
+from engine.strategies.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.pipeline import Pipeline, plan_of_ends, plan_of_stages
 from engine.strategies.stages import StagesBy, stages_of
 from engine.values import Value
@@ -24,6 +25,7 @@ class GPipeParams(Params):
         default="memory",
         description="Layers per device in proportion to its free memory, to its speed, or equal.",
     )
+    kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
 class GPipe(Pipeline):
@@ -37,4 +39,7 @@ class GPipe(Pipeline):
         assert isinstance(params, GPipeParams)
         demand = demand_of(model, workload, self.batches_bursts)
         ends = plan_of_ends(self.name, cluster, model)
-        return plan_of_stages(ends, stages_of(cluster, model, demand, ends, params.by), {})
+        return plan_under(
+            params.kv_pressure, model, demand,
+            lambda demand: plan_of_stages(ends, stages_of(cluster, model, demand, ends, params.by), {}),
+        )

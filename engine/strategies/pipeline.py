@@ -9,20 +9,11 @@ from typing import Any
 
 from engine.cluster import ClusterSpec
 from engine.ctx import Ctx, Handle
-from engine.models.ops import Block
 from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Work
 from engine.strategies.contract import Done, Step, Strategy
-from engine.strategies.ends import (
-    cache_of,
-    embed,
-    end_holdings,
-    end_work,
-    finish,
-    layer_slices,
-    tag,
-    wanted_rows,
-)
+from engine.strategies.ends import end_holdings, end_work, finish, layer_slices, tag, wanted_rows
+from engine.strategies.kv_pressure import embed_rows, run_block
 from engine.strategies.stages import Stage
 from engine.tensors import Tensor
 
@@ -54,13 +45,14 @@ def plan_of_stages(ends: Plan, stages: Sequence[Stage], extra: Mapping[str, Any]
 class StageLayers:
     """The layers of one device's stage, all of them resident."""
 
-    def __init__(self, ctx: Ctx, layers: range):
+    def __init__(self, ctx: Ctx, plan: Plan, layers: range):
         self.ctx = ctx
+        self.plan = plan
         self.layers = layers
 
     async def run(self, step: Step, x: Tensor) -> Tensor:
         for layer in self.layers:
-            x = await self.ctx.compute(Block(layer, cache_of(step)), x)
+            x = await run_block(self.ctx, self.plan, step, layer, x)
         return x
 
     async def end(self) -> None:
@@ -73,7 +65,7 @@ class Pipeline(Strategy):
     batches_bursts = False
 
     def stage_layers(self, ctx: Ctx, plan: Plan, layers: range) -> StageLayers:
-        return StageLayers(ctx, layers)
+        return StageLayers(ctx, plan, layers)
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
         results: list[Tensor] = []
@@ -95,7 +87,7 @@ class Pipeline(Strategy):
                 (step.requests[0], step.index): ctx.spawn(_take(ctx, step, last, done)) for step in steps
             }
         if ctx.rank == source and first != source:
-            await _feed(ctx, steps, tokens, first, returns)
+            await _feed(ctx, plan, steps, tokens, first, returns)
         for number, (rank, start, stop) in enumerate(stages):
             if ctx.rank == rank:
                 before = stages[number - 1].device if number else source
@@ -107,11 +99,11 @@ class Pipeline(Strategy):
 
 
 async def _feed(
-    ctx: Ctx, steps: Sequence[Step], tokens: Sequence[Tensor | None], first: int, returns: Returns
+    ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], first: int, returns: Returns
 ) -> None:
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
-        ctx.send(await _input(ctx, step, tokens, number, returns), first, tag(step, "hidden"))
+        ctx.send(await _input(ctx, plan, step, tokens, number, returns), first, tag(step, "hidden"))
 
 
 async def _stage(
@@ -129,7 +121,7 @@ async def _stage(
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
         if before == ctx.rank:
-            x = await _input(ctx, step, tokens, number, returns)
+            x = await _input(ctx, stage.plan, step, tokens, number, returns)
         else:
             x = await ctx.recv(before, tag(step, "hidden", layers.start - 1))
         x = await stage.run(step, x)
@@ -142,13 +134,13 @@ async def _stage(
 
 
 async def _input(
-    ctx: Ctx, step: Step, tokens: Sequence[Tensor | None], number: int, returns: Returns
+    ctx: Ctx, plan: Plan, step: Step, tokens: Sequence[Tensor | None], number: int, returns: Returns
 ) -> Tensor:
     """Embeds step `number`, once the token is there that it feeds back."""
     awaited = returns.pop((step.requests[0], step.index - 1), None)
     if awaited is not None:
         await awaited
-    return await embed(ctx, step, tokens[number])
+    return await embed_rows(ctx, plan, step, tokens[number])
 
 
 async def _take(ctx: Ctx, step: Step, last: int, done: Done) -> None:

@@ -86,14 +86,14 @@ class PipelineOffload(Pipeline):
         return bool(plan.extra["schedule"] == "continuous")
 
     def stage_layers(self, ctx: Ctx, plan: Plan, layers: range) -> StageLayers:
-        return SlottedLayers(ctx, layers, plan.extra["cycles"][str(ctx.rank)])
+        return SlottedLayers(ctx, plan, layers, plan.extra["cycles"][str(ctx.rank)])
 
 
 class SlottedLayers(StageLayers):
     """Layers of which some take turns in slots; at the start each slot has its first one."""
 
-    def __init__(self, ctx: Ctx, layers: range, cycles: Sequence[Sequence[int]]):
-        super().__init__(ctx, layers)
+    def __init__(self, ctx: Ctx, plan: Plan, layers: range, cycles: Sequence[Sequence[int]]):
+        super().__init__(ctx, plan, layers)
         self.turns: Mapping[int, int] = turns_of([tuple(cycle) for cycle in cycles])
         self.loads: defaultdict[int, list[Handle]] = defaultdict(list)
 

@@ -10,12 +10,13 @@ from engine.cluster import ClusterSpec
 from engine.collectives import AllReduce, all_reduce, broadcast
 from engine.ctx import Ctx
 from engine.models.layout import kv_heads
-from engine.models.ops import Attention, FeedForward, Op, Residual
+from engine.models.ops import FeedForward, Op, Residual
 from engine.models.spec import ModelSpec
 from engine.plan import Axis, Holding, Part, Plan, Slice, Work
 from engine.strategies.contract import Step, Strategy
-from engine.strategies.demand import Demand, Pass, check_memory, end_passes, hidden
-from engine.strategies.ends import cache_of, embed, end_holdings, end_work, finish, tag, wanted_rows
+from engine.strategies.demand import Demand, Pass, attention_passes, check_memory, end_passes
+from engine.strategies.ends import end_holdings, end_work, finish, tag, wanted_rows
+from engine.strategies.kv_pressure import attention_op, embed_rows
 from engine.strategies.shares import bounds_of
 from engine.tensors import Tensor
 
@@ -35,7 +36,7 @@ async def split_pass(
 ) -> Tensor | None:
     """One step on this device; the result at the source, None elsewhere."""
     group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
-    x = await embed(ctx, step, tokens) if ctx.rank == source else None
+    x = await embed_rows(ctx, plan, step, tokens) if ctx.rank == source else None
     if ctx.rank in group or ctx.rank == source:
         x = await broadcast(ctx, x, source, group, tag(step, "input"))
     if ctx.rank in group:
@@ -127,7 +128,7 @@ async def _layers(
     # the first device with a share adds the output bias, once
     adds_bias = [bounds[me] == 0 < bounds[me + 1] for bounds in (heads, columns)]
     for layer in range(ctx.model.num_layers):
-        attention = Attention(layer, heads[me], heads[me + 1], adds_bias[0], cache_of(step))
+        attention = attention_op(plan, step, layer, heads[me], heads[me + 1], adds_bias[0])
         partial = await partial_sum(attention, x)
         total = await all_reduce(ctx, partial, group, tag(step, "attention", layer), how)
         x = await ctx.compute(Residual(layer, "attention"), x, total)
@@ -150,12 +151,10 @@ def share_passes(
     model: ModelSpec, demand: Demand, heads: tuple[int, int], columns: tuple[int, int]
 ) -> list[Pass]:
     """One device's operations over the prompt, and over the last token that is fed back."""
-    cache = "plan" if demand.generates else None
-    sizes = [(demand.rows, 0)] + [(1, demand.cached_rows - 1)] * (demand.new_tokens > 1)
     passes = []
-    for rows, cached in sizes:
-        x = hidden(model, demand.batch, rows)
-        passes.append(Pass(Attention(0, *heads, True, cache), (x,), cached))
+    for attention in attention_passes(model, demand, *heads):
+        (x,) = attention.inputs
+        passes.append(attention)
         passes.append(Pass(Residual(0, "attention"), (x, x)))
         passes.append(Pass(FeedForward(0, *columns, True), (x,)))
     return passes

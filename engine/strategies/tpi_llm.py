@@ -19,6 +19,7 @@ from engine.models.spec import ModelSpec
 from engine.plan import Plan
 from engine.strategies.contract import Done, Params, Step
 from engine.strategies.demand import Demand, demand_of
+from engine.strategies.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.shares import layer_s
 from engine.strategies.stages import source_first
 from engine.strategies.tensor_parallel import TensorParallel, plan_of_shares, split_pass
@@ -50,6 +51,7 @@ class TPILLMParams(TPIParams):
     retain_every: int = Field(
         default=0, ge=0, description="Keep one feed-forward part in this many in memory; 0: none."
     )
+    kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
 class SlidingWindow(TensorParallel):
@@ -100,8 +102,11 @@ class TPILLM(SlidingWindow):
     def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
         assert isinstance(params, TPILLMParams)
         demand = demand_of(model, workload, self.batches_bursts)
-        return with_streams(
-            cluster, model, demand, plan_by_ratio(self.name, cluster, model, demand, params),
-            params.window, params.all_reduce,
-            lambda share: streams_always(share, params.window, params.retain_every),
+        plan = plan_by_ratio(self.name, cluster, model, demand, params)
+        return plan_under(
+            params.kv_pressure, model, demand,
+            lambda demand: with_streams(
+                cluster, model, demand, plan, params.window, params.all_reduce,
+                lambda share: streams_always(share, params.window, params.retain_every),
+            ),
         )

@@ -13,20 +13,11 @@ from functools import lru_cache
 from engine.cluster import ClusterSpec
 from engine.collectives import AllReduce
 from engine.errors import PlanError, SpecError
-from engine.models.ops import Attention, FeedForward
+from engine.models.ops import FeedForward
 from engine.models.sizes import weight_bytes
 from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Slice
-from engine.strategies.demand import (
-    Demand,
-    Pass,
-    check_memory,
-    end_passes,
-    hidden,
-    weights_bytes,
-    working_bytes,
-)
-from engine.strategies.ends import end_holdings
+from engine.strategies.demand import Demand, Pass, attention_passes, weights_bytes, working_bytes
 from engine.strategies.shares import pass_s
 from engine.strategies.tensor_parallel import kv_bytes_of, passes_of
 from engine.strategies.tpi_model import BlockTime, all_reduce_s, steady_token_s
@@ -113,7 +104,7 @@ def shares_in(cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan
         fixed = weights_bytes(plan, model, rank) - sum(sizes) + working_bytes(model, passes[rank])
         if _keeps_norms(model):
             fixed += sum(_piece_bytes(model, _norm_of(block)) for block in blocks)
-        kv_row_bytes = kv_bytes[rank] // demand.cached_rows if demand.cached_rows else 0
+        kv_row_bytes = kv_bytes[rank] // demand.kept_rows if demand.cached_rows else 0
         memory_bytes = cluster.devices[rank].memory_bytes
         shares.append(Share(rank, blocks, tuple(sizes), fixed, kv_row_bytes, memory_bytes))
     return tuple(shares)
@@ -230,7 +221,7 @@ def _check_memory(
     cluster: ClusterSpec, name: str, shares: Sequence[Share], streams: Mapping[int, Streams], window: int,
     demand: Demand,
 ) -> None:
-    rows = demand.cached_rows
+    rows = demand.kept_rows
     short = []
     for share in shares:
         need = share.need_bytes([block for block, _ in streams[share.rank]], window, rows)
@@ -258,17 +249,13 @@ def _predicted_s(
 ) -> float:
     """Seconds of one pass at the end of the run, a decode step's or an encoder's, in the steady state."""
     heads, columns = plan.extra["heads"], plan.extra["columns"]
-    decodes = demand.new_tokens > 1
-    x = hidden(model, demand.batch, 1 if decodes else demand.rows)
-    cached = demand.cached_rows - 1 if decodes else 0
     devices = []
     for me, share in enumerate(shares):
         device = cluster.devices[share.rank]
-        ops = (
-            Attention(0, heads[me], heads[me + 1], True),
-            FeedForward(0, columns[me], columns[me + 1], True),
-        )
-        computes_s = [pass_s(device, model, Pass(op, (x,), cached)) for op in ops]
+        *_, attention = attention_passes(model, demand, heads[me], heads[me + 1])
+        (x,) = attention.inputs
+        ffn = Pass(FeedForward(0, columns[me], columns[me + 1], True), (x,))
+        computes_s = [pass_s(device, model, one) for one in (attention, ffn)]
         streaming = streaming_at(streams[share.rank], demand.cached_rows)
         devices.append([
             BlockTime(
