@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_world import MemoryWorld, run_in_memory
 from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
@@ -224,6 +224,24 @@ def test_no_more_weights_are_on_the_chip_than_the_regime_says(regime):
     assert all(size <= limit for size in most.values())
     assert most["d0"] == (2 * plan.extra["slice_bytes"][0] if regime == "double-buffered"
                           else max(sizes["d0", 1, "attention"], sizes["d0", 1, "ffn"]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(MODELS), st.integers(1, 6), st.floats(2e3, 6e4), st.floats(2e4, 2e5),
+    st.sampled_from(["sporadic", "bursty"]),
+)
+def test_a_plan_of_any_regime_runs_within_the_memory_it_was_checked_against(
+    model, number, on_chip_bytes, memory_bytes, pattern
+):
+    cluster = chips(number, on_chip_bytes, memory_bytes=memory_bytes)
+    spec = spec_of("mcu", model, cluster, requests=2, pattern=pattern)
+    try:
+        plan = plan_of(spec)
+    except PlanError:
+        return
+    plan.validate_cover(model, 11, generates=model.causal)
+    play(spec, plan)
 
 
 def test_a_feed_forward_part_larger_than_the_chip_is_computed_in_tiles():
