@@ -154,6 +154,10 @@ class _Execution:
             "timings": self.timings,
             "seed": spec.seed,
         }
+        if report.recoveries:
+            stopping = replayed.spec.model_copy(update={"failover": "stop"})
+            decisions = decisions_in(result.trace)
+            _, update["without_replan"] = simulate(replayed._replace(spec=stopping), decisions=decisions)
         report = report.model_copy(update=update)
         kind = result.outcome.kind
         self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)

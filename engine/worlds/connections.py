@@ -17,6 +17,7 @@ from typing import NamedTuple
 from engine.frames import FRAME_HEADER_BYTES, FrameHeader
 
 SEND_BUFFER_BYTES = 128 * 1024
+SO_SNDBUFFORCE = 32  # asm-generic/socket.h
 USER_TIMEOUT_MS = 10_000
 WARM_UP_BYTES = 16 * 1024
 CONNECT_TIMEOUT_S = 5.0
@@ -46,13 +47,23 @@ def tune(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
+def widen(sock: socket.socket, size: int) -> None:
+    """Let so much be under way; beyond the system's limit only root may."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, size)
+    except PermissionError:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+
+
 class Outlet:
     """The sending end towards one peer. `done(wall time)` is called when a message has left the program."""
 
-    def __init__(self, rank: int, address: tuple[str, int]):
+    def __init__(self, rank: int, address: tuple[str, int], in_flight_bytes: int = 0):
         self.sock = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
         self.sock.sendall(HELLO.pack(rank) + bytes(WARM_UP_BYTES))
         tune(self.sock)
+        if in_flight_bytes:
+            widen(self.sock, SEND_BUFFER_BYTES + in_flight_bytes)
         self.backlog: deque[tuple[memoryview, Callable[[float], None] | None]] = deque()
         self.broken = False
 
@@ -169,6 +180,7 @@ class Connections:
         self.listener.setblocking(False)
         self.port: int = self.listener.getsockname()[1]
         self.addresses: dict[int, tuple[str, int]] = {}
+        self.in_flight_bytes: dict[int, int] = {}  # what the path to a peer holds, if TCP feels its delay
         self.outlets: dict[int, Outlet] = {}
         self.inlets: list[Inlet] = []
         self._woken, self._waker = socket.socketpair()
@@ -178,7 +190,8 @@ class Connections:
     def open(self, peer: int) -> bool:
         """Connect to `peer`, whose address is in `addresses`; False if it cannot be reached."""
         try:
-            self.outlets[peer] = Outlet(self.rank, self.addresses[peer])
+            in_flight_bytes = self.in_flight_bytes.get(peer, 0)
+            self.outlets[peer] = Outlet(self.rank, self.addresses[peer], in_flight_bytes)
         except OSError:
             return False
         return True

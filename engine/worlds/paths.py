@@ -6,11 +6,12 @@ may be used before an idle path could have carried it.
 
 from __future__ import annotations
 
+import math
 import time
 
 from engine.cluster import ClusterSpec, DeviceSpec
 from engine.scenario import Change, SetDelay, SetRate
-from engine.units import transfer_s
+from engine.units import BITS_PER_BYTE, transfer_s
 
 
 def sender_cost_s(device: DeviceSpec, size_bytes: int) -> float:
@@ -30,7 +31,7 @@ class PathTimes:
     """
 
     def __init__(self, cluster: ClusterSpec, rank: int, held: frozenset[int] = frozenset()):
-        self.cluster = cluster
+        self.cluster, self.rank, self.held_links = cluster, rank, held
         self.rates = {
             (index, forward): link.rate(forward)
             for index, link in enumerate(cluster.links) for forward in (True, False)
@@ -68,6 +69,13 @@ class PathTimes:
     def held_s(self, src: int) -> float:
         """Virtual seconds for which a message from `src` must be held when it has arrived."""
         return sum(self.delays[way] for way in self.held[src])
+
+    def in_flight_bytes(self, dst: int) -> int:
+        """What is sent to `dst` before its answer can be back, on links whose delay TCP feels."""
+        there = [(hop.link, hop.forward) for hop in self.cluster.path(self.rank, dst)]
+        back = [(hop.link, hop.forward) for hop in self.cluster.path(dst, self.rank)]
+        round_trip_s = sum(self.delays[way] for way in (*there, *back) if way[0] not in self.held_links)
+        return math.ceil(round_trip_s * min(self.rates[way] for way in there) / BITS_PER_BYTE)
 
     def transfer_s(self, dst: int, size_bytes: int) -> float:
         """Virtual seconds on the slowest link to `dst`."""

@@ -15,19 +15,15 @@ from engine.ctx import Decision, Note
 from engine.errors import Cancelled, Deadlock, PeerLost, RunError
 from engine.models.ops import Op
 from engine.plan import Plan, Slice
-from engine.scenario import Change, DropDevice, FreezeDevice, JoinDevice, LinkChange, LinkDown
 from engine.spec import RunSpec
 from engine.tensors import Tensor, meta_of
 from engine.trace import Mark, Span
-from engine.worlds.device import Device, takes_part
+from engine.worlds.device import Device
+from engine.worlds.fate import FATE, Fate, Joined
 from engine.worlds.programs import Handle, Program
 from engine.worlds.wires import Message, Wires
 
 EVENTS_BETWEEN_STOP_CHECKS = 2000
-FATE = -1
-"""Priority of what happens to the cluster, whatever its programs do: it outlasts their being abandoned."""
-KILL_SEEN_S = 0.01
-"""How long a killed process's peers need to see their connections closed."""
 
 Programs = Iterable[tuple[int, Any]]
 Recover = Callable[[Exception], Programs]
@@ -51,14 +47,10 @@ class SimulatedWorld:
         self.now_s = 0.0
         self.heap: list[tuple[float, int, int, Callable[[], None]]] = []
         self.serial = 0
-        self.dead: set[int] = set()
-        self.frozen: dict[int, float] = {}
-        self.cut_s = 0.0
-        self.unsent: list[Message] = []
-        self.goes_on = False
         self.live: set[Program] = set()
         self.wires = Wires(spec.cluster, self, self._departed, self._arrived)
         self.devices = [SimulatedDevice(rank, self) for rank in range(len(spec.cluster.devices))]
+        self.fate = Fate(self)
 
     def run(
         self,
@@ -70,16 +62,14 @@ class SimulatedWorld:
 
         A loss that no program caught goes to `recover`, if there is one.
         """
-        self.goes_on = recover is not None
-        for change in self.spec.scenario.changes:
-            self.schedule(change.at_s, lambda change=change: self._apply(change), FATE)  # type: ignore[misc]
+        self.fate.begin(recover is not None)
         self._start(programs)
         try:
             while True:
                 try:
                     self._loop(should_stop)
                     return
-                except (PeerLost, _Joined) as event:
+                except (PeerLost, Joined) as event:
                     if recover is None:
                         raise
                     self._halt()
@@ -91,12 +81,11 @@ class SimulatedWorld:
 
     def _start(self, programs: Programs) -> None:
         for rank, coroutine in programs:
-            if rank in self.dead:
+            if rank in self.fate.dead:
                 coroutine.close()
             else:
                 self.devices[rank].start(Program(rank, coroutine, self.now_s))
-        for rank in self.frozen.keys() - self.dead:
-            self._watch_frozen(rank)
+        self.fate.watch()
 
     def _halt(self) -> None:
         """Abandon all programs and all that is under way; links, weights and what is known stay."""
@@ -115,10 +104,10 @@ class SimulatedWorld:
     def _loop(self, should_stop: Callable[[], bool]) -> None:
         events = 0
         source = self.spec.cluster.source_rank
-        while self.live or source in self.dead:
+        while self.live or source in self.fate.dead:
             if not self.heap and self.wires.stalled():
-                self.schedule(self.now_s + self.spec.silence_s, self._check_reach, FATE)
-            elif not self.heap and all(program.rank in self.frozen for program in self.live):
+                self.schedule(self.now_s + self.spec.silence_s, self.fate.check_reach, FATE)
+            elif not self.heap and all(program.rank in self.fate.frozen for program in self.live):
                 return  # nobody waits for them
             elif not self.heap:
                 raise self._deadlock()
@@ -139,7 +128,7 @@ class SimulatedWorld:
         if program not in self.live:
             return
         device = self.devices[program.rank]
-        if program.rank in self.frozen:
+        if program.rank in self.fate.frozen:
             device.thawing.append((program, handle))
             return
         if handle is not None:
@@ -180,118 +169,10 @@ class SimulatedWorld:
 
     def _arrived(self, message: Message) -> None:
         device = self.devices[message.dst]
-        if message.dst in self.dead or message.src in device.lost:
+        if message.dst in self.fate.dead or message.src in device.lost:
             return
         device.emit(message.span("recv", self.spec.cluster, self.now_s))
         device.deliver(message.src, message.tag, (message.note, message.tensor), self.now_s)
-
-    # changes
-
-    def _apply(self, change: Change) -> None:
-        for device in self.devices:
-            device.change(change)
-        facts = change.model_dump(exclude={"kind", "at_s"})
-        match change:
-            case DropDevice():
-                self._drop(self.spec.cluster.rank(change.device))
-            case FreezeDevice():
-                self._freeze(self.spec.cluster.rank(change.device))
-            case JoinDevice():
-                self._join(self.spec.cluster.rank(change.device))
-            case LinkDown():
-                self.emit(Mark(self.now_s, change.kind, facts=facts))
-                self.wires.change(change)
-                self.cut_s = self.now_s
-                self.schedule(self.now_s + self.spec.silence_s, self._check_reach, FATE)
-            case _:
-                name = "link_changed" if isinstance(change, LinkChange) else "device_changed"
-                name = change.kind if change.kind == "link_up" else name
-                self.emit(Mark(self.now_s, name, facts.get("device", ""), facts))
-                if isinstance(change, LinkChange):
-                    self.wires.change(change)
-
-    def _drop(self, rank: int) -> None:
-        """The process is gone at once; others know when they have seen its connections closed."""
-        name = self.spec.cluster.devices[rank].name
-        self.emit(Mark(self.now_s, "device_lost", name))
-        self._end_device(rank)
-        at_s = self.now_s
-        self.schedule(at_s + KILL_SEEN_S, lambda: self._all_lose(rank, "killed", at_s), FATE)
-
-    def _freeze(self, rank: int) -> None:
-        name = self.spec.cluster.devices[rank].name
-        self.emit(Mark(self.now_s, "device_frozen", name))
-        self.frozen[rank] = self.now_s
-        self._watch_frozen(rank)
-
-    def _watch_frozen(self, rank: int) -> None:
-        """Its silence is noticed by those that need it."""
-        since_s = self.frozen[rank]
-        self.schedule(
-            self.now_s + self.spec.silence_s, lambda: self._give_up_frozen(rank, since_s), FATE
-        )
-
-    def _join(self, rank: int) -> None:
-        """It comes with empty memory; a frozen device that is not yet given up goes on where it was."""
-        name = self.spec.cluster.devices[rank].name
-        self.emit(Mark(self.now_s, "device_joined", name))
-        self.dead.discard(rank)
-        if self.frozen.pop(rank, None) is not None and rank not in self.devices[rank].lost:
-            for program, handle in self.devices[rank].take_thawing():
-                self.resume(program, handle)
-            return
-        for device in self.devices:
-            device.conditions.join(rank)
-        self.devices[rank].empty()
-        if self.goes_on:
-            raise _Joined(name)
-
-    def _check_reach(self) -> None:
-        """Of two devices that a link keeps apart, one is lost to the other: not the source."""
-        stalled = self.wires.stalled()
-        if stalled:
-            src, dst = stalled[0].ends
-            rank = dst if src == self.spec.cluster.source_rank else src
-            self._end_device(rank)
-            self._all_lose(rank, "unreachable", self.cut_s)
-
-    def _end_device(self, rank: int) -> None:
-        for program in [program for program in self.live if program.rank == rank]:
-            program.close()
-            self.live.discard(program)
-        self.dead.add(rank)
-        self.unsent += self.wires.forget(rank)
-
-    def _give_up_frozen(self, rank: int, since_s: float) -> None:
-        """A device that was silent too long is given up, unless it has spoken again or nobody needs it."""
-        needed = takes_part(self.spec.cluster, self.plan, rank)
-        if needed and rank not in self.dead and self.frozen.get(rank) == since_s:
-            self._end_device(rank)
-            self._all_lose(rank, "frozen", since_s)
-
-    def _all_lose(self, rank: int, how: str, since_s: float) -> None:
-        if rank not in self.dead:  # it is back before anybody has missed it
-            return
-        name = self.spec.cluster.devices[rank].name
-        self.emit(Mark(self.now_s, "loss_detected", name, {"how": how, "since_s": since_s}))
-        for device in self.devices:
-            device.conditions.lose(rank)
-        if rank == self.spec.cluster.source_rank:
-            raise PeerLost(f"{name} was lost at {self.now_s:.3f} s, and it is the source.", name, self.now_s)
-        for message in self.unsent:
-            if message.dst == rank:
-                self.finish(message.handle, None)
-        for device in self.devices:
-            if device.rank != rank:
-                device.fail_waiting(rank, self.now_s)
-
-
-class _Joined(Exception):
-    """A device has joined: all devices stop, and go on with it."""
-
-    def __init__(self, device: str):
-        super().__init__(device)
-        self.device = device
 
 
 class SimulatedDevice(Device):

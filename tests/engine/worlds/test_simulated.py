@@ -10,7 +10,8 @@ from engine.plan import Holding, Plan, Slice
 from engine.scenario import DropDevice, LinkDown, LinkUp, Scenario, SetRate
 from engine.spec import RunSpec
 from engine.tensors import Meta
-from engine.worlds.simulated import KILL_SEEN_S, SimulatedWorld
+from engine.worlds.fate import KILL_SEEN_S
+from engine.worlds.simulated import SimulatedWorld
 
 MODEL = ModelSpec(
     name="m", family="gpt2", num_layers=1, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
