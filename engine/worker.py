@@ -157,6 +157,7 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
         rank, spec, plan, trace.emit, weights, assignment.paced, held, connections, control.poll,
         control.tell,
     )
+    connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
     control.tell({"type": "listening", "port": connections.port})
     for piece in plan.held_by(rank):
         weights.load(piece)
