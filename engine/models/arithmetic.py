@@ -44,3 +44,5 @@ def warm_up(model: ModelSpec) -> None:
     F.linear(h_TF[:1], w_FD.t())
     F.layer_norm(x_TD, x_TD.shape[1:])
     F.softmax(x_TD @ x_TD.t(), dim=-1)
+    if model.vision:
+        torch_vision_ops.warm_up(model)

@@ -93,6 +93,19 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = {
 }
 
 
+def warm_up(model: ModelSpec) -> None:
+    """The kernels that only pictures need, once."""
+    dtype, vision = getattr(torch, model.dtype), vision_of(model)
+    patches_BNP = patches_of(torch.zeros(1, *vision.pixel_shape, dtype=dtype), vision.patch_size)
+    torch.cat((patches_BNP[:, :1], patches_BNP), dim=1)
+    if vision.tower:
+        ACTIVATIONS[vision.tower.activation](patches_BNP)
+        ACTIVATIONS[vision.tower.projector_activation](patches_BNP)
+        tokens_BT = torch.zeros(1, vision.num_patches, dtype=torch.int64)
+        first_BT1 = (tokens_BT == 0) & (tokens_BT.cumsum(1) <= 0)
+        patches_BNP.masked_scatter(first_BT1.unsqueeze(-1), patches_BNP)
+
+
 def patches_of(pixels_BCXY: Tensor, size: int) -> Tensor:
     """Squares of `size` pixels, row by row, each in the order (colour, y, x) of a convolution's kernel."""
     batch, colours, height, width = pixels_BCXY.shape

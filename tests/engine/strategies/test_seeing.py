@@ -34,29 +34,40 @@ def spans(spec):
     return [item for item in trace if isinstance(item, Span) and item.kind == "compute"]
 
 
+def seer_of(spec):
+    """Who sees, as planned: the source, or whoever has the ends for it."""
+    part = "vision" if spec.model.has_tower else "embed"
+    (device,) = {work.device for work in prepared(spec).plan.work if work.slice.part == part}
+    return spec.cluster.devices[device].name
+
+
 def supported(name, cluster, model):
     return next(s for s in STRATEGIES if s.name == name).supports(cluster, model) is None
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_the_source_sees_and_only_once_per_prompt(name):
+def test_only_one_device_sees_and_only_once_per_prompt(name):
     cluster = star([2e10, 1e10, 1e10], terminal=True)
     if not supported(name, cluster, LLAVA):
         pytest.skip("this strategy has no such model")
-    work = [span for span in spans(spec_of(name, LLAVA, cluster, requests=2))
-            if span.name in ("embed_image", "tower_block", "project_image")]
-    assert {span.device for span in work} == {"term"}
+    spec = spec_of(name, LLAVA, cluster, requests=2)
+    assert seer_of(spec) == ("d0" if name == "cloud_only" else "term")
+    work = [span for span in spans(spec) if span.name in ("embed_image", "tower_block", "project_image")]
+    assert {span.device for span in work} == {seer_of(spec)}
     assert [span.name for span in work] == 2 * ["embed_image", "tower_block", "tower_block", "project_image"]
     assert {span.token for span in work} == {0}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_classifier_ends_with_its_classes_at_the_source(name):
+def test_a_classifier_s_ends_are_its_picture_and_its_classes(name):
     cluster = star([2e10, 1e10, 1e10], terminal=True)
     if not supported(name, cluster, VIT):
         pytest.skip("this strategy has no such model")
-    ends = [span for span in spans(spec_of(name, VIT, cluster)) if span.layer < 0 and span.device == "term"]
-    assert [span.name for span in ends] == ["embed_image", "classify"]
+    spec = spec_of(name, VIT, cluster)
+    ends = [span for span in spans(spec) if span.name in ("embed_image", "classify", "final_hidden")]
+    assert [(span.name, span.device) for span in ends] == [
+        ("embed_image", seer_of(spec)), ("classify", seer_of(spec)),
+    ]
 
 
 def test_the_tower_is_held_by_the_source_and_works_in_prefill_only():
@@ -100,14 +111,15 @@ def test_a_tied_head_is_counted_once_and_the_tower_in_full():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_source_too_small_for_the_tower_is_named(name):
+def test_a_device_too_small_for_the_tower_is_named(name):
     cluster = star([1e10] * 3, terminal=True)
     if not supported(name, cluster, LLAVA):
         pytest.skip("this strategy has no such model")
-    small = cluster.devices[3].model_copy(update={"memory_bytes": weight_bytes(LLAVA, TOWER)})
-    cluster = cluster.model_copy(update={"devices": (*cluster.devices[:3], small)})
-    with pytest.raises(PlanError, match=r"term needs .* has"):
-        prepared(spec_of(name, LLAVA, cluster))
+    seer = seer_of(spec_of(name, LLAVA, cluster))
+    small = {"memory_bytes": weight_bytes(LLAVA, TOWER)}
+    devices = tuple(d.model_copy(update=small) if d.name == seer else d for d in cluster.devices)
+    with pytest.raises(PlanError, match=rf"{seer} needs .* has"):
+        prepared(spec_of(name, LLAVA, cluster.model_copy(update={"devices": devices})))
 
 
 @pytest.mark.parametrize("model", [VIT, LLAVA], ids=lambda model: model.name)
