@@ -15,10 +15,11 @@ from pydantic import Field
 
 from engine.cluster import ClusterSpec
 from engine.ctx import Ctx
-from engine.errors import SpecError
+from engine.errors import PlanError, SpecError
 from engine.models.spec import ModelSpec
 from engine.plan import Plan
-from engine.strategies.adaptlink_plan import plan_of_layout
+from engine.strategies.adaptlink_join import layout_with
+from engine.strategies.adaptlink_plan import layout_in, plan_of_layout
 from engine.strategies.adaptlink_roles import Room, layout_of, primary_of
 from engine.strategies.adaptlink_serve import Asker, answer_questions, servers_of
 from engine.strategies.adaptlink_shares import grid_size
@@ -45,6 +46,9 @@ class AdaptLinkParams(Params):
     backups: Literal["auto", "none"] = Field(
         default="auto", description="Copies of the secondaries' columns on devices that are inactive."
     )
+    replan_on_join: bool = Field(
+        default=False, description="Plan anew when a device joins, instead of keeping all shares."
+    )
     primary: str = Field(
         default="", description="The primary; empty: the fastest of the workers with most memory."
     )
@@ -59,18 +63,41 @@ class AdaptLink(Strategy):
 
     def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
         assert isinstance(params, AdaptLinkParams)
+        room = self._room(cluster, model, workload, params)
+        named = named_worker(cluster, params.primary, "parameters of adaptlink, primary")
+        layout = layout_of(
+            room,
+            primary_of(cluster, model, room.demand) if named is None else named,
+            _grid(model, params.grid), params.primary_share or None, params.max_secondaries,
+            params.backups == "auto",
+        )
+        return plan_of_layout(cluster, model, room.demand, room.ends, layout)
+
+    def replan(
+        self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
+    ) -> Plan:
+        """Whoever joins gets a shard of the layout that there is; after a loss everything is planned anew."""
+        assert isinstance(params, AdaptLinkParams)
+        known, joined = set(plan.extra["workers"]), set(cluster.workers) - set(plan.extra["workers"])
+        if params.replan_on_join or not joined or known - set(cluster.workers):
+            return super().replan(plan, cluster, model, workload, params)
+        room = self._room(cluster, model, workload, params)
+        layout = layout_in(plan.extra)
+        for rank in sorted(joined):
+            layout = layout_with(room, layout, rank)
+        try:
+            return plan_of_layout(cluster, model, room.demand, room.ends, layout)
+        except PlanError:  # the prompt has grown by the tokens so far: all of it needs more memory at once
+            return super().replan(plan, cluster, model, workload, params)
+
+    def _room(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
+    ) -> Room:
         demand = demand_of(model, workload, self.batches_bursts)
         ends = Plan(
             strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model)
         )
-        named = named_worker(cluster, params.primary, "parameters of adaptlink, primary")
-        layout = layout_of(
-            Room(cluster, model, demand, ends, params.beta),
-            primary_of(cluster, model, demand) if named is None else named,
-            _grid(model, params.grid), params.primary_share or None, params.max_secondaries,
-            params.backups == "auto",
-        )
-        return plan_of_layout(cluster, model, demand, ends, layout)
+        return Room(cluster, model, demand, ends, params.beta)
 
     def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
         """A backup is asked once its secondary is lost."""

@@ -8,7 +8,7 @@ from engine.cluster import ClusterSpec
 from engine.models.ops import Attention, Op, Residual
 from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Slice, Work
-from engine.strategies.adaptlink_roles import Layout, Shard, ffn_passes, ffn_time
+from engine.strategies.adaptlink_roles import HeadShare, Layout, Shard, ffn_passes, ffn_time
 from engine.strategies.adaptlink_serve import servers_of
 from engine.strategies.adaptlink_shares import sides_s
 from engine.strategies.demand import Demand, Pass, block_passes, check_memory, end_passes
@@ -80,6 +80,20 @@ def extra_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: Lay
         "workers": list(cluster.workers),
         "predicted": predicted(cluster, model, demand, layout),
     }
+
+
+def layout_in(extra: dict[str, Any]) -> Layout:
+    """Inverse of `extra_of`."""
+    return Layout(
+        primary=extra["primary"],
+        grid=extra["grid"],
+        num_split=len(extra["split_layers"]),
+        shards=tuple(Shard(*shard) for shard in extra["shards"]),
+        heads=tuple(HeadShare(*share) for share in extra["heads"]),
+        backups={
+            int(rank): tuple(Shard(*piece) for piece in pieces) for rank, pieces in extra["backups"].items()
+        },
+    )
 
 
 def predicted(cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: Layout) -> dict[str, Any]:
