@@ -149,7 +149,7 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     torch.set_num_threads(1)
     sys.setswitchinterval(5e-4)
     trace = TraceWriter(control)
-    weights = WeightStore(spec.model, spec.weights, spec.seed)
+    weights = WeightStore(spec.model, spec.weights, spec.seed, assignment.results)
     held = frozenset(link for link in range(len(spec.cluster.links)) if network.holds_delay(link))
     connections = Connections(rank, network.address(rank))
     control.on_message = connections.wake

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
-from math import prod
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-import numpy as np
-import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from engine.errors import PlanError, SpecError
 from engine.models.directory import weight_files
+from engine.models.drawn import DTYPES, RandomSource
 from engine.models.families import candidates, stored_as
 from engine.models.layout import TensorPart, tensor_parts
 from engine.models.quantise import Quantised, Restoring, quantise
@@ -24,9 +21,7 @@ from engine.models.spec import ModelSpec
 from engine.plan import Slice, contains
 from engine.spec import WeightsRef
 
-RANDOM_STD = 0.02
 PAGE_ELEMENTS = 1024
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class Source(Protocol):
@@ -34,36 +29,6 @@ class Source(Protocol):
 
     def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
         """Exactly `part`, in the file's dtype."""
-
-
-class RandomSource:
-    """Drawn from (seed, tensor name, block), so that any slicing gives the same numbers on any machine.
-
-    Matrices have variance 1/inputs: with the customary 0.02, the last token's own embedding wins every
-    argmax of a small model, and token identity would prove nothing. Norms and biases are near 1 and 0
-    but not equal to them: a forgotten one shows.
-    """
-
-    def __init__(self, seed: int):
-        self.seed = seed
-
-    def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
-        if part.start == part.stop:
-            return torch.empty(part.shape)
-        first, last = part.start // part.block, -(-part.stop // part.block)
-        blocks = [self._block(part, number) for number in range(first, last)]
-        drawn = torch.from_numpy(np.concatenate(blocks, axis=part.dim) if len(blocks) > 1 else blocks[0])
-        return drawn.narrow(part.dim, part.start - first * part.block, part.stop - part.start)
-
-    def _block(self, part: TensorPart, number: int) -> Any:
-        shape = list(part.full_shape)
-        shape[part.dim] = min(part.block, shape[part.dim] - number * part.block)
-        digest = hashlib.sha256(f"{self.seed}/{part.name}/{number}".encode()).digest()
-        generator = np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], "big")))
-        drawn = generator.standard_normal(shape, dtype=np.float32)
-        matrix = len(shape) > 1 and not part.name.startswith("embed.")
-        drawn *= prod(part.full_shape[1:]) ** -0.5 if matrix else RANDOM_STD
-        return drawn + np.float32(1) if part.name.endswith("norm.weight") else drawn
 
 
 class DirectorySource:
@@ -106,9 +71,12 @@ class DirectorySource:
 
 
 @lru_cache(maxsize=4)
-def source_of(ref: WeightsRef, seed: int) -> Source:
-    """Opened once per process. Raises `SpecError` for a directory without safetensors."""
-    return RandomSource(seed) if ref.kind == "random" else DirectorySource(ref.directory)
+def source_of(ref: WeightsRef, seed: int, shared: Path | None = None) -> Source:
+    """Opened once per process; `shared` is where random tensors are kept for the other devices of a run.
+
+    Raises `SpecError` for a directory without safetensors.
+    """
+    return RandomSource(seed, shared) if ref.kind == "random" else DirectorySource(ref.directory)
 
 
 def load(model: ModelSpec, ref: WeightsRef, piece: Slice, seed: int) -> dict[str, Tensor]:
@@ -129,8 +97,8 @@ def _read(source: Source, model: ModelSpec, part: TensorPart) -> Tensor:
 class WeightStore:
     """The weights that one device has. A tensor in two slices (a tied table) is in memory once."""
 
-    def __init__(self, model: ModelSpec, ref: WeightsRef, seed: int):
-        self.model, self.ref, self.seed = model, ref, seed
+    def __init__(self, model: ModelSpec, ref: WeightsRef, seed: int, shared: Path | None = None):
+        self.model, self.ref, self.seed, self.shared = model, ref, seed, shared
         self.held: dict[Slice, Mapping[str, Tensor]] = {}
         self.views: dict[Slice, Mapping[str, Tensor]] = {}
         self.by_name: WeakValueDictionary[tuple[str, int, int], Tensor] = WeakValueDictionary()
@@ -143,14 +111,14 @@ class WeightStore:
 
     def _quantised(self, piece: Slice) -> Mapping[str, Tensor]:
         """Each matrix of the model's own numbers is gone before the next one is read."""
-        source, stored = source_of(self.ref, self.seed), dict[str, Tensor | Quantised]()
+        source, stored = source_of(self.ref, self.seed, self.shared), dict[str, Tensor | Quantised]()
         for part in tensor_parts(self.model, piece):
             tensor = _read(source, self.model, part)
             stored[part.key] = quantise(tensor, piece.bits) if part.is_matrix else tensor
         return Restoring(stored, DTYPES[self.model.dtype])
 
     def _loaded(self, piece: Slice) -> Mapping[str, Tensor]:
-        source, tensors = source_of(self.ref, self.seed), {}
+        source, tensors = source_of(self.ref, self.seed, self.shared), {}
         for part in tensor_parts(self.model, piece):
             identity = (part.name, part.start, part.stop)
             tensor = self.by_name.get(identity)

@@ -1,0 +1,51 @@
+"""Random weights in files that the devices of a run share: the same numbers, drawn once."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from engine.models import catalogue
+from engine.models.drawn import RandomSource
+from engine.models.weights import WeightStore
+from engine.plan import Slice
+from engine.spec import WeightsRef
+
+MODEL = catalogue.resolve("tiny-llama", None)[0].model_copy(
+    update={"hidden_size": 256, "intermediate_size": 2500, "head_dim": 64}
+)
+PIECES = [
+    Slice(layer=0, part="ffn"), Slice(layer=0, part="ffn", axis="columns", start=700, stop=1999),
+    Slice(layer=1, part="attention", axis="heads", start=1, stop=3), Slice(layer=-1, part="embed"),
+]
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_shared_tensors_have_the_numbers_of_those_drawn_alone(piece, dtype, tmp_path):
+    model = MODEL.model_copy(update={"dtype": dtype})
+    alone, shared = WeightStore(model, WeightsRef(), 5), WeightStore(model, WeightsRef(), 5, tmp_path)
+    for store in (alone, shared):
+        store.load(piece)
+    for key, tensor in alone.get(piece).items():
+        assert torch.equal(tensor, shared.get(piece)[key]), key
+
+
+def test_a_tensor_is_drawn_once_however_many_want_it(tmp_path, monkeypatch):
+    drawn = []
+    draw = RandomSource._block
+    monkeypatch.setattr(
+        RandomSource, "_block",
+        lambda self, part, number: drawn.append((part.name, number)) or draw(self, part, number),
+    )
+
+    def load(_):
+        store = WeightStore(MODEL, WeightsRef(), 9, tmp_path)
+        store.load(Slice(layer=0, part="ffn", axis="columns", start=100, stop=2400))
+        return store
+
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(load, range(4)))
+    large = [name for name in drawn if name[0].endswith((".up.weight", ".gate.weight", ".down.weight"))]
+    assert len(large) == len(set(large)) > 3
+    assert len(stores) == 4
