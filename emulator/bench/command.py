@@ -1,16 +1,21 @@
-"""`loom bench [NAME …]`: run benchmarks, print their tables, and with --write keep them in docs/bench.md."""
+"""`loom bench [NAME …]`: run benchmarks, print their tables, and with --write keep them in docs/."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from emulator.bench.chart import as_svg
+from emulator.bench.compute import measure_compute, measure_shards
 from emulator.bench.decision import measure_decision
 from emulator.bench.links import measure_links
+from emulator.bench.load import measure_load
+from emulator.bench.messages import measure_messages, measure_sharing
 from emulator.bench.pacing import measure_pacing
 from emulator.bench.predict import measure_prediction
 from emulator.bench.rows import Table, as_markdown, as_text
@@ -20,15 +25,18 @@ from emulator.probe import probe
 from engine.cli.command import Command, Environment
 from engine.errors import SpecError
 
-DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "bench.md"
+DOCUMENTS = Path(__file__).resolve().parent.parent.parent / "docs"
+DOCUMENT = DOCUMENTS / "bench.md"
+FIDELITY = "fidelity"
 
 
 class Bench(NamedTuple):
-    """`measure` gets the environment (clusters by name) and returns its table."""
+    """`measure` gets the environment (clusters by name) and returns its table, for docs/`document`.md."""
 
     name: str
     help: str
     measure: Callable[[Environment], Table]
+    document: str = "bench"
 
 
 BENCHES: tuple[Bench, ...] = (
@@ -36,22 +44,29 @@ BENCHES: tuple[Bench, ...] = (
     Bench("links", "time of a message, against size / bandwidth", measure_links),
     Bench("predict", "predicted against emulated latency of the four strategies", measure_prediction),
     Bench("decision", "what EdgeFormer's decisions cost beside a forward pass", measure_decision),
-    Bench("startup", "seconds until all devices are ready", measure_startup),
+    Bench("startup", "from asking for a run until all is ready, and until all is gone", measure_startup),
+    Bench("load", "operations of any length on up to 16 devices", measure_load, FIDELITY),
+    Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
+    Bench("sharing", "what flows get that share a switch port", measure_sharing, FIDELITY),
+    Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
+    Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(f"{bench.name} ({bench.help})" for bench in BENCHES)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"all, or some of: {names}")
-    parser.add_argument("--write", action="store_true", help=f"update {DOCUMENT.parent.name}/{DOCUMENT.name}")
+    of_fidelity = ", ".join(bench.name for bench in BENCHES if bench.document == FIDELITY)
+    words = f"all, or some of: {names}; {FIDELITY} stands for {of_fidelity}"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=words)
+    parser.add_argument("--write", action="store_true", help="update the tables in docs/")
 
 
 def run(args: argparse.Namespace) -> int:
-    chosen = [bench for bench in BENCHES if not args.names or bench.name in args.names]
-    unknown = [name for name in args.names if name not in [bench.name for bench in BENCHES]]
+    chosen = [bench for bench in BENCHES if not args.names or {bench.name, bench.document} & set(args.names)]
+    known = [bench.name for bench in BENCHES] + [FIDELITY]
+    unknown = [name for name in args.names if name not in known]
     if unknown:
-        known = ", ".join(bench.name for bench in BENCHES)
-        raise SpecError(f"there is no benchmark {unknown[0]}: there are {known}.")
+        raise SpecError(f"there is no benchmark {unknown[0]}: there are {', '.join(known)}.")
     probe().require()
     for bench in chosen:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")
@@ -59,15 +74,25 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(as_text(result) + "\n")
         sys.stdout.flush()
         if args.write:
-            write_section(DOCUMENT, bench.name, section(result))
+            write(DOCUMENTS, bench, result)
     return 0
+
+
+def write(directory: Path, bench: Bench, result: Table) -> None:
+    """The table into its place in the bench's document, its chart beside that."""
+    picture = ""
+    if result.chart is not None:
+        file = directory / f"{bench.document}-{bench.name}.svg"
+        file.write_text(as_svg(result.chart), encoding="utf-8")
+        picture = f"![{result.chart.title}]({file.name})\n\n"
+    write_section(directory / f"{bench.document}.md", bench.name, picture + section(result))
 
 
 def section(result: Table) -> str:
     """A table under its circumstances, in Markdown."""
-    found = probe()
+    found, busy = probe(), os.getloadavg()[1]
     where = f"{host_name()}, {found.cores} cores, Linux {found.kernel}, {time.strftime('%Y-%m-%d')}"
-    return f"{as_markdown(result)}\n\n{where}"
+    return f"{as_markdown(result)}\n\n{where}; {busy:.1f} processes ran or waited, 5 minutes' mean"
 
 
 def write_section(document: Path, name: str, text: str) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from emulator.bench.chart import Chart, lines
 from emulator.bench.devices import Devices
 from emulator.bench.rows import Table
 from emulator.calls import call
@@ -68,7 +69,16 @@ def load_table(results: Sequence[Paced]) -> Table:
         "Lateness: of the moment at which a result is handed on, after its deadline, 95 %."
     )
     columns = ("takes here", "devices", "paced to", "off, mean", "off, worst", "lateness", "late operations")
-    return Table(title, columns, tuple(rows))
+    lengths = [human_s(results[at].host_s) for at in range(0, len(results), len(DEVICES))]
+    points = [
+        (f"operations of {lengths[index // len(DEVICES)]}", float(item.devices), abs(item.off_max))
+        for index, item in enumerate(results)
+    ]
+    chart = Chart(
+        "Pacing: elapsed against target, worst device", "devices", "", lines(points), lambda x: f"{x:g}",
+        lambda y: f"{y:.2%}",
+    )
+    return Table(title, columns, tuple(rows), chart)
 
 
 def paced(name: str, rows: int, devices: int) -> Paced:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from emulator.bench.chart import Chart, lines
 from emulator.bench.devices import Devices
 from emulator.bench.rows import Table
 from emulator.calls import call
@@ -87,7 +88,15 @@ def messages_table(messages: Sequence[Message]) -> Table:
         "One message at a time from device to device over a switch, as strategies see it: the median against "
         "fixed cost + size / bandwidth + delay, and the range. 1 Gbit/s at D = 4, the others at D = 1."
     )
-    return Table(title, ("back end", "rate", "delay", "size", "ideal", "ratio", "range"), tuple(rows))
+    points = [
+        (f"{human(item.bit_per_s, 'bit/s')}, {item.backend}", float(item.size_bytes), item.ratio - 1)
+        for item in messages
+    ]
+    chart = Chart(
+        "Messages: time against ideal, median", "size", "", lines(points), lambda x: human(x, "B"),
+        lambda y: f"{y:+.1%}",
+    )
+    return Table(title, ("back end", "rate", "delay", "size", "ideal", "ratio", "range"), tuple(rows), chart)
 
 
 def sharing_table(flows: Sequence[Flow]) -> Table:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from emulator.bench.chart import Chart
+
 
 class Table(NamedTuple):
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    chart: Chart | None = None
 
 
 def as_text(table: Table) -> str:
