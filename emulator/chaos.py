@@ -22,7 +22,6 @@ from emulator.places import state_directory
 from emulator.probe import probe
 from engine.chaos import GOOD, Ending, Trial, judge, trial
 from engine.cli.command import Command
-from engine.errors import EdgeLoomError
 from engine.predict import predict
 from engine.report import RunReport
 
@@ -73,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
 def _play(play: Callable[[Trial], RunReport], one: Trial) -> Ended:
     try:
         report = play(one)
-    except EdgeLoomError as error:
-        return Ended(one, "failed", str(error), ())
+    except Exception as error:  # whatever it is, it is a finding, and the campaign goes on
+        return Ended(one, "failed", f"{type(error).__name__}: {error}", ())
     recoveries_s = tuple(
         recovery.detect_s + recovery.replan_s + recovery.reload_s + recovery.rebuild_s
         for recovery in report.recoveries if recovery.rebuild_s is not None

@@ -37,7 +37,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--requests", type=int, default=1, metavar="N")
     parser.add_argument("--pattern", choices=("sporadic", "bursty"), default="sporadic",
                         help="one request after another, or all at time 0")
-    parser.add_argument("--scenario", metavar="FILE", help="timed changes: TOML, JSON or a run's report")
+    parser.add_argument("--scenario", metavar="FILE",
+                        help="timed changes: TOML, JSON, a run's report, or a CSV trace of rates")
     parser.add_argument("--failover", choices=("replan", "stop"), default="replan",
                         help="after a loss: plan again over the survivors, or end the run")
     parser.add_argument("--silence", type=float, default=2.0, metavar="S", dest="silence_s",

@@ -1,14 +1,16 @@
-"""Scenario files: timed changes as TOML, as JSON, or taken from the report of an earlier run.
+"""Scenario files: timed changes as TOML, as JSON, taken from the report of an earlier run, or a trace of
+rates as CSV.
 
-    [[change]]
-    at_s = 0.5
-    kind = "set_rate"
+    [[change]]                           at_s,link,bit_per_s
+    at_s = 0.5                           0,hub--laptop,20000000
+    kind = "set_rate"                    0.5,hub--laptop,18500000
     link = "hub--laptop"
     bit_per_s = 20e6
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import tomllib
 from pathlib import Path
@@ -25,7 +27,21 @@ def read_scenario(path: Path) -> Scenario:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SpecError(f"{path}: cannot read the scenario: {reason}.") from error
+    if path.suffix == ".csv":
+        return parse_trace(text, str(path))
     return parse_scenario(text, str(path), is_json=path.suffix == ".json")
+
+
+def parse_trace(text: str, where: str) -> Scenario:
+    """A trace of rates: columns at_s, link, bit_per_s and, if not both, direction; in any order of time."""
+    rows = csv.DictReader(text.splitlines())
+    have, need = set(rows.fieldnames or ()), {"at_s", "link", "bit_per_s"}
+    if not need <= have <= need | {"direction"}:
+        raise SpecError(f"{where}: columns are {sorted(have)}, expected at_s, link, bit_per_s and direction.")
+    changes = [
+        {"kind": "set_rate", **{key: value for key, value in row.items() if value}} for row in rows
+    ]
+    return _in_order({"changes": changes}, where)
 
 
 def parse_scenario(text: str, where: str, is_json: bool = False) -> Scenario:
@@ -33,7 +49,11 @@ def parse_scenario(text: str, where: str, is_json: bool = False) -> Scenario:
         data = json.loads(text) if is_json else tomllib.loads(text)
     except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
         raise SpecError(f"{where}: no valid {'JSON' if is_json else 'TOML'}: {error}.") from error
-    scenario: Scenario = Scenario.parse({"changes": _changes(data, where)}, where)
+    return _in_order({"changes": _changes(data, where)}, where)
+
+
+def _in_order(data: dict[str, Any], where: str) -> Scenario:
+    scenario: Scenario = Scenario.parse(data, where)
     return scenario.model_copy(update={"changes": tuple(sorted(scenario.changes, key=lambda c: c.at_s))})
 
 

@@ -1,0 +1,65 @@
+"""Example traces of a link's rate over time, as CSV files that `--scenario` takes, and how they were made.
+
+Made, not recorded: three kinds of trouble that radio links have, each from a formula and a seed. Columns:
+at_s (virtual seconds), link, bit_per_s, and direction if not both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+LINK = "office--hall"
+BASE_BIT_PER_S = 60e6
+DURATION_S = 60.0
+STEP_S = 0.5
+FOLDER = Path(__file__).resolve().parent
+
+
+def walk(random: Random) -> Iterator[float]:
+    """Somebody carries a device around the access point: the rate follows the distance, with slow fading."""
+    fading = 0.0
+    for step in range(round(DURATION_S / STEP_S)):
+        fading = 0.9 * fading + random.gauss(0.0, 0.08)
+        distance = 0.55 + 0.4 * math.sin(2 * math.pi * step * STEP_S / 20.0)
+        yield max(0.05, min(1.0, (1.0 - 0.7 * distance) * math.exp(fading)))
+
+
+def neighbours(random: Random) -> Iterator[float]:
+    """Up to three neighbours come and go on the same channel, each taking an equal share."""
+    active = [False, False, False]
+    for _ in range(round(DURATION_S / STEP_S)):
+        active = [random.random() < (0.88 if on else 0.08) for on in active]
+        yield 1.0 / (1 + sum(active))
+
+
+def tunnels(random: Random) -> Iterator[float]:
+    """A vehicle: a good link that all but vanishes for some seconds, again and again."""
+    left, inside = random.uniform(5.0, 9.0), False
+    for _ in range(round(DURATION_S / STEP_S)):
+        left -= STEP_S
+        if left <= 0:
+            inside = not inside
+            left = random.uniform(2.0, 4.0) if inside else random.uniform(6.0, 12.0)
+        yield random.uniform(0.03, 0.06) if inside else random.uniform(0.85, 1.0)
+
+
+TRACES = {"walk": walk, "neighbours": neighbours, "tunnels": tunnels}
+
+
+def rows_of(name: str) -> Iterator[str]:
+    """The lines of `<name>.csv`; a rate that stays what it is has no line of its own."""
+    yield "at_s,link,bit_per_s"
+    before = -1
+    for step, share in enumerate(TRACES[name](Random(name))):
+        bit_per_s = round(share * BASE_BIT_PER_S, -4)
+        if bit_per_s != before:
+            yield f"{step * STEP_S:g},{LINK},{bit_per_s:.0f}"
+        before = bit_per_s
+
+
+def write_all(folder: Path = FOLDER) -> None:
+    for name in TRACES:
+        (folder / f"{name}.csv").write_text("\n".join(rows_of(name)) + "\n", encoding="utf-8")
