@@ -17,7 +17,16 @@ from engine.models.ops import FeedForward
 from engine.models.sizes import weight_bytes
 from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Slice
-from engine.strategies.demand import Demand, Pass, attention_passes, weights_bytes, working_bytes
+from engine.strategies.demand import (
+    Demand,
+    Pass,
+    attention_passes,
+    check_memory,
+    end_passes,
+    weights_bytes,
+    working_bytes,
+)
+from engine.strategies.ends import end_holdings
 from engine.strategies.shares import pass_s
 from engine.strategies.tensor_parallel import kv_bytes_of, passes_of
 from engine.strategies.tpi_model import BlockTime, all_reduce_s, steady_token_s
