@@ -33,11 +33,15 @@ VARIANTS = {
         {"ratio": ratio, "causal_trim": trim} for ratio in ("even", "proportional", "search")
         for trim in (False, True)
     ],
+    "edgeformer": [{}, {"block_alloc": "even", "scheduling": "static"}],
     "lime": [
         {}, {"mode": "dp"}, {"mode": "printed", "fine_grained": False},
         {"online_planner": "layers", "kv_transfer": False},
     ],
     "mcu": [{}, {"group_size": 2}, {"allow_kv_dup": True}],
+    "adaptlink": [{}, {"primary_share": 0.5, "beta": 1.0}, {"max_secondaries": 2, "backups": "none"}],
+    "edge_only": [{}, {"bits": "4"}],
+    "cloud_only": [{}],
 }
 clusters = st.builds(
     star,
