@@ -79,15 +79,21 @@ def link_s(
 
 
 def deadline_s(
-    mode: DeadlineMode, value: float, num_layers: int, nominal: Sequence[Site], heads: int
+    mode: DeadlineMode,
+    value: float,
+    num_layers: int,
+    nominal: Sequence[Site],
+    heads: int,
+    only: Sequence[int] | None = None,
 ) -> float:
-    """T_max of one block. ratio: `value` times the makespan of all heads under `nominal` conditions, so
-    that a worse network later prunes more; forward_s: `value` is for the whole pass; block_s: per block.
+    """T_max of one block. ratio: `value` times the makespan of all heads under `nominal` conditions (of a
+    fixed split, that of `only`), so that a worse network later prunes more; forward_s: `value` is for the
+    whole pass; block_s: per block.
     """
     if mode == "none":
         return inf
     if mode == "ratio":
-        return value * allocate([1.0] * heads, nominal).collab_s
+        return value * allocate([1.0] * heads, nominal, only=only).collab_s
     return value / num_layers if mode == "forward_s" else value
 
 

@@ -130,10 +130,15 @@ class Owner:
         params, below = self.params, self.params.prune_below
         return allocate(
             normalised(raw), self._sites(rows), self._deadline_s(rows), params.fill, params.check,
-            params.min_keep,
-            only=even_split(len(raw), self.state.workers) if params.scheduling == "static" else None,
+            params.min_keep, self._split(),
             barred=() if below is None else [head for head in self.heads if raw[head] < below],
         )
+
+    def _split(self) -> tuple[int, ...] | None:
+        """The one rank of every head that the ablation without scheduling has fixed."""
+        if self.params.scheduling == "dynamic":
+            return None
+        return even_split(len(self.heads), self.state.workers)
 
     async def _still(self, layer: int, rows: Rows) -> Allocation:
         """The assignment of the prefill; another one if links, speeds or devices have changed since."""
@@ -205,7 +210,8 @@ class Owner:
             others = [rank for rank in self.state.workers if rank != self.ctx.rank]
             nominal = self._sites_in(self.ctx.cluster, others, rows)
             self.state.deadlines_s[rows] = deadline_s(
-                self.params.t_max_mode, self.params.t_max, self.model.num_layers, nominal, len(self.heads)
+                self.params.t_max_mode, self.params.t_max, self.model.num_layers, nominal, len(self.heads),
+                self._split(),
             )
         return self.state.deadlines_s[rows]
 

@@ -138,6 +138,15 @@ def test_deadlines_are_a_ratio_of_all_heads_or_seconds_per_pass_or_block_or_none
     assert deadline_s("none", 3.0, 24, nominal, 8) == inf
 
 
+def test_the_reference_of_a_fixed_split_is_that_split():
+    nominal = [Site(0, 8, 0, 1.0), Site(1, 8, 0, 3.0)]
+    split = (0, 0, 0, 0, 1, 1, 1, 1)
+    limit_s = deadline_s("ratio", 0.88, 24, nominal, 8, split)
+    assert limit_s == pytest.approx(0.88 * 12)
+    found = allocate([1.0] * 8, nominal, limit_s, only=split)
+    assert found.device_of == (0, 0, 0, 0, 1, 1, 1, -1)
+
+
 def test_a_slower_network_prunes_more_under_a_ratio_of_the_nominal_one():
     def pruned(rate):
         where = [Site(0, 8, 0, 1.0), Site(1, 8, 0, 1e8 / rate)]
