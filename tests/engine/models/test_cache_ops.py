@@ -44,8 +44,8 @@ def test_shapes_and_bytes_are_what_torch_has(name):
     rows = run(take, store, caches=caches)
     assert take.cost(model, (), ROWS).output == meta_of(rows)
     assert rows.numel() * model.element_bytes == 5 * row_bytes
-    assert put.cost(model, (meta_of(rows),), ROWS)[1:] == (meta_of(rows.new_empty(0)), 0, 5 * row_bytes, 5)
-    assert drop.cost(model, (), ROWS)[1:] == (meta_of(rows.new_empty(0)), 0, -2 * row_bytes, -2)
+    assert put.cost(model, (meta_of(rows),), ROWS)[1:5] == (meta_of(rows.new_empty(0)), 0, 5 * row_bytes, 5)
+    assert drop.cost(model, (), ROWS)[1:5] == (meta_of(rows.new_empty(0)), 0, -2 * row_bytes, -2)
 
 
 def test_the_ledger_counts_rows_that_leave_and_come():
