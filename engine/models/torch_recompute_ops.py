@@ -51,14 +51,20 @@ def _attention_again(
     assert cache is not None, "the operation names a cache"
     cache.forget(cache.rows - (op.position - old))
     parts = [(h_BTD[:, :old], 0), (h_BTD[:, old:], op.position)]
-    q_old, q_new = (positioned_heads(model, h, w, "q", heads, at) for h, at in parts)
-    k_old, k_new = (positioned_heads(model, h, w, "k", last - first, at) for h, at in parts)
-    v_old, v_new = (heads_of(h, w, "v", last - first) for h, _ in parts)
-    k_kept, v_kept = cache.append(k_new, v_new)
+
+    def positioned(key: str, count: int) -> Tensor:
+        pieces = [positioned_heads(model, h, w, key, count, at) for h, at in parts if h.shape[1]]
+        return torch.cat(pieces, dim=2)
+
+    q_BHTE, k_BKTE = positioned("q", heads), positioned("k", last - first)
+    v_BKTE = heads_of(h_BTD, w, "v", last - first)
+    k_kept, v_kept = cache.append(k_BKTE[:, :, old:], v_BKTE[:, :, old:])
     offset = op.start - first * model.group_size
-    k_all, v_all = torch.cat((k_old, k_kept), dim=2), torch.cat((v_old, v_kept), dim=2)
-    contexts = [attend(model, q_new, k_all, v_all, offset, op.position)]
+    k_BKSE = torch.cat((k_BKTE[:, :, :old], k_kept), dim=2)
+    v_BKSE = torch.cat((v_BKTE[:, :, :old], v_kept), dim=2)
+    contexts = [attend(model, q_BHTE[:, :, old:], k_BKSE, v_BKSE, offset, op.position)]
     if old:
+        q_old, k_old, v_old = (x[:, :, :old] for x in (q_BHTE, k_BKTE, v_BKTE))
         contexts.insert(0, attend(model, q_old, k_old, v_old, offset, 0))
     joined = merge(torch.cat(contexts, dim=2))
     return F.linear(joined, w["o.weight"], w.get("o.bias") if op.bias else None)
