@@ -14,7 +14,7 @@ from emulator.impairments import Impairments
 from emulator.layout import Layout, lay_out
 from emulator.measure import Achieved, Stretch, measure_busy, measure_stretches
 from emulator.namespaces import Command, enter, inside, run_each
-from emulator.nodes import build_nodes
+from emulator.nodes import build_nodes, end_nodes, join_nodes
 from emulator.probe import Capabilities, probe
 from emulator.relays import tap_lines
 from emulator.shaping import apply_shapes, change_shapes, piece_limit
@@ -68,9 +68,10 @@ class MininetNetwork:
 
     def __enter__(self) -> Network:
         self.capabilities.require()
-        self._mininet = build_nodes(self.layout, without=self._impairments.backend.relayed)
+        self._mininet = build_nodes(self.layout)
         try:
             self._pids = {node.name: int(self._mininet[node.name].pid) for node in self.layout.nodes}
+            join_nodes(self.layout, self._pids, without=self._impairments.backend.relayed)
             self._impairments.start(self._pids)
             self._configure()
             ask = self._impairments
@@ -89,7 +90,7 @@ class MininetNetwork:
             self._counters.close()
         self._impairments.close()
         if self._mininet is not None:
-            self._mininet.stop()
+            end_nodes(self._mininet)
         self._mininet = self._counters = None
 
     # what device processes need
