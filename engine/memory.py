@@ -29,15 +29,7 @@ class Ledger:
         self.model = model
         self.resident: dict[Slice, int] = {}
         self.cached: dict[tuple[str, int], tuple[int, int]] = {}  # (cache, layer) → rows, bytes
-        self.peak_bytes = 0
-
-    @property
-    def weights_bytes(self) -> int:
-        return sum(self.resident.values())
-
-    @property
-    def kv_bytes(self) -> int:
-        return sum(size for _, size in self.cached.values())
+        self.weights_bytes = self.kv_bytes = self.peak_bytes = 0
 
     @property
     def resident_bytes(self) -> int:
@@ -51,6 +43,7 @@ class Ledger:
         if piece.part in ENDS and self.model.tied_head and any(s.part in ENDS for s in self.resident):
             size = max(0, size - self._shared_embedding_bytes())
         self.resident[piece] = size
+        self.weights_bytes += size
         self._check(0, "weights")
         return size
 
@@ -59,7 +52,7 @@ class Ledger:
         return self.model.vocab_size * self.model.hidden_size * self.model.element_bytes
 
     def evict(self, piece: Slice) -> None:
-        self.resident.pop(piece, None)
+        self.weights_bytes -= self.resident.pop(piece, 0)
 
     def need(self, op: Op) -> None:
         """Raises `PlanError` if weights that `op` needs are not resident."""
@@ -80,13 +73,25 @@ class Ledger:
         if op.cache:
             rows, size = self.cached.get((op.cache, op.layer), (0, 0))
             self.cached[op.cache, op.layer] = (rows + cost.kv_rows, size + cost.kv_bytes)
+            self.kv_bytes += cost.kv_bytes
         working = sum(payload_bytes(x) for x in inputs) + payload_bytes(cost.output) + cost.scratch_bytes
         self._check(working, f"{op.name} of layer {op.layer}" if op.layer >= 0 else op.name)
 
     def release(self, cache: str) -> None:
         """Forget a finished sequence's KV cache."""
         for key in [key for key in self.cached if key[0] == cache]:
-            del self.cached[key]
+            self.kv_bytes -= self.cached.pop(key)[1]
+
+    def release_all(self) -> None:
+        """Forget all KV caches."""
+        self.cached.clear()
+        self.kv_bytes = 0
+
+    def empty(self) -> None:
+        """Memory as after a restart."""
+        self.release_all()
+        self.resident.clear()
+        self.weights_bytes = 0
 
     def _check(self, working_bytes: int, what: str) -> None:
         need = self.resident_bytes + working_bytes

@@ -86,12 +86,12 @@ class Device(ABC):
         """Forget what the programs had under way, and their KV caches; weights stay."""
         self.arrived.clear()
         self.expected.clear()
-        self.ledger.cached.clear()
+        self.ledger.release_all()
 
     def empty(self) -> None:
         """Memory as after a restart."""
         self.halt()
-        self.ledger.resident.clear()
+        self.ledger.empty()
 
     def adopt(self, plan: Plan) -> tuple[Slice, ...]:
         """Drop weights that `plan` has no use for here; returns the slices that it needs loaded."""
