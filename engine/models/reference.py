@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 CACHE_VARIABLE = "EDGELOOM_CACHE"
 KEEP_FILES = 200
 CODE = (
-    "reference.py", "weights.py", "layout.py", "families.py", "text_families.py", "vision_families.py",
-    "prompts.py", "pictures.py",
+    "reference.py", "weights.py", "drawn.py", "layout.py", "families.py", "text_families.py",
+    "vision_families.py", "prompts.py", "pictures.py",
 )
 """Files that decide the numbers: an answer of older code is not taken from the cache."""
 
@@ -216,7 +216,7 @@ def fill(module: Any, model: ModelSpec, seed: int) -> None:
     """Put our random weights into the library's module, through the names that its files would have."""
     import torch
 
-    from engine.models.weights import RandomSource
+    from engine.models.drawn import RandomSource
 
     source = RandomSource(seed)
     state = module.state_dict()
