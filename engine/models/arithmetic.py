@@ -15,6 +15,7 @@ from engine.models import (
     torch_position_ops,
     torch_quantised_ops,
     torch_recompute_ops,
+    torch_summa_ops,
     torch_tile_ops,
     torch_token_ops,
     torch_vision_ops,
@@ -27,6 +28,7 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = (
     torch_ops.FUNCTIONS | torch_position_ops.FUNCTIONS | torch_head_ops.FUNCTIONS
     | torch_vision_ops.FUNCTIONS | torch_cache_ops.FUNCTIONS | torch_tile_ops.FUNCTIONS
     | torch_quantised_ops.FUNCTIONS | torch_recompute_ops.FUNCTIONS | torch_token_ops.FUNCTIONS
+    | torch_summa_ops.FUNCTIONS
 )
 
 

@@ -46,6 +46,10 @@ class AdaptLinkParams(Params):
     backups: Literal["auto", "none"] = Field(
         default="auto", description="Copies of the secondaries' columns on devices that are inactive."
     )
+    partition: Literal["columns", "summa"] = Field(
+        default="columns",
+        description="Split parts by columns, or in 2D blocks with SUMMA's broadcasts (then without backups).",
+    )
     replan_on_join: bool = Field(
         default=False, description="Plan anew when a device joins, instead of keeping all shares."
     )
@@ -69,9 +73,9 @@ class AdaptLink(Strategy):
             room,
             primary_of(cluster, model, room.demand) if named is None else named,
             _grid(model, params.grid), params.primary_share or None, params.max_secondaries,
-            params.backups == "auto",
+            params.backups == "auto" and params.partition == "columns",
         )
-        return plan_of_layout(cluster, model, room.demand, room.ends, layout)
+        return plan_of_layout(cluster, model, room.demand, room.ends, layout, params.partition)
 
     def replan(
         self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
@@ -79,7 +83,7 @@ class AdaptLink(Strategy):
         """Whoever joins gets a shard of the layout that there is; after a loss everything is planned anew."""
         assert isinstance(params, AdaptLinkParams)
         known, joined = set(plan.extra["workers"]), set(cluster.workers) - set(plan.extra["workers"])
-        if params.replan_on_join or not joined or known - set(cluster.workers):
+        if params.replan_on_join or params.partition == "summa" or not joined or known - set(cluster.workers):
             return super().replan(plan, cluster, model, workload, params)
         room = self._room(cluster, model, workload, params)
         layout = layout_in(plan.extra)
@@ -121,7 +125,7 @@ class AdaptLink(Strategy):
             await _lead(ctx, plan, steps, tokens, done)
             return
         answers = ctx.rank in servers_of(plan.extra)
-        program = ctx.spawn(answer_questions(ctx, steps, primary)) if answers else None
+        program = ctx.spawn(answer_questions(ctx, plan, steps)) if answers else None
         if ctx.rank == source:
             await _feed(ctx, steps, tokens, primary, done)
         if program is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from engine.cluster import ClusterSpec
 from engine.models.ops import Attention, Op, Residual
@@ -15,9 +15,12 @@ from engine.strategies.demand import Demand, Pass, block_passes, check_memory, e
 from engine.strategies.ends import layer_slices
 from engine.strategies.shares import pass_s
 
+Partition = Literal["columns", "summa"]
+
 
 def plan_of_layout(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, layout: Layout
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, layout: Layout,
+    partition: Partition = "columns",
 ) -> Plan:
     """`layout` as a plan; raises `PlanError` if a device lacks memory for its part of it."""
     held = _pieces(model, layout)
@@ -40,7 +43,7 @@ def plan_of_layout(
                 if piece.axis == "all" or piece.start < piece.stop
             ),
         ),
-        extra=extra_of(cluster, model, demand, layout),
+        extra={"partition": partition, **extra_of(cluster, model, demand, layout)},
     )
     groups = dict.fromkeys(held, 0) | {layout.primary: model.num_layers * model.num_kv_heads}
     for share in layout.heads:

@@ -15,18 +15,20 @@ from engine.ctx import Ctx, Note
 from engine.errors import PeerLost
 from engine.models.ops import Add, Attention, Block, FeedForward, Norm, Op, Residual
 from engine.plan import Plan
+from engine.strategies import adaptlink_summa as summa
 from engine.strategies.adaptlink_roles import HeadShare, Shard
 from engine.strategies.contract import Step
 from engine.strategies.ends import cache_of, tag
 from engine.tensors import Tensor, narrow
 
-END, FFN, HEADS = range(3)
+END, FFN, HEADS, SUMMA = range(4)
 ANSWERS = {FFN: "ffn_out", HEADS: "heads_out"}
 
 
-async def answer_questions(ctx: Ctx, steps: Sequence[Step], primary: int) -> None:
+async def answer_questions(ctx: Ctx, plan: Plan, steps: Sequence[Step]) -> None:
     """A secondary's or backup's program for a wave of requests."""
-    inbox, number = tag(steps[0], "ask"), -1
+    inbox, number, primary = tag(steps[0], "ask"), -1, plan.extra["primary"]
+    members = [Shard(*shard) for shard in plan.extra["shards"]]
     while True:
         note, x = await ctx.recv_noted(primary, inbox)
         kind, asked_in, layer, _, start, stop = note
@@ -36,6 +38,9 @@ async def answer_questions(ctx: Ctx, steps: Sequence[Step], primary: int) -> Non
         if number != asked_in:
             number = asked_in
             ctx.at(step.requests[0], step.index)
+        if kind == SUMMA:
+            await summa.feed_forward(ctx, step, layer, members, x)
+            continue
         op: Op = FeedForward(layer, start, stop, False, normed=True)
         if kind == HEADS:
             op = Attention(layer, start, stop, False, cache_of(step), normed=True)
@@ -50,7 +55,9 @@ class Asker:
         self.steps = steps
         self.inbox = tag(steps[0], "ask")
         self.first_split = ctx.model.num_layers - len(plan.extra["split_layers"])
-        mine, *others = (Shard(*shard) for shard in plan.extra["shards"])
+        self.members = [Shard(*shard) for shard in plan.extra["shards"]]
+        self.by_summa = plan.extra["partition"] == "summa"
+        mine, *others = self.members
         self.columns = mine.stop
         self.serving: dict[Shard, tuple[Shard, ...]] = {shard: (shard,) for shard in others}
         self.backups = {
@@ -75,7 +82,7 @@ class Asker:
                 x = await self.ctx.compute(Block(layer, cache), x)
             else:
                 x = await self._attention(number, layer, x)
-                x = await self._feed_forward(number, layer, x)
+                x = await (self._summa if self.by_summa else self._feed_forward)(number, layer, x)
         return x
 
     def end(self) -> None:
@@ -108,6 +115,15 @@ class Asker:
         for shard in self.serving:
             for partial in await self._partials(number, layer, h, shard, asked[shard]):
                 total = await ctx.compute(Add(), total, partial)
+        return await ctx.compute(Residual(layer, "ffn"), x, total)
+
+    async def _summa(self, number: int, layer: int, x: Tensor) -> Tensor:
+        ctx, members = self.ctx, self.members
+        h = await ctx.compute(Norm(layer, "ffn"), x)
+        for member in members[1:]:
+            self._ask(SUMMA, number, layer, member, summa.input_block(ctx, member, h))
+        mine = summa.input_block(ctx, members[0], h)
+        total = await summa.feed_forward(ctx, self.steps[number], layer, members, mine)
         return await ctx.compute(Residual(layer, "ffn"), x, total)
 
     async def _partials(

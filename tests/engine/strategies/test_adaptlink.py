@@ -58,6 +58,22 @@ def test_split_layers_give_one_devices_numbers(model, over, terminal):
     assert_equal_numbers(outputs_of(source, model), expected, model)
 
 
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
+@pytest.mark.parametrize("over", OVERS)
+def test_summa_gives_the_numbers_of_columns_with_more_messages(model, over):
+    """Also where the primary keeps no columns at all: then it owns no block of input or output either."""
+    rates = (4e10, 1e10, 2.5e10) if over < 0.9 else (1e9, 1e10, 2.5e10)
+    others = 0.5 if over < 0.9 else 0.8
+    specs = [tight(model, over, rates=rates, partition=partition, others=others, primary="d0")
+             for partition in ("columns", "summa")]
+    (columns, by_columns), (summa, by_summa) = (run_in_memory(s, plan_of(s), prompts(s)) for s in specs)
+    assert plan_of(specs[0]).extra["shards"] == plan_of(specs[1]).extra["shards"]
+    assert_equal_numbers(outputs_of(summa, model), outputs_of(columns, model), model)
+    messages = [sum(map(len, world.sent.values())) for world in (by_columns, by_summa)]
+    assert messages[0] < messages[1]
+    assert plan_of(specs[1]).extra["backups"] == {}
+
+
 @pytest.mark.parametrize("model", [GPT2, GROUPED, BERT], ids=lambda model: model.family)
 def test_attention_that_has_to_move_keeps_its_numbers_and_takes_its_kv_cache_along(model):
     spec = tight(model, 1.1, rates=(4e10, 2.5e10, 1e10), others=3, primary="d0")

@@ -18,6 +18,7 @@ CASES = {
     "columns-gpt2": ("tiny-gpt2", {"over": 0.4}),
     "columns-bert": ("tiny-bert", {"over": 0.7, "terminal": True}),
     "columns-qwen3": ("tiny-qwen3", {"over": 0.9, "requests": 3, "pattern": "bursty"}),
+    "summa-llama": ("tiny-llama", {"over": 0.7, "others": 0.5, "primary": "d0", "partition": "summa"}),
     "heads-llama": ("tiny-llama", {"over": 1.1, "others": 3, "primary": "d0", "new_tokens": 5}),
     "requests-opt": ("tiny-opt", {"over": 0.4, "requests": 2}),
 }
