@@ -1,52 +1,98 @@
-"""Seconds from asking for a run until all its device processes are connected and ready."""
+"""Seconds from asking for a run until its devices are connected and ready, and what they weigh."""
 
 from __future__ import annotations
 
+import os
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from emulator.client import emulate
+from emulator.leftovers import children
 from engine.cli.command import Environment
 from engine.models import catalogue
 from engine.spec import RunSpec
+from engine.units import human
 from engine.workload import Workload
 
-DEVICES = (2, 8, 16)
+DEVICES = (2, 8, 16, 64)
+MODEL = "demo-lm"
+STRATEGY = "mcu"  # it has work for any number of devices
+OWN_TITLE = b"emulator.session"
 
 
 def measure_startup(environment: Environment) -> Table:
     rows = []
     for count in DEVICES:
-        asked_to_running_s, times = _start(count)
-        total_s = asked_to_running_s - times["calibrating"]
-        session_s = total_s - times["building"] - times["devices_ready"]
-        parts = (session_s, times["building"], times["devices_ready"], total_s, times["calibrating"])
-        rows.append((str(count), *(f"{seconds:.2f} s" for seconds in parts)))
-    title = "Star of N devices; network and torch come up together, then devices are forked and connected."
-    columns = ("devices", "session, plan", "network, torch", "devices up", "all ready", "measuring links")
+        seen_s, times, device_bytes = _start(count)
+        total_s = seen_s["running"] - seen_s["asked"]
+        session_s = total_s - times["building"] - times["devices_ready"] - times["calibrating"]
+        ended_s = seen_s["gone"] - seen_s["report"]
+        parts = (session_s, times["building"], times["calibrating"], times["devices_ready"], total_s, ended_s)
+        rows.append((str(count), *(f"{seconds:.2f} s" for seconds in parts), human(device_bytes, "B")))
+    title = (
+        f"Star of N devices, {MODEL} by {STRATEGY}; network and torch come up together, then devices are "
+        "forked and connected. Memory: a device's proportional share, mean."
+    )
+    columns = (
+        "devices", "session, plan", "network, torch", "measuring links", "devices up", "all ready",
+        "all gone", "memory of one",
+    )
     return Table(title, columns, tuple(rows))
 
 
-def _start(count: int) -> tuple[float, dict[str, float]]:
-    """(seconds until it runs, measuring the links included; the parts as the report has them)."""
-    model, weights = catalogue.resolve("tiny-gpt2", "random")
+def _start(count: int) -> tuple[dict[str, float], dict[str, float], float]:
+    """When things were seen, the parts as the report has them, and a device's bytes while it runs."""
+    model, weights = catalogue.resolve(MODEL)
     spec = RunSpec(
-        cluster=star(count, 2e9, 100e6), model=model, weights=weights, strategy="megatron",
-        workload=Workload(prompt_tokens=8, new_tokens=1), dilation=4.0,
+        cluster=star(count, 2e9, 100e6), model=model, weights=weights, strategy=STRATEGY,
+        workload=Workload(prompt_tokens=16, new_tokens=1), dilation=8.0,
     )
     while True:
         seen_s: dict[str, float] = {"asked": time.monotonic()}
-        report = emulate(spec, partial(_note, seen_s))
+        weighed: list[float] = []
+        report = emulate(spec, partial(_note, seen_s, weighed))
+        seen_s["gone"] = time.monotonic()
         if "queued" not in seen_s:  # one that had to wait for its turn tells nothing: again
             times = {name: float(value) for name, value in report.timings.items()}
-            return seen_s["running"] - seen_s["asked"], times
+            return seen_s, times, weighed[0]
 
 
-def _note(seen_s: dict[str, float], events: list[dict[str, Any]]) -> None:
-    """When each state was first seen."""
+def _note(seen_s: dict[str, float], weighed: list[float], events: list[dict[str, Any]]) -> None:
+    """When each state was first seen; what devices weigh, once they run."""
     for event in events:
-        if event["type"] == "state":
-            seen_s.setdefault(event["state"], time.monotonic())
+        name = event["state"] if event["type"] == "state" else event["type"]
+        if name == "running" and name not in seen_s:
+            seen_s[name] = time.monotonic()
+            weighed.append(device_bytes())
+        seen_s.setdefault(name, time.monotonic())
+
+
+def device_bytes() -> float:
+    """Mean proportional set size of the device processes: this process started `unshare`, that the session's
+    init, and that the devices (and shells, which hold namespaces up).
+    """
+    own = [os.getpid()]
+    for _ in range(3):
+        own = [child.pid for pid in own for child in children(pid) if _is_session(child.pid)]
+    sizes = [size for pid in own if (size := _proportional_bytes(pid))]
+    return sum(sizes) / max(1, len(sizes))
+
+
+def _is_session(pid: int) -> bool:
+    try:
+        return OWN_TITLE in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:  # it is gone
+        return False
+
+
+def _proportional_bytes(pid: int) -> int:
+    """0 for a process that is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
