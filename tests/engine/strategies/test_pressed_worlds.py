@@ -1,0 +1,73 @@
+"""TPI-LLM with growing ranges of streamed blocks, and recomputed tokens, in both worlds: the same operations,
+bytes and peaks, and right answers. Real processes and sockets on loopback, native speed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from test_kv_pressure import MODELS, pressed
+from test_tpi_llm import DEEP, tight
+
+from engine.predict import predict, prepare, simulate
+
+BURST = {"requests": 2, "pattern": "bursty"}
+CASES = {
+    "blocks-unpinned": tight("tpi_llm_offload", DEEP["gpt2"], 10, rows=7, new_tokens=10, requests=2),
+    "all-stream": tight("tpi_llm", DEEP["bert"]),
+    "recomputed-in-stages": pressed("gpipe", MODELS["llama"], **BURST)[0],
+    "recomputed-in-rows": pressed("galaxy", MODELS["gpt2"])[0],
+    "recomputed-while-streaming": pressed("tpi_llm", MODELS["gpt2"], **BURST)[0],
+}
+SPECS = {name: spec.model_copy(update={"dilation": "native"}) for name, spec in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def real_runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pressed")
+    for name, spec in SPECS.items():
+        (folder / f"{name}.json").write_text(spec.model_dump_json())
+    paths = [str(folder / f"{name}.json") for name in SPECS]
+    with (folder / "out").open("w+") as out:
+        subprocess.run(
+            [sys.executable, "-m", "engine.local", *paths], stdout=out, check=True,
+            env=os.environ | {"EDGELOOM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
+        )
+        out.seek(0)
+        return dict(zip(SPECS, map(json.loads, out), strict=True))
+
+
+def operations(trace):
+    """What both worlds must agree on, whatever the time it took."""
+    fields = (
+        "device", "kind", "name", "layer", "bytes", "payload_bytes", "flops", "peer", "request", "token",
+    )
+    kinds = ("compute", "send", "recv", "load", "evict")
+    return Counter(tuple(span[field] for field in fields) for span in trace if span.get("kind") in kinds)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_both_worlds_do_the_same_and_answer_like_the_reference(name, real_runs):
+    spec, report = SPECS[name], real_runs[name]["report"]
+    trace, outcome = simulate(prepare(spec))
+    assert outcome.kind == "finished"
+    assert report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
+    simulated, real = operations(item._asdict() for item in trace), operations(real_runs[name]["trace"])
+    assert simulated - real == Counter() and real - simulated == Counter()
+    marks = {getattr(item, "name", "") for item in trace}
+    assert ("recomputed" in marks) == name.startswith("recomputed")
+    assert ("unpinned" in marks) == (name == "blocks-unpinned")
+    assert report["correctness"]["ok"], report["correctness"]
+    assert report["correctness"]["max_rel_error"] < 1e-4
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_both_ledgers_stay_within_memory(name, real_runs):
+    simulated = {d.name: d.peak_memory_bytes for d in predict(SPECS[name]).devices}
+    real = {d["name"]: d["peak_memory_bytes"] for d in real_runs[name]["report"]["devices"]}
+    assert simulated == real
+    for device in SPECS[name].cluster.devices:
+        assert real[device.name] <= device.memory_bytes
