@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 176, 28, 44
+SLACK = 0.02  # of a grid step, by which a value may stick out
 COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#b279a2", "#f58518", "#72b7b2", "#9d755d", "#333333")
 
 
@@ -67,10 +68,10 @@ def _rounded(low: float, high: float) -> tuple[float, float]:
     step = max((high - low) / 4, abs(high) * 1e-3, 1e-9)
     magnitude = 10.0 ** math.floor(math.log10(step))
     step = next(factor * magnitude for factor in (1, 2, 2.5, 5, 10) if factor * magnitude >= step)
-    start = math.floor(low / step + 1e-9) * step
-    while start + 4 * step < high - 1e-9 * step:
+    start = math.floor(low / step + SLACK) * step
+    while start + (4 + SLACK) * step < high:
         step *= 2
-        start = math.floor(low / step + 1e-9) * step
+        start = math.floor(low / step + SLACK) * step
     return start, start + 4 * step
 
 

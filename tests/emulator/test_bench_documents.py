@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from emulator.bench.chart import Chart, as_svg, lines
-from emulator.bench.command import BENCHES, DOCUMENTS, Bench, write
+from emulator.bench.command import Bench, write
 from emulator.bench.rows import Table
 from engine.errors import SpecError
 
@@ -48,10 +48,3 @@ def test_a_result_replaces_what_stood_between_its_markers(tmp_path: Path) -> Non
     assert (tmp_path / "fidelity-load.svg").exists()
     with pytest.raises(SpecError, match="the markers <!-- bench other --> and"):
         write(tmp_path, bench._replace(name="other"), table)
-
-
-def test_every_benchmark_has_its_place() -> None:
-    for bench in BENCHES:
-        text = (DOCUMENTS / f"{bench.document}.md").read_text(encoding="utf-8")
-        assert f"<!-- bench {bench.name} -->" in text, bench.name
-        assert f"<!-- end {bench.name} -->" in text, bench.name
