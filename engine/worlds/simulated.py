@@ -200,11 +200,15 @@ class SimulatedDevice(Device):
         return waiting
 
     def compute(self, op: Op, *inputs: Tensor) -> Handle:
+        return self.compute_for(op, None, *inputs)
+
+    def compute_for(self, op: Op, result: Tensor | None, *inputs: Tensor) -> Handle:
+        """`result`: what the handle will give; its shape unless somebody has computed it."""
         cost, duration_s = self.price(op, inputs)
         start_s = max(self.now_s, self.compute_free_s)
         self.compute_free_s = end_s = start_s + duration_s
         span = Span(self.device.name, "compute", start_s=start_s, end_s=end_s, **self.compute_facts(op, cost))
-        return self._later(end_s, cost.output, span, op.name)
+        return self._later(end_s, cost.output if result is None else result, span, op.name)
 
     def load(self, piece: Slice) -> Handle:
         size = self.ledger.load(piece)
@@ -227,8 +231,12 @@ class SimulatedDevice(Device):
         return handle
 
     def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
+        return self.send_as(tensor, meta_of(tensor), dst, tag, note)
+
+    def send_as(self, tensor: Tensor, arriving: Tensor, dst: int, tag: str, note: Note) -> Handle:
+        """`arriving`: what the receiver gets, with the shape of `tensor`."""
         facts = self.message_facts(tensor, tag, note, self.number_message(dst, tag))
-        message = Message(self.rank, dst, tag, meta_of(tensor), note, self.now_s, facts)
+        message = Message(self.rank, dst, tag, arriving, note, self.now_s, facts)
         if dst in self.lost:
             message.handle.done, message.handle.time_s = True, self.now_s
         else:

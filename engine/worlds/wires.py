@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from engine.cluster import ClusterSpec
 from engine.ctx import Note
 from engine.scenario import LinkChange, LinkDown, LinkUp, SetDelay, SetRate
-from engine.tensors import Meta
+from engine.tensors import Tensor
 from engine.trace import Span
 from engine.worlds.flows import Direction, Flow, SharedLinks
 from engine.worlds.paths import sender_cost_s
@@ -23,10 +23,10 @@ Route = tuple[Direction, ...]
 
 
 class Message:
-    """A tensor's shape on its way."""
+    """A tensor on its way, or its shape."""
 
     def __init__(
-        self, src: int, dst: int, tag: str, tensor: Meta, note: Note, sent_s: float, facts: dict[str, Any]
+        self, src: int, dst: int, tag: str, tensor: Tensor, note: Note, sent_s: float, facts: dict[str, Any]
     ):
         self.src, self.dst, self.tag = src, dst, tag
         self.tensor, self.note = tensor, note

@@ -1,0 +1,71 @@
+"""The simulated world with numbers: virtual time, real tensors, one process.
+
+For questions about what comes out (how good is a lossy method?), not about how long it takes here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from engine.ctx import Decision, Note
+from engine.models import arithmetic
+from engine.models.ops import Op
+from engine.models.torch_ops import KVCache
+from engine.models.weights import WeightStore
+from engine.plan import Plan, Slice
+from engine.spec import RunSpec
+from engine.tensors import Tensor
+from engine.worlds.device import Emit
+from engine.worlds.programs import Handle
+from engine.worlds.simulated import SimulatedDevice, SimulatedWorld
+
+
+class CalculatedWorld(SimulatedWorld):
+    """Runs `programs` on torch tensors; choices that depend on data are made, not supposed."""
+
+    def __init__(self, spec: RunSpec, plan: Plan, emit: Emit):
+        super().__init__(spec, plan, emit)
+        self.devices = [CalculatedDevice(rank, self) for rank in range(len(spec.cluster.devices))]
+
+
+class CalculatedDevice(SimulatedDevice):
+    """Every operation is computed when it is asked for, and its result handed on when it is due."""
+
+    def __init__(self, rank: int, world: SimulatedWorld):
+        super().__init__(rank, world)
+        self.caches: dict[tuple[str, int], KVCache] = {}
+        self.weights = WeightStore(self.model, self.spec.weights, self.spec.seed)
+        for piece in world.plan.held_by(rank):
+            self.weights.load(piece)
+
+    def compute(self, op: Op, *inputs: Tensor) -> Handle:
+        with torch.inference_mode():
+            result = arithmetic.run(op, self.model, self.weights, self.caches, inputs)
+        return self.compute_for(op, result, *inputs)
+
+    def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
+        return self.send_as(tensor, tensor, dst, tag, note)
+
+    def load(self, piece: Slice) -> Handle:
+        self.weights.load(piece)
+        return super().load(piece)
+
+    def evict(self, piece: Slice) -> None:
+        super().evict(piece)
+        self.weights.evict(piece)
+
+    def release(self, cache: str) -> None:
+        super().release(cache)
+        for key in [key for key in self.caches if key[0] == cache]:
+            del self.caches[key]
+
+    def halt(self) -> None:
+        super().halt()
+        self.caches.clear()
+
+    def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
+        answer = choice(*inputs)
+        self.mark("decided", decision=name, answer=answer)
+        return answer
