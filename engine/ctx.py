@@ -91,6 +91,9 @@ class Ctx(Protocol):
     def evict(self, piece: Slice) -> None:
         """Weights of `piece` leave memory at once."""
 
+    def holds(self, piece: Slice) -> bool:
+        """Whether weights of just this `piece` are in memory or on their way there."""
+
     def release(self, cache: str) -> None:
         """Forget the KV cache of a finished sequence."""
 
