@@ -182,6 +182,15 @@ def test_as_few_secondaries_as_memory_allows_and_the_rest_are_backups():
         plan_of(tight(GPT2, 0.7, others=0.4, max_secondaries=1))
 
 
+def test_a_backup_has_its_copy_in_memory_from_the_start():
+    plan = plan_of(tight(GPT2, 0.3))
+    copies = plan.held_by(1)
+    assert copies and set(copies) == set(plan.held_by(2))
+    assert {holding.home for holding in plan.holdings if holding.device == 1} == {"backup"}
+    assert weights_bytes(plan, GPT2, 1) == weights_bytes(plan, GPT2, 2) > 0
+    assert not any(work.device == 1 for work in plan.work)
+
+
 def test_a_shard_too_large_for_any_backup_is_spread_over_several():
     shards = [Shard(0, 0, 8), Shard(1, 8, 40), Shard(2, 40, 64)]
     backups = place_backups(shards, {3: 20.0, 4: 26.0, 5: 60.0}, column_bytes=1.0, rest_bytes=2.0, width=8)
