@@ -218,7 +218,9 @@ class _Rates:
     def __init__(self, cluster: ClusterSpec, marks: Iterable[Mark]):
         self.cluster = cluster
         self.changes: dict[tuple[int, bool], list[tuple[float, float]]] = defaultdict(list)
-        for mark in sorted((m for m in marks if m.name == "link_changed"), key=lambda m: m.time_s):
+        # changes of delay and loss are marked alike
+        changed = [m for m in marks if m.name == "link_changed" and "bit_per_s" in m.facts]
+        for mark in sorted(changed, key=lambda m: m.time_s):
             link, direction = cluster.link_index(mark.facts["link"]), mark.facts.get("direction", "both")
             for forward, name in ((True, "forward"), (False, "backward")):
                 if direction in ("both", name):
