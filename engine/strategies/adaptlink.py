@@ -39,8 +39,10 @@ class AdaptLinkParams(Params):
         description="Blocks that columns are dealt out in; it must divide the model's widths. "
         "0: the largest up to 64.",
     )
-    primary_share: Fraction = Field(
-        default=0.0, description="Primary's share p of a split feed-forward part; 0: both sides balanced."
+    primary_share: Fraction | None = Field(
+        default=None,
+        description="Primary's share p of a split feed-forward part; empty: both sides balanced. "
+        "With 0 the fewest layers are split, so the fewest messages are sent.",
     )
     max_secondaries: Count = Field(default=0, description="At most so many secondaries; 0: any number.")
     backups: Literal["auto", "none"] = Field(
@@ -72,7 +74,7 @@ class AdaptLink(Strategy):
         layout = layout_of(
             room,
             primary_of(cluster, model, room.demand) if named is None else named,
-            _grid(model, params.grid), params.primary_share or None, params.max_secondaries,
+            _grid(model, params.grid), params.primary_share, params.max_secondaries,
             params.backups == "auto" and params.partition == "columns",
         )
         return plan_of_layout(cluster, model, room.demand, room.ends, layout, params.partition)

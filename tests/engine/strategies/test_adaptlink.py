@@ -123,7 +123,7 @@ def test_every_secondary_receives_and_returns_one_hidden_state_per_split_layer(o
 @given(
     st.sampled_from(MODELS), st.floats(0.02, 1.2), st.floats(0.2, 2.5),
     st.lists(st.floats(1e9, 1e11), min_size=1, max_size=6), st.floats(0.3, 1.0),
-    st.sampled_from([0.0, 0.3, 0.8, 1.0]),
+    st.sampled_from([None, 0.0, 0.3, 0.8, 1.0]),
 )
 def test_plans_cover_every_column_once_split_a_suffix_and_stay_within_beta(
     model, over, others, rates, beta, share
@@ -160,6 +160,14 @@ def test_one_layer_fewer_would_not_fit():
     count = len(plan.extra["split_layers"])
     assert count == primary.num_split(kept)
     assert (1 - kept) * (count - 1) * primary.ffn_bytes < primary.over_bytes
+
+
+def test_a_primary_that_keeps_no_share_splits_the_fewest_layers():
+    counts = {
+        share: len(plan_of(tight(GPT2, 0.3, primary_share=share)).extra["split_layers"])
+        for share in (0.0, 0.5, None)
+    }
+    assert counts[0.0] == 1 < counts[0.5] <= counts[None]
 
 
 def test_the_primary_is_the_fastest_of_the_devices_with_most_memory():
