@@ -20,6 +20,7 @@ from emulator.bench.pacing import measure_pacing
 from emulator.bench.predict import measure_prediction
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.startup import measure_startup
+from emulator.bench.strategies import measure_accuracy, measure_strategies
 from emulator.host import host_name
 from emulator.probe import probe
 from engine.cli.command import Command, Environment
@@ -49,6 +50,8 @@ BENCHES: tuple[Bench, ...] = (
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "what flows get that share a switch port", measure_sharing, FIDELITY),
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
+    Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
+    Bench("accuracy", "what lossy strategies cost in quality", measure_accuracy, "strategies"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 
