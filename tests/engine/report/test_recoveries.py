@@ -42,4 +42,5 @@ def test_a_device_that_joins_is_known_at_once():
     marks = [Mark(1.0, "device_joined", "d"), Mark(1.5, "replanned", facts={}), Mark(1.75, "reloaded", "d"),
              token(2.0)]
     (recovery,) = fold_recoveries(marks)
-    assert (recovery.how, recovery.detect_s, recovery.replan_s, recovery.reload_s) == ("joined", 0.0, 0.5, 0.25)
+    times_s = (recovery.detect_s, recovery.replan_s, recovery.reload_s)
+    assert (recovery.how, times_s) == ("joined", (0.0, 0.5, 0.25))
