@@ -102,11 +102,14 @@ class Failover:
 
     def join(self, rank: int) -> None:
         """A device comes, with empty memory: a new process, which the next plan may use."""
+        self._fork_empty(rank)
+        self.joining.add(rank)
+
+    def _fork_empty(self, rank: int) -> None:
         launch = self.launch
         holdings = tuple(holding for holding in launch.plan.holdings if holding.device != rank)
         empty = launch.plan.model_copy(update={"holdings": holdings})
         launch.fork(rank, launch.assignment._replace(plan=empty))
-        self.joining.add(rank)
 
     def act(self) -> None:
         """Plan again if a program is stuck, or a device has joined."""
@@ -146,6 +149,13 @@ class Failover:
         launch.plan, self.epoch = plan, self.epoch + 1
         told = plan.model_dump(mode="json")
         launch.happened(Mark(launch.now_s, "replanned", facts={"reason": self.reason, "plan": told}))
+        idle = launch.needed() - launch.children.keys()  # devices that no plan has used so far
+        for rank in idle:
+            self._fork_empty(rank)
+        if not launch.collect("listening", idle):
+            if launch.outcome is None:
+                self._go_on()
+            return
         launch.tell_connections(
             "resume", self.pairs, plan=told, epoch=self.epoch, lost=sorted(launch.conditions.lost),
             requests=[request.model_dump(mode="json") for request in requests],

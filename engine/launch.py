@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from engine import errors
@@ -90,7 +90,7 @@ class Launch:
     def run(self) -> RealResult:
         began_s = time.monotonic()
         try:
-            for rank in sorted(self._needed()):
+            for rank in sorted(self.needed()):
                 self.fork(rank, self.assignment)
             self.collect("listening")
             self.tell_connections("connect", self.failover.pairs)
@@ -112,7 +112,7 @@ class Launch:
         """Virtual seconds since the start."""
         return max(0.0, (time.monotonic() - self.start_s) / self.dilation) if self.start_s else 0.0
 
-    def _needed(self) -> set[int]:
+    def needed(self) -> set[int]:
         """Devices that the plan needs, or that a message goes through."""
         present = set(range(len(self.cluster.devices))) - self.conditions.lost
         talking = {rank for pair in self.failover.pairs for rank in pair}
@@ -125,21 +125,23 @@ class Launch:
         self.children[rank] = child
         self.selector.register(child.sock, selectors.EVENT_READ, child)
 
-    def collect(self, state: str) -> bool:
-        """Until every device says `state`: True. Not if one is lost or fails, or somebody stops the run."""
+    def collect(self, state: str, ranks: Collection[int] | None = None) -> bool:
+        """Until every device (of `ranks`) says `state`: True. Not if one is lost or fails, or somebody stops
+        the run.
+        """
         deadline_s = time.monotonic() + READY_TIMEOUT_S
-        count = len(self.children)
-        while self.outcome is None and any(child.state != state for child in self.children.values()):
-            if len(self.children) < count:
+        asked = {rank: self.children[rank] for rank in (self.children if ranks is None else ranks)}
+        while self.outcome is None and any(child.state != state for child in asked.values()):
+            if not asked.keys() <= self.children.keys():
                 return False
             self.read()
             if self.should_stop():
                 self.stop()
             if time.monotonic() > deadline_s:
-                late = ", ".join(child.name for child in self.children.values() if child.state != state)
+                late = ", ".join(child.name for child in asked.values() if child.state != state)
                 sentence = f"{late} did not get to the state {state} within {READY_TIMEOUT_S:g} s."
                 self.outcome = Outcome(kind="failed", sentence=sentence, time_s=self.now_s)
-        return self.outcome is None and len(self.children) == count
+        return self.outcome is None and asked.keys() <= self.children.keys()
 
     def tell_connections(self, word: str, pairs: Pairs, **more: Any) -> None:
         """Every device opens what it has not opened yet; both ways, so that each can ask after the other."""
