@@ -23,7 +23,7 @@ from engine.strategies.adaptlink_plan import layout_in, plan_of_layout
 from engine.strategies.adaptlink_roles import Room, layout_of, primary_of
 from engine.strategies.adaptlink_serve import Asker, answer_questions, servers_of
 from engine.strategies.adaptlink_shares import grid_size
-from engine.strategies.contract import Done, Params, Step, Strategy
+from engine.strategies.contract import Done, Overlapping, Params, Step
 from engine.strategies.demand import demand_of
 from engine.strategies.ends import embed, end_holdings, end_work, finish, tag, wanted_rows
 from engine.strategies.shares import named_worker
@@ -60,7 +60,7 @@ class AdaptLinkParams(Params):
     )
 
 
-class AdaptLink(Strategy):
+class AdaptLink(Overlapping):
     name = "adaptlink"
     title = "AdaptLink"
     paper = "Hu et al., AdaptLink, AAAI 2025 workshop"
@@ -113,11 +113,6 @@ class AdaptLink(Strategy):
     def continuous(self, plan: Plan) -> bool:
         """Those who answer questions do so for a whole wave; its steps still follow each other."""
         return True
-
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        results: list[Tensor] = []
-        await self.forward_all(ctx, plan, [step], [tokens], lambda _, result: results.append(result))
-        return results[0] if results else None
 
     async def forward_all(
         self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done

@@ -125,3 +125,17 @@ class Strategy(ABC):
             result = await self.forward(ctx, plan, step, ids)
             if result is not None:
                 done(step, result)
+
+
+class Overlapping(Strategy):
+    """A strategy whose steps overlap: its own code is `forward_all`, and one step is a list of one."""
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        results: list[Tensor] = []
+        await self.forward_all(ctx, plan, [step], [tokens], lambda _, result: results.append(result))
+        return results[0] if results else None
+
+    @abstractmethod
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None: ...

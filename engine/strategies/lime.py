@@ -17,7 +17,7 @@ from engine.cluster import ClusterSpec
 from engine.ctx import Ctx
 from engine.models.spec import ModelSpec
 from engine.plan import Plan
-from engine.strategies.contract import Done, Step, Strategy
+from engine.strategies.contract import Done, Overlapping, Step
 from engine.strategies.demand import demand_of
 from engine.strategies.lime_offline import LimeParams, plan_of
 from engine.strategies.lime_parking import keep_rows
@@ -27,7 +27,7 @@ from engine.values import Value
 from engine.workload import Workload
 
 
-class Lime(Strategy):
+class Lime(Overlapping):
     name = "lime"
     title = "Interleaved pipeline with offloading (LIME)"
     paper = "Sun et al., LIME, arXiv 2512.21835"
@@ -50,11 +50,6 @@ class Lime(Strategy):
 
     def continuous(self, plan: Plan) -> bool:
         return True
-
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        results: list[Tensor] = []
-        await self.forward_all(ctx, plan, [step], [tokens], lambda _, result: results.append(result))
-        return results[0] if results else None
 
     async def forward_all(
         self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done

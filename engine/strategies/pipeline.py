@@ -11,7 +11,7 @@ from engine.cluster import ClusterSpec
 from engine.ctx import Ctx, Handle
 from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Work
-from engine.strategies.contract import Done, Step, Strategy
+from engine.strategies.contract import Done, Overlapping, Step
 from engine.strategies.ends import end_holdings, end_work, finish, layer_slices, tag, wanted_rows
 from engine.strategies.kv_pressure import embed_rows, run_block
 from engine.strategies.stages import Stage
@@ -59,18 +59,13 @@ class StageLayers:
         """After the last step: everything is as before the first."""
 
 
-class Pipeline(Strategy):
+class Pipeline(Overlapping):
     """Runs the `stages` of a plan's `extra`. A source with layers has the first of them."""
 
     batches_bursts = False
 
     def stage_layers(self, ctx: Ctx, plan: Plan, layers: range) -> StageLayers:
         return StageLayers(ctx, plan, layers)
-
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        results: list[Tensor] = []
-        await self.forward_all(ctx, plan, [step], [tokens], lambda _, result: results.append(result))
-        return results[0] if results else None
 
     async def forward_all(
         self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
