@@ -90,8 +90,11 @@ def shard_of(
     )
 
 
-def search(num_positions: int, start: Sequence[int], shard_s: ShardTime) -> tuple[int, ...]:
-    """Hill-climb from the bounds `start` to bounds whose slowest device is fastest.
+def search(
+    num_positions: int, start: Sequence[int], shard_s: ShardTime, keeps: int | None = None
+) -> tuple[int, ...]:
+    """Hill-climb from the bounds `start` to bounds whose slowest device is fastest; device `keeps` stays
+    with one row at least.
 
     Moves rows from the slowest device to any other, in steps that halve when no move helps; a device's
     time is no linear function of its rows, so proportional shares are seldom best.
@@ -116,7 +119,7 @@ def search(num_positions: int, start: Sequence[int], shard_s: ShardTime) -> tupl
         slowest = now.index(max(now))
         moves = []
         for other in range(len(sizes)):
-            if other != slowest and sizes[slowest] >= step:
+            if other != slowest and sizes[slowest] >= step + (slowest == keeps):
                 moved = list(sizes)
                 moved[slowest] -= step
                 moved[other] += step
