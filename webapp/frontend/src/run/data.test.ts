@@ -74,7 +74,7 @@ describe('RunData', () => {
     const sample = { link: 0, forward: false, bit_per_s: 2e6, set_bit_per_s: 1e7, measured_bit_per_s: 9.8e6, up: true };
     data.apply([{ type: 'links', time_s: 1, links: [sample] }]);
     data.apply([{ type: 'links', time_s: 2, links: [{ ...sample, bit_per_s: 0, measured_bit_per_s: null }] }]);
-    expect(data.links[0]!.backward).toEqual({ use_bit_per_s: 0, set_bit_per_s: 1e7, measured_bit_per_s: 9.8e6 });
+    expect(data.links[0]!.backward).toMatchObject({ use_bit_per_s: 0, set_bit_per_s: 1e7, measured_bit_per_s: 9.8e6 });
     expect(data.links[0]!.forward.measured_bit_per_s).toBeNull();
   });
 

@@ -1,8 +1,11 @@
 /** Everything known of one run, folded from its events. Mutable and outside React on purpose: thousands of
  * events a second go in here, and only `snapshot.ts` (4 Hz) and the painters (30 Hz) look at it. */
 import type { ClusterSpec, Mark, ModelSpec, Plan, RunEvent, RunReport, RunState, Span, SpanKind } from '@/api/types';
+import { percent } from '@/format/units';
 import { LayerTimes } from './layerTimes';
+import { Recoveries } from './recoveries';
 import { Names, Ring, SpanRing } from './rings';
+import { HeadMap } from './views/heads';
 
 export const LANES = ['compute', 'send', 'recv', 'wait'] as const;
 export type Lane = (typeof LANES)[number];
@@ -18,7 +21,10 @@ const MAX_LOG = 2_000;
 /** Clock events come every quarter of a second; without one, time is not made up for longer than this. */
 const MAX_AHEAD_WALL_S = 0.6;
 /** Marks that are too many, or shown elsewhere: they stay out of the event log. */
-const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided']);
+const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided', 'heads', 'reloaded', 'request_finished']);
+/** What methods say of themselves, for their own views. */
+const METHOD_MARKS = new Set(['promoted', 'threshold', 'kv_transfer', 'unpinned', 'recomputed', 'reallocated', 'heads_recomputed', 'all_heads_pruned']);
+const MAX_METHOD_MARKS = 2_000;
 
 export interface Token {
   request: number;
@@ -47,6 +53,8 @@ export interface DirectionData {
   use_bit_per_s: number;
   set_bit_per_s: number;
   measured_bit_per_s: number | null;
+  delay_s: number;
+  loss_frac: number;
 }
 
 export interface LinkData {
@@ -66,6 +74,14 @@ export interface DeviceData {
   residentBytes: number;
   peakBytes: number;
   lostAt_s: number | null;
+  frozenAt_s: number | null;
+  /** Everything that it computes takes so many times as long as drawn. */
+  slowdown: number;
+  /** Counts acknowledged changes, as a link's does. */
+  changes: number;
+  /** Weights read from disk while the run went on, and the seconds that took. */
+  loadedBytes: number;
+  loading_s: number;
   lanes: Record<Lane, SpanRing>;
 }
 
@@ -74,6 +90,8 @@ export class RunData {
   stateDetail = '';
   readonly states: { state: RunState; detail: string }[] = [];
   plan: Plan | null = null;
+  /** When the plan in force was made, and why; null for the first one. */
+  replanned: { time_s: number; reason: string } | null = null;
   report: RunReport | null = null;
   time_s = 0;
   clock: { time_s: number; wall_s: number; at_ms: number } | null = null;
@@ -83,6 +101,9 @@ export class RunData {
   readonly tokens = new Ring<Token>(MAX_TOKENS);
   readonly log = new Ring<LogEntry>(MAX_LOG);
   readonly injections: Injection[] = [];
+  readonly recoveries = new Recoveries();
+  readonly heads = new HeadMap();
+  readonly methodMarks = new Ring<Mark>(MAX_METHOD_MARKS);
   readonly layers: LayerTimes;
   /** Changes that were asked for and not done; the log says why. */
   refusals = 0;
@@ -101,6 +122,11 @@ export class RunData {
       residentBytes: 0,
       peakBytes: 0,
       lostAt_s: null,
+      frozenAt_s: null,
+      slowdown: 1,
+      changes: 0,
+      loadedBytes: 0,
+      loading_s: 0,
       lanes: {
         compute: new SpanRing(names, cap),
         send: new SpanRing(names, cap),
@@ -114,8 +140,10 @@ export class RunData {
       a: link.a,
       b: link.b,
       up: true,
-      forward: direction(link.bit_per_s),
-      backward: direction(link.reverse_bit_per_s ?? link.bit_per_s),
+      forward: direction(link.bit_per_s, link.delay_s, link.loss_frac),
+      backward: direction(
+        link.reverse_bit_per_s ?? link.bit_per_s, link.reverse_delay_s ?? link.delay_s, link.reverse_loss_frac ?? link.loss_frac,
+      ),
       changes: 0,
     }));
   }
@@ -182,7 +210,12 @@ export class RunData {
   }
 
   private applySpan(span: Span): void {
-    this.byName.get(span.device)?.lanes[LANE_OF[span.kind]].push(span);
+    const device = this.byName.get(span.device);
+    device?.lanes[LANE_OF[span.kind]].push(span);
+    if (device && span.kind === 'load') {
+      device.loadedBytes += span.bytes;
+      device.loading_s += span.end_s - span.start_s;
+    }
     this.time_s = Math.max(this.time_s, span.end_s);
     this.layers.add(span);
   }
@@ -206,7 +239,15 @@ export class RunData {
         }
         break;
       case 'device_lost':
-        if (device) device.lostAt_s = mark.time_s;
+      case 'device_frozen':
+      case 'device_joined':
+      case 'device_changed':
+      case 'loss_detected':
+        if (device) applyDeviceMark(device, mark);
+        break;
+      case 'replanned':
+        this.plan = facts['plan'] as Plan;
+        this.replanned = { time_s: mark.time_s, reason: String(facts['reason'] ?? '') };
         break;
       case 'link_changed':
       case 'link_down':
@@ -214,6 +255,9 @@ export class RunData {
         if (link) applyLinkMark(link, mark.name, facts);
         break;
     }
+    this.recoveries.apply(mark);
+    this.heads.apply(mark);
+    if (METHOD_MARKS.has(mark.name)) this.methodMarks.push(mark);
     if (QUIET_MARKS.has(mark.name)) return;
     const label = describeMark(mark);
     const injected = INJECTIONS.has(mark.name);
@@ -242,10 +286,28 @@ export class RunData {
   }
 }
 
-const INJECTIONS = new Set(['link_changed', 'link_down', 'link_up', 'device_lost', 'plan_changed']);
+const INJECTIONS = new Set([
+  'link_changed', 'link_down', 'link_up', 'device_lost', 'device_frozen', 'device_joined', 'device_changed', 'replanned',
+]);
 
-function direction(bit_per_s: number): DirectionData {
-  return { use_bit_per_s: 0, set_bit_per_s: bit_per_s, measured_bit_per_s: null };
+function direction(bit_per_s: number, delay_s: number, loss_frac: number): DirectionData {
+  return { use_bit_per_s: 0, set_bit_per_s: bit_per_s, measured_bit_per_s: null, delay_s, loss_frac };
+}
+
+/** A device that joins is there again with empty memory; one that stays silent too long is given up. */
+function applyDeviceMark(device: DeviceData, mark: Mark): void {
+  if (mark.name === 'loss_detected') {
+    device.lostAt_s ??= mark.time_s;
+    return;
+  }
+  device.changes += 1;
+  if (mark.name === 'device_lost') device.lostAt_s = mark.time_s;
+  if (mark.name === 'device_frozen') device.frozenAt_s = mark.time_s;
+  if (mark.name === 'device_changed') device.slowdown = number(mark.facts['factor'], device.slowdown);
+  if (mark.name === 'device_joined') {
+    device.lostAt_s = null;
+    device.frozenAt_s = null;
+  }
 }
 
 function applyLinkMark(link: LinkData, name: string, facts: Record<string, unknown>): void {
@@ -256,7 +318,10 @@ function applyLinkMark(link: LinkData, name: string, facts: Record<string, unkno
   const which = facts['direction'];
   for (const side of [link.forward, link.backward]) {
     const skipped = (which === 'forward' && side === link.backward) || (which === 'backward' && side === link.forward);
-    if (!skipped) side.set_bit_per_s = number(facts['bit_per_s'], side.set_bit_per_s);
+    if (skipped) continue;
+    side.set_bit_per_s = number(facts['bit_per_s'], side.set_bit_per_s);
+    side.delay_s = number(facts['delay_s'], side.delay_s);
+    side.loss_frac = number(facts['loss_frac'], side.loss_frac);
   }
 }
 
@@ -282,6 +347,7 @@ export function describeMark(mark: Mark): string {
 
 function fact(key: string, value: unknown): string {
   if (typeof value === 'number' && key.endsWith('bit_per_s')) return `${(value / 1e6).toPrecision(3)} Mbit/s`;
+  if (key.endsWith('loss_frac') && typeof value === 'number') return `loss ${percent(value)}`;
   if (typeof value === 'number' && key.endsWith('_s')) return `${key.slice(0, -2)} ${value.toPrecision(3)} s`;
   if (typeof value === 'number' && !Number.isInteger(value)) return `${key} ${value.toPrecision(3)}`;
   return `${key} ${String(value)}`;

@@ -3,9 +3,10 @@ import type { ClusterSpec, DeviceSpec, ModelSpec, Span } from '@/api/types';
 
 export function device(name: string): DeviceSpec {
   return {
-    name, title: '', role: 'worker', flop_per_s: 1e9, memory_bytes: 1e9, memory_byte_per_s: 1e9,
+    name, title: '', role: 'worker', flop_per_s: 1e9, memory_bytes: 1e9, memory_byte_per_s: 1e9, on_chip_weight_bytes: null,
     disk_byte_per_s: 2e8, staging_byte_per_s: null, message_overhead_s: 1e-4, op_overhead_s: 2e-5,
-    half_rows: 24, compute_model: 'roofline', measured_scale: 1, watts: 0, source: '',
+    half_rows: 24, compute_model: 'roofline', measured_scale: 1, watts: 0, j_per_memory_byte: 0, j_per_disk_byte: 0,
+    source: '',
   };
 }
 
@@ -13,7 +14,8 @@ export const cluster: ClusterSpec = {
   name: 'pair', title: '', description: '', source: 'a', switches: [],
   devices: [device('a'), device('b')],
   links: [{
-    a: 'a', b: 'b', bit_per_s: 1e8, reverse_bit_per_s: null, delay_s: 0, jitter_s: 0, loss_frac: 0, j_per_byte: 0,
+    a: 'a', b: 'b', bit_per_s: 1e8, reverse_bit_per_s: null, delay_s: 0, jitter_s: 0, loss_frac: 0,
+    reverse_delay_s: null, reverse_loss_frac: null, j_per_byte: 0,
   }],
 };
 

@@ -3,6 +3,7 @@ import { isOver, type Plan, type RunReport, type RunState } from '@/api/types';
 import { activity, type Activity } from './activity';
 import type { RunData, DirectionData, Injection, LogEntry, Token } from './data';
 import type { LayerLatency } from './layerTimes';
+import type { LiveRecovery } from './recoveries';
 
 export interface DeviceView {
   name: string;
@@ -10,6 +11,9 @@ export interface DeviceView {
   residentBytes: number;
   peakBytes: number;
   lostAt_s: number | null;
+  frozenAt_s: number | null;
+  slowdown: number;
+  changes: number;
   activity: Activity;
   /** Layer and part that it computed last inside the window, or null. */
   layer: number | null;
@@ -34,6 +38,8 @@ export interface Snapshot {
   events: number;
   droppedSpans: number;
   plan: Plan | null;
+  replanned: { time_s: number; reason: string } | null;
+  recoveries: LiveRecovery[];
   report: RunReport | null;
   devices: DeviceView[];
   links: LinkView[];
@@ -62,6 +68,8 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
     events: data.events,
     droppedSpans: data.droppedSpans,
     plan: data.plan,
+    replanned: data.replanned,
+    recoveries: data.recoveries.list.map((one) => ({ ...one })),
     report: data.report,
     devices: data.devices.map((device) => {
       const compute = device.lanes.compute;
@@ -73,6 +81,9 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
         residentBytes: device.residentBytes,
         peakBytes: device.peakBytes,
         lostAt_s: device.lostAt_s,
+        frozenAt_s: device.frozenAt_s,
+        slowdown: device.slowdown,
+        changes: device.changes,
         activity: activity(device, now_s, window_s),
         layer: fresh ? compute.view(last).layer : null,
       };

@@ -7,6 +7,8 @@ export interface DeviceSpec {
   flop_per_s: number;
   memory_bytes: number;
   memory_byte_per_s: number;
+  /** What of the memory weights may take; null: all of it. */
+  on_chip_weight_bytes: number | null;
   disk_byte_per_s: number;
   staging_byte_per_s: number | null;
   message_overhead_s: number;
@@ -15,6 +17,8 @@ export interface DeviceSpec {
   compute_model: ComputeModel;
   measured_scale: number;
   watts: number;
+  j_per_memory_byte: number;
+  j_per_disk_byte: number;
   source: string;
 }
 
@@ -31,6 +35,8 @@ export interface LinkSpec {
   delay_s: number;
   jitter_s: number;
   loss_frac: number;
+  reverse_delay_s: number | null;
+  reverse_loss_frac: number | null;
   j_per_byte: number;
 }
 

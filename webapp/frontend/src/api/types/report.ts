@@ -7,6 +7,7 @@ export interface DeviceReport {
   peak_memory_bytes: number;
   memory_bytes: number;
   flops: number;
+  energy_j: number;
 }
 
 export interface LinkReport {
@@ -18,6 +19,7 @@ export interface LinkReport {
   busy_s: number;
   rate_bit_per_s: number;
   achieved_bit_per_s: number | null;
+  energy_j: number;
 }
 
 export interface LayerReport {
@@ -57,9 +59,14 @@ export interface Attribution {
 export interface Correctness {
   checked: boolean;
   ok: boolean | null;
+  /** A lossy run is neither right nor wrong: the figures below say how far it is off. */
+  lossy: boolean;
   token_identical: boolean | null;
   max_abs_error: number | null;
   max_rel_error: number | null;
+  /** Mean KL divergence from the reference, in nats. */
+  kl_mean: number | null;
+  top1_agreement: number | null;
   why: string;
 }
 
@@ -82,6 +89,20 @@ export interface Outcome {
   time_s: number;
 }
 
+/** A loss, or a device that joined, and how the run went on; the times follow each other. */
+export interface Recovery {
+  device: string;
+  how: 'killed' | 'frozen' | 'unreachable' | 'joined';
+  at_s: number;
+  detect_s: number;
+  /** False where the strategy coped by itself, or nothing had to change. */
+  replanned: boolean;
+  replan_s: number;
+  reload_s: number;
+  /** Null if no token came after it. */
+  rebuild_s: number | null;
+}
+
 export interface Prediction {
   latency_s: number;
   ttft_s: number;
@@ -101,6 +122,8 @@ export interface RunReport {
   ttft_s: number;
   tpot_s: number;
   tokens_per_s: number;
+  energy_j: number;
+  edp_j_s: number;
   output_tokens: number[];
   text: string;
   requests: RequestReport[];
@@ -111,6 +134,9 @@ export interface RunReport {
   correctness: Correctness;
   fidelity: Fidelity;
   prediction: Prediction | null;
+  recoveries: Recovery[];
+  /** How the run would have ended without new plans, in the simulated world. */
+  without_replan: Outcome | null;
   scenario: Scenario;
   versions: Record<string, string>;
   timings: Record<string, unknown>;

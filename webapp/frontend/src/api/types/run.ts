@@ -38,21 +38,25 @@ export type Direction = 'both' | 'forward' | 'backward';
 
 export type Change =
   | { kind: 'set_rate'; at_s: number; link: string; bit_per_s: number; direction: Direction }
+  | { kind: 'set_delay'; at_s: number; link: string; delay_s: number; direction: Direction }
+  | { kind: 'set_loss'; at_s: number; link: string; loss_frac: number; direction: Direction }
   | { kind: 'link_down' | 'link_up'; at_s: number; link: string }
-  | { kind: 'drop_device'; at_s: number; device: string };
+  | { kind: 'slow_device'; at_s: number; device: string; factor: number }
+  | { kind: 'drop_device' | 'freeze_device' | 'join_device'; at_s: number; device: string };
 
 /** A change asked for while the run goes on, or the wish to stop it. */
-export type Command =
-  | { kind: 'set_rate'; link: string; bit_per_s: number; direction: Direction }
-  | { kind: 'link_down' | 'link_up'; link: string }
-  | { kind: 'drop_device'; device: string }
-  | { kind: 'stop' };
+export type Command = Timeless<Change> | { kind: 'stop' };
+
+type Timeless<T> = T extends unknown ? Omit<T, 'at_s'> : never;
 
 export interface Scenario {
   changes: Change[];
 }
 
 export type Dilation = number | 'auto' | 'native';
+
+/** After a loss: plan again over the survivors, or end the run. */
+export type Failover = 'replan' | 'stop';
 
 export interface RunSpec {
   name: string;
@@ -66,6 +70,7 @@ export interface RunSpec {
   compute_model: ComputeModel | null;
   dilation: Dilation;
   silence_s: number;
+  failover: Failover;
   seed: number;
 }
 
@@ -83,6 +88,8 @@ export interface RunRequest {
   scenario?: Scenario;
   dilation: Dilation;
   compute_model?: ComputeModel | null;
+  silence_s?: number;
+  failover?: Failover;
   seed: number;
   notes?: string;
   tags?: string[];

@@ -28,6 +28,7 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
     title: 'Memory',
     fields: [
       { key: 'memory_bytes', label: 'Memory', quantity: SIZE, help: 'For weights, KV cache and activations' },
+      { key: 'on_chip_weight_bytes', label: 'On-chip memory for weights', quantity: SIZE, optional: 'all of it' },
       { key: 'memory_byte_per_s', label: 'Memory bandwidth', quantity: BYTE_RATE },
       { key: 'disk_byte_per_s', label: 'Weights load at', quantity: BYTE_RATE },
       { key: 'staging_byte_per_s', label: 'Copy accelerator ↔ network', quantity: BYTE_RATE, optional: 'no cost' },

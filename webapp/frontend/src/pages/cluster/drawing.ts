@@ -11,7 +11,8 @@ export const NAME_PATTERN = /^[a-z][a-z0-9_-]{0,30}$/;
 
 /** What a new link has until somebody says otherwise: wired Fast Ethernet. */
 export const NEW_LINK: Omit<LinkSpec, 'a' | 'b'> = {
-  bit_per_s: 100e6, reverse_bit_per_s: null, delay_s: 0.2e-3, jitter_s: 0, loss_frac: 0, j_per_byte: 0,
+  bit_per_s: 100e6, reverse_bit_per_s: null, delay_s: 0.2e-3, jitter_s: 0, loss_frac: 0,
+  reverse_delay_s: null, reverse_loss_frac: null, j_per_byte: 0,
 };
 
 export function emptyDrawing(name: string): Drawing {

@@ -12,6 +12,7 @@ import { SpanLegend } from '@/run/timeline/SpanLegend';
 import { Timeline } from '@/run/timeline/Timeline';
 import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { Viewport } from '@/run/timeline/viewport';
+import { MethodView } from '@/run/views/MethodView';
 import { TokenText } from '@/run/TokenText';
 import { Topology, type Selection } from '@/run/topology/Topology';
 import { ControlPanel } from './ControlPanel';
@@ -62,6 +63,9 @@ export function LivePage({ run }: { run: RunDetail }) {
           plan={plan} model={spec.model} devices={picture.devices.map((device) => device.name)}
           active={over ? undefined : active} phase={decoding ? 'decode' : 'prefill'}
         />
+      )}
+      {plan && (
+        <MethodView plan={plan} model={spec.model} devices={spec.cluster.devices} data={store.data} version={picture.version} />
       )}
       <Panel
         title="Timeline" testId="timeline-panel" about="scroll to zoom, drag to pan"

@@ -37,6 +37,7 @@ export function ExecutionForm({ draft, set, errorOf }: Props) {
           onChange={(value) => set({ computeModel: value === 'own' ? null : (value as Draft['computeModel']) })}
           data={[
             { value: 'own', label: 'Each device’s own' }, { value: 'roofline', label: 'Roofline everywhere' },
+            { value: 'serial', label: 'Memory, then compute' },
             { value: 'measured', label: 'Measured, scaled' }, { value: 'flops', label: 'FLOPs alone' },
           ]}
         />

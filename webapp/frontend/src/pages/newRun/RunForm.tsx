@@ -7,6 +7,7 @@ import { useChange } from '@/api/queries';
 import type { Catalogue, ClusterRow, RunRequest } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { AllocationView } from '@/run/allocation/AllocationView';
+import { MethodView } from '@/run/views/MethodView';
 import { ClusterPicker } from './ClusterPicker';
 import { type Draft, missing, toRequest } from './draft';
 import { ExecutionForm } from './ExecutionForm';
@@ -71,8 +72,9 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
           </Section>
         )}
         {plan && spec && !prediction.error && (
-          <div className={prediction.waiting ? classes.stale : undefined}>
+          <div className={classes.form} data-waiting={prediction.waiting || undefined}>
             <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />
+            <MethodView plan={plan} model={spec.model} devices={spec.cluster.devices} data={null} version={0} />
           </div>
         )}
         <Section title="Workload" error={errorOf('workload') && !errorOf('workload.prompt') && !errorOf('workload.image') ? errorOf('workload') : undefined}>

@@ -15,6 +15,7 @@ import { KeyFigures } from './KeyFigures';
 import { LinkTable } from './LinkTable';
 import { Notes } from './Notes';
 import { OutcomeAlert } from './OutcomeAlert';
+import { MethodView } from '@/run/views/MethodView';
 import { Recorded } from './Recorded';
 import { ReplayButton } from './ReplayButton';
 import { ReportText } from './ReportText';
@@ -61,6 +62,9 @@ export function ReportPage({ run }: { run: RunDetail }) {
         <Seen run={run} />
         <ReportText run={run} data={recording.data} />
         <Recorded recording={recording} />
+        {plan && recording.data && (
+          <MethodView plan={plan} model={spec.model} devices={spec.cluster.devices} data={recording.data} version={0} />
+        )}
         {plan && <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />}
         {report && (
           <>

@@ -1,0 +1,46 @@
+/** How a run gets over its losses, folded from its marks while it goes on; the report has the final figures. */
+import type { Mark, Recovery } from '@/api/types';
+
+/** The report's recovery, and what only the marks know: the reason, and steps that are still under way (null). */
+export interface LiveRecovery extends Omit<Recovery, 'replan_s' | 'reload_s'> {
+  known_s: number;
+  replan_s: number | null;
+  reload_s: number | null;
+  reason: string;
+}
+
+const PROGRESS = new Set(['token_emitted', 'request_finished']);
+
+/** One per loss that was detected and per device that joined, in order of time. */
+export class Recoveries {
+  readonly list: LiveRecovery[] = [];
+  private readyAt_s = 0;
+
+  apply(mark: Mark): void {
+    if (mark.name === 'loss_detected' || mark.name === 'device_joined') return this.begin(mark);
+    const last = this.list.at(-1);
+    if (!last) return;
+    if (mark.name === 'replanned') {
+      last.replanned = true;
+      last.replan_s = mark.time_s - last.known_s;
+      last.reason = String(mark.facts['reason'] ?? '');
+      this.readyAt_s = mark.time_s;
+    } else if (mark.name === 'reloaded' && last.replan_s !== null) {
+      this.readyAt_s = Math.max(this.readyAt_s, mark.time_s);
+      last.reload_s = this.readyAt_s - last.known_s - last.replan_s;
+    } else if (PROGRESS.has(mark.name) && last.rebuild_s === null && mark.time_s > this.readyAt_s) {
+      last.rebuild_s = mark.time_s - this.readyAt_s;
+    }
+  }
+
+  private begin(mark: Mark): void {
+    const since_s = mark.facts['since_s'];
+    const at_s = typeof since_s === 'number' ? since_s : mark.time_s;
+    const how = (mark.facts['how'] ?? 'joined') as Recovery['how'];
+    this.readyAt_s = mark.time_s;
+    this.list.push({
+      device: mark.device, how, at_s, known_s: mark.time_s, detect_s: mark.time_s - at_s, replanned: false,
+      replan_s: null, reload_s: null, rebuild_s: null, reason: '',
+    });
+  }
+}

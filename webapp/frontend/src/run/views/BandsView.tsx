@@ -1,0 +1,107 @@
+import { seconds } from '@/format/units';
+import { deviceColor } from '@/theme/deviceColors';
+import { Panel } from '../Panel';
+import { list, record } from './kinds';
+import type { ViewProps } from './MethodView';
+import { DeviceName, range } from './parts';
+import classes from './views.module.css';
+
+const SIDE = 232;
+const LEFT = 34;
+const TOP = 18;
+
+interface Band {
+  device: number;
+  start: number;
+  stop: number;
+  keysStop: number;
+  scores: string;
+  values: string;
+}
+
+/** Voltage's bands: every device computes all layers for its own positions, and needs the others' keys. */
+export function BandsView({ plan, model, devices, data }: ViewProps) {
+  const bands = list(plan.extra['shards']).map(bandOf);
+  const positions = Math.max(1, ...bands.map((band) => band.stop));
+  const owner = Number(plan.extra['owner'] ?? 0);
+  const prefill = data?.layers.prefill();
+  return (
+    <Panel
+      title="Position bands" testId="view-bands"
+      about={`who computes which of the ${positions} positions, and what they attend`}
+    >
+      <div className={classes.columns}>
+        <Matrix bands={bands} positions={positions} causal={model.causal} />
+        <div className={classes.grow}>
+          <div className={classes.grid} style={{ gridTemplateColumns: 'max-content minmax(90px, 1fr) repeat(3, max-content)', columnGap: 22 }}>
+            {['device', 'share of the prompt', 'positions', 'keys', 'order of products'].map((head) => <span key={head} className={classes.dim}>{head}</span>)}
+            {bands.map((band) => (
+              <Row key={band.device} band={band} positions={positions} name={devices[band.device]?.name ?? ''} />
+            ))}
+          </div>
+          <div className={classes.note}>
+            After every layer each device sends its rows to all others ({String(plan.extra['gather'] ?? 'direct')}).
+            {model.causal && ` ${devices[owner]?.name ?? 'The source'} generates the tokens after the prompt alone.`}
+            {prefill && ` The prompt took ${seconds(prefill.seconds.reduce((sum, one) => sum + one, 0))} in the layers.`}
+          </div>
+        </div>
+      </div>
+    </Panel>
+  );
+}
+
+function Row({ band, positions, name }: { band: Band; positions: number; name: string }) {
+  const count = band.stop - band.start;
+  return (
+    <>
+      <DeviceName rank={band.device} name={name} />
+      <div className={classes.bar} data-thin>
+        <div style={{ height: '100%', width: `${(count / positions) * 100}%`, background: deviceColor(band.device) }} />
+      </div>
+      <span style={{ fontSize: 13 }}>{count > 0 ? `${range(band.start, band.stop)}` : 'none'} <span className={classes.dim}>({count})</span></span>
+      <span style={{ fontSize: 13 }}>{count > 0 ? band.keysStop : '–'}</span>
+      <span className={classes.dim}>{band.scores === band.values ? band.scores : `scores ${band.scores}, values ${band.values}`}</span>
+    </>
+  );
+}
+
+/** The attention matrix: a row per position that asks, a column per position that is asked. */
+function Matrix({ bands, positions, causal }: { bands: Band[]; positions: number; causal: boolean }) {
+  const at = (position: number) => (position / positions) * SIDE;
+  return (
+    <svg className={classes.svg} width={SIDE + LEFT + 8} height={SIDE + TOP + 8} role="img" aria-label="Attention matrix by device">
+      <text x={LEFT} y={11} className={classes.axis}>keys →</text>
+      <text transform={`translate(11 ${TOP + SIDE}) rotate(-90)`} className={classes.axis}>positions computed</text>
+      <g transform={`translate(${LEFT} ${TOP})`}>
+        <rect width={SIDE} height={SIDE} fill="var(--loom-sunken)" rx={4} />
+        {bands.map((band) => (
+          <g key={band.device}>
+            <rect y={at(band.start)} width={at(band.keysStop)} height={at(band.stop - band.start)} fill={deviceColor(band.device)} opacity={0.32} />
+            <polygon points={causal ? triangle(at(band.start), at(band.stop)) : box(at(band.start), at(band.stop), at(band.keysStop))} fill={deviceColor(band.device)} />
+          </g>
+        ))}
+        {bands.map((band) => <line key={band.device} x2={SIDE} y1={at(band.stop)} y2={at(band.stop)} stroke="var(--loom-surface)" strokeWidth={1.5} />)}
+      </g>
+      {bands.map((band) => band.stop > band.start && (
+        <text key={band.device} x={LEFT - 5} y={TOP + at(band.start) + 10} textAnchor="end" className={classes.axis}>{band.start}</text>
+      ))}
+    </svg>
+  );
+}
+
+/** What a causal model keeps of a band's scores: everything up to the diagonal. */
+function triangle(top: number, bottom: number): string {
+  return `0,${top} ${top},${top} ${bottom},${bottom} 0,${bottom}`;
+}
+
+function box(top: number, bottom: number, width: number): string {
+  return `0,${top} ${width},${top} ${width},${bottom} 0,${bottom}`;
+}
+
+function bandOf(value: unknown): Band {
+  const facts = record(value);
+  return {
+    device: Number(facts['device']), start: Number(facts['start']), stop: Number(facts['stop']),
+    keysStop: Number(facts['keys_stop']), scores: String(facts['score_order']), values: String(facts['value_order']),
+  };
+}

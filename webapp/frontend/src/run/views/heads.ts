@@ -1,0 +1,56 @@
+/** Who attends which head of which layer (EdgeFormer), folded from the marks of the layers' owners. */
+import type { Mark } from '@/api/types';
+
+export const PRUNED = -1;
+
+export interface HeadRow {
+  layer: number;
+  /** Rank of the device that owns the layer. */
+  owner: number;
+  /** Rank per head, or `PRUNED`. */
+  deviceOf: number[];
+  /** Layer-importance score per head; null for those that are pruned. */
+  scores: (number | null)[];
+  collab_s: number | null;
+  deadline_s: number | null;
+  /** Heads that changed hands at the last reallocation of this layer. */
+  moved: ReadonlySet<number>;
+  reason: string;
+  time_s: number;
+}
+
+/** The newest state of every layer. */
+export class HeadMap {
+  readonly rows = new Map<number, HeadRow>();
+
+  apply(mark: Mark): void {
+    const { facts } = mark;
+    const layer = Number(facts['layer']);
+    const old = this.rows.get(layer);
+    if (mark.name === 'heads') {
+      const deviceOf = numbers(facts['device_of']);
+      this.rows.set(layer, {
+        layer, owner: Number(facts['owner']), deviceOf, scores: (facts['scores'] ?? []) as (number | null)[],
+        collab_s: numberOr(facts['t_collab_s']), deadline_s: numberOr(facts['t_max_s']),
+        moved: old?.moved ?? new Set(), reason: old?.reason ?? '', time_s: mark.time_s,
+      });
+    } else if (mark.name === 'reallocated' && old) {
+      const before = numbers(facts['device_of_before']);
+      const deviceOf = numbers(facts['device_of']);
+      const moved = new Set(deviceOf.flatMap((rank, head) => (rank === before[head] ? [] : [head])));
+      this.rows.set(layer, { ...old, deviceOf, moved, reason: String(facts['reason'] ?? ''), time_s: mark.time_s });
+    }
+  }
+
+  list(): HeadRow[] {
+    return [...this.rows.values()].toSorted((a, b) => a.layer - b.layer);
+  }
+}
+
+function numbers(value: unknown): number[] {
+  return Array.isArray(value) ? value.map(Number) : [];
+}
+
+function numberOr(value: unknown): number | null {
+  return typeof value === 'number' ? value : null;
+}
