@@ -17,6 +17,7 @@ from emulator.bench.links import measure_links
 from emulator.bench.load import measure_load
 from emulator.bench.messages import measure_messages, measure_sharing
 from emulator.bench.pacing import measure_pacing
+from emulator.bench.plan_speed import measure_plan_speed
 from emulator.bench.predict import measure_prediction
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.startup import measure_startup
@@ -52,6 +53,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
     Bench("accuracy", "what lossy strategies cost in quality", measure_accuracy, "strategies"),
+    Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 
