@@ -1,0 +1,66 @@
+"""Every strategy with every family on the ready clusters: it plans, or says in one sentence why it cannot."""
+
+import re
+from functools import cache
+
+import pytest
+
+from engine.errors import PlanError
+from engine.models import catalogue
+from engine.models.families import FAMILIES
+from engine.predict import prepare
+from engine.spec import RunSpec
+from engine.strategies.registry import STRATEGIES
+from engine.workload import Workload
+from topologies.files import load
+
+CLUSTERS = ("lab-4", "voltage-6", "mcu-8")
+MODELS = (
+    "tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3", "tiny-vit", "tiny-llava",
+    "gpt2", "opt-6.7b", "bert-large", "mcu-tinyllama", "llama-3.3-70b", "qwen3-32b", "vit-base", "llava-7b",
+)
+"""One of each family small enough for anything, and one as the papers have it."""
+
+cluster_of = cache(load)
+
+
+def is_one_sentence(text):
+    return "\n" not in text and text.endswith(".") and not re.search(r"[.!?] +[A-Z]", text)
+
+
+def spec_of(strategy, name, cluster):
+    model, weights = catalogue.resolve(name, "random")
+    workload = Workload(
+        prompt_tokens=9 if model.reads_text else None, new_tokens=3 if model.causal else 0
+    )
+    return RunSpec(
+        cluster=cluster_of(cluster), model=model, weights=weights, strategy=strategy, workload=workload
+    )
+
+
+def test_every_family_is_tried():
+    assert {catalogue.resolve(name, "random")[0].family for name in MODELS} == {row.name for row in FAMILIES}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: chosen.name)
+def test_a_pair_of_strategy_and_family_plans_or_says_why_not(chosen, name):
+    for cluster in CLUSTERS:
+        spec = spec_of(chosen.name, name, cluster)
+        reason = chosen.supports(spec.cluster, spec.model)
+        assert reason is None or is_one_sentence(reason), reason
+        try:
+            prepare(spec)
+        except PlanError as refusal:
+            assert is_one_sentence(str(refusal)), refusal
+            if reason is None:  # then memory binds: who, how much, and what to do
+                assert re.search(r"needs? .* has .*MB.*: ", str(refusal)), refusal
+
+
+@pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: chosen.name)
+def test_some_family_runs_on_some_ready_cluster(chosen):
+    """Even by its own defaults, and for text, an encoder and a picture alike."""
+    for name in ("tiny-llama", "tiny-bert", "tiny-vit"):
+        spec = spec_of(chosen.name, name, "lab-4")
+        assert chosen.supports(spec.cluster, spec.model) is None
+        assert prepare(spec).plan.work
