@@ -32,6 +32,8 @@ VARIANTS = {
     "voltage": [
         {"ratio": ratio, "causal_trim": trim} for ratio in ("even", "proportional", "search")
         for trim in (False, True)
+    ] + [
+        {"last_layer_rows": "needed", "repartition": True}, {"decode": "recompute", "ratio": "proportional"},
     ],
     "edgeformer": [{}, {"block_alloc": "even", "scheduling": "static"}],
     "lime": [

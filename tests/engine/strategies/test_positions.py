@@ -169,3 +169,102 @@ def test_an_encoder_has_no_decode_owner_and_is_never_trimmed():
     plan = plan_of(spec_of("voltage", BERT, star([1e10] * 3), rows=12, causal_trim=True))
     assert plan.extra["owner"] is None
     assert [shard["keys_stop"] for shard in plan.extra["shards"]] == [12, 12, 12]
+
+
+def attention_macs(rows, positions, heads, wide, order):
+    """Products of all heads for `rows` of `positions`, without the output projection; hidden is heads·wide."""
+    hidden = heads * wide
+    model = BERT.model_copy(update={
+        "num_heads": heads, "num_kv_heads": heads, "head_dim": wide, "hidden_size": hidden,
+        "intermediate_size": 4 * hidden,
+    })
+    if order == "auto":
+        order, _ = orders(model, rows, positions, "auto", fills_cache=False)
+    flops = product_flops(model, rows, positions, order, order)
+    return flops // 2 - rows * hidden * hidden - 2 * rows * hidden * 4 * hidden
+
+
+@pytest.mark.parametrize(
+    ("rows", "naive", "reordered", "auto_speed_up", "naive_speed_up"),
+    [
+        (100, 565248000, 969932800, 1.722, 1.722), (67, 517128192, 649854976, 2.261, 2.261),
+        (50, 492339200, 484966400, 2.716, 2.695), (40, 477757440, 387973120, 3.395, 3.038),
+        (34, 469008384, 329777152, 3.994, 3.290),
+    ],
+)
+def test_attention_of_a_bert_large_layer_in_both_orders(
+    rows, naive, reordered, auto_speed_up, naive_speed_up
+):
+    assert attention_macs(rows, 200, 16, 64, "naive") == naive
+    assert attention_macs(rows, 200, 16, 64, "reorder") == reordered
+    whole, rest = 2_598_502_400, rows * 1024**2 + 2 * rows * 1024 * 4096
+    assert whole / (min(naive, reordered) + rest) == pytest.approx(auto_speed_up, abs=5e-4)
+    assert whole / (naive + rest) == pytest.approx(naive_speed_up, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("heads", "wide", "naive", "auto"), [(4, 256, 1.66, 6.71), (8, 128, 1.66, 4.66), (16, 64, 1.66, 2.90)]
+)
+def test_attention_over_300_positions_on_ten_devices_is_as_much_faster_as_in_figure_6(
+    heads, wide, naive, auto
+):
+    alone = attention_macs(300, 300, heads, wide, "naive")
+    for order, speed_up in (("naive", naive), ("auto", auto)):
+        assert alone / attention_macs(30, 300, heads, wide, order) == pytest.approx(speed_up, abs=6e-3)
+
+
+@pytest.mark.parametrize(("positions", "naive", "reordered", "switch"), [
+    (6, 544, 384, 1.75), (12, 1280, 1152, 2.5),
+])
+def test_two_heads_of_four_on_three_devices(positions, naive, reordered, switch):
+    """8 numbers per position: per head, and the number of devices from which on reordering pays."""
+    rows = positions // 3
+    assert attention_macs(rows, positions, 2, 4, "naive") == 2 * naive
+    assert attention_macs(rows, positions, 2, 4, "reorder") == 2 * reordered
+    assert positions * (8 - 4) / (8 * 4) + 1 == switch
+
+
+@pytest.mark.parametrize(("hidden", "wide", "positions", "switch"), [
+    (1024, 64, 200, 3.93), (768, 64, 200, 3.86), (768, 64, 197, 3.82), (1024, 64, 512, 8.5),
+    *((1024, 64, n, k) for n, k in ((100, 2.46), (200, 3.93), (300, 5.39))),
+    *((1024, 128, n, k) for n, k in ((100, 1.68), (200, 2.37), (300, 3.05))),
+    *((1024, 256, n, k) for n, k in ((100, 1.29), (200, 1.59), (300, 1.88))),
+])
+def test_reordering_pays_from_the_published_number_of_devices_on(hidden, wide, positions, switch):
+    """BERT-Large, GPT-2, ViT, BERT-Large with 512 tokens, and the layers of figure 6; with N/K rows each."""
+    heads = hidden // wide
+    model = BERT.model_copy(update={
+        "num_heads": heads, "num_kv_heads": heads, "head_dim": wide, "hidden_size": hidden,
+    })
+    assert reorders(model, positions / (switch + 0.02), positions)
+    assert not reorders(model, positions / (switch - 0.02), positions)
+
+
+@given(st.integers(1, 16), st.integers(1, 64), st.integers(2, 200), st.data())
+def test_reordered_products_shrink_with_the_rows_and_naive_ones_have_a_part_that_does_not(
+    heads, wide, positions, data
+):
+    rows, hidden = data.draw(st.integers(1, positions)), heads * wide
+    one, two = (attention_macs(rows, positions, heads, wide, order) for order in ("reorder", "naive"))
+    assert one == rows * attention_macs(1, positions, heads, wide, "reorder")
+    assert two >= heads * 2 * positions * hidden * wide
+
+
+@given(st.integers(1, 8), st.integers(1, 32), st.lists(st.integers(1, 30), min_size=2, max_size=6))
+def test_naive_devices_together_form_all_keys_and_values_once_each(heads, wide, sizes):
+    positions, hidden = sum(sizes), heads * wide
+    together = sum(attention_macs(size, positions, heads, wide, "naive") for size in sizes)
+    alone = attention_macs(positions, positions, heads, wide, "naive")
+    assert together == alone + (len(sizes) - 1) * heads * 2 * positions * hidden * wide
+
+
+@given(st.sampled_from([1, 2, 4, 8]), st.integers(1, 8), st.integers(2, 60), st.data())
+def test_with_grouped_queries_the_cheaper_order_is_still_found(group, keys, positions, data):
+    rows = data.draw(st.integers(1, positions))
+    model = GPT2.model_copy(update={
+        "num_heads": group * keys, "num_kv_heads": keys, "hidden_size": 8 * group * keys,
+    })
+    chosen = orders(model, rows, positions, "auto", fills_cache=False)
+    assert product_flops(model, rows, positions, *chosen) == min(
+        product_flops(model, rows, positions, *pair) for pair in product(["naive", "reorder"], repeat=2)
+    )

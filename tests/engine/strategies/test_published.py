@@ -6,7 +6,7 @@ with it the latency model of sections IV and V gives these ratios.
 """
 
 import pytest
-from small_cases import BERT, play, spec_of, star
+from small_cases import BERT, play, sends, spec_of, star
 
 from engine.trace import Span
 
@@ -43,3 +43,28 @@ def test_latency_at_500_mbit_per_s_relative_to_one_device(devices, voltage, mega
 def test_voltage_gains_from_400_mbit_per_s_and_megatron_from_1000():
     assert latency_s("voltage", 6, 3e8) > SINGLE_S > latency_s("voltage", 6, 4e8)
     assert latency_s("megatron", 6, 9e8) > SINGLE_S > latency_s("megatron", 6, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("name", "bit_per_s", "ratio"),
+    [("megatron", 2e8, 4.08), ("voltage", 2e8, 1.43), ("voltage", 3e8, 1.035), ("voltage", 4e8, 0.839),
+     ("megatron", 9e8, 1.036), ("megatron", 1e9, 0.949)],
+)
+def test_latency_of_six_devices_at_other_rates_relative_to_one_device(name, bit_per_s, ratio):
+    assert latency_s(name, 6, bit_per_s) / SINGLE_S == pytest.approx(ratio, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("devices", "elements", "voltage_ms", "tensor_parallel_ms"),
+    [(2, 102400.0, 6.554, 26.214), (3, 136533.3, 8.738, 34.953), (4, 153600.0, 9.830, 39.322),
+     (5, 163840.0, 10.486, 41.943), (6, 170666.7, 10.923, 43.691)],
+)
+def test_a_layer_s_messages_per_device_and_their_time(devices, elements, voltage_ms, tensor_parallel_ms):
+    """Means over the devices, of which 3 and 6 do not divide the 200 positions."""
+    model = BERT_LARGE.model_copy(update={"num_layers": 2})
+    for name, ms in (("voltage", voltage_ms), ("megatron", tensor_parallel_ms)):
+        trace = play(spec_of(name, model, star([1e12] * devices, terminal=True, memory_bytes=8e9), rows=200))
+        sent = sum(s.payload_bytes for s in sends(trace) if s.layer == 0) / devices
+        if name == "voltage":
+            assert sent / 4 == pytest.approx(elements, abs=0.05)
+        assert sent * 8 / 5e8 * 1e3 == pytest.approx(ms, abs=1e-3)
