@@ -79,6 +79,16 @@ def _if_finished(value: Callable[[RunReport], float]) -> Callable[[RunReport], f
     return lambda report: value(report) if report.outcome.kind == "finished" else None
 
 
+def _recovery_s(report: RunReport) -> float | None:
+    """Of all recoveries together; None without one, or if no token came after it."""
+    times = [
+        None if one.rebuild_s is None else one.detect_s + one.replan_s + one.reload_s + one.rebuild_s
+        for one in report.recoveries
+    ]
+    known = [time_s for time_s in times if time_s is not None]
+    return sum(known) if known and len(known) == len(times) else None
+
+
 METRICS: tuple[Metric, ...] = (
     Metric("latency_s", "End-to-end latency", "s", "lower", _if_finished(lambda r: r.latency_s)),
     Metric("ttft_s", "Time to first token", "s", "lower", _if_finished(lambda r: r.ttft_s)),
@@ -98,11 +108,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("edp_j_s", "Energy-delay product", "J s", "lower", lambda r: r.edp_j_s or None),
     Metric("peak_memory_bytes", "Largest peak memory", "B", "lower",
            lambda r: max((x.peak_memory_bytes for x in r.devices), default=None)),
+    Metric("recovery_s", "Recoveries: fault to next token", "s", "lower", _recovery_s),
     Metric("predicted_latency_s", "Predicted latency", "s", None,
            lambda r: r.prediction.latency_s if r.prediction else None),
     Metric("max_rel_error", "Largest relative error", "", "lower", lambda r: r.correctness.max_rel_error),
-    Metric("kl_mean", "KL divergence from the reference", "", "lower", lambda r: r.correctness.kl_mean),
-    Metric("top1_agreement", "Tokens the reference would choose too", "", "higher",
+    Metric("kl_mean", "KL divergence from the reference", "nat", "lower", lambda r: r.correctness.kl_mean),
+    Metric("top1_agreement", "Tokens the reference would choose too", "fraction", "higher",
            lambda r: r.correctness.top1_agreement),
 )
 

@@ -22,6 +22,7 @@ from webapp.errors import Unavailable
 from webapp.health import router as health
 from webapp.pictures import router as pictures
 from webapp.runs.api import router as runs
+from webapp.scenarios import router as scenarios
 
 
 class Api(NinjaAPI):
@@ -40,6 +41,7 @@ api = Api(
 api.add_router("", accounts)
 api.add_router("", catalogue)
 api.add_router("", pictures)
+api.add_router("", scenarios)
 api.add_router("/clusters", clusters)
 api.add_router("", runs)
 api.add_router("", health)

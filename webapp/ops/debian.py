@@ -44,6 +44,7 @@ REDIS_PACKAGES = (Package("redis-server", program("redis-server")),)
 TEST_PACKAGES = (
     Package("chromium", program("chromium")),
     Package("postgresql", lambda: any(POSTGRESQL_DIR.glob("*/bin/initdb"))),
+    Package("user-mode-linux", program("linux.uml")),
 )
 
 

@@ -20,7 +20,7 @@ from webapp.redis import redis_needed
 from webapp.runs import exports, live, predictions, services
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.replay import ReplayRequest, replayed
-from webapp.runs.requests import RunRequest, spec_of
+from webapp.runs.requests import Pair, RunRequest, reasons_against, spec_of
 from webapp.runs.schemas import (
     Accepted,
     ChangeIn,
@@ -43,6 +43,12 @@ def predict(request: HttpRequest, body: RunRequest) -> dict[str, Any]:
     """The same run in the simulated world, by a planning worker: figures, plan, memory per device."""
     report = predictions.ask(spec_of(body))
     return {"report": report, "plan": report["plan"]}
+
+
+@router.post("/supports", response=dict[str, str | None])
+def get_supports(request: HttpRequest, body: Pair) -> dict[str, str | None]:
+    """Per strategy the sentence why it cannot run this model on this cluster, or null."""
+    return reasons_against(body)
 
 
 @router.post("/runs", response={201: Accepted}, auth=operator)

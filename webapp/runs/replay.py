@@ -30,6 +30,8 @@ class ReplayRequest(Value):
     scenario: Scenario | None = None
     compute_model: ComputeModel | None = None
     dilation: Positive | Literal["auto", "native"] | None = None
+    silence_s: Positive | None = None
+    failover: Literal["replan", "stop"] | None = None
     seed: Count | None = None
 
 

@@ -11,7 +11,7 @@ from engine.errors import SpecError
 from engine.models.pictures import encoded, of_base64
 from engine.scenario import Scenario
 from engine.spec import RunSpec
-from engine.strategies.registry import strategy
+from engine.strategies.registry import STRATEGIES, strategy
 from engine.values import Count, Positive, Value
 from engine.workload import Workload
 from webapp.catalogue import resolve_model
@@ -35,7 +35,17 @@ class RunRequest(Value):
     scenario: Scenario = Scenario()
     compute_model: ComputeModel | None = None
     dilation: Positive | Literal["auto", "native"] = "auto"
+    silence_s: Positive = 2.0
+    failover: Literal["replan", "stop"] = "replan"
     seed: Count = 0
+
+
+class Pair(Value):
+    """A model and a cluster, named as in a `RunRequest`: what strategies may be able to run or not."""
+
+    cluster_id: int | None = None
+    cluster: ClusterSpec | None = None
+    model: str
 
 
 def spec_of(request: RunRequest) -> RunSpec:
@@ -54,11 +64,19 @@ def spec_of(request: RunRequest) -> RunSpec:
     return RunSpec(
         name=request.name, cluster=cluster, model=model, weights=weights, workload=workload,
         strategy=request.strategy, params=request.params, scenario=request.scenario,
-        compute_model=request.compute_model, dilation=request.dilation, seed=request.seed,
+        compute_model=request.compute_model, dilation=request.dilation, silence_s=request.silence_s,
+        failover=request.failover, seed=request.seed,
     )
 
 
-def cluster_of(request: RunRequest) -> ClusterSpec:
+def reasons_against(pair: Pair) -> dict[str, str | None]:
+    """Per strategy why it cannot run this model on this cluster; None where it can. Raises `SpecError`."""
+    cluster = cluster_of(pair)
+    model, _ = resolve_model(pair.model, "random")
+    return {chosen.name: chosen.supports(cluster, model) for chosen in STRATEGIES}
+
+
+def cluster_of(request: RunRequest | Pair) -> ClusterSpec:
     if (request.cluster_id is None) == (request.cluster is None):
         sentence = "A run needs one cluster: give either cluster_id or cluster."
         raise SpecError(sentence, [("cluster_id", "give this or cluster")])

@@ -1,6 +1,6 @@
 import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, api, setCsrfToken } from './client';
-import type { Catalogue, ClusterRow, Picture, RunDetail, RunRow } from './types';
+import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunDetail, RunRow } from './types';
 import { isOver } from './types';
 
 export const queryClient = new QueryClient({
@@ -45,6 +45,26 @@ export function useRandomPicture(model: string, seed: number, enabled: boolean) 
     enabled,
     staleTime: Infinity,
   });
+}
+
+/** Per strategy the sentence why it cannot run this model on this cluster, or null. */
+export function useSupports(pair: { cluster_id?: number | null; cluster?: ClusterSpec; model: string } | null) {
+  return useQuery({
+    queryKey: ['supports', pair],
+    queryFn: ({ signal }) => api.post<Record<string, string | null>>('/supports', pair, signal),
+    enabled: pair !== null,
+    staleTime: 60_000,
+  });
+}
+
+export interface TraceRow {
+  name: string;
+  about: string;
+}
+
+/** Example traces of a link's rate. */
+export function useTraces() {
+  return useQuery({ queryKey: ['traces'], queryFn: ({ signal }) => api.get<TraceRow[]>('/traces', signal), staleTime: Infinity });
 }
 
 /** Whether this person may change anything. */

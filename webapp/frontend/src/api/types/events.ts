@@ -1,7 +1,7 @@
 import type { RunReport } from './report';
 import type { Plan, RunState } from './run';
 
-export type SpanKind = 'compute' | 'send' | 'recv' | 'load' | 'evict' | 'wait' | 'stage';
+export type SpanKind = 'compute' | 'send' | 'recv' | 'load' | 'store' | 'evict' | 'wait' | 'stage';
 
 /** One activity of one device. Times are virtual seconds from the start of the run. */
 export interface Span {

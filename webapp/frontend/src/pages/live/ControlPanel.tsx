@@ -18,7 +18,7 @@ interface Props {
   mayWrite: boolean;
 }
 
-/** Everything that can be changed while the run goes on: rate and state of every link, loss of a device. */
+/** Everything that can be changed while the run goes on: rate, delay, loss and state of every link, speed and presence of every device. */
 export function ControlPanel({ runId, picture, cluster, selection, onSelect, enabled, mayWrite }: Props) {
   const [tab, setTab] = useState<string | null>('link');
   useEffect(() => {

@@ -2,12 +2,13 @@ import { Badge, Group, SegmentedControl, Slider, Switch, Text, Tooltip } from '@
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import type { Direction } from '@/api/types';
-import { maybe, rate } from '@/format/units';
+import { maybe, percent, rate, seconds } from '@/format/units';
 import { spanColors } from '@/theme/spanColors';
 import { sendChange } from '@/run/commands';
 import type { DirectionData } from '@/run/data';
 import { fromSlider, SLIDER_MAX, sliderMarks, toSlider } from '@/run/rateScale';
 import type { LinkView } from '@/run/snapshot';
+import { LinkConditions } from './LinkConditions';
 import { usePending } from './usePending';
 import classes from './live.module.css';
 
@@ -61,6 +62,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
       </Group>
       <Use label={`${link.a} → ${link.b}`} side={link.forward} up={link.up} testId={`link-forward-${link.name}`} />
       <Use label={`${link.b} → ${link.a}`} side={link.backward} up={link.up} testId={`link-backward-${link.name}`} />
+      {conditionsOf(link) && <Text size="xs" c="dimmed" mt={2} data-testid={`link-conditions-${link.name}`}>{conditionsOf(link)}</Text>}
       <Group gap="sm" wrap="nowrap" mt={6}>
         <Slider
           className={classes.slider} classNames={{ markLabel: classes.sliderMark }} size="sm" min={0} max={SLIDER_MAX} step={5} value={toSlider(shown)}
@@ -72,17 +74,33 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
         <Text size="xs" w={86} ta="right" fw={500} data-testid={`link-set-${link.name}`}>{rate(shown)}</Text>
       </Group>
       {chosen && (
-        <SegmentedControl
-          size="xs" fullWidth mt={6} value={direction} onChange={(value) => setDirection(value as Direction)} disabled={!enabled}
-          data-testid={`link-direction-${link.name}`}
-          data={[
-            { value: 'both', label: 'both ways' }, { value: 'forward', label: `${link.a} → ${link.b}` },
-            { value: 'backward', label: `${link.b} → ${link.a}` },
-          ]}
-        />
+        <>
+          <SegmentedControl
+            size="xs" fullWidth mt={6} value={direction} onChange={(value) => setDirection(value as Direction)} disabled={!enabled}
+            data-testid={`link-direction-${link.name}`}
+            data={[
+              { value: 'both', label: 'both ways' }, { value: 'forward', label: `${link.a} → ${link.b}` },
+              { value: 'backward', label: `${link.b} → ${link.a}` },
+            ]}
+          />
+          <LinkConditions
+            link={link.name} direction={direction} side={side} enabled={enabled && link.up && !pending}
+            submit={(command) => void submit(() => sendChange(runId, command))}
+          />
+        </>
       )}
     </div>
   );
+}
+
+/** Delay and loss in words, if there are any. */
+function conditionsOf({ forward, backward }: LinkView): string {
+  const both = (values: [number, number], format: (value: number) => string) =>
+    values[0] === values[1] ? format(values[0]) : `${format(values[0])} / ${format(values[1])}`;
+  const parts = [];
+  if (forward.delay_s > 0 || backward.delay_s > 0) parts.push(`delay ${both([forward.delay_s, backward.delay_s], seconds)}`);
+  if (forward.loss_frac > 0 || backward.loss_frac > 0) parts.push(`loss ${both([forward.loss_frac, backward.loss_frac], percent)}`);
+  return parts.join(' · ');
 }
 
 function Use({ label, side, up, testId }: { label: string; side: DirectionData; up: boolean; testId: string }) {

@@ -7,6 +7,7 @@ import { AllocationView } from '@/run/allocation/AllocationView';
 import { LatencyPanel } from '@/run/LatencyPanel';
 import { LayerPanel } from '@/run/LayerPanel';
 import { Panel } from '@/run/Panel';
+import { RecoveryPanel } from '@/run/RecoveryPanel';
 import { useRunStore, useSnapshot, type RunStore } from '@/run/store';
 import { SpanLegend } from '@/run/timeline/SpanLegend';
 import { Timeline } from '@/run/timeline/Timeline';
@@ -35,6 +36,7 @@ export function LivePage({ run }: { run: RunDetail }) {
   const [viewport, now] = useLiveViewport(store, !over);
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
   const plan = picture.plan ?? run.plan;
+  const report = picture.report ?? run.report;
   const active = useMemo(() => picture.devices.map((device) => device.layer), [picture.devices]);
   const generates = spec.workload.new_tokens > 0;
   const decoding = picture.tokens.length > 0;
@@ -53,6 +55,9 @@ export function LivePage({ run }: { run: RunDetail }) {
           enabled={mayWrite && picture.state === 'running' && !isOver(run.status)} mayWrite={mayWrite}
         />
       </div>
+      <RecoveryPanel
+        recoveries={report?.recoveries ?? picture.recoveries} without={report?.without_replan ?? null} outcome={report?.outcome ?? null}
+      />
       {generates && <TokenText spec={spec} tokens={picture.tokens} live={!over} />}
       <div className={generates ? classes.halves : undefined}>
         {generates && <LatencyPanel tokens={picture.tokens} injections={picture.injections} />}
@@ -61,7 +66,7 @@ export function LivePage({ run }: { run: RunDetail }) {
       {plan && (
         <AllocationView
           plan={plan} model={spec.model} devices={picture.devices.map((device) => device.name)}
-          active={over ? undefined : active} phase={decoding ? 'decode' : 'prefill'}
+          active={over ? undefined : active} phase={decoding ? 'decode' : 'prefill'} replanned={picture.replanned}
         />
       )}
       {plan && (

@@ -52,11 +52,19 @@ export function ExecutionForm({ draft, set, errorOf }: Props) {
           onChange={(value) => typeof value === 'number' && set({ seed: value })}
         />
       </SimpleGrid>
-      {draft.scenario.changes.length > 0 && (
-        <Text size="sm" c="dimmed" mt="sm">
-          {draft.scenario.changes.length} changes of the earlier run will be replayed at their times.
-        </Text>
-      )}
+      <SimpleGrid cols={2} spacing="md" mt="sm">
+        <div>
+          <Text size="sm" fw={500} mb={3}>After the loss of a device</Text>
+          <SegmentedControl
+            size="xs" fullWidth value={draft.failover} onChange={(value) => set({ failover: value as Draft['failover'] })} data-testid="failover"
+            data={[{ value: 'replan', label: 'Plan again and go on' }, { value: 'stop', label: 'End the run' }]}
+          />
+        </div>
+        <NumberInput
+          label="Silence that means a loss" value={draft.silence_s} min={0.001} suffix=" s" decimalScale={3} allowNegative={false}
+          error={errorOf('silence_s')} onChange={(value) => typeof value === 'number' && value > 0 && set({ silence_s: value })} data-testid="silence"
+        />
+      </SimpleGrid>
     </>
   );
 }

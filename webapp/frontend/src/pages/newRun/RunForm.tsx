@@ -3,18 +3,19 @@ import { IconPlayerPlay } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { ApiError, api, sentence } from '@/api/client';
-import { useChange } from '@/api/queries';
+import { useChange, useSupports } from '@/api/queries';
 import type { Catalogue, ClusterRow, RunRequest } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { MethodView } from '@/run/views/MethodView';
 import { ClusterPicker } from './ClusterPicker';
-import { type Draft, missing, toRequest } from './draft';
+import { type Draft, missing, pairOf, toRequest } from './draft';
 import { ExecutionForm } from './ExecutionForm';
 import { ModelPicker } from './ModelPicker';
 import classes from './newRun.module.css';
 import { PredictionPanel } from './PredictionPanel';
 import { SchemaForm } from './SchemaForm';
+import { ScenarioForm } from './ScenarioForm';
 import { Section } from './Section';
 import { StrategyPicker } from './StrategyPicker';
 import { usePrediction } from './usePrediction';
@@ -34,6 +35,7 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
   const model = catalogue.models.find((row) => row.name === draft.model);
   const strategy = catalogue.strategies.find((row) => row.name === draft.strategy);
   const cluster = draft.frozen ?? clusters.find((row) => row.id === draft.clusterId)?.spec;
+  const reasons = useSupports(pairOf(draft)).data ?? {};
   const lacking = missing(draft, model);
   const request = lacking ? null : toRequest(draft, model);
   const prediction = usePrediction(request);
@@ -60,7 +62,9 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
           />
         </Section>
         <Section title="Strategy" error={errorOf('strategy')}>
-          <StrategyPicker strategies={catalogue.strategies} strategy={draft.strategy} onChoose={(name) => set({ strategy: name })} />
+          <StrategyPicker
+            strategies={catalogue.strategies} strategy={draft.strategy} reasons={reasons} onChoose={(name) => set({ strategy: name })}
+          />
         </Section>
         {strategy && Object.keys(strategy.params_schema.properties ?? {}).length > 0 && (
           <Section title="Parameters" about={strategy.title}>
@@ -79,6 +83,9 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
         )}
         <Section title="Workload" error={errorOf('workload') && !errorOf('workload.prompt') && !errorOf('workload.image') ? errorOf('workload') : undefined}>
           <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
+        </Section>
+        <Section title="Scenario" about="changes at set times, beside those that you make live" error={errorOf('scenario')}>
+          <ScenarioForm draft={draft} cluster={cluster} set={set} />
         </Section>
         <Section title="Execution"><ExecutionForm draft={draft} set={set} errorOf={errorOf} /></Section>
       </div>

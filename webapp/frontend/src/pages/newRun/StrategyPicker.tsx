@@ -4,20 +4,23 @@ import classes from './newRun.module.css';
 interface Props {
   strategies: StrategyRow[];
   strategy: string;
+  /** Why a strategy cannot run this model on this cluster, by name; null where it can. */
+  reasons: Readonly<Record<string, string | null>>;
   onChoose: (name: string) => void;
 }
 
 /** The strategies with what they do and the paper they are from. */
-export function StrategyPicker({ strategies, strategy, onChoose }: Props) {
+export function StrategyPicker({ strategies, strategy, reasons, onChoose }: Props) {
   return (
     <div className={classes.strategies} role="radiogroup" aria-label="Strategy">
       {strategies.map(({ name, title, summary, paper, lossless }) => (
         <button
           key={name} type="button" role="radio" aria-checked={name === strategy} className={classes.option}
-          onClick={() => onChoose(name)} data-testid={`strategy-${name}`}
+          aria-disabled={Boolean(reasons[name]) || undefined} onClick={() => reasons[name] || onChoose(name)} data-testid={`strategy-${name}`}
         >
           <b>{title}</b>
           <small>{summary}</small>
+          {reasons[name] && <small className={classes.reason} data-testid={`reason-${name}`}>Not here: {reasons[name]}</small>}
           <small style={{ marginTop: 'auto', paddingTop: 4, fontStyle: 'italic' }}>
             {[paper || 'The baseline', !lossless && 'changes the result'].filter(Boolean).join(' · ')}
           </small>

@@ -1,5 +1,5 @@
 /** What a person has chosen so far, and the request that it means. */
-import type { ClusterSpec, ComputeModel, ModelRow, RunRequest, Scenario, Workload } from '@/api/types';
+import type { ClusterSpec, ComputeModel, Failover, ModelRow, RunRequest, Scenario, Workload } from '@/api/types';
 
 export interface Draft {
   clusterId: number | null;
@@ -22,6 +22,8 @@ export interface Draft {
   dilationKind: 'auto' | 'native' | 'fixed';
   dilation: number;
   computeModel: ComputeModel | null;
+  failover: Failover;
+  silence_s: number;
   seed: number;
   name: string;
   notes: string;
@@ -30,7 +32,8 @@ export interface Draft {
 export const FIRST_DRAFT: Draft = {
   clusterId: null, frozen: null, model: 'demo-lm', randomWeights: false, strategy: 'voltage', params: {},
   promptKind: 'text', prompt: 'When a function is called, its', promptTokens: 64, image: null, newTokens: 24, requests: 1,
-  pattern: 'sporadic', scenario: { changes: [] }, dilationKind: 'auto', dilation: 10, computeModel: null, seed: 0, name: '', notes: '',
+  pattern: 'sporadic', scenario: { changes: [] }, dilationKind: 'auto', dilation: 10, computeModel: null, failover: 'replan',
+  silence_s: 2, seed: 0, name: '', notes: '',
 };
 
 /** Models that are not known (yet) are taken for language models. */
@@ -45,6 +48,12 @@ export function missing(draft: Draft, model: ModelRow | undefined): string | nul
   if (!draft.strategy) return 'Choose a strategy.';
   if (readsText(model) && draft.promptKind === 'text' && !draft.prompt.trim()) return 'Write a prompt, or ask for random tokens.';
   return null;
+}
+
+/** The model and the cluster that strategies are asked about; null as long as one is missing. */
+export function pairOf({ frozen, clusterId, model }: Draft) {
+  if (!model || (frozen === null && clusterId === null)) return null;
+  return { model, ...(frozen ? { cluster: frozen } : { cluster_id: clusterId }) };
 }
 
 export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
@@ -66,6 +75,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     scenario: draft.scenario,
     dilation: draft.dilationKind === 'fixed' ? draft.dilation : draft.dilationKind,
     compute_model: draft.computeModel,
+    failover: draft.failover, silence_s: draft.silence_s,
     seed: draft.seed,
   };
 }
@@ -85,7 +95,8 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     scenario: scenario ?? request.scenario ?? { changes: [] },
     dilationKind: typeof dilation === 'number' ? 'fixed' : dilation,
     dilation: typeof dilation === 'number' ? dilation : FIRST_DRAFT.dilation,
-    computeModel: request.compute_model ?? null, seed: request.seed, name: request.name ?? '', notes: request.notes ?? '',
+    computeModel: request.compute_model ?? null, failover: request.failover ?? 'replan', silence_s: request.silence_s ?? FIRST_DRAFT.silence_s,
+    seed: request.seed, name: request.name ?? '', notes: request.notes ?? '',
   };
 }
 

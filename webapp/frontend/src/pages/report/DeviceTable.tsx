@@ -21,6 +21,7 @@ export function DeviceTable({ report }: { report: RunReport }) {
               <Table.Th w="26%">peak memory</Table.Th>
               <Table.Th ta="right">predicted peak</Table.Th>
               <Table.Th ta="right">work</Table.Th>
+              {report.energy_j > 0 && <Table.Th ta="right">energy</Table.Th>}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -47,6 +48,7 @@ export function DeviceTable({ report }: { report: RunReport }) {
                   </Table.Td>
                   <Table.Td ta="right">{predicted === undefined ? <Text span c="dimmed">–</Text> : bytes(predicted)}</Table.Td>
                   <Table.Td ta="right">{human(device.flops, 'FLOP')}</Table.Td>
+                  {report.energy_j > 0 && <Table.Td ta="right" data-testid={`energy-${device.name}`}>{human(device.energy_j, 'J')}</Table.Td>}
                 </Table.Tr>
               );
             })}

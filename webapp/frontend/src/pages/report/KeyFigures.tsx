@@ -1,6 +1,6 @@
 import { Card, Text } from '@mantine/core';
 import type { RunReport } from '@/api/types';
-import { seconds, three } from '@/format/units';
+import { human, seconds, three } from '@/format/units';
 import classes from './report.module.css';
 
 interface Figure {
@@ -17,7 +17,7 @@ const FIGURES: Figure[] = [
   { id: 'tokens_per_s', title: 'Throughput', about: 'generated tokens per virtual second', format: (value) => `${three(value)} /s` },
 ];
 
-/** The four figures of a run, each with what the simulated world had said. */
+/** The figures of a run, each with what the simulated world had said, and its energy where devices have a power. */
 export function KeyFigures({ report }: { report: RunReport }) {
   const generates = report.spec.workload.new_tokens > 0;
   const shown = FIGURES.filter((figure) => generates || figure.id === 'latency_s' || figure.id === 'ttft_s');
@@ -38,6 +38,13 @@ export function KeyFigures({ report }: { report: RunReport }) {
           </Card>
         );
       })}
+      {report.energy_j > 0 && (
+        <Card padding="md" title="of devices while they compute and move weights, and of links">
+          <Text size="xs" c="dimmed">Energy</Text>
+          <Text fz={26} fw={600} lh={1.3} data-testid="figure-energy_j">{human(report.energy_j, 'J')}</Text>
+          <Text size="xs" c="dimmed">energy-delay product <span className={classes.strong}>{human(report.edp_j_s, 'J s')}</span></Text>
+        </Card>
+      )}
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import { Table } from '@mantine/core';
 import type { LinkReport, RunReport } from '@/api/types';
-import { bytes, maybe, percent, rate, seconds } from '@/format/units';
+import { bytes, human, maybe, percent, rate, seconds } from '@/format/units';
 import { Panel } from '@/run/Panel';
 import { spanColors } from '@/theme/spanColors';
 import { Meter } from './Meter';
@@ -10,6 +10,7 @@ import classes from './report.module.css';
 export function LinkTable({ report }: { report: RunReport }) {
   if (report.links.length === 0) return null;
   const total = report.latency_s || Math.max(...report.links.map((link) => link.busy_s)) || 1;
+  const uses = report.links.some((link) => link.energy_j > 0);
   const carried = report.links.reduce((sum, link) => sum + link.bytes, 0);
   const payload = report.links.reduce((sum, link) => sum + link.payload_bytes, 0);
   return (
@@ -25,6 +26,7 @@ export function LinkTable({ report }: { report: RunReport }) {
               <Table.Th ta="right">asked</Table.Th>
               <Table.Th ta="right">achieved</Table.Th>
               <Table.Th ta="right">error</Table.Th>
+              {uses && <Table.Th ta="right">energy</Table.Th>}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -39,6 +41,7 @@ export function LinkTable({ report }: { report: RunReport }) {
                 <Table.Td ta="right">{rate(link.rate_bit_per_s)}</Table.Td>
                 <Table.Td ta="right">{maybe(link.achieved_bit_per_s, rate)}</Table.Td>
                 <Table.Td ta="right">{maybe(errorOf(link), signedPercent)}</Table.Td>
+                {uses && <Table.Td ta="right">{human(link.energy_j, 'J')}</Table.Td>}
               </Table.Tr>
             ))}
           </Table.Tbody>

@@ -5,6 +5,7 @@ import { useMayWrite } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
 import { Page } from '@/components/Page';
 import { AllocationView } from '@/run/allocation/AllocationView';
+import { RecoveryPanel } from '@/run/RecoveryPanel';
 import { StatusBadge } from '@/run/StatusBadge';
 import { useRecording } from '@/run/recording';
 import { Attribution } from './Attribution';
@@ -56,6 +57,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
           <>
             <Verdicts correctness={report.correctness} fidelity={report.fidelity} />
             {report.outcome.kind === 'finished' && <KeyFigures report={report} />}
+            <RecoveryPanel recoveries={report.recoveries} without={report.without_replan} outcome={report.outcome} />
             <Attribution report={report} />
           </>
         )}

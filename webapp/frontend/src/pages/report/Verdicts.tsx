@@ -1,5 +1,5 @@
 import { Card, Group, Text, ThemeIcon } from '@mantine/core';
-import { IconCheck, IconMinus, IconX } from '@tabler/icons-react';
+import { IconCheck, IconMinus, IconWaveSine, IconX } from '@tabler/icons-react';
 import type { Correctness, Fidelity } from '@/api/types';
 import { percent } from '@/format/units';
 import classes from './report.module.css';
@@ -15,7 +15,7 @@ export function Verdicts({ correctness, fidelity }: Props) {
     <div className={classes.halves}>
       <Verdict
         ok={correctness.ok} testId="verdict-correct"
-        title={correctness.ok === null ? 'Correctness not checked' : correctness.ok ? 'Correct' : 'Not correct'}
+        title={correctTitle(correctness)} icon={correctness.lossy && correctness.ok === null ? IconWaveSine : undefined}
         lines={correctLines(correctness)}
       />
       <Verdict
@@ -27,10 +27,10 @@ export function Verdicts({ correctness, fidelity }: Props) {
   );
 }
 
-function Verdict(props: { ok: boolean | null; title: string; lines: string[]; testId: string }) {
+function Verdict(props: { ok: boolean | null; title: string; lines: string[]; testId: string; icon?: typeof IconCheck | undefined }) {
   const { ok, title, lines, testId } = props;
   const color = ok === null ? 'gray' : ok ? 'green' : 'red';
-  const Icon = ok === null ? IconMinus : ok ? IconCheck : IconX;
+  const Icon = props.icon ?? (ok === null ? IconMinus : ok ? IconCheck : IconX);
   return (
     <Card padding="sm" data-testid={testId} data-ok={String(ok)}>
       <Group gap="sm" wrap="nowrap" align="flex-start">
@@ -44,8 +44,19 @@ function Verdict(props: { ok: boolean | null; title: string; lines: string[]; te
   );
 }
 
+function correctTitle({ checked, ok, lossy }: Correctness): string {
+  if (ok !== null) return ok ? 'Correct' : 'Not correct';
+  return checked && lossy ? 'Lossy, as the method is' : 'Correctness not checked';
+}
+
 function correctLines(correctness: Correctness): string[] {
   const lines: string[] = [];
+  if (correctness.top1_agreement !== null) {
+    lines.push(`The reference would have chosen ${percent(correctness.top1_agreement)} of the same tokens, given those before them.`);
+  }
+  if (correctness.kl_mean !== null) {
+    lines.push(`Mean KL divergence from the reference ${correctness.kl_mean === 0 ? '0' : correctness.kl_mean.toPrecision(3)} nats per token.`);
+  }
   if (correctness.token_identical !== null) {
     lines.push(
       correctness.token_identical

@@ -15,10 +15,12 @@ interface Props {
   active?: readonly (number | null)[];
   /** The phase the run is in; shown until a person chooses. */
   phase?: ShownPhase;
+  /** When and why this plan took the place of the one before it. */
+  replanned?: { time_s: number; reason: string } | null;
 }
 
 /** Layer × device: which heads, columns or positions of every layer each device holds and computes. */
-export function AllocationView({ plan, model, devices, active, phase = 'prefill' }: Props) {
+export function AllocationView({ plan, model, devices, active, phase = 'prefill', replanned = null }: Props) {
   const [chosen, setChosen] = useState<ShownPhase | null>(null);
   const [hover, setHover] = useState('');
   const differ = phasesDiffer(plan);
@@ -28,7 +30,9 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
   return (
     <Panel
       title="Allocation" testId="allocation"
-      about={axes ? `each bar spans ${axes}` : 'whole layers'}
+      about={replanned
+        ? <span className={classes.replanned} data-testid="replanned">planned again at {replanned.time_s.toFixed(3)} s: {replanned.reason}</span>
+        : axes ? `each bar spans ${axes}` : 'whole layers'}
       extra={differ && (
         <SegmentedControl
           size="xs" value={shown} onChange={(value) => setChosen(value as ShownPhase)} data-testid="allocation-phase"

@@ -1,0 +1,71 @@
+"""What the form for a run asks of the server: who can run what, and changes from traces and files."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from support import Browser, request_body
+
+import topologies
+from engine.scenario import Scenario
+from engine.strategies.registry import STRATEGIES
+from topologies.traces import TRACES
+from webapp.runs.requests import RunRequest, spec_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def upload(browser: Browser, name: str, data: bytes):
+    return browser.client.post(
+        "/api/scenarios", {"file": SimpleUploadedFile(name, data)},
+        headers={"X-CSRFToken": browser.client.cookies["csrftoken"].value},
+    )
+
+
+def test_every_strategy_says_whether_it_can_run_a_model_on_a_cluster(alice: Browser) -> None:
+    cluster = topologies.load("lab-3")
+    body = {"cluster": cluster.model_dump(mode="json"), "model": "tiny-vit"}
+    answer = alice.post("/supports", body).json()
+    assert set(answer) == {row.name for row in STRATEGIES}
+    assert answer["single"] is None
+    assert "4 attention heads, which 3 workers cannot share equally" in answer["deepspeed"]
+
+
+def test_whom_a_question_is_about_must_be_known(alice: Browser) -> None:
+    cluster = topologies.load("lab-3").model_dump(mode="json")
+    response = alice.post("/supports", {"cluster": cluster, "model": "gpt-9"})
+    assert response.status_code == 422 and "There is no model gpt-9" in response.json()["detail"]
+    assert alice.post("/supports", {"model": "tiny-gpt2"}).status_code == 422
+
+
+def test_every_example_trace_is_a_scenario_of_one_link(victor: Browser) -> None:
+    rows = victor.get("/traces").json()
+    assert {row["name"] for row in rows} == set(TRACES) and all(row["about"] for row in rows)
+    for row in rows:
+        scenario = Scenario.parse(victor.get(f"/traces/{row['name']}").json(), row["name"])
+        assert len(scenario.changes) > 10
+        assert {change.kind for change in scenario.changes} == {"set_rate"}
+    assert "choose one of walk" in victor.get("/traces/storm").json()["detail"]
+
+
+def test_a_file_of_changes_is_read_whatever_its_kind(victor: Browser) -> None:
+    trace = b"at_s,link,bit_per_s\n1,a--b,2000000\n0.5,a--b,1000000\n"
+    toml = b'[[change]]\nat_s = 2\nkind = "drop_device"\ndevice = "b"\n'
+    csv = upload(victor, "mine.csv", trace).json()["changes"]
+    assert [change["at_s"] for change in csv] == [0.5, 1.0]
+    assert upload(victor, "mine.toml", toml).json()["changes"][0]["kind"] == "drop_device"
+
+
+@pytest.mark.parametrize(("name", "data", "sentence"), [
+    ("mine.csv", b"time,rate\n1,2\n", "expected at_s, link, bit_per_s"),
+    ("mine.toml", b"[[change", "no valid TOML"),
+    ("mine.toml", b"\xff\xfe", "is not UTF-8 text"),
+    ("mine.csv", b"a" * 1_000_001, "is larger than 1 MB"),
+])
+def test_a_file_that_is_no_scenario_is_refused_in_words(victor: Browser, name, data, sentence) -> None:
+    response = upload(victor, name, data)
+    assert response.status_code == 422 and sentence in response.json()["detail"]
+
+
+def test_a_request_says_what_happens_after_a_loss() -> None:
+    asked = RunRequest.parse(request_body(failover="stop", silence_s=0.5), "request")
+    spec = spec_of(asked)
+    assert (spec.failover, spec.silence_s) == ("stop", 0.5)

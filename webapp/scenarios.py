@@ -1,0 +1,50 @@
+"""Timed changes for a run: the example traces of link rates, and a person's own file."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import File, Router, Schema
+from ninja.files import UploadedFile
+
+from engine.cli.scenario_file import parse_scenario, parse_trace
+from engine.errors import SpecError
+from engine.scenario import Scenario
+from topologies.traces import FOLDER, TRACES
+
+router = Router(tags=["catalogue"])
+MAX_FILE_BYTES = 1_000_000
+
+
+class TraceOut(Schema):
+    name: str
+    about: str
+
+
+@router.get("/traces", response=list[TraceOut])
+def list_traces(request: HttpRequest) -> list[TraceOut]:
+    return [TraceOut(name=name, about=(make.__doc__ or "").strip()) for name, make in TRACES.items()]
+
+
+@router.get("/traces/{name}", response=Scenario)
+def get_trace_scenario(request: HttpRequest, name: str) -> Scenario:
+    """An example trace as a scenario; its one link is whichever the reader likes to put there."""
+    if name not in TRACES:
+        sentence = f"There is no trace {name}: choose one of {', '.join(TRACES)}."
+        raise SpecError(sentence, [("scenario", f"unknown: {name}")])
+    return parse_trace((FOLDER / f"{name}.csv").read_text(encoding="utf-8"), f"{name}.csv")
+
+
+@router.post("/scenarios", response=Scenario)
+def read_scenario_file(request: HttpRequest, file: UploadedFile = File(...)) -> Scenario:  # noqa: B008
+    """A CSV trace, or a scenario in TOML or JSON → its changes. Nothing is stored."""
+    name = str(file.name)
+    if (file.size or 0) > MAX_FILE_BYTES:
+        why = f"is larger than {MAX_FILE_BYTES / 1e6:.0f} MB"
+        raise SpecError(f"{name}: {why}: give a shorter scenario.", [("scenario", why)])
+    try:
+        text = file.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{name}: is not UTF-8 text.", [("scenario", "is not text")]) from error
+    if name.endswith(".csv"):
+        return parse_trace(text, name)
+    return parse_scenario(text, name, is_json=name.endswith(".json"))
