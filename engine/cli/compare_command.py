@@ -90,6 +90,8 @@ def _metric_cell(row: MetricRow, index: int, is_baseline: bool) -> Text:
 def _with_unit(value: float, unit: str) -> str:
     if unit == "s":
         return human_s(value)
+    if unit == "fraction":
+        return f"{value:.1%}"
     return human(value, unit) if unit in ("B", "FLOP") else f"{value:.3g}{' ' + unit if unit else ''}"
 
 

@@ -11,7 +11,7 @@ export const LANES = ['compute', 'send', 'recv', 'wait'] as const;
 export type Lane = (typeof LANES)[number];
 
 const LANE_OF: Record<SpanKind, Lane> = {
-  compute: 'compute', load: 'compute', evict: 'compute', stage: 'compute',
+  compute: 'compute', load: 'compute', store: 'compute', evict: 'compute', stage: 'compute',
   send: 'send', recv: 'recv', wait: 'wait',
 };
 

@@ -7,6 +7,7 @@ export const spanColors: Record<SpanKind, string> = {
   recv: '#c9a227',
   wait: '#b9c0ca',
   load: '#7d62c9',
+  store: '#a3704a',
   evict: '#b653a4',
   stage: '#3f7fc4',
 };
