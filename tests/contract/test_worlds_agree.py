@@ -47,6 +47,10 @@ SPREAD = {"scheduling": "static", "block_alloc": "even"}
 PARAMS = {
     "edgeformer": {"spread": {"t_max_mode": "none", **SPREAD}, "lossy": SPREAD},
     "edge_only": {"whole": {"bits": "none"}, "8bit": {"bits": "8"}, "4bit": {"bits": "4"}},
+    "voltage": {
+        "paper": {},
+        "again": {"decode": "recompute", "repartition": True, "last_layer_rows": "needed"},
+    },
 }
 """Parameters of the strategies that would have too little to send, or be too exact, with their own."""
 

@@ -172,7 +172,7 @@ def test_an_encoder_has_no_decode_owner_and_is_never_trimmed():
 
 
 def attention_macs(rows, positions, heads, wide, order):
-    """Products of all heads for `rows` of `positions`, without the output projection; hidden is heads·wide."""
+    """Products of all heads for `rows` of `positions`, without the output's; hidden is heads·wide."""
     hidden = heads * wide
     model = BERT.model_copy(update={
         "num_heads": heads, "num_kv_heads": heads, "head_dim": wide, "hidden_size": hidden,
