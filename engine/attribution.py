@@ -16,9 +16,12 @@ from engine.report import Attribution
 from engine.trace import Span
 
 CLOCK_TOLERANCE_S = 1e-9  # an operation may begin this much before the message that it waited for is logged
-PART = {"compute": "compute_s", "recv": "link_s", "send": "link_s", "load": "load_s", "stage": "staging_s"}
+PART = {
+    "compute": "compute_s", "recv": "link_s", "send": "link_s", "load": "load_s", "store": "load_s",
+    "stage": "staging_s",
+}
 # Of two activities that end together the own computation explains the device's time best.
-RANK = {"send": 0, "recv": 1, "stage": 2, "load": 3, "compute": 4}
+RANK = {"send": 0, "recv": 1, "stage": 2, "load": 3, "store": 3, "compute": 4}
 
 
 def attribute(

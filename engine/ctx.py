@@ -94,6 +94,21 @@ class Ctx(Protocol):
     def holds(self, piece: Slice) -> bool:
         """Whether weights of just this `piece` are in memory or on their way there."""
 
+    def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
+        """The oldest `rows` rows of a KV cache to disk, at disk_byte_per_s, except those it has already.
+
+        They stay in memory until they are dropped, and must not change until the handle is done.
+        """
+
+    def drop_rows(self, cache: str, layer: int) -> None:
+        """Those rows of a KV cache that the disk has leave memory at once."""
+
+    def fetch_rows(self, cache: str, layer: int) -> Handle:
+        """Dropped rows of a KV cache back into memory, before the others, at disk_byte_per_s.
+
+        An operation on the cache needs all its rows in memory: it raises `PlanError` otherwise.
+        """
+
     def release(self, cache: str) -> None:
         """Forget the KV cache of a finished sequence."""
 

@@ -130,7 +130,7 @@ def fold_devices(
     peak_bytes: dict[str, int] = defaultdict(int)
     moved_bytes: dict[tuple[str, str], int] = defaultdict(int)
     for span in spans:
-        if span.kind in ("compute", "load"):
+        if span.kind in ("compute", "load", "store"):
             moved_bytes[span.device, span.kind] += span.bytes
         if span.kind == "compute":
             busy[span.device].append((span.start_s, span.end_s))
@@ -150,7 +150,8 @@ def fold_devices(
             flops=flops[device.name],
             energy_j=device.watts * busy_s
             + device.j_per_memory_byte * moved_bytes[device.name, "compute"]
-            + device.j_per_disk_byte * moved_bytes[device.name, "load"],
+            + device.j_per_disk_byte
+            * (moved_bytes[device.name, "load"] + moved_bytes[device.name, "store"]),
         ))
     return tuple(reports)
 

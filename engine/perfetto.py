@@ -15,7 +15,7 @@ from engine.trace import Mark, Span
 
 Event = dict[str, Any]
 
-THREADS = ("compute", "send", "recv", "load", "wait", "stage", "evict")
+THREADS = ("compute", "send", "recv", "load", "store", "wait", "stage", "evict")
 RESOLUTION_US = 0.001
 RUN_PROCESS = 0  # marks that belong to no device
 LANES = 100  # thread ids of one kind: messages of several peers overlap, and slices of a thread may not

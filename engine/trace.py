@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-SpanKind = Literal["compute", "send", "recv", "load", "evict", "wait", "stage"]
+SpanKind = Literal["compute", "send", "recv", "load", "store", "evict", "wait", "stage"]
 
 
 class Span(NamedTuple):
@@ -17,6 +17,7 @@ class Span(NamedTuple):
     send: from the moment it was asked for until its last byte left; `peer` is the receiver.
     recv: from the sender's start of sending until the message is usable here; `peer` is the sender.
     wait: this device's program was blocked, `name` says on what (it overlaps the recv it waits for).
+    load, store: the disk at work, on weights or on rows of a KV cache ("kv_rows").
     bytes counts a message's payload and frame header, `payload_bytes` the payload alone; for compute
     `bytes` is what the operation reads and writes in memory.
     `message` numbers the messages of one (src, dst) pair, so that a recv finds its send.

@@ -78,6 +78,12 @@ class KVCache:
             self.values = self.values[:, :, rows : self.rows].clone()
             self.rows -= rows
 
+    def precede(self, keys_BKTE: Tensor, values_BKTE: Tensor) -> None:
+        """T older rows come before those that are there."""
+        self.keys = torch.cat((keys_BKTE, self.keys[:, :, : self.rows]), dim=2)
+        self.values = torch.cat((values_BKTE, self.values[:, :, : self.rows]), dim=2)
+        self.rows += keys_BKTE.shape[2]
+
     def _grown(self, old: Tensor, new: Tensor) -> Tensor:
         batch, heads, rows, wide = new.shape
         grown = new.new_empty(batch, heads, max(FIRST_ROWS, 2 * (self.rows + rows)), wide)

@@ -20,10 +20,15 @@ from engine.tensors import Meta, payload_bytes
 from engine.workload import Workload
 
 
+WHOLE_LAYERS = 2
+"""Layers whose KV caches are whole in memory at a time (`kv_disk.py`)."""
+
+
 class Demand(NamedTuple):
     """Sizes of a run: `batch` sequences of `rows` prompt tokens in one forward pass, `sequences` alive
     at once, each of which ends with `cached_rows` rows in its KV cache (the last token is never fed back),
-    or with fewer: the oldest `evicted_rows` are then computed again in every step.
+    or with fewer: the oldest `evicted_rows` are then computed again in every step. The oldest
+    `offloaded_rows` are on disk but for the layers whose turn it is.
     """
 
     batch: int
@@ -32,6 +37,7 @@ class Demand(NamedTuple):
     new_tokens: int
     cached_rows: int
     evicted_rows: int = 0
+    offloaded_rows: int = 0
 
     @property
     def generates(self) -> bool:
@@ -42,17 +48,27 @@ class Demand(NamedTuple):
         """Rows that a sequence's KV cache has in the end."""
         return self.cached_rows - self.evicted_rows
 
+    @property
+    def memory_rows(self) -> int:
+        """Those of them that stay in memory between the turns of their layer."""
+        return self.kept_rows - self.offloaded_rows
+
     def kv_bytes(self, model: ModelSpec, num_kv_heads: int) -> int:
-        """Bytes of one layer's finished KV caches of all sequences alive."""
-        return self.sequences * self.kept_rows * kv_bytes_per_row(model, num_kv_heads)
+        """Bytes of one layer's finished KV caches of all sequences alive, in memory between its turns."""
+        return self.sequences * self.memory_rows * kv_bytes_per_row(model, num_kv_heads)
+
+    def fetched_bytes(self, model: ModelSpec, num_kv_heads: int) -> int:
+        """Bytes of offloaded rows in memory at a time: of the layer whose turn it is and of the next one."""
+        return WHOLE_LAYERS * self.batch * self.offloaded_rows * kv_bytes_per_row(model, num_kv_heads)
 
 
 class Pass(NamedTuple):
-    """One operation as the memory check sees it."""
+    """One operation as the memory check sees it; `fetched_bytes` of KV rows from disk are there meanwhile."""
 
     op: Op
     inputs: tuple[Meta, ...]
     cached: int = 0
+    fetched_bytes: int = 0
 
 
 def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:
@@ -123,6 +139,14 @@ def attention_passes(model: ModelSpec, demand: Demand, start: int, stop: int) ->
     return passes
 
 
+def beside_rows(
+    model: ModelSpec, demand: Demand, num_kv_heads: int, passes: Iterable[Pass]
+) -> list[Pass]:
+    """`passes` of a device with so many KV heads, beside the rows that come from disk and go there."""
+    fetched_bytes = demand.fetched_bytes(model, num_kv_heads)
+    return [one._replace(fetched_bytes=fetched_bytes) for one in passes]
+
+
 def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
     """A whole layer over the prompt, and over the last token that is fed back."""
     cache = "plan" if demand.generates else None
@@ -144,7 +168,8 @@ def working_bytes(model: ModelSpec, passes: Iterable[Pass]) -> int:
 
 def _working(model: ModelSpec, one: Pass) -> int:
     cost = one.op.cost(model, one.inputs, one.cached)
-    return sum(payload_bytes(x) for x in one.inputs) + payload_bytes(cost.output) + cost.scratch_bytes
+    tensors = sum(payload_bytes(x) for x in one.inputs) + payload_bytes(cost.output)
+    return tensors + cost.scratch_bytes + one.fetched_bytes
 
 
 def weights_bytes(plan: Plan, model: ModelSpec, device: int) -> int:

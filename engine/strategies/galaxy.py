@@ -26,6 +26,7 @@ from engine.strategies.contract import Params, Step, Strategy
 from engine.strategies.demand import demand_of
 from engine.strategies.ends import cache_of, finish, tag
 from engine.strategies.galaxy_plan import galaxy_plan
+from engine.strategies.kv_disk import disk_rows
 from engine.strategies.kv_pressure import (
     KV_PRESSURE_HELP,
     KVPressure,
@@ -69,12 +70,15 @@ class Galaxy(Strategy):
 
     async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
         group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
+        sizes, rows = row_sizes(plan, step), None
+        member = _Member(ctx, plan, step, sizes) if ctx.rank in group else None
+        if member is not None:
+            member.rows.begin()
         x = await embed_rows(ctx, plan, step, tokens) if ctx.rank == source else None
         if ctx.rank in group or ctx.rank == source:
             x = await broadcast(ctx, x, source, group, tag(step, "input"))
-        sizes, rows = row_sizes(plan, step), None
-        if ctx.rank in group:
-            rows = await _Member(ctx, plan, step, sizes).layers(x)
+        if member is not None:
+            rows = await member.layers(x)
         if step.cache:  # the last row is all that is wanted
             last = max(i for i, size in enumerate(sizes) if size)
             if ctx.rank != group[last]:
@@ -107,6 +111,7 @@ class _Member:
         # the first device with a share adds the output bias, once
         self.adds_bias = [start == 0 < stop for start, stop in (self.heads, self.columns)]
         self.divided = sum(sizes) > 1
+        self.rows = disk_rows(ctx, plan, step, self.heads)
         # positions of recomputed rows have a gap: the part that minds them takes all at once
         self.tiles = plan.extra["overlap"] and self.divided and not evicted_rows(plan, step)
 
@@ -121,6 +126,7 @@ class _Member:
                 if rows is not None:
                     rows = await self.ctx.compute(Residual(layer, part), rows, total)
                 shard, whole = await self._next_input(layer, part, rows), None
+        await self.rows.settle()
         return rows
 
     async def _next_input(self, layer: int, part: LayerPart, rows: Tensor | None) -> Tensor | None:
@@ -146,7 +152,7 @@ class _Member:
         normed = whole is None
         if normed:
             whole = await all_gather(ctx, shard, *around, gathered, algorithm)
-        partial = await ctx.compute(self._op(layer, part, normed), whole)
+        partial = await self.rows.compute(self._op(layer, part, normed), whole)
         return await reduce_scatter(ctx, rows_in(partial, self.sizes), *around, summed, algorithm)
 
     def _op(self, layer: int, part: LayerPart, normed: bool) -> Op:
@@ -190,4 +196,4 @@ class _Member:
         attend = Attend(layer, heads, kv_of(self.ctx.model, heads), cache_of(self.step))
         queries = narrow(packed, 1, 0, len(heads))
         keys_values = narrow(packed, 1, len(heads), shape_of(packed)[1])
-        return await self.ctx.compute(attend, queries, keys_values)
+        return await self.rows.compute(attend, queries, keys_values)

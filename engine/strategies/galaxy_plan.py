@@ -24,6 +24,7 @@ from engine.strategies.demand import (
     Demand,
     Pass,
     attention_passes,
+    beside_rows,
     check_memory,
     end_passes,
     hidden,
@@ -191,4 +192,4 @@ def member_passes(
         passes += [attention, Pass(ffn, (x,))]
         if demand.evicted_rows:  # at most all recomputed rows are this member's to add
             passes.append(Pass(Residual(0, "ffn"), (x, x)))
-    return passes
+    return beside_rows(model, demand, keys, passes)

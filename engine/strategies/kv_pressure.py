@@ -1,9 +1,10 @@
-"""What a strategy without memory management does when the KV cache no longer fits: nothing, or recompute.
+"""What a strategy without memory management does when the KV cache no longer fits: nothing, recompute, or
+offload.
 
 Lin et al., "LIME" (section V), on its baselines: tokens whose keys and values do not fit are evicted and
 computed again in every step. Here the oldest go: a cache keeps as many rows as fit beside the last step,
 whose working set is the largest. With E tokens evicted a step passes E + 1 rows through all layers, which
-changes no result.
+changes no result. Or the oldest rows are on disk and come back for each step (`kv_disk.py`).
 """
 
 from __future__ import annotations
@@ -20,35 +21,39 @@ from engine.plan import Plan
 from engine.strategies.contract import Step
 from engine.strategies.demand import Demand
 from engine.strategies.ends import cache_of, embed
+from engine.strategies.kv_disk import KEPT, DiskRows
 from engine.tensors import Tensor
 
-KVPressure = Literal["oom", "recompute"]
+KVPressure = Literal["oom", "recompute", "offload_kv"]
 CANDIDATES = 32
 KV_PRESSURE_HELP = (
     "When the KV cache outgrows memory: oom refuses the plan; recompute evicts the oldest tokens "
-    "and computes their keys and values again in every step."
+    "and computes their keys and values again in every step; offload_kv has the oldest rows on disk "
+    "and reads them back in every step."
 )
 
 
 def plan_under(
     pressure: KVPressure, model: ModelSpec, demand: Demand, plan_for: Callable[[Demand], Plan]
 ) -> Plan:
-    """`plan_for(demand)`, or with "recompute" if need be the plan that evicts the fewest rows.
+    """`plan_for(demand)`, or if need be and `pressure` allows the plan that evicts or offloads the fewest rows.
 
-    Its `extra` says in `kv_rows` how many rows a cache keeps. Each evicted row frees memory in all layers and
-    takes some in the one that runs, so too many do not fit either: looks at `CANDIDATES` numbers of
-    rows, then between the first that fits and the one before. Raises `PlanError` if none of them fits.
+    Its `extra` says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. Each row that
+    goes frees memory in all layers and takes some in those that run, so too many do not fit either: looks at
+    `CANDIDATES` numbers of rows, then between the first that fits and the one before. Raises `PlanError` if
+    none of them fits.
     """
     try:
         return plan_for(demand)
     except PlanError as error:
-        if pressure == "oom" or not demand.generates or model.vision:
+        if pressure == "oom" or not demand.generates or (pressure == "recompute" and model.vision):
             raise
         refused = error
 
     def attempt(evicted: int) -> Plan | None:
+        gone = {"evicted_rows" if pressure == "recompute" else "offloaded_rows": evicted}
         try:
-            return plan_for(demand._replace(evicted_rows=evicted))
+            return plan_for(demand._replace(**gone))
         except PlanError:
             return None
 
@@ -68,7 +73,8 @@ def plan_under(
             too_few = middle
         else:
             plan, evicted = fewer, middle
-    return plan.model_copy(update={"extra": {**plan.extra, "kv_rows": demand.cached_rows - evicted}})
+    name = "kv_rows" if pressure == "recompute" else KEPT
+    return plan.model_copy(update={"extra": {**plan.extra, name: demand.cached_rows - evicted}})
 
 
 def evicted_rows(plan: Plan, step: Step) -> int:
@@ -104,12 +110,13 @@ def attention_op(
     return AttentionAgain(layer, start, stop, bias, step.cache, evicted, position, normed)
 
 
-async def run_block(ctx: Ctx, plan: Plan, step: Step, layer: int, x: Tensor) -> Tensor:
-    """A whole layer over the rows of `step`."""
-    if not evicted_rows(plan, step):
+async def run_block(rows: DiskRows, plan: Plan, step: Step, layer: int, x: Tensor) -> Tensor:
+    """A whole layer over the rows of `step`; in parts if its KV cache must be seen to in between."""
+    ctx = rows.ctx
+    if not evicted_rows(plan, step) and not rows.active:
         return await ctx.compute(Block(layer, cache_of(step)), x)
     model = ctx.model
-    total = await ctx.compute(attention_op(plan, step, layer, 0, model.num_heads, True), x)
+    total = await rows.compute(attention_op(plan, step, layer, 0, model.num_heads, True), x)
     x = await ctx.compute(Residual(layer, "attention"), x, total)
     total = await ctx.compute(FeedForward(layer, 0, model.intermediate_size, True), x)
     return await ctx.compute(Residual(layer, "ffn"), x, total)

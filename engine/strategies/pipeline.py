@@ -13,6 +13,7 @@ from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Work
 from engine.strategies.contract import Done, Overlapping, Step
 from engine.strategies.ends import end_holdings, end_work, finish, layer_slices, tag, wanted_rows
+from engine.strategies.kv_disk import DiskRows
 from engine.strategies.kv_pressure import embed_rows, run_block
 from engine.strategies.stages import Stage
 from engine.tensors import Tensor
@@ -50,9 +51,15 @@ class StageLayers:
         self.plan = plan
         self.layers = layers
 
+    def begin(self, step: Step) -> None:
+        """A step is next: what it needs from disk may come before its input does."""
+        self.rows = DiskRows(self.ctx, self.plan, step, self.layers)
+        self.rows.begin()
+
     async def run(self, step: Step, x: Tensor) -> Tensor:
         for layer in self.layers:
-            x = await run_block(self.ctx, self.plan, step, layer, x)
+            x = await run_block(self.rows, self.plan, step, layer, x)
+        await self.rows.settle()
         return x
 
     async def end(self) -> None:
@@ -115,6 +122,7 @@ async def _stage(
     layers = stage.layers
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
+        stage.begin(step)
         if before == ctx.rank:
             x = await _input(ctx, stage.plan, step, tokens, number, returns)
         else:

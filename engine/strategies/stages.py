@@ -12,6 +12,7 @@ from engine.models.spec import ModelSpec
 from engine.plan import Plan
 from engine.strategies.demand import (
     Demand,
+    beside_rows,
     block_passes,
     check_memory,
     end_passes,
@@ -49,6 +50,8 @@ def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Pla
     ranks = source_first(cluster)
     passes = {rank: [*block_passes(model, demand)] for rank in ranks}
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    for rank in ranks:
+        passes[rank] = beside_rows(model, demand, model.num_kv_heads, passes[rank])
     check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
     taken = [weights_bytes(ends, model, rank) + working_bytes(model, passes[rank]) for rank in ranks]
     return {rank: cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)}

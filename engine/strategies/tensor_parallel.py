@@ -14,8 +14,16 @@ from engine.models.ops import FeedForward, Op, Residual
 from engine.models.spec import ModelSpec
 from engine.plan import Axis, Holding, Part, Plan, Slice, Work
 from engine.strategies.contract import Step, Strategy
-from engine.strategies.demand import Demand, Pass, attention_passes, check_memory, end_passes
+from engine.strategies.demand import (
+    Demand,
+    Pass,
+    attention_passes,
+    beside_rows,
+    check_memory,
+    end_passes,
+)
 from engine.strategies.ends import end_holdings, end_work, finish, tag, wanted_rows
+from engine.strategies.kv_disk import disk_rows
 from engine.strategies.kv_pressure import attention_op, embed_rows
 from engine.strategies.shares import bounds_of
 from engine.tensors import Tensor
@@ -36,11 +44,17 @@ async def split_pass(
 ) -> Tensor | None:
     """One step on this device; the result at the source, None elsewhere."""
     group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
+    rows = None
+    if ctx.rank in group:
+        me, heads = group.index(ctx.rank), plan.extra["heads"]
+        rows = disk_rows(ctx, plan, step, (heads[me], heads[me + 1]), partial_sum)
+        rows.begin()
     x = await embed_rows(ctx, plan, step, tokens) if ctx.rank == source else None
     if ctx.rank in group or ctx.rank == source:
         x = await broadcast(ctx, x, source, group, tag(step, "input"))
-    if ctx.rank in group:
-        x = await _layers(ctx, plan, step, x, group, partial_sum)
+    if rows is not None:
+        x = await _layers(ctx, plan, step, x, group, rows.compute)
+        await rows.settle()
     if source not in group and ctx.rank == group[0]:
         ctx.send(wanted_rows(step, x), source, tag(step, "output"))
     if ctx.rank != source:
@@ -157,4 +171,5 @@ def share_passes(
         passes.append(attention)
         passes.append(Pass(Residual(0, "attention"), (x, x)))
         passes.append(Pass(FeedForward(0, *columns, True), (x,)))
-    return passes
+    first, last = kv_heads(model, *heads)
+    return beside_rows(model, demand, last - first, passes)

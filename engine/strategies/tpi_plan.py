@@ -113,7 +113,7 @@ def shares_in(cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan
         fixed = weights_bytes(plan, model, rank) - sum(sizes) + working_bytes(model, passes[rank])
         if _keeps_norms(model):
             fixed += sum(_piece_bytes(model, _norm_of(block)) for block in blocks)
-        kv_row_bytes = kv_bytes[rank] // demand.kept_rows if demand.cached_rows else 0
+        kv_row_bytes = kv_bytes[rank] // demand.memory_rows if demand.cached_rows else 0
         memory_bytes = cluster.devices[rank].memory_bytes
         shares.append(Share(rank, blocks, tuple(sizes), fixed, kv_row_bytes, memory_bytes))
     return tuple(shares)
@@ -230,7 +230,7 @@ def _check_memory(
     cluster: ClusterSpec, name: str, shares: Sequence[Share], streams: Mapping[int, Streams], window: int,
     demand: Demand,
 ) -> None:
-    rows = demand.kept_rows
+    rows = demand.memory_rows
     short = []
     for share in shares:
         need = share.need_bytes([block for block, _ in streams[share.rank]], window, rows)

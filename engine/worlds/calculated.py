@@ -19,6 +19,7 @@ from engine.spec import RunSpec
 from engine.tensors import Tensor
 from engine.worlds.device import Emit
 from engine.worlds.programs import Handle
+from engine.worlds.row_files import RowFiles
 from engine.worlds.simulated import SimulatedDevice, SimulatedWorld
 
 
@@ -36,6 +37,7 @@ class CalculatedDevice(SimulatedDevice):
     def __init__(self, rank: int, world: SimulatedWorld):
         super().__init__(rank, world)
         self.caches: dict[tuple[str, int], KVCache] = {}
+        self.row_files = RowFiles(self.caches)
         self.weights = WeightStore(self.model, self.spec.weights, self.spec.seed)
         for piece in world.plan.held_by(rank):
             self.weights.load(piece)
@@ -56,14 +58,29 @@ class CalculatedDevice(SimulatedDevice):
         super().evict(piece)
         self.weights.evict(piece)
 
+    def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
+        done = super().store_rows(cache, layer, rows)
+        self.row_files.store(cache, layer, rows)
+        return done
+
+    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:
+        self.row_files.drop(cache, layer, rows)
+
+    def fetch_rows(self, cache: str, layer: int) -> Handle:
+        done = super().fetch_rows(cache, layer)
+        self.row_files.fetch(cache, layer)
+        return done
+
     def release(self, cache: str) -> None:
         super().release(cache)
+        self.row_files.release(cache)
         for key in [key for key in self.caches if key[0] == cache]:
             del self.caches[key]
 
     def halt(self) -> None:
         super().halt()
         self.caches.clear()
+        self.row_files.clear()
 
     def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
         answer = choice(*inputs)

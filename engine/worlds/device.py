@@ -135,6 +135,12 @@ class Device(ABC):
     def release(self, cache: str) -> None:
         self.ledger.release(cache)
 
+    def drop_rows(self, cache: str, layer: int) -> None:
+        self._forget_rows(cache, layer, self.ledger.drop_rows(cache, layer))
+
+    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:
+        """The oldest `rows` rows leave memory, where there are numbers."""
+
     def evict(self, piece: Slice) -> None:
         self.ledger.evict(piece)
         self.span("evict", piece.part, piece.layer, self.now_s, self.now_s)

@@ -29,12 +29,13 @@ from engine.plan import Plan, Slice
 from engine.scenario import CHANGE, Change
 from engine.spec import RunSpec
 from engine.tensors import dtype_of, shape_of
-from engine.trace import Span
+from engine.trace import Span, SpanKind
 from engine.worlds.connections import Connections, Incoming
 from engine.worlds.device import Device, Emit, layer_of
 from engine.worlds.pacing import LEAD_S, Pacer
 from engine.worlds.paths import PathTimes, sender_cost_s, staging_s
 from engine.worlds.programs import Handle, Program
+from engine.worlds.row_files import RowFiles
 from engine.worlds.silence import CHECK_PERIOD_S, Silence
 from engine.worlds.tasks import Clock, Done, Task, run_task
 from engine.worlds.wire_tensors import bytes_of, tensor_of
@@ -70,6 +71,7 @@ class RealDevice(Device):
         self.silence = Silence(self)
         self.epoch = 0
         self.caches: dict[tuple[str, int], KVCache] = {}
+        self.row_files = RowFiles(self.caches)
         self.paths = PathTimes(spec.cluster, rank, held)
         self.departed_s: dict[int, float] = {}
         self.due: list[tuple[float, int, Done | Incoming]] = []
@@ -144,6 +146,7 @@ class RealDevice(Device):
             pacer.reset(time.monotonic())
         self.departed_s.clear()
         self.caches.clear()
+        self.row_files.clear()
         super().halt()
 
     def heed(self, message: dict[str, Any]) -> None:
@@ -276,12 +279,26 @@ class RealDevice(Device):
 
     def load(self, piece: Slice) -> Handle:
         size = self.ledger.load(piece)
+        return self._disk(lambda: self.weights.load(piece), "load", piece.part, piece.layer, size)
+
+    def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
+        size = self.ledger.store_rows(cache, layer, rows)
+        return self._disk(lambda: self.row_files.store(cache, layer, rows), "store", "kv_rows", layer, size)
+
+    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:
+        self.row_files.drop(cache, layer, rows)
+
+    def fetch_rows(self, cache: str, layer: int) -> Handle:
+        size = self.ledger.fetch_rows(cache, layer)
+        return self._disk(lambda: self.row_files.fetch(cache, layer), "load", "kv_rows", layer, size)
+
+    def _disk(self, work: Callable[[], Any], kind: SpanKind, name: str, layer: int, size: int) -> Handle:
         facts = {
-            "name": piece.part, "layer": piece.layer, "bytes": size,
+            "name": name, "layer": layer, "bytes": size,
             "request": self.current.request, "token": self.current.token,
         }
         target_s = size / self.device.disk_byte_per_s
-        task = self._task(lambda: self.weights.load(piece), self.disk_pacer, target_s, "load", facts, "load")
+        task = self._task(work, self.disk_pacer, target_s, kind, facts, kind)
         self.disk_tasks.put(task)
         return task.handle
 
@@ -346,6 +363,7 @@ class RealDevice(Device):
 
     def release(self, cache: str) -> None:
         super().release(cache)
+        self.row_files.release(cache)
         for key in [key for key in self.caches if key[0] == cache]:
             del self.caches[key]
 

@@ -17,7 +17,7 @@ from engine.models.ops import Op
 from engine.plan import Plan, Slice
 from engine.spec import RunSpec
 from engine.tensors import Tensor, meta_of
-from engine.trace import Mark, Span
+from engine.trace import Mark, Span, SpanKind
 from engine.worlds.device import Device
 from engine.worlds.fate import FATE, Fate, Joined
 from engine.worlds.programs import Handle, Program
@@ -211,14 +211,22 @@ class SimulatedDevice(Device):
         return self._later(end_s, cost.output if result is None else result, span, op.name)
 
     def load(self, piece: Slice) -> Handle:
-        size = self.ledger.load(piece)
+        return self._disk("load", piece.part, piece.layer, self.ledger.load(piece))
+
+    def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
+        return self._disk("store", "kv_rows", layer, self.ledger.store_rows(cache, layer, rows))
+
+    def fetch_rows(self, cache: str, layer: int) -> Handle:
+        return self._disk("load", "kv_rows", layer, self.ledger.fetch_rows(cache, layer))
+
+    def _disk(self, kind: SpanKind, name: str, layer: int, size: int) -> Handle:
         start_s = max(self.now_s, self.disk_free_s)
         self.disk_free_s = end_s = start_s + size / self.device.disk_byte_per_s
         span = Span(
-            self.device.name, "load", piece.part, piece.layer, start_s, end_s, size,
+            self.device.name, kind, name, layer, start_s, end_s, size,
             request=self.current.request, token=self.current.token,
         )
-        return self._later(end_s, None, span, "load")
+        return self._later(end_s, None, span, kind)
 
     def _later(self, end_s: float, value: Any, span: Span, what: str) -> Handle:
         handle = Handle(what)

@@ -14,6 +14,7 @@ from engine.models.weights import WeightStore
 from engine.serve import serve
 from engine.strategies.registry import strategy
 from engine.tensors import meta_of, payload_bytes
+from engine.worlds.row_files import RowFiles
 from engine.worlds.source import RealSource
 
 
@@ -92,6 +93,7 @@ class MemoryDevice:
         self.device = world.cluster.devices[rank]
         self.ledger = Ledger(self.device.name, self.device.memory_bytes, self.model)
         self.weights, self.caches, self.marks, self.decided = None, {}, [], set()
+        self.row_files = RowFiles(self.caches)
         self.now_s, self.cluster_now, self.lost = 0.0, self.cluster, frozenset()
 
     def compute(self, op, *inputs):
@@ -135,8 +137,22 @@ class MemoryDevice:
     def holds(self, piece):
         return piece in self.weights.held
 
+    def store_rows(self, cache, layer, rows):
+        self.ledger.store_rows(cache, layer, rows)
+        self.row_files.store(cache, layer, rows)
+        return Handle().finish(None)
+
+    def drop_rows(self, cache, layer):
+        self.row_files.drop(cache, layer, self.ledger.drop_rows(cache, layer))
+
+    def fetch_rows(self, cache, layer):
+        self.ledger.fetch_rows(cache, layer)
+        self.row_files.fetch(cache, layer)
+        return Handle().finish(None)
+
     def release(self, cache):
         self.ledger.release(cache)
+        self.row_files.release(cache)
         for key in [key for key in self.caches if key[0] == cache]:
             del self.caches[key]
 
