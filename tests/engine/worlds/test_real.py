@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -11,7 +12,7 @@ from engine.cluster import ClusterSpec
 from engine.models import catalogue
 from engine.predict import predict
 from engine.report import RunReport
-from engine.scenario import DropDevice, FreezeDevice, JoinDevice, Scenario
+from engine.scenario import DropDevice, FreezeDevice, JoinDevice, Scenario, SlowDevice
 from engine.spec import RunSpec
 from engine.workload import Workload
 
@@ -42,6 +43,10 @@ SPECS = {
     "frozen": spec_of("megatron", [FreezeDevice(at_s=0.1, device="b")], silence_s=0.6),
     "comes back": spec_of(
         "voltage", [DropDevice(at_s=0.05, device="b"), JoinDevice(at_s=0.1, device="b")]
+    ),
+    "divided anew": spec_of(
+        "voltage", [SlowDevice(at_s=0.1, device="b", factor=20)],
+        params={"decode": "recompute", "repartition": True},
     ),
     "source lost": spec_of("megatron", [DropDevice(at_s=0.1, device="a")]),
 }
@@ -138,3 +143,14 @@ def test_losing_the_source_ends_the_run_and_says_that_it_was_the_source(runs):
 
 def _key(span):
     return span["device"], span["name"], span["layer"], span["request"], span["token"]
+
+
+def test_positions_divided_anew_in_the_middle_of_a_run_change_no_token(runs):
+    report, trace = runs["divided anew"]
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert report.correctness.ok, report.correctness.why
+    moved = [item["facts"] for item in trace if item.get("name") == "repartitioned"]
+    assert moved
+    for facts in moved:
+        positions = [stop - start for start, stop in pairwise(facts["bounds"])]
+        assert positions[1] < min(positions[0], positions[2])
