@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from small_cases import GPT2
 
 from engine.models import catalogue
+from engine.models.sizes import weight_bytes
+from engine.plan import Slice
 from engine.strategies.adaptlink_shares import (
     FfnTime,
     Primary,
@@ -186,3 +188,25 @@ def test_splits_are_minimal_and_within_every_memory(usable, secondaries, share):
 def test_the_grid_is_the_largest_common_divisor_of_both_widths_up_to_64():
     assert grid_size(GPT2) == 32
     assert grid_size(catalogue.resolve("gpt2", "random")[0]) == 64
+
+
+@pytest.mark.parametrize(("name", "needs_gb", "splits"), [
+    ("llava-7b", 14.6, {0.5: 0, 0.0: 0}), ("llava-13b", 27.1, {0.5: 27, 0.0: 14}), ("llava-34b", 69.9, {}),
+])
+def test_the_published_runs_on_a_primary_of_24_gb(name, needs_gb, splits):
+    """16 bit, 0.62 GB for the tower, 0.5 GB of KV cache, 90 % of memory; 34B with half of every layer needs
+    43.5 GB of a primary: more than there is.
+    """
+    model = catalogue.resolve(name, "random")[0]
+    attention, ffn = (
+        sum(weight_bytes(model, Slice(layer=layer, part=part)) for layer in range(model.num_layers))
+        for part in ("attention", "ffn")
+    )
+    ends = 2 * model.vocab_size * model.hidden_size * 2
+    primary = Primary(attention + ends + 1.12e9, ffn / model.num_layers, model.num_layers, 0.9 * 24e9)
+    assert (primary.over_bytes + primary.usable_bytes) / 1e9 == pytest.approx(needs_gb, abs=0.1)
+    assert {share: primary.num_split(share) for share in splits} == splits
+    if name == "llava-34b":
+        assert primary.num_split(0.5) > model.num_layers
+        left = primary.over_bytes + primary.usable_bytes - 0.5 * ffn
+        assert left / 1e9 == pytest.approx(43.5, abs=0.1)

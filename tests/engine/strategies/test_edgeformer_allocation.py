@@ -146,6 +146,7 @@ def built(case):
 @given(case=CASES, fill=st.sampled_from(["balance", "bands"]))
 def test_the_retained_heads_are_the_best_that_fit_into_the_slots(case, fill):
     importance, where, t_max = built(case)
+    assert all(0 <= value <= 1 for value in importance)
     found = allocate(importance, where, t_max, fill)
     slots = sum(
         min(site.room, max(0, math.floor((t_max * (1 + 1e-9) - site.fixed_s) / site.head_s)))

@@ -143,6 +143,27 @@ def test_rows_are_parked_before_the_next_plan_and_come_back_for_every_turn():
     assert min(time for _, time in parked(trace)) < first
 
 
+def test_parked_rows_are_always_on_one_of_both_devices():
+    spec = growing(fluctuation_rows=1)
+    trace = play(spec)
+    (transfer,) = layout_of(plan_of(spec).extra).transfers
+    source, target = (spec.cluster.devices[rank].name for rank in (transfer.source, transfer.target))
+    dropped = spans(trace, "compute")
+    for loser, winner in ((source, target), (target, source)):
+        ends = {
+            name: sorted((s.layer, s.start_s if name == DropRows.name else s.end_s) for s in dropped
+                         if s.name == name and s.device == device)
+            for name, device in ((DropRows.name, loser), (PutRows.name, winner))
+        }
+        gone, there = ends[DropRows.name], ends[PutRows.name]
+        assert gone
+        for layer in {layer for layer, _ in gone}:
+            kept_s = [time for one, time in there if one == layer]
+            lost_s = [time for one, time in gone if one == layer]
+            assert all(kept <= lost for kept, lost in zip(kept_s, lost_s, strict=False))
+            assert len(kept_s) >= len(lost_s)
+
+
 def test_parked_rows_delay_the_next_plan():
     def first_threshold(**more):
         times = [

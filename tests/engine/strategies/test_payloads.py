@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from small_cases import BERT, GPT2, LLAMA, MODELS, play, sends, spec_of, star
 
+from engine.models import catalogue
 from engine.strategies.registry import STRATEGIES
 
 ELEMENT = 4
@@ -129,6 +130,33 @@ def test_equal_stages_take_m_plus_k_minus_1_times_the_stage_time():
     began_s = min(span.start_s for span in blocks)
     makespan_s = max(span.end_s for span in blocks) - began_s
     assert makespan_s == pytest.approx((batches + devices - 1) * stage_s, rel=0.01)
+
+
+@pytest.mark.parametrize(("batches", "bubble"), [(1, 0.75), (4, 0.429), (8, 0.273)])
+def test_four_equal_stages_idle_for_the_known_share_of_a_flush(batches, bubble):
+    """GPipe: (K-1)/(M+K-1)."""
+    cluster = star([1e9] * 4, message_overhead_s=0.0, op_overhead_s=0.0, compute_model="flops")
+    fast = [link.model_copy(update={"bit_per_s": 1e15}) for link in cluster.links]
+    model = BERT.model_copy(update={"num_layers": 4})
+    cluster = cluster.model_copy(update={"links": tuple(fast)})
+    trace = play(spec_of("gpipe", model, cluster, requests=batches, pattern="bursty"))
+    blocks = [s for s in trace if getattr(s, "kind", "") == "compute" and s.name == "block"]
+    span_s = max(s.end_s for s in blocks) - min(s.start_s for s in blocks)
+    busy_s = sum(s.end_s - s.start_s for s in blocks if s.device == "d1")
+    assert 1 - busy_s / span_s == pytest.approx(bubble, abs=5e-3)
+
+
+@pytest.mark.parametrize(("name", "per_device", "pipeline"), [
+    ("gpt2", 110.6e3, 4 * 3072), ("llama-3.3-70b", 3.93e6, 65.5e3),
+])
+def test_what_four_devices_send_per_token_of_a_real_model(name, per_device, pipeline):
+    """Tensor parallelism: each device 2L·2(D-1)/D·z in the layers; a pipeline: D·z in all."""
+    model = catalogue.resolve(name, "random")[0]
+    cluster = star([1e12] * 4, memory_bytes=2e11)
+    for strategy, total in (("megatron", 4 * per_device), ("gpipe", pipeline)):
+        trace = play(spec_of(strategy, model, cluster, rows=4, new_tokens=2))
+        token = [s for s in sends(trace) if s.token == 1 and (s.layer >= 0 or strategy == "gpipe")]
+        assert sum(s.payload_bytes for s in token) == pytest.approx(total, rel=1e-3)
 
 
 def test_a_stage_finishes_one_micro_batch_before_it_starts_the_next():
