@@ -19,7 +19,6 @@ from engine.strategies.ends import result_op
 from engine.tensors import Meta, payload_bytes
 from engine.workload import Workload
 
-
 WHOLE_LAYERS = 2
 """Layers whose KV caches are whole in memory at a time (`kv_disk.py`)."""
 

@@ -36,7 +36,7 @@ KV_PRESSURE_HELP = (
 def plan_under(
     pressure: KVPressure, model: ModelSpec, demand: Demand, plan_for: Callable[[Demand], Plan]
 ) -> Plan:
-    """`plan_for(demand)`, or if need be and `pressure` allows the plan that evicts or offloads the fewest rows.
+    """`plan_for(demand)`, or if need be the plan that evicts or offloads the fewest rows, as `pressure` says.
 
     Its `extra` says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. Each row that
     goes frees memory in all layers and takes some in those that run, so too many do not fit either: looks at

@@ -138,7 +138,7 @@ class Device(ABC):
     def drop_rows(self, cache: str, layer: int) -> None:
         self._forget_rows(cache, layer, self.ledger.drop_rows(cache, layer))
 
-    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:
+    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:  # noqa: B027  (nothing, on shapes)
         """The oldest `rows` rows leave memory, where there are numbers."""
 
     def evict(self, piece: Slice) -> None:

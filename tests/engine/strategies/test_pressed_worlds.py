@@ -1,5 +1,5 @@
-"""TPI-LLM with growing ranges of streamed blocks, and recomputed tokens, in both worlds: the same operations,
-bytes and peaks, and right answers. Real processes and sockets on loopback, native speed.
+"""TPI-LLM with growing ranges of streamed blocks, recomputed tokens, and KV rows on disk, in both worlds: the
+same operations, bytes and peaks, and right answers. Real processes and sockets on loopback, native speed.
 """
 
 import json
@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 
 import pytest
+from test_kv_disk import offloading
 from test_kv_pressure import MODELS, pressed
 from test_tpi_llm import DEEP, tight
 
@@ -21,6 +22,10 @@ CASES = {
     "recomputed-in-stages": pressed("gpipe", MODELS["llama"], **BURST)[0],
     "recomputed-in-rows": pressed("galaxy", MODELS["gpt2"])[0],
     "recomputed-while-streaming": pressed("tpi_llm", MODELS["gpt2"], **BURST)[0],
+    "on-disk-in-stages": offloading("edgeshard", MODELS["llama"], **BURST)[0],
+    "on-disk-in-flushed-stages": offloading("gpipe", MODELS["gpt2"])[0],
+    "on-disk-in-tiles": offloading("galaxy", MODELS["gpt2"], **BURST)[0],
+    "on-disk-while-streaming": offloading("tpi_llm", MODELS["llama"])[0],
 }
 SPECS = {name: spec.model_copy(update={"dilation": "native"}) for name, spec in CASES.items()}
 
@@ -45,7 +50,7 @@ def operations(trace):
     fields = (
         "device", "kind", "name", "layer", "bytes", "payload_bytes", "flops", "peer", "request", "token",
     )
-    kinds = ("compute", "send", "recv", "load", "evict")
+    kinds = ("compute", "send", "recv", "load", "store", "evict")
     return Counter(tuple(span[field] for field in fields) for span in trace if span.get("kind") in kinds)
 
 
@@ -60,6 +65,7 @@ def test_both_worlds_do_the_same_and_answer_like_the_reference(name, real_runs):
     marks = {getattr(item, "name", "") for item in trace}
     assert ("recomputed" in marks) == name.startswith("recomputed")
     assert ("unpinned" in marks) == (name == "blocks-unpinned")
+    assert any(getattr(item, "kind", "") == "store" for item in trace) == name.startswith("on-disk")
     assert report["correctness"]["ok"], report["correctness"]
     assert report["correctness"]["max_rel_error"] < 1e-4
 
