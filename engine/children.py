@@ -23,7 +23,7 @@ class Child:
         self.rank, self.name, self.pid, self.sock = rank, name, pid, sock
         self.pending = b""
         self.port = 0
-        self.heard_s = time.monotonic()
+        self.heard_s = self.asked_s = time.monotonic()
         self.state = "forked"
 
     def tell(self, **message: Any) -> None:

@@ -9,6 +9,7 @@ all, plans again for what is left to do (`recovery.py`), connects, and starts al
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from engine.children import Child
@@ -23,12 +24,13 @@ from engine.strategies.registry import strategy
 from engine.trace import Mark, Span
 from engine.workload import Request
 from engine.worlds.device import takes_part
-from engine.worlds.silence import LEAST_SILENCE_S
+from engine.worlds.silence import ASK_AFTER_S, LEAST_SILENCE_S
 
 if TYPE_CHECKING:
     from engine.launch import Launch
 
 RESTART_LEAD_S = 0.02
+NO_ANSWER_S = 2.0
 FEW_TOKENS = 2
 """As many as it takes to see who talks to whom: the prompt's, and one fed back."""
 
@@ -50,7 +52,7 @@ class Failover:
         if rank == self.launch.cluster.source_rank:
             self.reporters.add(reporter)
             self._ask_source()
-        elif rank in self.launch.children:
+        else:
             self.launch.give_up(rank)
 
     def _ask_source(self) -> None:
@@ -58,8 +60,20 @@ class Failover:
             self.asked_s = time.monotonic()
             self.launch.children[self.launch.cluster.source_rank].tell(type="ping")
 
-    def answered(self) -> None:
-        """The source is alive: who cannot hear it is the one that is cut off."""
+    def watch(self, children: Iterable[Child]) -> None:
+        """Of devices that are to do something, end those that do not even answer: they are frozen."""
+        now_s = time.monotonic()
+        for child in children if self.launch.start_s else ():
+            if child.asked_s <= child.heard_s < now_s - ASK_AFTER_S:
+                child.asked_s = now_s
+                child.tell(type="ping")
+            elif child.asked_s > child.heard_s and now_s - child.asked_s > NO_ANSWER_S:
+                self.launch.give_up(child.rank)
+
+    def answered(self, child: Child) -> None:
+        """If it is the source that was suspected: who cannot hear it is the one that is cut off."""
+        if child.rank != self.launch.cluster.source_rank:
+            return
         self.asked_s = 0.0
         for reporter in self.reporters & self.launch.children.keys():
             self.launch.give_up(reporter)

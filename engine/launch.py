@@ -135,6 +135,7 @@ class Launch:
             if not asked.keys() <= self.children.keys():
                 return False
             self.read()
+            self.failover.watch(asked[rank] for rank in asked if asked[rank].state != state)
             if self.should_stop():
                 self.stop()
             if time.monotonic() > deadline_s:
@@ -164,8 +165,9 @@ class Launch:
             child.tell(**message)
 
     def give_up(self, rank: int) -> None:
-        """Nobody shall hear of this process again."""
-        kill(self.children[rank].pid)
+        """Nobody shall hear of this process again, if it is not gone already."""
+        if rank in self.children:
+            kill(self.children[rank].pid)
 
     # running
 
@@ -247,7 +249,7 @@ class Launch:
         elif kind == "suspect":
             self.failover.suspect(child.rank, message["rank"])
         elif kind == "pong":
-            self.failover.answered()
+            self.failover.answered(child)
         elif kind == "error":
             self._failed(child, message)
         else:
