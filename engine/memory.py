@@ -76,7 +76,8 @@ class Ledger:
             if (op.cache, op.layer) in self.dropped:
                 raise PlanError(
                     f"{self.device}: {op.name} of layer {op.layer} needs all rows of the KV cache "
-                    f"{op.cache}, and {self.dropped[op.cache, op.layer][0]} of them are only on disk: fetch them first."
+                    f"{op.cache}, and {self.dropped[op.cache, op.layer][0]} of them are only on disk: "
+                    "fetch them first."
                 )
             rows, size = self.cached.get((op.cache, op.layer), (0, 0))
             self.cached[op.cache, op.layer] = (rows + cost.kv_rows, size + cost.kv_bytes)
