@@ -104,12 +104,13 @@ class Failover:
         launch.happened(Mark(launch.now_s, "loss_detected", child.name, facts))
         launch.conditions.lose(child.rank)
         self.joining.discard(child.rank)
-        needed = takes_part(launch.cluster, launch.plan, child.rank)
+        talks = any(child.rank in pair for pair in self.pairs)  # also who holds no weights may be waited for
+        needed = talks or takes_part(launch.cluster, launch.plan, child.rank)
         sentence = f"{child.name} was lost at {launch.now_s:.3f} s"
         if child.rank == launch.cluster.source_rank:
             self._end(f"{sentence}, and it is the source: nobody else has the prompt.", child.name)
         elif needed and (launch.spec.failover == "stop" or not launch.start_s):
-            self._end(f"{sentence} and holds a part of the plan.", child.name)
+            self._end(f"{sentence} and has a part in the plan.", child.name)
         elif needed:
             self.reason = f"{sentence}."
             launch.tell_all(type="lost", rank=child.rank)

@@ -144,11 +144,15 @@ class WeightStore:
             if (have.layer, have.part) == (piece.layer, piece.part) and contains(have, piece):
                 wholes = {whole.key: whole for whole in tensor_parts(self.model, have)}
                 return {
-                    part.key: tensors[part.key].narrow(
-                        part.dim, max(0, part.start - wholes[part.key].start), part.stop - part.start
-                    )
+                    part.key: _within(tensors[part.key], wholes[part.key], part)
                     for part in tensor_parts(self.model, piece)
                 }
         raise PlanError(
             f"{piece.part} of layer {piece.layer}, {piece.axis} {piece.start}:{piece.stop}, is not resident."
         )
+
+
+def _within(tensor: Tensor, have: TensorPart, part: TensorPart) -> Tensor:
+    """`part` as a view of `tensor`, which is `have`. An empty part may lie anywhere, also beyond it."""
+    start = min(max(0, part.start - have.start), have.stop - have.start)
+    return tensor.narrow(part.dim, start, part.stop - part.start)

@@ -104,7 +104,8 @@ class Fate:
 
     def _give_up_frozen(self, rank: int, since_s: float) -> None:
         """A device that was silent too long is given up, unless it has spoken again or nobody needs it."""
-        needed = takes_part(self.cluster, self.world.plan, rank)
+        asked = any(rank in device.message_numbers for device in self.world.devices)
+        needed = asked or takes_part(self.cluster, self.world.plan, rank)
         if needed and rank not in self.dead and self.frozen.get(rank) == since_s:
             self._end(rank)
             self._all_lose(rank, "frozen", since_s)

@@ -230,6 +230,19 @@ def test_a_store_gives_the_cuts_of_what_it_holds_and_nothing_after_eviction():
         store.get(wanted)
 
 
+@pytest.mark.parametrize(("part", "axis", "size"), [("attention", "heads", 4), ("ffn", "columns", 88)])
+def test_an_empty_holding_serves_any_empty_cut(part, axis, size):
+    def empty(place):
+        return Slice(layer=0, part=part, axis=axis, start=place, stop=place)
+
+    model = model_of("tiny-llama")
+    store = WeightStore(model, RANDOM, 11)
+    store.load(empty(2))
+    for place in (0, 2, size):
+        got, expected = store.get(empty(place)), weights.load(model, RANDOM, empty(place), 11)
+        assert {key: x.shape for key, x in got.items()} == {key: x.shape for key, x in expected.items()}
+
+
 def test_operations_on_a_cut_of_a_larger_holding_give_the_same_numbers():
     full = store_of("tiny-gpt2")
     store = weights.WeightStore(full.model, RANDOM, 11)
