@@ -30,6 +30,7 @@ from engine.strategies.ends import end_holdings, end_work, layer_slices
 from engine.strategies.positions import OrderChoice, Shard, bounds, search, shard_of
 from engine.strategies.shares import fastest, named_worker, prefill_layer_s
 from engine.strategies.voltage_partition import last_layer, shard_time, shards_for
+from engine.strategies.voltage_time import forward_s
 
 
 class VoltageParams(Params):
@@ -57,6 +58,10 @@ class VoltageParams(Params):
         description="New tokens: by one device with the KV cache, or each by a pass over all rows.",
     )
     decode_owner: str = Field(default="", description="Worker that generates; empty: the fastest.")
+    fallback: Literal["none", "single"] = Field(
+        default="none",
+        description="single: one device alone where all together would take longer (the paper's cost model).",
+    )
     repartition: bool = Field(
         default=False,
         description="After a change of a device's speed, divide the positions anew before the next layer.",
@@ -72,16 +77,20 @@ def voltage_plan(
     owner = _owner(cluster, model, demand, params, ratios)
     extra: dict[str, Any] = {
         "devices": list(cluster.workers), "ratios": list(ratios), "owner": owner,
-        **params.model_dump(exclude={"ratio", "decode_owner"}),
+        **params.model_dump(exclude={"ratio", "decode_owner", "fallback"}),
     }
     shards = shards_for(model, extra, demand.rows)
+    final = last_layer(model, extra, shards)
+    if params.fallback == "single" and len(shards) > 1:
+        alone = _alone(cluster, model, demand, params, forward_s(cluster, model, demand, shards, final))
+        if alone is not None:
+            return voltage_plan(name, alone, model, demand, params)
     extra["shards"] = [shard.model_dump() for shard in shards]
     holdings = (
         *end_holdings(cluster, model),
         *(Holding(device=rank, slice=piece)
           for rank in cluster.workers for layer in range(model.num_layers) for piece in layer_slices(layer)),
     )
-    final = last_layer(model, extra, shards)
     work = [*end_work(cluster, model), *_works(model, params, shards, final)]
     if owner is not None:
         work += [
@@ -102,6 +111,18 @@ def voltage_plan(
         "or choose a strategy that splits the weights (gpipe, megatron)",
     )
     return plan
+
+
+def _alone(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, together_s: float
+) -> ClusterSpec | None:
+    """The cluster with one worker, if that needs less than `together_s` for the prompt."""
+    best = _free_owner(cluster, model, demand, params)
+    rows = range(demand.rows)
+    whole = [shard_of(model, best, rows, demand.rows, params.order, params.causal_trim, demand.generates)]
+    if forward_s(cluster, model, demand, whole, whole) >= together_s:
+        return None
+    return cluster.without([rank for rank in cluster.workers if rank != best])
 
 
 def _check_params(model: ModelSpec, params: VoltageParams) -> None:

@@ -34,6 +34,7 @@ VARIANTS = {
         for trim in (False, True)
     ] + [
         {"last_layer_rows": "needed", "repartition": True}, {"decode": "recompute", "ratio": "proportional"},
+        {"fallback": "single"},
     ],
     "edgeformer": [{}, {"block_alloc": "even", "scheduling": "static"}],
     "lime": [

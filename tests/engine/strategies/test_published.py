@@ -6,8 +6,11 @@ with it the latency model of sections IV and V gives these ratios.
 """
 
 import pytest
-from small_cases import BERT, play, sends, spec_of, star
+from small_cases import BERT, plan_of, play, sends, spec_of, star
 
+from engine.strategies.demand import demand_of
+from engine.strategies.positions import Shard
+from engine.strategies.voltage_time import forward_s
 from engine.trace import Span
 
 BERT_LARGE = BERT.model_copy(
@@ -20,13 +23,17 @@ FLOP_PER_S = 171e9
 SINGLE_S = 24 * 2 * 2_598_502_400 / FLOP_PER_S
 
 
-def latency_s(name, devices, bit_per_s):
+def spec_at(name, devices, bit_per_s, **params):
     cluster = star(
         [FLOP_PER_S] * devices, terminal=True, memory_bytes=8e9, message_overhead_s=0.0, op_overhead_s=0.0,
         compute_model="flops",
     )
     links = tuple(link.model_copy(update={"bit_per_s": bit_per_s}) for link in cluster.links)
-    trace = play(spec_of(name, BERT_LARGE, cluster.model_copy(update={"links": links}), rows=200))
+    return spec_of(name, BERT_LARGE, cluster.model_copy(update={"links": links}), rows=200, **params)
+
+
+def latency_s(name, devices, bit_per_s, **params):
+    trace = play(spec_at(name, devices, bit_per_s, **params))
     return max(item.end_s for item in trace if isinstance(item, Span))
 
 
@@ -68,3 +75,22 @@ def test_a_layer_s_messages_per_device_and_their_time(devices, elements, voltage
         if name == "voltage":
             assert sent / 4 == pytest.approx(elements, abs=0.05)
         assert sent * 8 / 5e8 * 1e3 == pytest.approx(ms, abs=1e-3)
+
+
+@pytest.mark.parametrize("bit_per_s", [2e8, 5e8])
+@pytest.mark.parametrize("devices", [1, 2, 3, 6])
+def test_the_planner_s_cost_model_is_what_the_simulated_world_takes(devices, bit_per_s):
+    spec = spec_at("voltage", devices, bit_per_s)
+    shards = [Shard(**shard) for shard in plan_of(spec).extra["shards"]]
+    demand = demand_of(spec.model, spec.workload, True)
+    planned_s = forward_s(spec.cluster, spec.model, demand, shards, shards)
+    assert planned_s == pytest.approx(latency_s("voltage", devices, bit_per_s), rel=0.02)
+
+
+@pytest.mark.parametrize(("bit_per_s", "used"), [(1e8, 1), (2e8, 1), (4e8, 6), (5e8, 6)])
+def test_where_six_devices_would_lose_to_one_the_fallback_is_one(bit_per_s, used):
+    plan = plan_of(spec_at("voltage", 6, bit_per_s, fallback="single"))
+    assert len(plan.extra["devices"]) == used
+    assert len({holding.device for holding in plan.holdings if holding.slice.layer >= 0}) == used
+    alone_s, together_s = latency_s("voltage", 1, bit_per_s), latency_s("voltage", 6, bit_per_s)
+    assert latency_s("voltage", 6, bit_per_s, fallback="single") == pytest.approx(min(alone_s, together_s))
