@@ -44,7 +44,9 @@ def draw_cluster(page: Page, name: str) -> None:
     expect(page.get_by_test_id("save-state")).to_have_text("saved")
 
 
-def start_run(page: Page, strategy: str, new_tokens: int, dilation: str | None) -> int:
+def start_run(
+    page: Page, strategy: str, new_tokens: int, dilation: str | None, after_loss: str = "Plan again and go on"
+) -> int:
     """From the editor's cluster to a run; its id. A fixed dilation makes it long enough to act in."""
     page.get_by_test_id(f"strategy-{strategy}").click()
     page.get_by_test_id("prompt").fill("The with statement is used to")
@@ -52,6 +54,7 @@ def start_run(page: Page, strategy: str, new_tokens: int, dilation: str | None) 
     if dilation is not None:
         page.get_by_test_id("dilation-kind").get_by_text("Fixed").click()
         page.get_by_test_id("dilation").fill(dilation)
+    page.get_by_test_id("failover").get_by_text(after_loss).click()
     expect(page.get_by_test_id("predicted-latency")).to_contain_text("s")
     page.get_by_test_id("start-run").click()
     page.wait_for_url(re.compile(r"/runs/\d+$"))
@@ -99,7 +102,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     draw_cluster(page, "drawn")
     page.get_by_test_id("run-on-cluster").click()
 
-    first = start_run(page, "megatron", 60, "8")
+    first = start_run(page, "megatron", 60, "8", "End the run")
     wait_for_tokens(page, 3)
     link = "device-2--switch-1"
     set_slider(page, link, 20)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ago, bytes, human, maybe, rate, seconds, three } from './units';
+import { ago, bytes, human, joules, maybe, rate, seconds, three } from './units';
 
 describe('numbers for people', () => {
   it('have three significant digits', () => {
@@ -33,5 +33,9 @@ describe('numbers for people', () => {
     expect(ago('2026-01-02T11:59:00Z', now)).toBe('1 minute ago');
     expect(ago('2026-01-02T09:30:00Z', now)).toBe('2 hours ago');
     expect(ago('2025-12-30T12:00:00Z', now)).toBe('3 days ago');
+  });
+
+  it('writes small energies in their own unit', () => {
+    expect([joules(0), joules(0.000196), joules(0.0123), joules(42.1), joules(1.5e4)]).toEqual(['0 J', '196 µJ', '12.3 mJ', '42.1 J', '15 kJ']);
   });
 });

@@ -31,6 +31,13 @@ export function seconds(value: number): string {
   return size >= 0.9995e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} µs`;
 }
 
+/** `joules(0.00123)` → "1.23 mJ". */
+export function joules(value: number): string {
+  const size = Math.abs(value);
+  if (value === 0 || size >= 0.9995) return human(value, 'J');
+  return size >= 0.9995e-3 ? `${three(value * 1e3)} mJ` : `${three(value * 1e6)} µJ`;
+}
+
 export const percent = (fraction: number) => `${three(fraction * 100)} %`;
 
 /** A metric that may be missing. */

@@ -1,5 +1,5 @@
 /** What the server says about several runs side by side, and how to read it. */
-import { bytes, human, percent, rate, seconds, three } from '@/format/units';
+import { bytes, human, joules, percent, rate, seconds, three } from '@/format/units';
 
 export interface ComparedRun {
   id: number;
@@ -51,6 +51,7 @@ export function metricText(value: number | null, unit: string): string {
   if (unit === 's') return seconds(value);
   if (unit === 'B') return bytes(value);
   if (unit === '1/s') return `${three(value)} /s`;
+  if (unit === 'J') return joules(value);
   if (unit === 'nat') return value === 0 ? '0' : `${three(value)} nats`;
   if (unit === 'fraction') return percent(value);
   if (unit === '') return value === 0 ? '0' : value.toExponential(1);

@@ -1,6 +1,6 @@
 import { Table, Text } from '@mantine/core';
 import type { RunReport } from '@/api/types';
-import { bytes, human, percent, seconds } from '@/format/units';
+import { bytes, human, joules, percent, seconds } from '@/format/units';
 import { Panel } from '@/run/Panel';
 import { deviceColor } from '@/theme/deviceColors';
 import { Meter } from './Meter';
@@ -48,7 +48,7 @@ export function DeviceTable({ report }: { report: RunReport }) {
                   </Table.Td>
                   <Table.Td ta="right">{predicted === undefined ? <Text span c="dimmed">–</Text> : bytes(predicted)}</Table.Td>
                   <Table.Td ta="right">{human(device.flops, 'FLOP')}</Table.Td>
-                  {report.energy_j > 0 && <Table.Td ta="right" data-testid={`energy-${device.name}`}>{human(device.energy_j, 'J')}</Table.Td>}
+                  {report.energy_j > 0 && <Table.Td ta="right" data-testid={`energy-${device.name}`}>{joules(device.energy_j)}</Table.Td>}
                 </Table.Tr>
               );
             })}

@@ -1,6 +1,6 @@
 import { Card, Text } from '@mantine/core';
 import type { RunReport } from '@/api/types';
-import { human, seconds, three } from '@/format/units';
+import { human, joules, seconds, three } from '@/format/units';
 import classes from './report.module.css';
 
 interface Figure {
@@ -41,7 +41,7 @@ export function KeyFigures({ report }: { report: RunReport }) {
       {report.energy_j > 0 && (
         <Card padding="md" title="of devices while they compute and move weights, and of links">
           <Text size="xs" c="dimmed">Energy</Text>
-          <Text fz={26} fw={600} lh={1.3} data-testid="figure-energy_j">{human(report.energy_j, 'J')}</Text>
+          <Text fz={26} fw={600} lh={1.3} data-testid="figure-energy_j">{joules(report.energy_j)}</Text>
           <Text size="xs" c="dimmed">energy-delay product <span className={classes.strong}>{human(report.edp_j_s, 'J s')}</span></Text>
         </Card>
       )}

@@ -1,6 +1,6 @@
 import { Table } from '@mantine/core';
 import type { LinkReport, RunReport } from '@/api/types';
-import { bytes, human, maybe, percent, rate, seconds } from '@/format/units';
+import { bytes, joules, maybe, percent, rate, seconds } from '@/format/units';
 import { Panel } from '@/run/Panel';
 import { spanColors } from '@/theme/spanColors';
 import { Meter } from './Meter';
@@ -41,7 +41,7 @@ export function LinkTable({ report }: { report: RunReport }) {
                 <Table.Td ta="right">{rate(link.rate_bit_per_s)}</Table.Td>
                 <Table.Td ta="right">{maybe(link.achieved_bit_per_s, rate)}</Table.Td>
                 <Table.Td ta="right">{maybe(errorOf(link), signedPercent)}</Table.Td>
-                {uses && <Table.Td ta="right">{human(link.energy_j, 'J')}</Table.Td>}
+                {uses && <Table.Td ta="right">{joules(link.energy_j)}</Table.Td>}
               </Table.Tr>
             ))}
           </Table.Tbody>

@@ -29,7 +29,7 @@ export function HeadsView({ plan, model, devices, data }: ViewProps) {
           className={classes.heads} onMouseLeave={() => setHover('')}
           style={{ gridTemplateColumns: `max-content max-content repeat(${model.num_heads}, minmax(11px, 1fr)) max-content` }}
         >
-          <span className={classes.dim}>layer</span>
+          <span className={classes.dim} style={{ paddingRight: 8 }}>layer</span>
           <span className={classes.dim}>owner</span>
           {Array.from({ length: model.num_heads }, (_, head) => (
             <span key={head} className={classes.dim} style={{ textAlign: 'center' }}>{labelled(head, model.num_heads) ? head : ''}</span>
@@ -74,8 +74,8 @@ interface RowProps {
 const Row = memo(function Row({ layer, owner, row, numHeads, name, onHover }: RowProps) {
   return (
     <>
-      <span className={classes.dim} style={{ textAlign: 'right', alignSelf: 'center' }}>{layer}</span>
-      <DeviceName rank={owner} name={name(owner)} />
+      <span className={classes.dim} style={{ textAlign: 'right', alignSelf: 'center', paddingRight: 8 }}>{layer}</span>
+      <span style={{ alignSelf: 'center', paddingRight: 10 }}><DeviceName rank={owner} name={name(owner)} /></span>
       {Array.from({ length: numHeads }, (_, head) => {
         const rank = row?.deviceOf[head];
         const text = describe(layer, head, row, name);
@@ -87,7 +87,7 @@ const Row = memo(function Row({ layer, owner, row, numHeads, name, onHover }: Ro
           />
         );
       })}
-      <span className={`${classes.dim} ${classes.right}`} style={{ alignSelf: 'center' }}>
+      <span className={`${classes.dim} ${classes.right}`} style={{ alignSelf: 'center', paddingLeft: 10 }}>
         {row && row.collab_s !== null ? `${seconds(row.collab_s)} / ${row.deadline_s === null ? 'none' : seconds(row.deadline_s)}` : '–'}
       </span>
     </>

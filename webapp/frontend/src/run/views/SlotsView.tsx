@@ -23,7 +23,7 @@ export function SlotsView({ plan, devices, data }: ViewProps) {
       title="Slots" testId="view-slots"
       about={streaming ? 'blocks of weights that stay, and blocks that share a slot and stream from disk' : 'everything fits: no layer has to stream from disk'}
     >
-      <div className={classes.grid} style={{ gridTemplateColumns: 'max-content minmax(0, 1fr) repeat(3, max-content)', columnGap: 18, rowGap: 8 }}>
+      <div className={classes.grid} style={{ gridTemplateColumns: 'max-content minmax(120px, auto) repeat(3, max-content)', columnGap: 26, rowGap: 8, justifyContent: 'start' }}>
         {['device', 'layers', 'slots', 'read from disk', 'loading'].map((head, at) => (
           <span key={head} className={`${classes.dim} ${at > 1 ? classes.right : ''}`}>{head}</span>
         ))}
@@ -79,7 +79,7 @@ function Row({ name, rank, blocks, slots, loaded, busy, gone }: RowProps) {
 /** Slots that streamed blocks share, or the window of blocks kept ahead. */
 function slotsOf(plan: Plan, rank: number): string {
   const { slots, window, streams } = plan.extra;
-  if (slots !== undefined) return String(record(slots)[String(rank)] ?? 0);
+  if (slots !== undefined) return String(record(slots)[String(rank)] || '–');
   return rows(record(streams)[String(rank)]).length > 0 ? `window ${String(window)}` : '–';
 }
 

@@ -1,4 +1,4 @@
-import { bytes, human, percent, seconds } from '@/format/units';
+import { bytes, joules, percent, seconds } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { spanColors } from '@/theme/spanColors';
 import { Panel } from '../Panel';
@@ -26,6 +26,7 @@ export function TreeView({ plan, model, devices }: ViewProps) {
   const step = named ? 92 : 20;
   const at = (node: { x: number; depth: number }) => [step / 2 + node.x * step, 18 + node.depth * STEP_Y] as const;
   const place = new Map(nodes.map((node) => [node.rank, at(node)]));
+  const inner = new Set(nodes.map((node) => node.parent));
   const slices = numbers(extra['slice_bytes']);
   const name = (rank: number) => devices[rank]?.name ?? `device ${rank}`;
   return (
@@ -47,7 +48,7 @@ export function TreeView({ plan, model, devices }: ViewProps) {
             return (
               <g key={node.rank} transform={`translate(${x} ${y})`} data-testid={`tree-${name(node.rank)}`}>
                 <circle r={node.parent === null ? 10 : named ? 8 : 6} fill={deviceColor(node.rank)} stroke="var(--loom-surface)" strokeWidth={2} />
-                {named && <text y={24} textAnchor="middle">{name(node.rank)}</text>}
+                {named && (inner.has(node.rank) ? <text x={15} y={-1}>{name(node.rank)}</text> : <text y={24} textAnchor="middle">{name(node.rank)}</text>)}
                 <title>{`${name(node.rank)}: ${bytes(slices[group.indexOf(node.rank)] ?? 0)} per block${node.parent === null ? ', the root' : `, sends its sum to ${name(node.parent)}`}`}</title>
               </g>
             );
@@ -113,7 +114,7 @@ function Estimates({ block }: { block: Record<string, unknown> }) {
           <div key="bar" className={classes.bar} data-thin style={{ display: 'flex' }} title={PARTS.map(([key, label]) => `${label} ${seconds(facts[key] ?? 0)}`).join(', ')}>
             {PARTS.map(([key, , color]) => <div key={key} style={{ width: `${((facts[key] ?? 0) / longest) * 100}%`, background: color }} />)}
           </div>,
-          <span key="energy" className={classes.right} style={{ fontSize: 12 }}>{seconds(total(facts))} · {human(facts['energy_j'] ?? 0, 'J')}</span>,
+          <span key="energy" className={classes.right} style={{ fontSize: 12 }}>{seconds(total(facts))} · {joules(facts['energy_j'] ?? 0)}</span>,
         ])}
       </div>
       <div className={classes.legend}>
