@@ -6,7 +6,7 @@ REGROUP (layer, number of KV heads it has, those, those it shall have), END.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from engine.cluster import ClusterSpec
@@ -130,15 +130,15 @@ class Owner:
         params, below = self.params, self.params.prune_below
         return allocate(
             normalised(raw), self._sites(rows), self._deadline_s(rows), params.fill, params.check,
-            params.min_keep, self._split(),
+            params.min_keep, self._split({*self._neighbours(), self.ctx.rank}),
             barred=() if below is None else [head for head in self.heads if raw[head] < below],
         )
 
-    def _split(self) -> tuple[int, ...] | None:
-        """The one rank of every head that the ablation without scheduling has fixed."""
+    def _split(self, there: Collection[int]) -> tuple[int, ...] | None:
+        """The one rank, of those that are `there`, of every head: fixed by the ablation without scheduling."""
         if self.params.scheduling == "dynamic":
             return None
-        return even_split(len(self.heads), self.state.workers)
+        return even_split(len(self.heads), [rank for rank in self.state.workers if rank in there])
 
     async def _still(self, layer: int, rows: Rows) -> Allocation:
         """The assignment of the prefill; another one if links, speeds or devices have changed since."""
@@ -211,7 +211,7 @@ class Owner:
             nominal = self._sites_in(self.ctx.cluster, others, rows)
             self.state.deadlines_s[rows] = deadline_s(
                 self.params.t_max_mode, self.params.t_max, self.model.num_layers, nominal, len(self.heads),
-                self._split(),
+                self._split(self.state.workers),
             )
         return self.state.deadlines_s[rows]
 
