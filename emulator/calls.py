@@ -27,7 +27,7 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
     def waiting(ahead: int) -> None:
         sys.stderr.write(f"waiting: {ahead} ahead on this machine\n")
 
-    with turn(state / "turns", waiting) as ticket, Isolated(__name__, state, keep=[ticket]) as session:
+    with turn(state / "turns", waiting) as mine, Isolated(__name__, state, mine) as session:
         lines = Lines(session.sock)
         lines.say({"module": function.__module__, "name": function.__name__, "arguments": arguments})
         while not lines.closed:

@@ -46,8 +46,8 @@ def emulate(spec: RunSpec, on_events: OnEvents, commands: queue.Queue[Event] | N
             raise Cancelled("Stopped while it waited for its turn.")
 
     with (
-        turn(state / "turns", waiting, give_up) as ticket,
-        Isolated("emulator.session", state, keep=[ticket]) as session,
+        turn(state / "turns", waiting, give_up) as mine,
+        Isolated("emulator.session", state, mine) as session,
     ):
         return _Conversation(session, on_events, asked).hold(_with_profile(spec, on_events))
 

@@ -11,11 +11,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
 from emulator.leftovers import Process, children, kill, process, record
+from emulator.turns import Turn
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL")
@@ -27,13 +27,13 @@ TAIL_BYTES = 2000
 class Isolated:
     """`python -m MODULE FD` isolated; `sock` is our end of the socket whose other end is its FD.
 
-    `keep` are file descriptors that it inherits: a lock among them is held until its last process is gone.
+    It inherits `turn`, which is held until its last process is gone, and has only the turn's cores.
     """
 
-    def __init__(self, module: str, records: Path, keep: Sequence[int] = ()):
+    def __init__(self, module: str, records: Path, turn: Turn):
         self.module = module
         self.records = records
-        self.keep = tuple(keep)
+        self.turn = turn
 
     def __enter__(self) -> Isolated:
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -41,7 +41,8 @@ class Isolated:
             end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
         self.errors = tempfile.TemporaryFile()
         python = (sys.executable, "-m", self.module, str(theirs.fileno()))
-        line = ("setpriv", "--pdeathsig", "KILL", *UNSHARE, *python)
+        confine = ("taskset", "--cpu-list", ",".join(map(str, sorted(self.turn.cores))))
+        line = ("setpriv", "--pdeathsig", "KILL", *confine, *UNSHARE, *python)
         # One thread per process: many devices share few cores, and pacing times single threads.
         environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         # It imports from where we do, and nothing from the directory that a person happens to be in.
@@ -49,8 +50,9 @@ class Isolated:
         environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
         with theirs:
             self.popen = subprocess.Popen(
-                line, env=environment, pass_fds=(theirs.fileno(), *self.keep), start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors,
+                line, env=environment, start_new_session=True,
+                pass_fds=(theirs.fileno(), *self.turn.descriptors), stdin=subprocess.DEVNULL,
+                stdout=self.errors, stderr=self.errors,
             )
         self.record = self._record()
         return self

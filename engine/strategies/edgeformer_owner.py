@@ -135,7 +135,7 @@ class Owner:
         )
 
     def _split(self, there: Collection[int]) -> tuple[int, ...] | None:
-        """The one rank, of those that are `there`, of every head: fixed by the ablation without scheduling."""
+        """The one rank, of those `there`, that the ablation without scheduling has fixed for every head."""
         if self.params.scheduling == "dynamic":
             return None
         return even_split(len(self.heads), [rank for rank in self.state.workers if rank in there])

@@ -65,7 +65,7 @@ def message_s(network: MininetNetwork, size: int) -> list[float]:
     times_s, buffer = [], bytearray(size)
     with sender, receiver:
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)
-        for _ in range(WARM + 5):
+        for _ in range(WARM + 10):
             began_s = time.monotonic()
             sender.sendall(buffer)
             fill(receiver, buffer)

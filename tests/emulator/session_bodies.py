@@ -1,5 +1,6 @@
 """A session that builds a network and then stays, for tests that kill it."""
 
+import os
 import sys
 import time
 
@@ -12,6 +13,11 @@ def stay(spec: dict[str, object], ready: str) -> None:
         with open(ready, "w") as file:  # noqa: PTH123  (nothing else is wanted here)
             file.write("ready")
         time.sleep(1000)
+
+
+def cores() -> list[int]:
+    """Those that a session may use."""
+    return sorted(os.sched_getaffinity(0))
 
 
 def main() -> None:

@@ -1,13 +1,16 @@
 """A real run in an emulated network, from the outside: events in order, live commands, turns, errors."""
 
+import os
 import queue
 import threading
 from typing import Any
 
 import pytest
+import session_bodies
 from small_clusters import star
 
 from emulator import emulate
+from emulator.calls import call
 from engine.cluster import ClusterSpec
 from engine.errors import Cancelled, HostError, PlanError
 from engine.models import catalogue
@@ -127,6 +130,38 @@ def test_a_second_run_queues_visibly_and_then_runs() -> None:
     assert [report.outcome.kind for report in reports] == ["finished", "finished"]
     queued = next(event for event in seen if event["type"] == "state")
     assert (queued["state"], queued["detail"]) == ("queued", "1 run ahead on this machine")
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two runs need a core each")
+def test_two_runs_at_once_are_both_right_where_the_host_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOM_RUNS_AT_ONCE", "2")
+    both_built = threading.Barrier(2, timeout=60)
+    reports: list[RunReport] = []
+    seen: list[str] = []
+
+    def on_events(batch: list[Event]) -> None:
+        seen.extend(states(batch))
+        if "building" in states(batch):
+            both_built.wait()
+
+    def one() -> None:
+        reports.append(emulate(spec_for(star(2), "megatron"), on_events))
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [report.outcome.kind for report in reports] == ["finished", "finished"]
+    assert all(report.correctness.ok for report in reports)
+    assert "queued" not in seen
+
+
+def test_a_session_has_only_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = sorted(os.sched_getaffinity(0))
+    assert call(session_bodies.cores) == every
+    monkeypatch.setenv("LOOM_RUNS_AT_ONCE", str(len(every)))
+    assert call(session_bodies.cores) == every[:1]
 
 
 def test_a_waiting_run_can_be_stopped() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.turns import turn
+from emulator.turns import RUNS_AT_ONCE, Turn, shares, turn
+from engine.errors import HostError
 
 
 class Waiter(threading.Thread):
@@ -20,9 +21,10 @@ class Waiter(threading.Thread):
         self.ahead: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.has_it = threading.Event()
         self.release = threading.Event()
+        self.turn = Turn((), frozenset())
 
     def run(self) -> None:
-        with turn(self.directory, self.ahead.put):
+        with turn(self.directory, self.ahead.put) as self.turn:
             self.has_it.set()
             self.release.wait()
 
@@ -79,3 +81,40 @@ def test_whoever_gives_up_leaves_the_queue(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("ticket-*"))) == 1
     first.release.set()
     first.join()
+
+
+def test_two_at_once_have_cores_of_their_own_and_the_third_waits_for_one_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RUNS_AT_ONCE, "2")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3, 4})
+    first, second, third = waiters = [Waiter(tmp_path) for _ in range(3)]
+    for waiter in (first, second):
+        waiter.start()
+        waiter.has_it.wait()
+    third.start()
+    assert third.ahead.get(timeout=60) == 1
+    assert not third.has_it.is_set()
+    second.release.set()
+    third.has_it.wait()
+    assert [waiter.turn.cores for waiter in waiters] == [{0, 1}, {2, 3, 4}, {2, 3, 4}]
+    for waiter in waiters:
+        waiter.release.set()
+        waiter.join()
+    assert first.ahead.empty() and second.ahead.empty()
+
+
+def test_shares_are_even_and_nobody_goes_without() -> None:
+    assert shares({3, 5}, 1) == [{3, 5}]
+    assert shares({0, 1, 2, 3}, 4) == [{0}, {1}, {2}, {3}]
+    with pytest.raises(HostError, match="LOOM_RUNS_AT_ONCE is 3, and this machine has 2 cores"):
+        shares({0, 1}, 3)
+
+
+@pytest.mark.parametrize("text", ["0", "two", "-1", ""])
+def test_a_bad_number_of_runs_at_once_is_refused(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RUNS_AT_ONCE, text)
+    with pytest.raises(HostError, match="expected a number from 1 on"), turn(tmp_path, lambda ahead: None):
+        raise AssertionError("there is no turn to have")

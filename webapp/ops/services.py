@@ -5,6 +5,7 @@ Plain data for the supervisor, for `./loom worker` and for the test that reads d
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 HOST = "127.0.0.1"
@@ -13,9 +14,13 @@ REDIS_PORT = 6391
 
 WORKER_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "plan": ("-Q", "plan", "-n", "plan@%h", "--pool", "prefork", "--concurrency", "1"),
-    # One thread beside the main one: the run itself is a child process, the thread only watches it,
+    # A thread beside the main one: the run itself is a child process, the thread only watches it,
     # and the main thread stays free to keep the connection to Redis and to hear signals.
-    "emulate": ("-Q", "emulate", "-n", "emulate@%h", "--pool", "threads", "--concurrency", "1"),
+    # More than one at once, on shares of the cores, only where LOOM_RUNS_AT_ONCE says so.
+    "emulate": (
+        "-Q", "emulate", "-n", "emulate@%h", "--pool", "threads",
+        "--concurrency", os.environ.get("LOOM_RUNS_AT_ONCE", "1"),
+    ),
 }
 """What follows `celery -A webapp worker` for each queue."""
 

@@ -46,7 +46,7 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
           {run.queue_position === null
             ? `Waiting for its turn${picture.stateDetail ? `: ${picture.stateDetail}` : ''}.`
             : run.queue_position > 1
-              ? `Number ${run.queue_position} in the queue: the emulator does one run at a time.`
+              ? `Number ${run.queue_position} in the queue: it starts when the runs before it have ended.`
               : 'Next in the queue: it starts as soon as the emulator is free.'}
         </Alert>
       )}
