@@ -7,16 +7,17 @@ hold all weights and all rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from math import inf
 from typing import Any
 
-from engine.cluster import ClusterSpec, DeviceSpec
+from engine.cluster import DeviceSpec
 from engine.ctx import Ctx, Note
 from engine.models.spec import ModelSpec
 from engine.plan import Plan
 from engine.strategies.demand import Pass, hidden, working_bytes
-from engine.strategies.positions import Shard, ShardTime, bounds, search, shard_of
+from engine.strategies.positions import OrderChoice, Shard, ShardTime, bounds, search, shard_of
 from engine.strategies.shares import pass_s
 
 SPEEDS = ("flop_per_s", "memory_byte_per_s", "op_overhead_s", "measured_scale")
@@ -126,31 +127,39 @@ class Partition:
         )
         self.known = speeds
         old = tuple(accumulate(self.sizes, initial=0))
-        new = self._searched(now, old)
+        new = best_bounds(
+            self.ctx.model, tuple(now.devices[rank] for rank in self.group), self.batch, old,
+            self.extra["order"], self.extra["causal_trim"], self._owner(), tuple(self.extra["room_bytes"]),
+        )
         if new == old:
             return ()
         self.ctx.mark("repartitioned", layer=layer, bounds=list(new), reason=reason)
         return new
 
-    def _searched(self, now: ClusterSpec, old: tuple[int, ...]) -> Note:
-        """Bounds for the speeds of `now`. With trimmed keys the decode owner must keep the last row."""
-        extra, owner, num_positions = self.extra, self.extra["owner"], old[-1]
+    def _owner(self) -> int | None:
+        """Number of the decode owner in the group."""
+        owner = self.extra["owner"]
+        return None if owner is None else self.group.index(owner)
 
-        def shard(index: int, start: int, stop: int) -> Shard:
-            return shard_of(
-                self.ctx.model, self.group[index], range(start, stop), num_positions, extra["order"],
-                extra["causal_trim"], self.group[index] == owner,
-            )
 
-        devices = [now.devices[rank] for rank in self.group]
-        seconds = shard_time(
-            self.ctx.model, devices, self.batch, num_positions, shard, extra["room_bytes"]
-        )
-        if not (extra["causal_trim"] and owner is not None):
-            return search(num_positions, old, seconds)
-        last = self.group.index(owner)
-        ends = search(num_positions, old[: last + 2], seconds, keeps=last)
-        return (*ends, *old[last + 2 :])
+@lru_cache(maxsize=64)
+def best_bounds(
+    model: ModelSpec, devices: tuple[DeviceSpec, ...], batch: int, old: tuple[int, ...], order: OrderChoice,
+    trims: bool, owner: int | None, room_bytes: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Bounds from which the slowest of `devices` is fastest, found from the bounds `old`; with trimmed keys
+    `owner`, who fills a KV cache, keeps the last row. Every pass after a change asks for the same ones.
+    """
+    num_positions = old[-1]
+
+    def shard(index: int, start: int, stop: int) -> Shard:
+        return shard_of(model, index, range(start, stop), num_positions, order, trims, index == owner)
+
+    seconds = shard_time(model, devices, batch, num_positions, shard, room_bytes)
+    if not trims or owner is None:
+        return search(num_positions, old, seconds)
+    ends = search(num_positions, old[: owner + 2], seconds, keeps=owner)
+    return (*ends, *old[owner + 2 :])
 
 
 def _speed(device: DeviceSpec) -> tuple[float, ...]:
