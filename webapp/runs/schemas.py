@@ -62,7 +62,7 @@ class RunEdit(Schema):
 
 
 class LiveChange(Value):
-    """A change of a scenario without its time; which fields belong to which kind, `engine/scenario.py` says."""
+    """A scenario's change without its time; which fields belong to which kind, `engine/scenario.py` says."""
 
     kind: Literal[
         "set_rate", "set_delay", "set_loss", "link_down", "link_up",
