@@ -1,9 +1,5 @@
 """Weights that come and go while chips compute: both worlds fetch the same bytes and keep the same memory."""
 
-import json
-import os
-import subprocess
-import sys
 
 import pytest
 from test_worlds_agree import operations, spec_of
@@ -42,16 +38,8 @@ def case_of(regime, family):
 
 
 @pytest.fixture(scope="module")
-def real_runs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("regimes")
-    paths = [folder / f"{name}.json" for name in IDS]
-    for case, path in zip(CASES, paths, strict=True):
-        path.write_text(case_of(*case).model_dump_json())
-    run = subprocess.run(
-        [sys.executable, "-m", "engine.local", *map(str, paths)], capture_output=True, check=True, text=True,
-        env=os.environ | {"EDGELOOM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
-    )
-    return dict(zip(IDS, map(json.loads, run.stdout.splitlines()), strict=True))
+def real_runs(play_for_real):
+    return play_for_real({name: case_of(*case) for name, case in zip(IDS, CASES, strict=True)})
 
 
 @pytest.mark.parametrize(("case", "name"), list(zip(CASES, IDS, strict=True)), ids=IDS)

@@ -2,10 +2,6 @@
 the real one gives the reference's tokens. Real processes and sockets on loopback, native speed.
 """
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -83,25 +79,12 @@ IDS = [
 
 
 @pytest.fixture(scope="session")
-def real_runs(request, tmp_path_factory):
-    """All cases asked for in one fresh process: torch is imported once, every run forks its devices."""
-    folder = tmp_path_factory.mktemp("contract")
-    paths = []
+def real_runs(request, play_for_real):
+    """All cases asked for. They are many, and none depends on time: two processes play them."""
     params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     asked = {values["name"] for values in params if "name" in values}
-    names = [name for name in IDS if name in asked]
-    for name in names:
-        case = CASES[IDS.index(name)]
-        path = folder / f"{name}.json"
-        path.write_text(spec_of(*case).model_dump_json())
-        paths.append(str(path))
-    with (folder / "out").open("w+") as out:
-        subprocess.run(
-            [sys.executable, "-m", "engine.local", *paths], stdout=out, check=True,
-            env=os.environ | {"EDGELOOM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
-        )
-        out.seek(0)
-        return dict(zip(names, map(json.loads, out), strict=True))
+    cases = dict(zip(IDS, CASES, strict=True))
+    return play_for_real({name: spec_of(*cases[name]) for name in IDS if name in asked}, at_once=2)
 
 
 def operations(trace):

@@ -1,9 +1,5 @@
 """AdaptLink where memory is short, in both worlds: columns and heads on secondaries, backups at hand."""
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -31,19 +27,8 @@ def spec_of(name):
 
 
 @pytest.fixture(scope="module")
-def real_runs(tmp_path_factory):
-    """All in one fresh process, on loopback."""
-    folder = tmp_path_factory.mktemp("adaptlink")
-    paths = [folder / f"{name}.json" for name in CASES]
-    for name, path in zip(CASES, paths, strict=True):
-        path.write_text(spec_of(name).model_dump_json())
-    with (folder / "out").open("w+") as out:
-        subprocess.run(
-            [sys.executable, "-m", "engine.local", *map(str, paths)], stdout=out, check=True,
-            env=os.environ | {"EDGELOOM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
-        )
-        out.seek(0)
-        return dict(zip(CASES, map(json.loads, out), strict=True))
+def real_runs(play_for_real):
+    return play_for_real({name: spec_of(name) for name in CASES})
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,10 +2,6 @@
 same operations, bytes and peaks, and right answers. Real processes and sockets on loopback, native speed.
 """
 
-import json
-import os
-import subprocess
-import sys
 from collections import Counter
 
 import pytest
@@ -31,18 +27,8 @@ SPECS = {name: spec.model_copy(update={"dilation": "native"}) for name, spec in 
 
 
 @pytest.fixture(scope="module")
-def real_runs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pressed")
-    for name, spec in SPECS.items():
-        (folder / f"{name}.json").write_text(spec.model_dump_json())
-    paths = [str(folder / f"{name}.json") for name in SPECS]
-    with (folder / "out").open("w+") as out:
-        subprocess.run(
-            [sys.executable, "-m", "engine.local", *paths], stdout=out, check=True,
-            env=os.environ | {"EDGELOOM_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"},
-        )
-        out.seek(0)
-        return dict(zip(SPECS, map(json.loads, out), strict=True))
+def real_runs(play_for_real):
+    return play_for_real(SPECS)
 
 
 def operations(trace):

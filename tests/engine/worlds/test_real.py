@@ -1,9 +1,5 @@
 """The real world on loopback: paced time, lost devices, what a report of it contains."""
 
-import json
-import os
-import subprocess
-import sys
 from itertools import pairwise
 
 import pytest
@@ -53,20 +49,11 @@ SPECS = {
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Reports and traces by name, made in one fresh process."""
-    folder = tmp_path_factory.mktemp("real")
-    paths = [folder / f"{name}.json" for name in SPECS]
-    for path, spec in zip(paths, SPECS.values(), strict=True):
-        path.write_text(spec.model_dump_json())
-    done = subprocess.run(
-        [sys.executable, "-m", "engine.local", *map(str, paths)], stdout=subprocess.PIPE, check=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    answers = map(json.loads, done.stdout.splitlines())
+def runs(play_for_real):
+    """Reports and traces by name."""
     return {
         name: (RunReport.parse(answer["report"], name), answer["trace"])
-        for name, answer in zip(SPECS, answers, strict=True)
+        for name, answer in play_for_real(SPECS).items()
     }
 
 
