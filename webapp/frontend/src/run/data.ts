@@ -23,7 +23,7 @@ const MAX_AHEAD_WALL_S = 0.6;
 /** Marks that are too many, or shown elsewhere: they stay out of the event log. */
 const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided', 'heads', 'reloaded', 'request_finished']);
 /** What methods say of themselves, for their own views. */
-const METHOD_MARKS = new Set(['promoted', 'threshold', 'kv_transfer', 'unpinned', 'recomputed', 'reallocated', 'heads_recomputed', 'all_heads_pruned']);
+const METHOD_MARKS = new Set(['promoted', 'threshold', 'kv_transfer', 'unpinned', 'recomputed', 'reallocated', 'heads_recomputed', 'all_heads_pruned', 'repartitioned']);
 const MAX_METHOD_MARKS = 2_000;
 
 export interface Token {

@@ -1,9 +1,9 @@
 import { seconds } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { Panel } from '../Panel';
-import { list, record } from './kinds';
+import { list, numbers, record } from './kinds';
 import type { ViewProps } from './MethodView';
-import { DeviceName, range } from './parts';
+import { DeviceName, MethodEvents, range } from './parts';
 import classes from './views.module.css';
 
 const SIDE = 232;
@@ -23,7 +23,8 @@ interface Band {
 export function BandsView({ plan, model, devices, data }: ViewProps) {
   const bands = list(plan.extra['shards']).map(bandOf);
   const positions = Math.max(1, ...bands.map((band) => band.stop));
-  const owner = Number(plan.extra['owner'] ?? 0);
+  const owner = plan.extra['owner'] === null ? undefined : devices[Number(plan.extra['owner'])];
+  const renewed = (data?.methodMarks.toArray() ?? []).filter((mark) => mark.name === 'repartitioned');
   const prefill = data?.layers.prefill();
   return (
     <Panel
@@ -41,9 +42,13 @@ export function BandsView({ plan, model, devices, data }: ViewProps) {
           </div>
           <div className={classes.note}>
             After every layer each device sends its rows to all others ({String(plan.extra['gather'] ?? 'direct')}).
-            {model.causal && ` ${devices[owner]?.name ?? 'The source'} generates the tokens after the prompt alone.`}
+            {model.causal && (owner ? ` ${owner.name} generates the tokens after the prompt alone.` : ' Every new token is a pass over all positions.')}
             {prefill && ` The prompt took ${seconds(prefill.seconds.reduce((sum, one) => sum + one, 0))} in the layers.`}
           </div>
+          <MethodEvents
+            marks={renewed}
+            describe={({ facts }) => `from layer ${String(facts['layer'])} on the positions end at ${numbers(facts['bounds']).slice(1).join(', ')}: ${String(facts['reason'])}`}
+          />
         </div>
       </div>
     </Panel>
