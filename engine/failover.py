@@ -56,9 +56,10 @@ class Failover:
             self.launch.give_up(rank)
 
     def _ask_source(self) -> None:
-        if not self.asked_s:
+        source = self.launch.children.get(self.launch.cluster.source_rank)
+        if source is not None and not self.asked_s:
             self.asked_s = time.monotonic()
-            self.launch.children[self.launch.cluster.source_rank].tell(type="ping")
+            source.tell(type="ping")
 
     def watch(self, children: Iterable[Child]) -> None:
         """Of devices that are to do something, end those that do not even answer: they are frozen."""
