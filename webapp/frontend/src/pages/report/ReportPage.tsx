@@ -8,6 +8,7 @@ import { AllocationView } from '@/run/allocation/AllocationView';
 import { RecoveryPanel } from '@/run/RecoveryPanel';
 import { StatusBadge } from '@/run/StatusBadge';
 import { useRecording } from '@/run/recording';
+import { MethodView } from '@/run/views/MethodView';
 import { Attribution } from './Attribution';
 import { DeviceTable } from './DeviceTable';
 import { ExportMenu } from './ExportMenu';
@@ -16,7 +17,6 @@ import { KeyFigures } from './KeyFigures';
 import { LinkTable } from './LinkTable';
 import { Notes } from './Notes';
 import { OutcomeAlert } from './OutcomeAlert';
-import { MethodView } from '@/run/views/MethodView';
 import { Recorded } from './Recorded';
 import { ReplayButton } from './ReplayButton';
 import { ReportText } from './ReportText';
@@ -28,7 +28,8 @@ export function ReportPage({ run }: { run: RunDetail }) {
   const mayWrite = useMayWrite();
   const recording = useRecording(run);
   const { report, spec } = run;
-  const plan = report?.plan ?? run.plan;
+  // After a loss the plan that was in force at the end; the first one is among the frozen inputs.
+  const plan = recording.data?.plan ?? report?.plan ?? run.plan;
   const title = run.name || `Run ${run.id}`;
   return (
     <Page
@@ -67,7 +68,12 @@ export function ReportPage({ run }: { run: RunDetail }) {
         {plan && recording.data && (
           <MethodView plan={plan} model={spec.model} devices={spec.cluster.devices} data={recording.data} version={0} />
         )}
-        {plan && <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />}
+        {plan && (
+          <AllocationView
+            plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)}
+            replanned={recording.data?.replanned}
+          />
+        )}
         {report && (
           <>
             <DeviceTable report={report} />

@@ -7,7 +7,7 @@ import { Panel } from '../Panel';
 import { list, record } from './kinds';
 import type { ViewProps } from './MethodView';
 import { DeviceName, range } from './parts';
-import { bubbleShare, passesOf, type Pass } from './passes';
+import { type Passes, passesOf } from './passes';
 import classes from './views.module.css';
 
 /** Tokens that "newest" shows. */
@@ -15,6 +15,8 @@ const NEWEST_TOKENS = 6;
 /** More passes than pixels help nobody. */
 const MAX_PASSES = 600;
 const ROW = 26;
+/** Gaps narrower than a pixel of a wide screen are not worth a rectangle of their own. */
+const PIXELS = 1_500;
 
 interface Stage {
   device: number;
@@ -29,7 +31,7 @@ export function PipelineView({ plan, model, devices, data }: ViewProps) {
   const [from_s, to_s] = stretchOf(data, which);
   const lines = stages.map((stage) => {
     const ring = data?.device(devices[stage.device]?.name ?? '')?.lanes.compute;
-    return { stage, passes: ring ? passesOf(ring, from_s, to_s) : [] };
+    return { stage, ...(ring ? passesOf(ring, from_s, to_s, (to_s - from_s) / PIXELS) : { passes: [], busy_s: 0 }) };
   });
   const requests = [...new Set(lines.flatMap(({ passes }) => passes.map((pass) => pass.request)))].filter((one) => one >= 0).toSorted((a, b) => a - b);
   return (
@@ -48,9 +50,9 @@ export function PipelineView({ plan, model, devices, data }: ViewProps) {
           {data && to_s > 0 && <><span>{seconds(from_s)}</span><span>{seconds(to_s)}</span></>}
         </span>
         <span className={`${classes.dim} ${classes.right}`}>bubbles</span>
-        {lines.map(({ stage, passes }) => (
+        {lines.map(({ stage, passes, busy_s }) => (
           <Line
-            key={stage.device} stage={stage} passes={passes} from_s={from_s} to_s={to_s} layers={model.num_layers} name={devices[stage.device]?.name ?? ''}
+            key={stage.device} stage={stage} passes={passes} busy_s={busy_s} from_s={from_s} to_s={to_s} layers={model.num_layers} name={devices[stage.device]?.name ?? ''}
             gone={data?.device(devices[stage.device]?.name ?? '')?.lostAt_s != null} running={data !== null}
           />
         ))}
@@ -65,9 +67,8 @@ export function PipelineView({ plan, model, devices, data }: ViewProps) {
   );
 }
 
-interface LineProps {
+interface LineProps extends Passes {
   stage: Stage;
-  passes: Pass[];
   from_s: number;
   to_s: number;
   layers: number;
@@ -76,7 +77,7 @@ interface LineProps {
   running: boolean;
 }
 
-function Line({ stage, passes, from_s, to_s, layers, name, gone, running }: LineProps) {
+function Line({ stage, passes, busy_s, from_s, to_s, layers, name, gone, running }: LineProps) {
   const scale = 100 / Math.max(to_s - from_s, 1e-9);
   const count = stage.stop - stage.start;
   return (
@@ -103,7 +104,7 @@ function Line({ stage, passes, from_s, to_s, layers, name, gone, running }: Line
           />
         </div>
       )}
-      <span className={classes.right} style={{ fontSize: 13 }}>{running && passes.length > 0 ? percent(bubbleShare(passes, from_s, to_s)) : '–'}</span>
+      <span className={classes.right} style={{ fontSize: 13 }}>{running && passes.length > 0 ? percent(Math.max(0, 1 - busy_s / (to_s - from_s))) : '–'}</span>
     </>
   );
 }
