@@ -225,7 +225,7 @@ class Changing(MemoryWorld):
 def test_whatever_the_bounds_become_the_answer_stays():
     changed = []
 
-    @settings(max_examples=15, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
+    @settings(max_examples=10, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
               suppress_health_check=[HealthCheck.too_slow])
     @given(
         st.sampled_from([GPT2, LLAMA, BERT]), st.integers(1, 5), st.booleans(), st.integers(2, 20),
@@ -258,7 +258,7 @@ def test_whatever_the_bounds_become_the_answer_stays():
         assert_same_answers(source, alone(spec))
 
     every()
-    assert sum(changed) >= 5
+    assert sum(changed) >= 3
 
 
 def test_new_bounds_never_take_more_memory_than_there_is():
