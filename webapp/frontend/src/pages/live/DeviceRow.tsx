@@ -35,7 +35,7 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
         <Group gap={7} wrap="nowrap" onClick={onChoose} className={classes.linkName}>
           <span className={classes.dot} style={{ background: deviceColor(rank) }} />
           <Text size="sm" fw={600} truncate>{device.name}</Text>
-          <Text size="xs" c={lost || device.frozenAt_s !== null ? 'red' : 'dimmed'} data-testid={`device-state-${device.name}`}>{stateOf(device)}</Text>
+          <Text size="xs" c={lost || device.frozenAt_s !== null ? 'red' : 'dimmed'} data-testid={`device-row-state-${device.name}`}>{stateOf(device)}</Text>
         </Group>
         <Group gap={8} wrap="nowrap">
           {pending && <Badge size="sm" variant="light" color="yellow" tt="none">pending</Badge>}
