@@ -101,13 +101,16 @@ def _regroup(op: Regroup, model: ModelSpec, weights: Weights, caches: Caches, kv
 
 
 def _features(op: Features, model: ModelSpec, weights: Weights, caches: Caches, qkv_BPTE: Tensor) -> Tensor:
-    q_BHTE = qkv_BPTE[:, : model.num_heads].float()
-    k_BKTE = qkv_BPTE[:, model.num_heads : model.num_heads + model.num_kv_heads].float()
-    q_HE, k_KE = q_BHTE.mean(dim=(0, 2)), k_BKTE.mean(dim=(0, 2))
-    by_group = q_BHTE.unflatten(1, (model.num_kv_heads, model.group_size))
-    inter_HT = (by_group * k_BKTE.unsqueeze(2)).sum(dim=-1).mean(dim=0).flatten(0, 1)
-    inter_HP = F.interpolate(inter_HT[None], size=op.points, mode="linear", align_corners=True)[0]
-    return torch.cat((q_HE, k_KE.repeat_interleave(model.group_size, dim=0), inter_HP), dim=1)
+    heads, group = model.num_heads, model.group_size
+    qk_BPTE = qkv_BPTE[:, : heads + model.num_kv_heads].float()
+    q_BHTE, k_BKTE = qk_BPTE[:, :heads], qk_BPTE[:, heads:]
+    mean_PE = qk_BPTE.mean(dim=(0, 2))
+    q_HE, k_HE = mean_PE[:heads], mean_PE[heads:]
+    if group > 1:
+        k_HE, k_BKTE = (x.repeat_interleave(group, dim=-2 - pair) for pair, x in ((0, k_HE), (1, k_BKTE)))
+    inter_BHT = (q_BHTE * k_BKTE) @ k_HE.new_ones(model.head_dim)  # twice as fast as a sum over few columns
+    inter_BHP = F.interpolate(inter_BHT, size=op.points, mode="linear", align_corners=True)
+    return torch.cat((q_HE, k_HE, inter_BHP[0] if len(inter_BHP) == 1 else inter_BHP.mean(dim=0)), dim=1)
 
 
 def _importance(

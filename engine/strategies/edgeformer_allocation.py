@@ -81,22 +81,28 @@ def allocate(
     device_of = [PRUNED] * len(importance)
     collab_s, evaluations = 0.0, 0
     ranked = [head for head in by_importance(importance) if head not in barred]
-    usable = [i for i, site in enumerate(sites) if site.room > 0 and site.head_s < inf]
-    banded = sorted(usable, key=lambda i: (sites[i].busy_s(1), i > 0, sites[i].rank))
+    # (through with one head more, not the owner, rank, number) of every site that is not full
+    open_sites = sorted(
+        (site.busy_s(1), i > 0, site.rank, i) for i, site in enumerate(sites)
+        if site.room > 0 and site.head_s < inf
+    )
     for head in ranked:
-        open_sites = [i for i in banded if count[i] < sites[i].room]
-        if only is not None:
-            open_sites = [i for i in open_sites if sites[i].rank == only[head]]
-        through_s = {i: sites[i].busy_s(count[i] + 1) for i in open_sites}
-        evaluations += len(open_sites)
-        if fill == "balance":
-            open_sites.sort(key=lambda i: (through_s[i], i > 0, sites[i].rank))
-        for i in open_sites:
-            total_s = max(collab_s, through_s[i]) if check == "makespan" else collab_s + through_s[i]
+        candidates = [site for site in open_sites if only is None or site[2] == only[head]]
+        evaluations += len(candidates)
+        if fill == "balance" and candidates:
+            candidates = [min(candidates)]  # whoever is through later cannot meet a deadline that it misses
+        for candidate in candidates:
+            through_s, _, rank, i = candidate
+            total_s = max(collab_s, through_s) if check == "makespan" else collab_s + through_s
             if total_s <= t_max_s * SLACK:
-                device_of[head] = sites[i].rank
+                device_of[head] = rank
                 count[i] += 1
-                collab_s = max(collab_s, through_s[i])
+                collab_s = max(collab_s, through_s)
+                place = open_sites.index(candidate)
+                if count[i] < sites[i].room:
+                    open_sites[place] = (sites[i].busy_s(count[i] + 1), i > 0, rank, i)
+                else:
+                    del open_sites[place]
                 break
     for head in ranked[:min_keep]:
         if sum(count) < min_keep and device_of[head] == PRUNED and count[0] < sites[0].room:
