@@ -84,10 +84,11 @@ def test_jitter_spreads_evenly_around_the_delay(found) -> None:
 
 
 def test_a_message_takes_size_over_rate_plus_delay(found) -> None:
-    start, delayed, slowed, _ = (statistics.median(phase["message_s"]) for phase in found["phases"])
-    assert start == pytest.approx(MESSAGE_BYTES * 8 / 20e6 + 0.02, rel=0.03)
-    assert delayed == pytest.approx(MESSAGE_BYTES * 8 / 20e6 + 0.04, rel=0.03)
-    assert slowed == pytest.approx(MESSAGE_BYTES * 8 / 10e6 + 0.04, rel=0.03)
+    # whatever else the host does can only delay a message
+    start, delayed, slowed, _ = (min(phase["message_s"]) for phase in found["phases"])
+    assert start == pytest.approx(MESSAGE_BYTES * 8 / 20e6 + 0.02, rel=0.05)
+    assert delayed == pytest.approx(MESSAGE_BYTES * 8 / 20e6 + 0.04, rel=0.05)
+    assert slowed == pytest.approx(MESSAGE_BYTES * 8 / 10e6 + 0.04, rel=0.05)
 
 
 def test_a_change_of_delay_leaves_the_other_direction_alone_and_loses_nothing(found) -> None:
