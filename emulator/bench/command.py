@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from emulator.bench.changes import measure_changes
 from emulator.bench.chart import as_svg
 from emulator.bench.compute import measure_compute, measure_shards
 from emulator.bench.decision import measure_decision
@@ -50,6 +51,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("load", "operations of any length on up to 16 devices", measure_load, FIDELITY),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "what flows get that share a switch port", measure_sharing, FIDELITY),
+    Bench("changes", "when live changes are in force at the receiver", measure_changes, FIDELITY),
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
     Bench("accuracy", "what lossy strategies cost in quality", measure_accuracy, "strategies"),

@@ -3,19 +3,22 @@
 import os
 import queue
 import threading
+from statistics import median
 from typing import Any
 
 import pytest
 import session_bodies
-from small_clusters import star
+from small_clusters import cluster as make
+from small_clusters import link, star
 
 from emulator import emulate
 from emulator.calls import call
 from engine.cluster import ClusterSpec
 from engine.errors import Cancelled, HostError, PlanError
 from engine.models import catalogue
+from engine.predict import predict
 from engine.report import RunReport
-from engine.scenario import DropDevice, Scenario
+from engine.scenario import DropDevice, Scenario, SetRate
 from engine.spec import RunSpec
 from engine.trace import Span
 from engine.workload import Workload
@@ -86,6 +89,40 @@ def test_a_live_rate_change_is_applied_and_recorded_in_the_scenario() -> None:
     (mark,) = [e for e in events if e["type"] == "mark" and e["name"] == "link_changed"]
     assert [entry["bit_per_s"] for entry in mark["facts"]["in_force"]] == pytest.approx([5e6, 5e6], rel=1e-3)
     assert report.outcome.kind == "finished"
+
+
+def test_messages_take_four_times_as_long_from_when_a_rate_is_a_fourth() -> None:
+    cluster = make("n0 n1", "hub", link("n0", "hub", 4e5), link("n1", "hub", 1e8))
+    spec = spec_for(cluster, "gpipe", new_tokens=12, dilation=2.0)
+    half_s = predict(spec).latency_s / 2
+    change = SetRate(at_s=half_s, link="hub--n0", bit_per_s=1e5, direction="both")
+    report, events = run(spec.model_copy(update={"scenario": Scenario(changes=(change,))}))
+    assert report.outcome.kind == "finished"
+    messages = [e for e in events if e["type"] == "span" and e["kind"] == "recv" and e["token"] > 0]
+    in_force_s = next(e["time_s"] for e in events if e.get("name") == "link_changed")
+
+    def bit_per_s(some: list[Event]) -> float:
+        return median(8 * message["bytes"] / (message["end_s"] - message["start_s"]) for message in some)
+
+    before = [message for message in messages if message["end_s"] < in_force_s]
+    after = [message for message in messages if message["start_s"] > in_force_s]
+    assert len(before) > 3
+    assert len(after) > 3
+    assert bit_per_s(before) / bit_per_s(after) == pytest.approx(4.0, rel=0.15)
+
+
+def test_sixteen_devices_come_up_and_are_right() -> None:
+    names = [f"n{rank}" for rank in range(16)]
+    cluster = make(" ".join(names), "hub", *(link(name, "hub", 1e9) for name in names))
+    model, weights = catalogue.resolve("demo-lm")
+    workload = Workload(prompt_tokens=8, new_tokens=2)
+    report, events = run(
+        RunSpec(cluster=cluster, model=model, weights=weights, strategy="mcu", workload=workload)
+    )
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert report.correctness.token_identical, report.correctness.why
+    assert len(report.devices) == 16
+    assert {e["device"] for e in events if e.get("kind") == "compute"} == set(names)
 
 
 def test_stop_ends_the_run_and_keeps_a_report() -> None:
