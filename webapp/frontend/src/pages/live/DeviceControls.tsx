@@ -15,7 +15,7 @@ export function DeviceControls({ device, enabled, submit }: Props) {
   const away = device.lostAt_s !== null || device.frozenAt_s !== null;
   return (
     <Group gap={6} wrap="nowrap" mt={7} align="flex-end">
-      <Slowdown key={device.slowdown} device={device} enabled={enabled && !away} submit={submit} />
+      <Slowdown device={device} enabled={enabled && !away} submit={submit} />
       {away ? (
         <Button
           size="compact-xs" variant="light" color="green" disabled={!enabled} data-testid={`device-join-${name}`}
@@ -49,7 +49,7 @@ function Slowdown({ device, enabled, submit }: Props) {
     <NumberInput
       size="xs" w={128} prefix="takes " suffix=" × as long" value={draft} min={0.01} max={1000} decimalScale={2} hideControls disabled={!enabled}
       aria-label={`Slow ${device.name} down by this factor`} data-testid={`device-slow-${device.name}`} onChange={setDraft} onBlur={finish}
-      onKeyDown={(event) => event.key === 'Enter' && finish()}
+      onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
     />
   );
 }

@@ -55,7 +55,7 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
         computing {percent(shares.compute)} · sending {percent(shares.send)} · waiting {percent(shares.wait)}
       </Text>
       <DeviceControls
-        device={device} enabled={enabled && !pending}
+        key={refusals} device={device} enabled={enabled && !pending}
         submit={(command) => void submit(() => sendChange(runId, command))}
       />
     </div>

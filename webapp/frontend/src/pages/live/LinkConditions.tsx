@@ -48,7 +48,7 @@ function Condition({ label, suffix, value, max, enabled, testId, onSet }: Condit
     <NumberInput
       size="xs" label={label} suffix={suffix} value={draft} min={0} max={max} decimalScale={3} allowNegative={false} hideControls
       disabled={!enabled} data-testid={testId} onChange={setDraft} onBlur={finish}
-      onKeyDown={(event) => event.key === 'Enter' && finish()}
+      onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
     />
   );
 }

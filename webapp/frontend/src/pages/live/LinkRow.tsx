@@ -84,7 +84,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
             ]}
           />
           <LinkConditions
-            link={link.name} direction={direction} side={side} enabled={enabled && link.up && !pending}
+            key={refusals} link={link.name} direction={direction} side={side} enabled={enabled && link.up && !pending}
             submit={(command) => void submit(() => sendChange(runId, command))}
           />
         </>
