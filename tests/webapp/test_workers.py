@@ -11,6 +11,7 @@ import redis
 
 import topologies
 from emulator.host import Calibration, host_name
+from emulator.leftovers import Process, children, is_alive
 from engine.host_times import HostProfile, MeasuredRow
 from engine.report import RunReport
 from tests.webapp.support import Browser, Worker, recorded, request_body, wait_until
@@ -181,15 +182,25 @@ def test_a_worker_that_was_killed_leaves_a_failed_run_and_its_successor_goes_on(
 
     wait_until(has_spans, "the run's first operations", EMULATION_S)
     waiting = start(alice)
+    below = descendants(emulate_worker.process.pid)
+    assert len(below) > 5  # unshare, the session, its namespaces and devices
     emulate_worker.stop(signal.SIGKILL)
     emulate_worker.start()
     run = over(alice, run_id)
     assert run["status"] == "failed"
+    assert not any(is_alive(process) for process in below)
     assert "ended in the middle of this run" in run["error"]
     kept = events_of(alice, run_id)
     assert any(event["type"] == "span" for event in kept)
     assert kept[-1] == {"type": "state", "state": "failed", "detail": run["error"]}
     assert over(alice, waiting)["status"] == "finished"
+    records = Path(emulate_worker.environment["EDGELOOM_STATE_DIR"])
+    wait_until(lambda: not list(records.glob("session-*")), "the records of all sessions to go")
+
+
+def descendants(pid: int) -> list[Process]:
+    found = children(pid)
+    return found + [below for child in found for below in descendants(child.pid)]
 
 
 @pytest.mark.root
