@@ -61,8 +61,8 @@ def measure_changes(environment: Environment) -> Table:
         rows.append((name, human_s(ordered[len(ordered) // 2]), human_s(ordered[-1])))
     title = (
         f"Live changes of one of two links of {FAST_BIT_PER_S / 1e6:g} Mbit/s, {REPEATS} times each: wall "
-        "time from asking until the receiver feels it. Rates: of a TCP stream with full queues, from when the "
-        f"next {WINDOW_S * 1e3:g} ms have the new rate, which tells it to some 10 ms; the others: by "
+        "time from asking until the receiver feels it. Rates: of a TCP stream with full queues, from when "
+        f"the next {WINDOW_S * 1e3:g} ms have the new rate, which tells it to some 10 ms; the others: by "
         f"datagrams, one each {PERIOD_S * 1e3:g} ms."
     )
     return Table(title, ("change", "in force, median", "longest"), tuple(rows))
