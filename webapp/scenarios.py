@@ -10,6 +10,7 @@ from engine.cli.scenario_file import parse_scenario, parse_trace
 from engine.errors import SpecError
 from engine.scenario import Scenario
 from topologies.traces import FOLDER, TRACES
+from webapp.accounts.access import operator
 
 router = Router(tags=["catalogue"])
 MAX_FILE_BYTES = 1_000_000
@@ -34,7 +35,7 @@ def get_trace_scenario(request: HttpRequest, name: str) -> Scenario:
     return parse_trace((FOLDER / f"{name}.csv").read_text(encoding="utf-8"), f"{name}.csv")
 
 
-@router.post("/scenarios", response=Scenario)
+@router.post("/scenarios", response=Scenario, auth=operator)
 def read_scenario_file(request: HttpRequest, file: UploadedFile = File(...)) -> Scenario:  # noqa: B008
     """A CSV trace, or a scenario in TOML or JSON → its changes. Nothing is stored."""
     name = str(file.name)

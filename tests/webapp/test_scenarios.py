@@ -46,12 +46,12 @@ def test_every_example_trace_is_a_scenario_of_one_link(victor: Browser) -> None:
     assert "choose one of walk" in victor.get("/traces/storm").json()["detail"]
 
 
-def test_a_file_of_changes_is_read_whatever_its_kind(victor: Browser) -> None:
+def test_a_file_of_changes_is_read_whatever_its_kind(alice: Browser) -> None:
     trace = b"at_s,link,bit_per_s\n1,a--b,2000000\n0.5,a--b,1000000\n"
     toml = b'[[change]]\nat_s = 2\nkind = "drop_device"\ndevice = "b"\n'
-    csv = upload(victor, "mine.csv", trace).json()["changes"]
+    csv = upload(alice, "mine.csv", trace).json()["changes"]
     assert [change["at_s"] for change in csv] == [0.5, 1.0]
-    assert upload(victor, "mine.toml", toml).json()["changes"][0]["kind"] == "drop_device"
+    assert upload(alice, "mine.toml", toml).json()["changes"][0]["kind"] == "drop_device"
 
 
 @pytest.mark.parametrize(("name", "data", "sentence"), [
@@ -60,8 +60,8 @@ def test_a_file_of_changes_is_read_whatever_its_kind(victor: Browser) -> None:
     ("mine.toml", b"\xff\xfe", "is not UTF-8 text"),
     ("mine.csv", b"a" * 1_000_001, "is larger than 1 MB"),
 ])
-def test_a_file_that_is_no_scenario_is_refused_in_words(victor: Browser, name, data, sentence) -> None:
-    response = upload(victor, name, data)
+def test_a_file_that_is_no_scenario_is_refused_in_words(alice: Browser, name, data, sentence) -> None:
+    response = upload(alice, name, data)
     assert response.status_code == 422 and sentence in response.json()["detail"]
 
 

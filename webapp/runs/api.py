@@ -45,7 +45,7 @@ def predict(request: HttpRequest, body: RunRequest) -> dict[str, Any]:
     return {"report": report, "plan": report["plan"]}
 
 
-@router.post("/supports", response=dict[str, str | None])
+@router.post("/supports", response=dict[str, str | None], auth=operator)
 def get_supports(request: HttpRequest, body: Pair) -> dict[str, str | None]:
     """Per strategy the sentence why it cannot run this model on this cluster, or null."""
     return reasons_against(body)
