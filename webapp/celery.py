@@ -1,7 +1,8 @@
 """Celery: the engine that carries work to workers, on this machine or on others that share the Redis.
 
-Two queues. `plan` predicts; it needs no rights and may run anywhere, several at a time. `emulate` owns
-the network emulator of its host: root, one run at a time unless LOOM_RUNS_AT_ONCE says otherwise. `webapp/ops/services.py` has their command lines.
+Two queues. `plan` predicts; it needs no rights and may run anywhere, several at a time. `emulate` owns the
+network emulator of its host: root, one run at a time unless LOOM_RUNS_AT_ONCE says otherwise.
+`webapp/ops/services.py` has their command lines.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from ninja.files import UploadedFile
 from engine.errors import SpecError
 from engine.models.pictures import MAX_FILE_BYTES, encoded, random_encoded
 from engine.models.vision import VisionSpec
+from webapp.accounts.access import operator
 from webapp.catalogue import resolve_model
 
 router = Router(tags=["catalogue"])
@@ -21,7 +22,7 @@ class PictureOut(Schema):
     image_size: int
 
 
-@router.post("/models/{name}/picture", response=PictureOut)
+@router.post("/models/{name}/picture", response=PictureOut, auth=operator)
 def prepare_picture(request: HttpRequest, name: str, file: UploadedFile = File(...)) -> PictureOut:  # noqa: B008
     """A PNG or JPEG file → the picture as the model sees it. Nothing is stored."""
     vision = _vision_of(name)

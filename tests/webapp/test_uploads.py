@@ -33,16 +33,16 @@ def size_of(image: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
-def test_an_uploaded_picture_comes_back_as_the_model_sees_it(victor: Browser, kind: str) -> None:
+def test_an_uploaded_picture_comes_back_as_the_model_sees_it(alice: Browser, kind: str) -> None:
     for model, size in (("tiny-vit", 24), ("vit-base", 224)):
-        answer = upload(victor, model, file_of(300, 200, kind)).json()
+        answer = upload(alice, model, file_of(300, 200, kind)).json()
         assert answer["image_size"] == size and size_of(answer["image"]) == (size, size)
 
 
-def test_a_picture_larger_than_the_web_server_s_own_limit_is_taken(victor: Browser, settings) -> None:
+def test_a_picture_larger_than_the_web_server_s_own_limit_is_taken(alice: Browser, settings) -> None:
     """Multipart files are no fields: only their own limit counts."""
     data = file_of(300, 200) + b"\0" * settings.DATA_UPLOAD_MAX_MEMORY_SIZE  # what follows a PNG is ignored
-    assert upload(victor, "tiny-vit", data).status_code == 200
+    assert upload(alice, "tiny-vit", data).status_code == 200
 
 
 @pytest.mark.parametrize(("model", "data", "sentence"), [
@@ -51,8 +51,8 @@ def test_a_picture_larger_than_the_web_server_s_own_limit_is_taken(victor: Brows
     ("tiny-gpt2", file_of(9, 9), "tiny-gpt2 sees no pictures"),
     ("gpt-9", file_of(9, 9), "There is no model gpt-9"),
 ])
-def test_what_is_no_picture_or_not_seen_is_refused(victor: Browser, model, data, sentence) -> None:
-    response = upload(victor, model, data)
+def test_what_is_no_picture_or_not_seen_is_refused(alice: Browser, model, data, sentence) -> None:
+    response = upload(alice, model, data)
     assert response.status_code == 422 and sentence in response.json()["detail"]
 
 
