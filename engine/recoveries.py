@@ -18,9 +18,18 @@ PROGRESS = ("token_emitted", "request_finished")
 
 
 def fold_recoveries(marks: Sequence[Mark]) -> tuple[Recovery, ...]:
-    """One per loss that was detected and per device that joined, in order of time."""
-    begins = [mark for mark in marks if mark.name in ("loss_detected", "device_joined")]
-    begins.sort(key=lambda mark: mark.time_s)
+    """One per loss that was detected and per device that joined, in order of time. A device that was frozen
+    and went on before anybody missed it is neither.
+    """
+    begins: list[Mark] = []
+    asleep: set[str] = set()
+    for mark in sorted(marks, key=lambda mark: mark.time_s):
+        if mark.name == "device_frozen":
+            asleep.add(mark.device)
+        elif mark.name == "loss_detected" or (mark.name == "device_joined" and mark.device not in asleep):
+            begins.append(mark)
+        if mark.name in ("loss_detected", "device_joined"):
+            asleep.discard(mark.device)
     recoveries = []
     for index, begin in enumerate(begins):
         until_s = begins[index + 1].time_s if index + 1 < len(begins) else float("inf")

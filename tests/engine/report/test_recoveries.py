@@ -44,3 +44,8 @@ def test_a_device_that_joins_is_known_at_once():
     (recovery,) = fold_recoveries(marks)
     times_s = (recovery.detect_s, recovery.replan_s, recovery.reload_s)
     assert (recovery.how, times_s) == ("joined", (0.0, 0.5, 0.25))
+
+
+def test_a_device_that_was_frozen_and_went_on_unmissed_is_no_recovery():
+    marks = [Mark(1.0, "device_frozen", "b"), Mark(1.2, "device_joined", "b"), token(1.5)]
+    assert fold_recoveries(marks) == ()
