@@ -51,6 +51,15 @@ class Fate:
         for rank in self.frozen.keys() - self.dead:
             self._watch_frozen(rank)
 
+    def miss(self) -> bool:
+        """Nothing can happen any more: if devices are frozen, somebody will find that out."""
+        silent = self.frozen.keys() - self.dead
+        for rank in silent:
+            self.world.schedule(
+                self.world.now_s + self.silence_s, lambda rank=rank: self._give_up(rank), FATE  # type: ignore[misc]
+            )
+        return bool(silent)
+
     def check_reach(self) -> None:
         """Of two devices that a link keeps apart, one is lost to the other: not the source."""
         stalled = self.world.wires.stalled()
@@ -106,9 +115,13 @@ class Fate:
         """A device that was silent too long is given up, unless it has spoken again or nobody needs it."""
         asked = any(rank in device.message_numbers for device in self.world.devices)
         needed = asked or takes_part(self.cluster, self.world.plan, rank)
-        if needed and rank not in self.dead and self.frozen.get(rank) == since_s:
+        if needed and self.frozen.get(rank) == since_s:
+            self._give_up(rank)
+
+    def _give_up(self, rank: int) -> None:
+        if rank in self.frozen and rank not in self.dead:
             self._end(rank)
-            self._all_lose(rank, "frozen", since_s)
+            self._all_lose(rank, "frozen", self.frozen[rank])
 
     def _join(self, rank: int) -> None:
         """It comes with empty memory; a frozen device that is not yet given up goes on where it was."""

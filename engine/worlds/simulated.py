@@ -109,7 +109,7 @@ class SimulatedWorld:
                 self.schedule(self.now_s + self.spec.silence_s, self.fate.check_reach, FATE)
             elif not self.heap and all(program.rank in self.fate.frozen for program in self.live):
                 return  # nobody waits for them
-            elif not self.heap:
+            elif not self.heap and not self.fate.miss():
                 raise self._deadlock()
             self.now_s, _, _, action = heapq.heappop(self.heap)
             action()

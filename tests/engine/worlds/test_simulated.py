@@ -7,7 +7,7 @@ from engine.errors import Deadlock, PeerLost
 from engine.frames import FRAME_HEADER_BYTES, NOTE_BYTES
 from engine.models.spec import ModelSpec
 from engine.plan import Holding, Plan, Slice
-from engine.scenario import DropDevice, LinkDown, LinkUp, Scenario, SetRate
+from engine.scenario import DropDevice, FreezeDevice, LinkDown, LinkUp, Scenario, SetRate
 from engine.spec import RunSpec
 from engine.tensors import Meta
 from engine.worlds.fate import KILL_SEEN_S
@@ -215,3 +215,20 @@ def test_two_runs_of_the_same_programs_give_the_same_trace():
         )
         traces.append(trace)
     assert traces[0] == traces[1]
+
+
+def test_a_frozen_device_that_is_asked_late_is_given_up_too():
+    """Not of the plan, and nobody had sent it anything when it had been silent for long."""
+    world, trace = world_of(star(), [FreezeDevice(at_s=0.1, device="c")], silence_s=0.5)
+
+    async def asks_late(ctx):
+        await ctx.recv(1, "m")  # arrives after one second
+        ctx.send(PAYLOAD, 2, "question")
+        await ctx.recv(2, "answer")
+
+    with pytest.raises(PeerLost, match="c was lost"):
+        run(
+            world, (1, lambda c: sender(c, 0, ["m"])), (0, asks_late),
+            (2, lambda c: receiver(c, [(0, "question")], {})),
+        )
+    assert [mark.facts["how"] for mark in trace if getattr(mark, "name", "") == "loss_detected"] == ["frozen"]
