@@ -136,9 +136,22 @@ def test_stop_ends_the_run_and_keeps_a_report() -> None:
     assert report.outcome.kind == "cancelled"
 
 
-def test_a_dropped_device_is_named_with_its_time() -> None:
+def test_after_a_dropped_device_the_sentence_is_finished_with_the_same_tokens() -> None:
     scenario = Scenario(changes=(DropDevice(at_s=0.02, device="n1"),))
-    report, _ = run(spec_for(star(2), "megatron", new_tokens=50, dilation=10.0, scenario=scenario))
+    report, _ = run(spec_for(star(2), "megatron", new_tokens=20, dilation=10.0, scenario=scenario))
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert report.correctness.ok
+    (recovery,) = report.recoveries
+    assert (recovery.device, recovery.how, recovery.replanned) == ("n1", "killed", True)
+    assert recovery.at_s >= 0.02
+    assert report.without_replan is not None
+    assert report.without_replan.kind == "peer_lost"
+
+
+def test_a_dropped_device_is_named_with_its_time_where_a_run_is_to_stop() -> None:
+    scenario = Scenario(changes=(DropDevice(at_s=0.02, device="n1"),))
+    spec = spec_for(star(2), "megatron", new_tokens=20, dilation=10.0, scenario=scenario, failover="stop")
+    report, _ = run(spec)
     assert report.outcome.kind == "peer_lost"
     assert report.outcome.device == "n1"
     assert report.outcome.time_s >= 0.02
