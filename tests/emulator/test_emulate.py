@@ -14,7 +14,7 @@ from small_clusters import link, star
 from emulator import emulate
 from emulator.calls import call
 from engine.cluster import ClusterSpec
-from engine.errors import Cancelled, HostError, PlanError
+from engine.errors import Cancelled, PlanError
 from engine.models import catalogue
 from engine.predict import predict
 from engine.report import RunReport
@@ -233,9 +233,11 @@ def test_a_waiting_run_can_be_stopped() -> None:
     first.join()
 
 
-def test_what_the_machine_cannot_do_is_refused_with_the_link() -> None:
-    with pytest.raises(HostError, match="link n0--hub has jitter_s"):
-        run(spec_for(star(2, jitter_s=0.001)))
+def test_jitter_is_made_with_netem_or_without_and_the_report_says_how() -> None:
+    report, _ = run(spec_for(star(2, delay_s=0.002, jitter_s=0.001)))
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert report.correctness.ok
+    assert report.fidelity.backend in ("tbf+netem", "tbf+relay")
 
 
 def test_an_impossible_plan_is_the_planners_own_error() -> None:
