@@ -32,6 +32,8 @@ SYSCTLS = {
     "ipv4/conf/default/send_redirects": "0",
     # After a pause a connection would start slowly again, and a message take 2-3 times too long.
     "ipv4/tcp_slow_start_after_idle": "0",
+    # BBR, some hosts' default, spreads frames over a round trip, also when a connection has left it for cubic.
+    "ipv4/tcp_congestion_control": "reno",
     # Nobody speaks IPv6 here; its neighbour discovery would be counted as traffic.
     "ipv6/conf/all/disable_ipv6": "1",
     "ipv6/conf/default/disable_ipv6": "1",
