@@ -12,6 +12,10 @@ from typing import NamedTuple
 
 from engine.cluster import ClusterSpec
 
+RTO_MIN_S = 0.2
+"""Virtual seconds that TCP waits at least before it sends again what nobody acknowledged: Linux's own figure
+(include/net/tcp.h, TCP_RTO_MIN)."""
+
 
 class Interface(NamedTuple):
     """One end of a link. It sends the link's packets a→b if `forward`, else b→a."""
@@ -55,8 +59,11 @@ class Layout(NamedTuple):
         return ("link set lo up", f"address add {node.address}/32 dev lo")
 
 
-def lay_out(cluster: ClusterSpec) -> Layout:
-    """Names d0, d1, … in rank order and s0, s1, …; interfaces d0-eth0, d0-eth1, … in link order."""
+def lay_out(cluster: ClusterSpec, dilation: float = 1.0) -> Layout:
+    """Names d0, d1, … in rank order and s0, s1, …; interfaces d0-eth0, d0-eth1, … in link order.
+
+    With `dilation` D routes make TCP's retransmission timer D times as long.
+    """
     names = {device.name: f"d{rank}" for rank, device in enumerate(cluster.devices)}
     names |= {switch.name: f"s{index}" for index, switch in enumerate(cluster.switches)}
     addresses = {device.name: _address(0, rank) for rank, device in enumerate(cluster.devices)}
@@ -76,7 +83,7 @@ def lay_out(cluster: ClusterSpec) -> Layout:
         for spec_name in names
     )
     batches = {
-        interface.name: _batch(cluster, node, interface, ends[interface.link], addresses)
+        interface.name: _batch(cluster, node, interface, ends[interface.link], addresses, dilation)
         for node in nodes
         for interface in node.interfaces
     }
@@ -89,6 +96,7 @@ def _batch(
     interface: Interface,
     ends: tuple[Interface, Interface],
     addresses: dict[str, str],
+    dilation: float,
 ) -> tuple[str, ...]:
     """Routes of `node` that leave by `interface`: the devices behind it, and a switch next door."""
     link = cluster.links[interface.link]
@@ -103,11 +111,12 @@ def _batch(
     if peer_name not in goals and any(switch.name == peer_name for switch in cluster.switches):
         goals.append(peer_name)
     lines = [f"link set {interface.name} up"]
+    timer = f"rto_min {max(1, round(RTO_MIN_S * dilation * 1e3))}ms"
     for goal in goals:
         lines.append(
             f"neigh replace {addresses[goal]} lladdr {peer.mac} dev {interface.name} nud permanent"
         )
-        lines.append(f"route replace {addresses[goal]}/32 dev {interface.name} src {node.address}")
+        lines.append(f"route replace {addresses[goal]}/32 dev {interface.name} src {node.address} {timer}")
     return tuple(lines)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from mininet.net import Mininet
 
+from emulator.backend import is_lossy
 from emulator.counters import Counters
 from emulator.impairments import Impairments
-from emulator.layout import Layout, lay_out
+from emulator.layout import Interface, Layout, lay_out
 from emulator.measure import Achieved, Stretch, measure_busy, measure_stretches
 from emulator.namespaces import Command, enter, inside, run_each
 from emulator.nodes import build_nodes, end_nodes, join_nodes
@@ -32,7 +33,7 @@ SYSCTLS = {
     "ipv4/conf/default/send_redirects": "0",
     # After a pause a connection would start slowly again, and a message take 2-3 times too long.
     "ipv4/tcp_slow_start_after_idle": "0",
-    # BBR, some hosts' default, spreads frames over a round trip, also when a connection has left it for cubic.
+    # BBR, some hosts' default, spreads frames over a round trip, even if a connection leaves it for cubic.
     "ipv4/tcp_congestion_control": "reno",
     # Nobody speaks IPv6 here; its neighbour discovery would be counted as traffic.
     "ipv6/conf/all/disable_ipv6": "1",
@@ -57,12 +58,15 @@ class MininetNetwork:
         self.cluster = cluster
         self.dilation = dilation
         self.capabilities = capabilities or probe()
-        self.layout: Layout = lay_out(cluster)
+        self.layout: Layout = lay_out(cluster, dilation)
         self.down: set[int] = set()
         self.ways = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
         self.measured: dict[tuple[int, bool], float] = {}
         self._impairments = Impairments(cluster, self.layout, dilation, self.capabilities.has, changes)
         self.backend = self._impairments.name
+        self._lossy = any(map(is_lossy, cluster.links)) or any(
+            isinstance(change, SetLoss) and change.loss_frac for change in changes
+        )
         self._mininet: Mininet | None = None
         self._pids: dict[str, int] = {}
         self._counters: Counters | None = None
@@ -157,6 +161,12 @@ class MininetNetwork:
     def _set_impairment(self, change: SetDelay | SetLoss) -> dict[str, Any]:
         link = self.cluster.link_index(change.link)
         self._impairments.set(change)
+        if isinstance(change, SetLoss) and change.loss_frac and not self._lossy:
+            self._lossy = True  # connections learn of smaller pieces when they look up their routes again
+            self._ip({
+                end.name: (self._piece_line(end), "route flush cache")
+                for pair in self.layout.ends for end in pair
+            })
         self._impairments.apply([(link, forward) for forward in DIRECTIONS[change.direction]])
         self.backend = self._impairments.name
         return {"link": self.cluster.links[link].name, "backend": self.backend}
@@ -235,8 +245,16 @@ class MininetNetwork:
             end = self.layout.sender(link, forward)
             if link in self._impairments.backend.relayed:
                 base[end.node] += tap_lines(end)
-            base[end.node] += (piece_limit(end.name, self._impairments.shape(end)),)
+            base[end.node] += (self._piece_line(end),)
         self._ip(base | self.layout.batches)
+
+    def _piece_line(self, end: Interface) -> str:
+        """The `ip -batch` line for the pieces in which TCP hands over what `end` sends.
+
+        Where packets are lost a piece is one frame, or several would be lost as one.
+        """
+        single = f"link set {end.name} gso_max_segs 1"
+        return single if self._lossy else piece_limit(end.name, self._impairments.shape(end))
 
     def _ip(self, lines: dict[str, tuple[str, ...]]) -> None:
         """Run `ip -batch` once per node; keys are node or interface names (`d0`, `d0-eth1`)."""

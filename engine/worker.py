@@ -252,6 +252,7 @@ class _Life:
         assert self.program is not None, "a device starts what it has prepared"
         if self.device.clock.start_s == 0.0:
             self.device.set_clock(Clock(told["start_s"], told["dilation"]))
+            self.device.connections.dilate(told["dilation"])
         ending = self.device.run(self.program, told["begin_s"])
         if ending == "finished" and self.source is not None:
             self.source.save(self.assignment.results / "outputs.safetensors")

@@ -114,6 +114,7 @@ class Devices:
         )
         for piece in self.needs:
             device.ledger.load(piece)
+        connections.dilate(self.dilation)
         connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
         self._say(file, connections.port)
         peers, expect = json.loads(file.readline())

@@ -18,7 +18,9 @@ from engine.frames import FRAME_HEADER_BYTES, FrameHeader
 
 SEND_BUFFER_BYTES = 128 * 1024
 SO_SNDBUFFORCE = 32  # asm-generic/socket.h
-USER_TIMEOUT_MS = 10_000
+USER_TIMEOUT_S = 10.0
+"""Virtual seconds without any acknowledgement after which TCP gives a connection up."""
+
 WARM_UP_BYTES = 16 * 1024
 CONNECT_TIMEOUT_S = 5.0
 READ_TURN_BYTES = 1 << 20
@@ -40,7 +42,6 @@ def tune(sock: socket.socket) -> None:
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT_MS)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
     except OSError:  # some kernels do not let a namespace choose: reno behaves alike under TBF
@@ -76,6 +77,10 @@ class Outlet:
         else:
             self.backlog.append((head, done))
         self.flush()
+
+    def give_up_after(self, wall_s: float) -> None:
+        """Let TCP end the connection when nothing was acknowledged for so long."""
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(wall_s * 1e3))
 
     def abandon(self) -> None:
         """Nobody reads any more: what is left counts as sent."""
@@ -180,6 +185,7 @@ class Connections:
         self.listener.setblocking(False)
         self.port: int = self.listener.getsockname()[1]
         self.addresses: dict[int, tuple[str, int]] = {}
+        self.user_timeout_s = 0.0  # wall; 0: the kernel's own, about a quarter of an hour
         self.in_flight_bytes: dict[int, int] = {}  # what the path to a peer holds, if TCP feels its delay
         self.outlets: dict[int, Outlet] = {}
         self.inlets: list[Inlet] = []
@@ -191,10 +197,19 @@ class Connections:
         """Connect to `peer`, whose address is in `addresses`; False if it cannot be reached."""
         try:
             in_flight_bytes = self.in_flight_bytes.get(peer, 0)
-            self.outlets[peer] = Outlet(self.rank, self.addresses[peer], in_flight_bytes)
+            outlet = Outlet(self.rank, self.addresses[peer], in_flight_bytes)
         except OSError:
             return False
+        outlet.give_up_after(self.user_timeout_s)
+        self.outlets[peer] = outlet
         return True
+
+    def dilate(self, dilation: float) -> None:
+        """From now on, and for what is opened later: TCP's patience is virtual time, as its timers are."""
+        self.user_timeout_s = USER_TIMEOUT_S * dilation
+        for outlet in self.outlets.values():
+            if not outlet.broken:
+                outlet.give_up_after(self.user_timeout_s)
 
     @property
     def num_connected(self) -> int:

@@ -14,9 +14,10 @@ from emulator.measure import Stretch, connect, fill
 from emulator.namespaces import inside
 from emulator.network import MininetNetwork
 from engine.cluster import ClusterSpec
-from engine.scenario import DropDevice, LinkDown, LinkUp, SetRate
+from engine.scenario import DropDevice, LinkDown, LinkUp, SetLoss, SetRate
 
 TOTAL_RETRANSMITS_AT = 8 + 23 * 4  # linux/tcp.h: struct tcp_info, tcpi_total_retrans
+RTO_AT, RTT_AT = 8, 8 + 15 * 4  # likewise: tcpi_rto, tcpi_rtt, in microseconds
 
 
 def opened(spec: dict[str, Any], dilation: float = 1.0) -> MininetNetwork:
@@ -39,6 +40,55 @@ def retransmits(sock: socket.socket) -> int:
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
     count: int = struct.unpack_from("I", info, TOTAL_RETRANSMITS_AT)[0]
     return count
+
+
+def timers(spec: dict[str, Any], dilation: float) -> tuple[float, float]:
+    """Retransmission time-out and round trip (wall s) of a connection that has carried something."""
+    with opened(spec, dilation) as network:
+        sender, receiver = connection(network, 0, 1)
+        with sender, receiver:
+            for _ in range(50):
+                sender.sendall(bytes(1000))
+                fill(receiver, bytearray(1000))
+            info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+            timeout_us, round_trip_us = (struct.unpack_from("I", info, at)[0] for at in (RTO_AT, RTT_AT))
+            return timeout_us / 1e6, round_trip_us / 1e6
+
+
+def piece_frames(spec: dict[str, Any], dilation: float) -> list[int]:
+    """`gso_max_segs` of every sending interface."""
+    with opened(spec, dilation) as network:
+        found = []
+        for pair in network.layout.ends:
+            for end in pair:
+                pid = str(network._pids[end.node])
+                line = ["mnexec", "-a", pid, "ip", "-d", "-j", "link", "show", end.name]
+                (link,) = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
+                found.append(link["gso_max_segs"])
+        return found
+
+
+def packet_bytes_around_loss(spec: dict[str, Any], link: str) -> list[float]:
+    """Mean bytes per packet that device 0 hands over in one stream: before and after a loss set by hand."""
+    with opened(spec) as network:
+        stream = Stream(network, 0, 1)
+        found = []
+        for loss_frac in (0.0, 0.001):
+            network.apply(SetLoss(at_s=0, link=link, loss_frac=loss_frac))
+            stream.wait_for(1_000_000)  # what was handed over before is through
+            before = handed_over(network.pid(0), "d0-eth0")
+            stream.wait_for(2_000_000)
+            after = handed_over(network.pid(0), "d0-eth0")
+            found.append((after[0] - before[0]) / (after[1] - before[1]))
+        stream.close()
+        return found
+
+
+def handed_over(pid: int, interface: str) -> tuple[int, int]:
+    """Bytes and packets that an interface has sent; a piece counts as one packet."""
+    lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
+    words = next(line.split() for line in lines if line.strip().startswith(f"{interface}:"))
+    return int(words[9]), int(words[10])
 
 
 def shapes(spec: dict[str, Any], dilation: float) -> list[tuple[int, bool, str, float]]:

@@ -1,5 +1,6 @@
 """Names, addresses and routes follow from the cluster alone."""
 
+import pytest
 from small_clusters import chain, loop_of_switches, mesh, star
 
 from emulator.layout import lay_out
@@ -50,3 +51,11 @@ def test_neighbours_of_a_switch_reach_the_switch() -> None:
     hub = next(node for node in layout.nodes if node.spec_name == "hub")
     assert routes(layout.batches["d0-eth0"])[hub.address] == "d0-eth0"
     assert not any(hub.address in routes(layout.batches[end.name]) for end in hub.interfaces)
+
+
+@pytest.mark.parametrize(("dilation", "timer"), [(1.0, "200ms"), (4.0, "800ms"), (0.25, "50ms")])
+def test_every_route_dilates_the_retransmission_timer(dilation: float, timer: str) -> None:
+    for batch in lay_out(chain(), dilation).batches.values():
+        lines = [line for line in batch if line.startswith("route")]
+        assert lines
+        assert all(line.endswith(f" rto_min {timer}") for line in lines)

@@ -106,3 +106,21 @@ def test_leaving_a_network_leaves_nothing() -> None:
 def test_a_rate_that_the_kernel_cannot_do_is_refused_with_the_link() -> None:
     with pytest.raises(HostError, match=r"link n0→hub: 1e-09 bit/s is slower than the kernel can shape"):
         call(bodies.shapes, plain(star(2, 1e-3)), 1e6)
+
+
+@pytest.mark.parametrize("dilation", [1.0, 4.0])
+def test_the_retransmission_timer_of_a_connection_is_virtual_time(dilation: float) -> None:
+    timeout_s, round_trip_s = call(bodies.timers, plain(star(2)), dilation)
+    # Linux adds the smoothed round trip and counts in ticks of at most 10 ms
+    assert timeout_s == pytest.approx(0.2 * dilation + round_trip_s, abs=0.02)
+
+
+def test_lossy_links_lose_single_frames_never_whole_pieces() -> None:
+    assert min(call(bodies.piece_frames, plain(star(2, 500e6)), 1.0)) > 1
+    assert call(bodies.piece_frames, plain(star(2, 500e6, loss_frac=0.01)), 1.0) == [1, 1, 1, 1]
+
+
+def test_a_loss_set_by_hand_makes_open_connections_hand_over_single_frames() -> None:
+    before, after = call(bodies.packet_bytes_around_loss, plain(star(2, 500e6)), "n0--hub")
+    assert before > 2 * 1514
+    assert after <= 1514
