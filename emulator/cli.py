@@ -12,9 +12,9 @@ from emulator.bench.rows import as_text
 from emulator.chaos import CHAOS
 from emulator.client import emulate
 from emulator.doctor import is_fit, show
-from emulator.host import measured_calibration
+from emulator.host import keep
 from emulator.probe import probe
-from emulator.residuals import compare
+from emulator.residuals import measured_residuals
 from engine.cli.arguments import add_json_argument, add_run_arguments, run_spec_of
 from engine.cli.command import Command
 from engine.cli.present import present, write_json
@@ -36,9 +36,10 @@ def doctor(args: argparse.Namespace) -> int:
 
 
 def calibrate(args: argparse.Namespace) -> int:
-    sys.stderr.write("calibrating: about 40 seconds, best on an idle machine\n")
-    result = measured_calibration()
-    sys.stderr.write(as_text(residual_table(compare(result))) + "\n")
+    sys.stderr.write("calibrating: about a minute, best on an idle machine\n")
+    result, comparisons = measured_residuals()
+    keep(result)
+    sys.stderr.write(as_text(residual_table(comparisons)) + "\n")
     if args.json:
         write_json(result.to_json(), args.json)
     if args.json != "-":

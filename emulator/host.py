@@ -7,8 +7,9 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from emulator.places import cache_directory
 from engine.cluster import DeviceSpec
@@ -53,22 +54,36 @@ def known_calibration() -> Calibration | None:
 
 
 def measured_calibration() -> Calibration:
-    """Measure now, in a process of its own, and keep it. Raises `HostError` if that fails."""
+    """Measure now and keep it. Raises `HostError` if that fails."""
+    result, _ = measured_beside((), ())
+    keep(result)
+    return result
+
+
+def measured_beside(models: Sequence[str], rows: Sequence[int]) -> tuple[Calibration, list[list[Any]]]:
+    """Measure now, in a process of its own, and operations of `models` on `rows` in turn with it.
+
+    Returns the fields of their `Comparison`s (`residuals.py`). Raises `HostError` if that fails.
+    """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-m", "emulator.calibrate"],
+        [sys.executable, "-m", "emulator.calibrate", ",".join(models), ",".join(map(str, rows))],
         env=environment, capture_output=True, text=True, check=False,
     )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise HostError(f"Calibrating this machine failed: {reason}.")
-    result = Calibration.from_json(done.stdout, "calibration")
+    told = json.loads(done.stdout)
+    return Calibration.from_json(told["calibration"], "calibration"), told["comparisons"]
+
+
+def keep(calibration: Calibration) -> None:
+    """For later runs on this processor."""
     path = calibration_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}")
-    draft.write_text(done.stdout)
+    draft.write_text(calibration.to_json())
     draft.replace(path)
-    return result
 
 
 def host_name() -> str:

@@ -1,25 +1,17 @@
-"""How far each compute model is off on this host: operations of whole models, predicted and timed.
-
-`python -m emulator.residuals MODELS ROWS < calibration` times in a process of its own, with one thread.
-"""
+"""How far each compute model is off on this host: operations of whole models, predicted and timed."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from emulator.host import ROOT, Calibration
-from emulator.operations import time_operations
+from emulator.host import Calibration, measured_beside
+from emulator.operations import TimedOperation
 from engine.cluster import ComputeModel
 from engine.cost import op_time_s
-from engine.errors import HostError
 
-COMPUTE_MODELS: tuple[ComputeModel, ...] = ("flops", "roofline", "measured")
 QUICK_MODELS, QUICK_ROWS = ("bert-base", "tinyllama-42m"), (1, 34, 128)
+COMPUTE_MODELS: tuple[ComputeModel, ...] = ("flops", "roofline", "measured")
 
 
 class Comparison(NamedTuple):
@@ -58,36 +50,22 @@ def of_kind(comparisons: Sequence[Comparison], wanted: Callable[[Comparison], bo
     return [item for item in comparisons if wanted(item)]
 
 
-def compare(
-    calibration: Calibration, models: Sequence[str] = QUICK_MODELS, rows: Sequence[int] = QUICK_ROWS
-) -> list[Comparison]:
-    """Time the operations of `models` now. Raises `HostError` if that fails."""
-    done = subprocess.run(
-        [sys.executable, "-m", "emulator.residuals", ",".join(models), ",".join(map(str, rows))],
-        input=calibration.to_json(), env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, check=False,
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise HostError(f"Timing operations failed: {reason}.")
+def compare(calibration: Calibration, timed: Iterable[TimedOperation]) -> list[Comparison]:
     return [
-        Comparison(model, operation, count, seconds, tuple(predicted_s))
-        for model, operation, count, seconds, predicted_s in json.loads(done.stdout)
-    ]
-
-
-def main(models: str, rows: str) -> int:
-    calibration = Calibration.from_json(sys.stdin.read(), "calibration")
-    comparisons = [
-        Comparison(timed.model, timed.operation, timed.rows, timed.seconds, tuple(
-            op_time_s(calibration.device, timed.kernels, calibration.profile, compute_model)
+        Comparison(item.model, item.operation, item.rows, item.seconds, tuple(
+            op_time_s(calibration.device, item.kernels, calibration.profile, compute_model)
             for compute_model in COMPUTE_MODELS
         ))
-        for timed in time_operations(models.split(","), [int(count) for count in rows.split(",")])
+        for item in timed
     ]
-    json.dump(comparisons, sys.stdout)
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+def measured_residuals(
+    models: Sequence[str] = QUICK_MODELS, rows: Sequence[int] = QUICK_ROWS
+) -> tuple[Calibration, list[Comparison]]:
+    """Calibrate this host now, and time operations of `models` in turn with it. Raises `HostError`."""
+    calibration, told = measured_beside(models, rows)
+    return calibration, [
+        Comparison(model, operation, count, seconds, tuple(predicted_s))
+        for model, operation, count, seconds, predicted_s in told
+    ]

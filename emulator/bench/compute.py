@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.bench.rows import Table
-from emulator.host import known_calibration, measured_calibration
 from emulator.operations import MODELS, ROWS, SHARDS
-from emulator.residuals import COMPUTE_MODELS, Comparison, compare, of_kind, residuals
+from emulator.residuals import COMPUTE_MODELS, Comparison, measured_residuals, of_kind, residuals
 from engine.cli.command import Environment
 from engine.units import human_s
 
@@ -16,12 +15,13 @@ LONG_S = 1e-3
 
 
 def measure_compute(environment: Environment) -> Table:
-    return residual_table(compare(known_calibration() or measured_calibration(), MODELS, ROWS))
+    _, comparisons = measured_residuals(MODELS, ROWS)
+    return residual_table(comparisons)
 
 
 def measure_shards(environment: Environment) -> Table:
     """The case in which FLOPs mislead most: a layer cut into shards of few rows each."""
-    timed = compare(known_calibration() or measured_calibration(), ("bert-large",), (200,))
+    _, timed = measured_residuals(("bert-large",), (200,))
     (block,) = of_kind(timed, lambda item: item.operation == "block")
     (shard,) = of_kind(timed, lambda item: item.operation == "position shard, reordered")
     ratios = [block.seconds / shard.seconds] + [

@@ -72,8 +72,8 @@ def load_table(results: Sequence[Paced]) -> Table:
     title = (
         f"Layers of four models, computed over and over at {LOAD:.0%} load of the cores (of one core with a "
         "single device): paced so that the processor time of all devices comes out at that. Off: elapsed "
-        "against target over all operations of a device, mean and worst device. Error: how far behind its "
-        "schedule a device is after each 10 ms or each longer operation, relative to that time, mean and 95 %."
+        "against target over all operations of a device, mean and worst device. Error: how far a device is "
+        "behind its schedule after each 10 ms or longer operation, relative to that time, mean and 95 %."
     )
     columns = (
         "alone", "devices", "takes here", "paced to", "load", "off, mean", "off, worst", "error, mean",
@@ -94,7 +94,8 @@ def load_table(results: Sequence[Paced]) -> Table:
 def paced(name: str, rows: int, devices: int) -> Paced:
     """Every device computes a layer of model `name` on so many rows, back to back.
 
-    What an operation takes depends on what runs beside it, so the target is set again until the load is right.
+    What an operation takes depends on what runs beside it, so the target is set again
+    until the load is right.
     """
     alone_s = _alone_s(name, rows)
     cores = min(devices, len(os.sched_getaffinity(0)))
