@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from emulator.windows import first_window_frames
 from engine.cluster import ClusterSpec
 
 RTO_MIN_S = 0.2
@@ -111,13 +112,24 @@ def _batch(
     if peer_name not in goals and any(switch.name == peer_name for switch in cluster.switches):
         goals.append(peer_name)
     lines = [f"link set {interface.name} up"]
+    ranks = {device.name: rank for rank, device in enumerate(cluster.devices)}
     timer = f"rto_min {max(1, round(RTO_MIN_S * dilation * 1e3))}ms"
     for goal in goals:
         lines.append(
             f"neigh replace {addresses[goal]} lladdr {peer.mac} dev {interface.name} nud permanent"
         )
-        lines.append(f"route replace {addresses[goal]}/32 dev {interface.name} src {node.address} {timer}")
+        window = _window(cluster, ranks.get(node.spec_name), ranks.get(goal))
+        route = f"route replace {addresses[goal]}/32 dev {interface.name} src {node.address}"
+        lines.append(f"{route} {timer}{window}")
     return tuple(lines)
+
+
+def _window(cluster: ClusterSpec, src: int | None, dst: int | None) -> str:
+    """What the route from rank `src` to `dst` says about TCP's first window: nothing if one is a switch."""
+    if src is None or dst is None:
+        return ""
+    frames = first_window_frames(cluster, src, dst)
+    return "" if frames is None else f" initcwnd {frames}"
 
 
 def _address(block: int, index: int) -> str:

@@ -19,6 +19,7 @@ from emulator.nodes import build_nodes, end_nodes, join_nodes
 from emulator.probe import Capabilities, probe
 from emulator.relays import tap_lines
 from emulator.shaping import apply_shapes, change_shapes, piece_limit
+from emulator.windows import TCP_RMEM
 from engine.cluster import ClusterSpec
 from engine.errors import HostError
 from engine.network import LinkMeasurement, LinkState, Network
@@ -35,6 +36,8 @@ SYSCTLS = {
     "ipv4/tcp_slow_start_after_idle": "0",
     # BBR, some hosts' default, spreads frames over a round trip, even if a connection leaves it for cubic.
     "ipv4/tcp_congestion_control": "reno",
+    # A new connection's window would grow only as frames come, and stop the first long messages.
+    "ipv4/tcp_rmem": TCP_RMEM,
     # Nobody speaks IPv6 here; its neighbour discovery would be counted as traffic.
     "ipv6/conf/all/disable_ipv6": "1",
     "ipv6/conf/default/disable_ipv6": "1",
