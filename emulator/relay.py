@@ -21,8 +21,12 @@ import sys
 import time
 from collections.abc import Sequence
 
-FRAME_BYTES = 2048  # more than the MTU and an Ethernet header
+FRAME_BYTES = 66_000  # more than TCP's largest piece, which comes uncut, with an Ethernet and a virtio header
 READ_TURN = 32  # frames of one way before the others have theirs
+
+EARLY_S = 50e-6
+"""Frames go with others that are due so much before them. Each sleep costs 27 µs of processor time, and
+frames are 40 µs late for every one that is not spared."""
 
 
 class Way:
@@ -62,7 +66,7 @@ class Relay:
         watched: list[int | socket.socket] = [self.control, *self.by_source]
         while True:
             now_s = time.monotonic()
-            while self.heap and self.heap[0][0] <= now_s:
+            while self.heap and self.heap[0][0] <= now_s + EARLY_S:
                 _, _, target, frame = heapq.heappop(self.heap)
                 put(target, frame)
             # select, because it alone has a resolution of microseconds

@@ -1,5 +1,6 @@
 """What the tests of delay, jitter and loss do inside private namespaces. Arguments and results are JSON."""
 
+import contextlib
 import socket
 import statistics
 import time
@@ -14,6 +15,7 @@ from emulator.probe import probe
 from engine.cluster import ClusterSpec
 from engine.scenario import CHANGE
 
+ETH_P_ALL = socket.htons(3)  # linux/if_ether.h
 SETTLE_S = 1.0  # patience with a datagram that may be lost
 
 
@@ -81,6 +83,53 @@ def message_s(spec: dict[str, Any], size: int) -> dict[str, Any]:
                 fill(receiver, buffer)
                 times.append(time.monotonic() - began_s)
     return {"backend": network.backend, "message_s": statistics.median(times[1:])}
+
+
+def first_message_s(spec: dict[str, Any], size: int) -> float:
+    """Wall seconds of the first long message of a connection, of `size` bytes, after a short one and its answer.
+
+    A handshake cannot offer more than 64 KiB: the first acknowledgement does.
+    """
+    with without(spec, 1.0, ["netem"]) as network:
+        sender, receiver = connection(network, 0, 1)
+        buffer, word = bytearray(size), bytearray(1)
+        with sender, receiver:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)
+            for one, other in ((sender, receiver), (receiver, sender)):
+                one.sendall(word)
+                fill(other, word)
+            began_s = time.monotonic()
+            sender.sendall(buffer)
+            fill(receiver, buffer)
+            return time.monotonic() - began_s
+
+
+def begins_with(spec: dict[str, Any]) -> list[str]:
+    """The congestion control of new sockets, over all nodes."""
+    def ask() -> str:
+        with socket.socket() as sock:
+            return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+
+    with opened(spec) as network:
+        return sorted({inside(pid, ask) for pid in network._pids.values()})
+
+
+def largest_frame_bytes(spec: dict[str, Any], size: int) -> int:
+    """Of a message of `size` bytes, as it comes out of the network at its receiver."""
+    with without(spec, 1.0, ["netem"]) as network:
+        sender, receiver = connection(network, 0, 1)
+        tap = inside(network.pid(1), lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, ETH_P_ALL))
+        with sender, receiver, tap:
+            tap.setblocking(False)
+            tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * size)
+            tap.bind((network.layout.receiver(0, True).name, 0))
+            sender.sendall(bytes(size))
+            fill(receiver, bytearray(size))
+            largest = 0
+            with contextlib.suppress(BlockingIOError):
+                while frame := tap.recv(1 << 17):
+                    largest = max(largest, len(frame))
+    return largest
 
 
 def lost(spec: dict[str, Any], lacking: list[str], count: int, changes: list[dict[str, Any]]) -> list[Any]:

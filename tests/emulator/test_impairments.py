@@ -46,6 +46,22 @@ def test_a_message_over_a_relay_takes_size_over_rate_plus_delay() -> None:
     assert found["message_s"] == pytest.approx(256 * 1024 * 8 / 20e6 + 0.02, rel=0.05)
 
 
+@pytest.mark.parametrize("size", [64 << 10, 1 << 20])
+def test_the_first_long_message_of_a_connection_waits_for_no_window_and_no_pacing(size: int) -> None:
+    took_s = call(bodies.first_message_s, pair(bit_per_s=100e6, delay_s=0.02, jitter_s=1e-6), size)
+    assert took_s == pytest.approx(size * 8 / 100e6 + 0.02, rel=0.1)
+
+
+def test_no_connection_begins_with_what_this_host_prefers() -> None:
+    assert set(call(bodies.begins_with, pair())) == {"reno"}
+
+
+def test_a_relay_carries_whole_pieces_where_nothing_is_lost_and_single_frames_where_something_is() -> None:
+    spec = {"bit_per_s": 200e6, "delay_s": 0.005, "jitter_s": 1e-6}
+    assert call(bodies.largest_frame_bytes, pair(**spec), 256 << 10) == 14 + 20 + 32 + 4 * 1448
+    assert call(bodies.largest_frame_bytes, pair(loss_frac=0.001, **spec), 256 << 10) == 1514
+
+
 def test_loss_meets_delay_in_a_relay_and_both_can_be_changed_while_it_runs() -> None:
     spec = pair(delay_s=0.002, loss_frac=0.2)
     steps = call(bodies.lost, spec, ["netem"], 500, [
