@@ -1,8 +1,8 @@
 """TCP's windows from the first message on as they are on a connection that has been used for a while.
 
-A new connection sends ten frames and waits for their acknowledgement, so over a path with delay the first long
-messages would stop for several round trips. Devices keep their connections, and a run is rarely long
-enough to wait for windows to open.
+A new connection sends ten frames and waits for their acknowledgement, so over a path with delay the first
+long messages would stop for several round trips. Real devices keep their connections, and a run is rarely
+long enough for windows to open first.
 """
 
 from __future__ import annotations

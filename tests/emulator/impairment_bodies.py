@@ -86,7 +86,7 @@ def message_s(spec: dict[str, Any], size: int) -> dict[str, Any]:
 
 
 def first_message_s(spec: dict[str, Any], size: int) -> float:
-    """Wall seconds of the first long message of a connection, of `size` bytes, after a short one and its answer.
+    """Wall seconds of a connection's first long message, of `size` bytes, after a short one and its answer.
 
     A handshake cannot offer more than 64 KiB: the first acknowledgement does.
     """
