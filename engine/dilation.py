@@ -29,8 +29,11 @@ STEP = 0.25
 ALONE_S = 1e-3
 """Host seconds from which an operation must fit by itself; shorter ones may overrun into the next's slack."""
 
-OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 150e-6, 250e-6, 15e-9
+OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 300e-6, 250e-6, 15e-9
 """What the runtime itself is reckoned to spend per operation, and per message and side: on the safe side."""
+
+CROWDED = 1.2
+"""Operations of devices that share cores and caches take so much longer than alone: `bench load`."""
 
 CAUTIOUS = HostProfile(
     host="an unknown machine",
@@ -80,7 +83,16 @@ def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | No
         needed.append(_ratio(_sum(messages)))
     available = cores or len(os.sched_getaffinity(0))
     needed.append(_peak_load(everything) / (CORES_SHARE * available))
-    return math.ceil(max(needed) / STEP - 1e-6) * STEP
+    return _step_up(max(needed))
+
+
+def enough_dilation(dilation: float, used_frac: float) -> float:
+    """A dilation larger than this one at which operations that used so much of their time have head-room."""
+    return max(_step_up(dilation * used_frac / OP_HEADROOM), _step_up(dilation) + STEP)
+
+
+def _step_up(dilation: float) -> float:
+    return math.ceil(dilation / STEP - 1e-6) * STEP
 
 
 def host_s(span: Span, profile: HostProfile) -> float:
@@ -92,7 +104,7 @@ def host_s(span: Span, profile: HostProfile) -> float:
     rows = max(1, round(2 * span.flops / max(1, span.bytes)))
     side = max(1, math.isqrt(span.flops // (2 * rows)))  # as if it were one square matrix
     from_table_s = measured_s(profile, product(rows, side, side, 4))
-    return max(from_table_s, span.bytes / profile.memory_byte_per_s) + OP_HOST_S
+    return CROWDED * max(from_table_s, span.bytes / profile.memory_byte_per_s) + OP_HOST_S
 
 
 def _ratio(use: _Use) -> float:

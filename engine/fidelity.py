@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, quantiles
+from typing import Any
 
 from engine.cluster import ClusterSpec
+from engine.dilation import OP_HOST_S, enough_dilation
 from engine.launch import RealResult
 from engine.network import LinkMeasurement
 from engine.report import Fidelity
@@ -16,12 +18,14 @@ LINK_LIMIT = 0.05
 
 
 def fidelity_of(
-    cluster: ClusterSpec, result: RealResult, links: Sequence[LinkMeasurement], backend: str, paced: bool
+    cluster: ClusterSpec, result: RealResult, links: Sequence[LinkMeasurement], backend: str,
+    dilation: float | None,
 ) -> Fidelity:
-    """The verdict of a run. A native run has no pacing to judge.
+    """The verdict of a run. A native run (`dilation` None) has no pacing to judge.
 
     A paced run that ended before its devices told their pacing is never valid: None, if nothing is wrong.
     """
+    paced = dilation is not None
     errors = sorted(abs(error) for stats in result.pacing.values() for error in stats["errors"])
     operations = sum(stats["operations"] for stats in result.pacing.values())
     late = sum(stats["late"] for stats in result.pacing.values())
@@ -30,15 +34,14 @@ def fidelity_of(
     p95 = quantiles(errors, n=20)[-1] if paced and len(errors) > 1 else mean
     link_error = max((abs(m.achieved_bit_per_s / m.asked_bit_per_s - 1) for m in links), default=None)
     why = []
-    if paced and mean is not None and mean > COMPUTE_MEAN_LIMIT:
+    if dilation is not None and mean is not None and mean > COMPUTE_MEAN_LIMIT:
         why.append(
             f"operations took {mean:.1%} longer than their device's model says "
-            f"(limit {COMPUTE_MEAN_LIMIT:.0%}): raise the dilation."
+            f"(limit {COMPUTE_MEAN_LIMIT:.0%}): {_remedy(dilation, result)}."
         )
-    if paced and late_frac > LATE_LIMIT:
-        why.append(
-            f"{late_frac:.1%} of the operations overran (limit {LATE_LIMIT:.0%}): raise the dilation."
-        )
+    if dilation is not None and late_frac > LATE_LIMIT:
+        remedy = _remedy(dilation, result)
+        why.append(f"{late_frac:.1%} of the operations overran (limit {LATE_LIMIT:.0%}): {remedy}.")
     if link_error is not None and link_error > LINK_LIMIT:
         worst = max(links, key=lambda m: abs(m.achieved_bit_per_s / m.asked_bit_per_s - 1))
         why.append(
@@ -51,3 +54,18 @@ def fidelity_of(
         valid=valid, compute_error_mean=mean, compute_error_p95=p95, link_error_max=link_error,
         late_frac=late_frac if paced else None, backend=backend, why=tuple(why),
     )
+
+
+def _remedy(dilation: float, result: RealResult) -> str:
+    """The dilation that would do: with it all but 5 % of what each device did would have had head-room."""
+    used = [_used_frac(stats) for stats in result.pacing.values()]
+    return f"raise the dilation from {dilation:g} to {enough_dilation(dilation, max(used)):g}"
+
+
+def _used_frac(stats: Mapping[str, Any]) -> float:
+    """The part of its time that a device's work took, the runtime's included: 95 % of batches."""
+    if not stats["used"]:
+        return 0.0
+    batches = stats["used"]
+    work = quantiles(batches, n=20)[-1] if len(batches) > 1 else batches[0]
+    return float(work + stats["operations"] * OP_HOST_S / stats["target_s"])

@@ -146,7 +146,7 @@ class _Execution:
         update: dict[str, Any] = {
             "correctness": correctness,
             "fidelity": fidelity_of(
-                spec.cluster, result, measured, backend, paced=spec.dilation != "native"
+                spec.cluster, result, measured, backend, None if spec.dilation == "native" else dilation
             ),
             "prediction": prediction_of(replayed, decisions_in(result.trace)),
             "scenario": scenario,

@@ -18,8 +18,10 @@ BATCH_S = 10e-3
 
 
 class PacingStats(NamedTuple):
-    """Errors of one device's pacing. `errors`: the debt at the end of each batch of operations that
-    were to last `BATCH_S` wall or more, relative to that time.
+    """Errors of one device's pacing, by batches of operations that were to last `BATCH_S` wall or more.
+
+    `errors`: the debt at the end of each batch, relative to that time; `used`: what the host took for it, as
+    a fraction of that time.
     """
 
     operations: int
@@ -27,6 +29,7 @@ class PacingStats(NamedTuple):
     target_s: float
     host_s: float
     errors: tuple[float, ...]
+    used: tuple[float, ...]
 
 
 class Pacer:
@@ -38,7 +41,8 @@ class Pacer:
         self.operations = self.late = 0
         self.target_s = self.host_s = 0.0
         self.errors: list[float] = []
-        self._batch_s = 0.0
+        self.used: list[float] = []
+        self._batch_s = self._batch_host_s = 0.0
 
     def plan(self, ready_s: float, target_virtual_s: float) -> tuple[float, float]:
         """Start and deadline (wall) of an operation that is ready at `ready_s`."""
@@ -59,9 +63,11 @@ class Pacer:
         self.late += late
         self.target_s += target_s
         self._batch_s += target_s
+        self._batch_host_s += host_s
         if self._batch_s >= BATCH_S:
             self.errors.append(debt_s / self._batch_s)
-            self._batch_s = 0.0
+            self.used.append(self._batch_host_s / self._batch_s)
+            self._batch_s = self._batch_host_s = 0.0
         if not late:
             return deadline_s
         self.free_s = max(self.free_s, now_s)
@@ -72,4 +78,6 @@ class Pacer:
         self.free_s = min(self.free_s, now_s)
 
     def stats(self) -> PacingStats:
-        return PacingStats(self.operations, self.late, self.target_s, self.host_s, tuple(self.errors))
+        return PacingStats(
+            self.operations, self.late, self.target_s, self.host_s, tuple(self.errors), tuple(self.used)
+        )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.cluster import ClusterSpec, DeviceSpec
-from engine.dilation import OP_HOST_S, choose_dilation
+from engine.dilation import CROWDED, OP_HOST_S, choose_dilation
 from engine.host_times import HostProfile, MeasuredRow
 from engine.models.spec import ModelSpec
 from engine.spec import RunSpec
@@ -30,7 +30,7 @@ def spec(dilation: Any = "auto") -> RunSpec:
 
 def op(device: str, start_s: float, target_s: float, host_s: float) -> Span:
     """An operation meant to last `target_s` that takes this host `host_s`."""
-    flops = round((host_s - OP_HOST_S) * FLOP_PER_S)
+    flops = round((host_s - OP_HOST_S) / CROWDED * FLOP_PER_S)
     return Span(device, "compute", "op", 0, start_s, start_s + target_s, bytes=4 * flops, flops=flops)
 
 
@@ -54,7 +54,7 @@ def test_every_long_operation_leaves_thirty_percent() -> None:
 def test_short_operations_count_together() -> None:
     trace = [op("a", 0.001 * i, 0.001, 0.0005) for i in range(100)]
     assert choose_dilation(spec(), trace, cores=64) == 1.0
-    trace = [op("a", 0.0001 * i, 0.0001, 0.000279) for i in range(100)]
+    trace = [op("a", 0.0002 * i, 0.0002, 0.000558) for i in range(100)]
     assert choose_dilation(spec(), trace, cores=64) == 4.0
 
 

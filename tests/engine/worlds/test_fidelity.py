@@ -14,12 +14,12 @@ LAB = topologies.load("lab-3")
 GOOD_LINK = LinkMeasurement(0, True, 1e8, 0.99e8, "tbf")
 
 
-def verdict(pacing, links=(GOOD_LINK,), paced=True):
-    return fidelity_of(LAB, RealResult([], Outcome(), (), pacing, 0.1), links, "tbf", paced)
+def verdict(pacing, links=(GOOD_LINK,), dilation=4.0):
+    return fidelity_of(LAB, RealResult([], Outcome(), (), pacing, 0.1), links, "tbf", dilation)
 
 
-def stats(errors=(0.0, 0.01), late=0):
-    return {"desk": {"operations": 40, "late": late, "errors": errors}}
+def stats(errors=(0.0, 0.01), late=0, used=(0.5, 0.5), target_s=1e6):
+    return {"desk": {"operations": 40, "late": late, "errors": errors, "used": used, "target_s": target_s}}
 
 
 def test_punctual_operations_and_true_links_make_a_run_valid():
@@ -35,6 +35,20 @@ def test_slow_operations_are_named_with_the_remedy():
     assert "25.0% longer" in found.why[0] and "raise the dilation" in found.why[0]
 
 
+def test_the_remedy_is_the_dilation_that_would_do():
+    # 1.4 of its time at D = 4: at D = 8 it is the 70 % that planning leaves an operation
+    (why,) = verdict(stats(late=3, used=(1.4,) * 20)).why
+    assert why.endswith("raise the dilation from 4 to 8.")
+    # the runtime's own 300 µs for each of 40 operations are 12 ms: of 24 ms as much as half of the time
+    (why,) = verdict(stats(late=3, used=(0.9,) * 20, target_s=0.024)).why
+    assert why.endswith("raise the dilation from 4 to 8.")
+    # whatever was measured, it must be larger than what was not enough
+    (why,) = verdict(stats(late=3, used=(0.1,) * 20)).why
+    assert why.endswith("raise the dilation from 4 to 4.25.")
+    (why,) = verdict(stats(late=3, used=())).why
+    assert why.endswith("raise the dilation from 4 to 4.25.")
+
+
 def test_too_many_late_operations_make_it_invalid():
     assert verdict(stats(late=3)).valid is False
     assert verdict(stats(late=2)).valid is True
@@ -48,7 +62,7 @@ def test_a_link_that_misses_its_rate_is_called_by_its_name():
 
 def test_a_run_whose_devices_told_no_pacing_has_no_verdict():
     assert verdict({}).valid is None
-    assert verdict({}, paced=False).valid is True
+    assert verdict({}, dilation=None).valid is True
 
 
 class Listener:
