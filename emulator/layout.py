@@ -60,11 +60,14 @@ class Layout(NamedTuple):
         return ("link set lo up", f"address add {node.address}/32 dev lo")
 
 
-def lay_out(cluster: ClusterSpec, dilation: float = 1.0) -> Layout:
+def lay_out(cluster: ClusterSpec, dilation: float = 1.0, lossy: bool = False) -> Layout:
     """Names d0, d1, … in rank order and s0, s1, …; interfaces d0-eth0, d0-eth1, … in link order.
 
-    With `dilation` D routes make TCP's retransmission timer D times as long.
+    With `dilation` D routes make TCP's retransmission timer D times as long. Where packets may be lost
+    (`lossy`) everything is acknowledged at once: else a window of one frame waits for a timer of 40 ms wall,
+    which nothing dilates.
     """
+    timers = f"rto_min {max(1, round(RTO_MIN_S * dilation * 1e3))}ms" + " quickack 1" * lossy
     names = {device.name: f"d{rank}" for rank, device in enumerate(cluster.devices)}
     names |= {switch.name: f"s{index}" for index, switch in enumerate(cluster.switches)}
     addresses = {device.name: _address(0, rank) for rank, device in enumerate(cluster.devices)}
@@ -84,7 +87,7 @@ def lay_out(cluster: ClusterSpec, dilation: float = 1.0) -> Layout:
         for spec_name in names
     )
     batches = {
-        interface.name: _batch(cluster, node, interface, ends[interface.link], addresses, dilation)
+        interface.name: _batch(cluster, node, interface, ends[interface.link], addresses, timers)
         for node in nodes
         for interface in node.interfaces
     }
@@ -97,7 +100,7 @@ def _batch(
     interface: Interface,
     ends: tuple[Interface, Interface],
     addresses: dict[str, str],
-    dilation: float,
+    timers: str,
 ) -> tuple[str, ...]:
     """Routes of `node` that leave by `interface`: the devices behind it, and a switch next door."""
     link = cluster.links[interface.link]
@@ -113,14 +116,13 @@ def _batch(
         goals.append(peer_name)
     lines = [f"link set {interface.name} up"]
     ranks = {device.name: rank for rank, device in enumerate(cluster.devices)}
-    timer = f"rto_min {max(1, round(RTO_MIN_S * dilation * 1e3))}ms"
     for goal in goals:
         lines.append(
             f"neigh replace {addresses[goal]} lladdr {peer.mac} dev {interface.name} nud permanent"
         )
         window = _window(cluster, ranks.get(node.spec_name), ranks.get(goal))
         route = f"route replace {addresses[goal]}/32 dev {interface.name} src {node.address}"
-        lines.append(f"{route} {timer}{window}")
+        lines.append(f"{route} {timers}{window}")
     return tuple(lines)
 
 

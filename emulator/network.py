@@ -61,15 +61,15 @@ class MininetNetwork:
         self.cluster = cluster
         self.dilation = dilation
         self.capabilities = capabilities or probe()
-        self.layout: Layout = lay_out(cluster, dilation)
+        self._lossy = any(map(is_lossy, cluster.links)) or any(
+            isinstance(change, SetLoss) and change.loss_frac for change in changes
+        )
+        self.layout: Layout = lay_out(cluster, dilation, self._lossy)
         self.down: set[int] = set()
         self.ways = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
         self.measured: dict[tuple[int, bool], float] = {}
         self._impairments = Impairments(cluster, self.layout, dilation, self.capabilities.has, changes)
         self.backend = self._impairments.name
-        self._lossy = any(map(is_lossy, cluster.links)) or any(
-            isinstance(change, SetLoss) and change.loss_frac for change in changes
-        )
         self._mininet: Mininet | None = None
         self._pids: dict[str, int] = {}
         self._counters: Counters | None = None
@@ -165,14 +165,20 @@ class MininetNetwork:
         link = self.cluster.link_index(change.link)
         self._impairments.set(change)
         if isinstance(change, SetLoss) and change.loss_frac and not self._lossy:
-            self._lossy = True  # connections learn of smaller pieces when they look up their routes again
-            self._ip({
-                end.name: (self._piece_line(end), "route flush cache")
-                for pair in self.layout.ends for end in pair
-            })
+            self._expect_losses()
         self._impairments.apply([(link, forward) for forward in DIRECTIONS[change.direction]])
         self.backend = self._impairments.name
         return {"link": self.cluster.links[link].name, "backend": self.backend}
+
+    def _expect_losses(self) -> None:
+        """Connections learn of other pieces and timers when they look up their routes again."""
+        self._lossy = True
+        self.layout = lay_out(self.cluster, self.dilation, lossy=True)
+        up = [end for pair in self.layout.ends for end in pair if end.link not in self.down]
+        self._ip({
+            end.name: (*self.layout.batches[end.name], self._piece_line(end), "route flush cache")
+            for end in up
+        })
 
     def _switch(self, links: list[int], up: bool) -> None:
         """Interfaces of both ends down, or up again with the routes that the kernel forgot."""
