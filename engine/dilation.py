@@ -29,7 +29,10 @@ STEP = 0.25
 ALONE_S = 1e-3
 """Host seconds from which an operation must fit by itself; shorter ones may overrun into the next's slack."""
 
-OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 300e-6, 250e-6, 15e-9
+INLINE_FLOPS = 200_000
+"""Operations below are computed by the thread that asks for them: handing them to another costs more."""
+
+INLINE_HOST_S, OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 150e-6, 300e-6, 250e-6, 15e-9
 """What the runtime itself is reckoned to spend per operation, and per message and side: on the safe side."""
 
 CROWDED = 1.2
@@ -104,7 +107,8 @@ def host_s(span: Span, profile: HostProfile) -> float:
     rows = max(1, round(2 * span.flops / max(1, span.bytes)))
     side = max(1, math.isqrt(span.flops // (2 * rows)))  # as if it were one square matrix
     from_table_s = measured_s(profile, product(rows, side, side, 4))
-    return CROWDED * max(from_table_s, span.bytes / profile.memory_byte_per_s) + OP_HOST_S
+    work_s = CROWDED * max(from_table_s, span.bytes / profile.memory_byte_per_s)
+    return work_s + (INLINE_HOST_S if span.flops < INLINE_FLOPS else OP_HOST_S)
 
 
 def _ratio(use: _Use) -> float:

@@ -6,6 +6,7 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.bench.chart import Chart, lines
@@ -33,12 +34,15 @@ OPERATIONS = (("demo-lm", 34), ("minilm", 64), ("bert-base", 128), ("bert-large"
 
 RUN_S = 3.0  # wall
 MIN_COUNT = 12
-LOAD_TOLERANCE, ATTEMPTS = 0.02, 5
+LOAD_TOLERANCE, ATTEMPTS = 0.03, 8
+PARTS, PEAK_LOAD = 4, 0.85
+"""No fourth of a run may have a higher load: then this machine itself became slower, by its neighbours."""
 
 
 class Paced(NamedTuple):
     """Of all devices: processor seconds of an operation on a host that does nothing else, and in this run,
-    the runtime's share included; wall seconds it was paced to; load of the cores that this made;
+    the runtime's share included; wall seconds it was paced to; load of the cores that this made, in all and
+    in the busiest of `PARTS` parts;
     elapsed / target - 1 of each device's run (mean and largest); debt of batches of operations relative to
     their time (mean and 95 %); fraction of operations that counts as late.
     """
@@ -48,6 +52,7 @@ class Paced(NamedTuple):
     host_s: float
     target_s: float
     load: float
+    peak_load: float
     off_mean: float
     off_max: float
     error_mean: float
@@ -64,20 +69,21 @@ def load_table(results: Sequence[Paced]) -> Table:
     rows = [
         (
             human_s(item.alone_s), str(item.devices), human_s(item.host_s), human_s(item.target_s),
-            f"{item.load:.0%}", f"{item.off_mean:+.2%}", f"{item.off_max:+.2%}", f"{item.error_mean:.2%}",
-            f"{item.error_p95:.2%}", f"{item.late_frac:.1%}",
+            f"{item.load:.0%}", f"{item.peak_load:.0%}", f"{item.off_mean:+.2%}", f"{item.off_max:+.2%}",
+            f"{item.error_mean:.2%}", f"{item.error_p95:.2%}", f"{item.late_frac:.1%}",
         )
         for item in results
     ]
     title = (
         f"Layers of four models, computed over and over at {LOAD:.0%} load of the cores (of one core with a "
-        "single device): paced so that the processor time of all devices comes out at that. Off: elapsed "
-        "against target over all operations of a device, mean and worst device. Error: how far a device is "
-        "behind its schedule after each 10 ms or longer operation, relative to that time, mean and 95 %."
+        "single device): paced so that the processor time of all devices comes out at that, and (peak) in no "
+        f"part at more than {PEAK_LOAD:.0%}, if {ATTEMPTS} attempts allow. Off: elapsed against target over "
+        "all operations of a device, mean and worst device. Error: how far a device is behind its schedule "
+        "after each 10 ms or longer operation, relative to that time, mean and 95 %."
     )
     columns = (
-        "alone", "devices", "takes here", "paced to", "load", "off, mean", "off, worst", "error, mean",
-        "error, 95 %", "late operations",
+        "alone", "devices", "takes here", "paced to", "load", "peak", "off, mean", "off, worst",
+        "error, mean", "error, 95 %", "late operations",
     )
     lengths = [human_s(results[at].alone_s) for at in range(0, len(results), len(DEVICES))]
     points = [
@@ -94,18 +100,20 @@ def load_table(results: Sequence[Paced]) -> Table:
 def paced(name: str, rows: int, devices: int) -> Paced:
     """Every device computes a layer of model `name` on so many rows, back to back.
 
-    What an operation takes depends on what runs beside it, so the target is set again
-    until the load is right.
+    What an operation takes depends on what runs beside it, so the target is set again until the load is
+    right. If it never is, the attempt that came nearest counts.
     """
     alone_s = _alone_s(name, rows)
     cores = min(devices, len(os.sched_getaffinity(0)))
     host_s = alone_s + OP_HOST_S
-    for _ in range(ATTEMPTS):
+    tried: list[Paced] = []
+    while len(tried) < ATTEMPTS:
         result = _paced_to(name, rows, devices, alone_s, host_s * devices / cores / LOAD)
-        if abs(result.load - LOAD) <= LOAD_TOLERANCE:
-            break
-        host_s = result.host_s
-    return result
+        if abs(result.load - LOAD) <= LOAD_TOLERANCE and result.peak_load <= PEAK_LOAD:
+            return result
+        tried.append(result)
+        host_s = statistics.median(item.host_s for item in tried)
+    return min(tried, key=lambda item: abs(item.load - LOAD) + max(0.0, item.peak_load - PEAK_LOAD))
 
 
 def _paced_to(name: str, rows: int, devices: int, alone_s: float, target_s: float) -> Paced:
@@ -116,11 +124,13 @@ def _paced_to(name: str, rows: int, devices: int, alone_s: float, target_s: floa
     count = max(MIN_COUNT, round(RUN_S / target_s))
     flops = total_flops(op.cost(model, (meta,), 0).kernels)
     cluster = _cluster(devices, flops / target_s)
+    parts = {part * count // PARTS for part in range(PARTS)}
 
     async def program(ctx: RealDevice) -> None:
         x = torch.randn(meta.shape)
-        spent_s.append(time.process_time())
-        for _ in range(count):
+        for done in range(count):
+            if done in parts:
+                spent_s.append(time.process_time())
             await ctx.compute(op, x)
         spent_s.append(time.process_time())
 
@@ -130,19 +140,22 @@ def _paced_to(name: str, rows: int, devices: int, alone_s: float, target_s: floa
         spans = [item for item in trace if isinstance(item, Span)]
         stats = device.compute_pacer.stats()
         elapsed_s = spans[-1].end_s - spans[0].start_s
-        return [elapsed_s, spent_s[1] - spent_s[0], stats.errors, stats.late / count]
+        used_s = [stop - start for start, stop in pairwise(spent_s)]
+        return [elapsed_s, used_s, stats.errors, stats.late / count]
 
     told = Devices(
         LoopbackNetwork(cluster), cluster, 1.0, program, tell, model=name, needs=op.slices(model)
     ).run()
     off = [elapsed_s / (count * target_s) - 1 for elapsed_s, _, _, _ in told]
-    used_s = sum(used_s for _, used_s, _, _ in told)
+    used_s = [sum(part) for part in zip(*(used_s for _, used_s, _, _ in told), strict=True)]
     errors = [error for _, _, errors, _ in told for error in errors]
     cores = min(devices, len(os.sched_getaffinity(0)))
+    available_s = cores * max(elapsed_s for elapsed_s, _, _, _ in told)
     return Paced(
-        devices, alone_s, used_s / (devices * count), target_s,
-        used_s / (cores * max(elapsed_s for elapsed_s, _, _, _ in told)), statistics.fmean(off),
-        max(off, key=abs), statistics.fmean(errors), statistics.quantiles(errors, n=20)[-1],
+        devices, alone_s, sum(used_s) / (devices * count), target_s,
+        sum(used_s) / available_s, max(used_s) * PARTS / available_s,
+        statistics.fmean(off), max(off, key=abs),
+        statistics.fmean(errors), statistics.quantiles(errors, n=20)[-1],
         statistics.fmean(late for _, _, _, late in told),
     )
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import torch
 
 from engine.ctx import Decision, Note
+from engine.dilation import INLINE_FLOPS
 from engine.errors import PeerLost
 from engine.frames import EPOCHS, FRAME_HEADER_BYTES, FrameHeader, pack_note, unpack_note
 from engine.models import arithmetic
@@ -39,9 +40,6 @@ from engine.worlds.row_files import RowFiles
 from engine.worlds.silence import CHECK_PERIOD_S, Silence
 from engine.worlds.tasks import Clock, Done, Task, run_task
 from engine.worlds.wire_tensors import bytes_of, tensor_of
-
-INLINE_FLOPS = 200_000  # below, handing an operation to another thread costs more than the operation
-
 
 Hear = Callable[[], dict[str, Any] | None]
 Tell = Callable[[dict[str, Any]], None]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.cluster import ClusterSpec, DeviceSpec
-from engine.dilation import CROWDED, OP_HOST_S, choose_dilation
+from engine.dilation import CROWDED, INLINE_FLOPS, INLINE_HOST_S, OP_HOST_S, choose_dilation, host_s
 from engine.host_times import HostProfile, MeasuredRow
 from engine.models.spec import ModelSpec
 from engine.spec import RunSpec
@@ -56,6 +56,14 @@ def test_short_operations_count_together() -> None:
     assert choose_dilation(spec(), trace, cores=64) == 1.0
     trace = [op("a", 0.0002 * i, 0.0002, 0.000558) for i in range(100)]
     assert choose_dilation(spec(), trace, cores=64) == 4.0
+
+
+def test_an_operation_that_changes_threads_costs_the_runtime_more() -> None:
+    below, above = (
+        host_s(Span("a", "compute", "op", 0, 0.0, 1.0, bytes=4 * flops, flops=flops), PROFILE)
+        for flops in (INLINE_FLOPS - 1, INLINE_FLOPS)
+    )
+    assert above - below == pytest.approx(OP_HOST_S - INLINE_HOST_S, rel=1e-3)
 
 
 def test_devices_at_the_same_time_share_the_cores() -> None:
