@@ -15,7 +15,7 @@ from engine.frames import FrameHeader
 from engine.worlds.connections import Incoming
 
 if TYPE_CHECKING:
-    from engine.worlds.real import RealDevice
+    from engine.worlds.loop import DeviceLoop
 
 CHECK_PERIOD_S = 0.1
 ASK_AFTER_S = 0.3
@@ -29,7 +29,7 @@ QUESTION, ANSWER = -1, -2
 class Silence:
     """One device's watch over the peers that it waits for."""
 
-    def __init__(self, device: RealDevice):
+    def __init__(self, device: DeviceLoop):
         self.device = device
         self.checked_s = 0.0
         self.asked_s: dict[int, float] = {}
