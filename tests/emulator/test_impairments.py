@@ -34,7 +34,7 @@ def test_a_relay_delays_each_direction_by_what_was_drawn() -> None:
 def test_jitter_spreads_around_the_delay_within_its_bounds() -> None:
     found = call(bodies.delays, pair(delay_s=0.01, jitter_s=0.005), 1.0, 60)
     assert found["backend"] == "tbf+relay"
-    assert min(found["there"]) >= 0.005
+    assert min(found["there"]) >= 0.005 - 1e-4  # which a relay may be early, to spare sleeps
     assert statistics.quantiles(found["there"], n=20)[-1] <= 0.016
     assert statistics.fmean(found["there"]) == pytest.approx(0.01, abs=2e-3)
     assert statistics.stdev(found["there"]) == pytest.approx(0.005 / 3**0.5, rel=0.4)
