@@ -48,7 +48,7 @@ class SimulatedWorld:
         self.heap: list[tuple[float, int, int, Callable[[], None]]] = []
         self.serial = 0
         self.live: set[Program] = set()
-        self.wires = Wires(spec.cluster, self, self._departed, self._arrived)
+        self.wires = Wires(spec.cluster, self, self._departed, self._arrived, spec.seed)
         self.devices = [SimulatedDevice(rank, self) for rank in range(len(spec.cluster.devices))]
         self.fate = Fate(self)
 

@@ -1,21 +1,26 @@
 """The simulated world's network: queues of messages per connection, and the links that they share.
 
 Messages of one (src, dst) pair keep their order; the head of each queue is a flow on the links, which are
-shared max-min fair (`flows.py`). Rates are computed once per instant, after everything else at it.
+shared max-min fair (`flows.py`). Rates are computed once per instant, after everything else at it. Where
+packets are lost, a message is as late as TCP makes it (`losses.py`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from math import ceil, prod
+from random import Random
 from typing import Any, Protocol
 
 from engine.cluster import ClusterSpec
 from engine.ctx import Note
-from engine.scenario import LinkChange, LinkDown, LinkUp, SetDelay, SetRate
+from engine.scenario import LinkChange, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
 from engine.tensors import Tensor
 from engine.trace import Span
+from engine.units import transfer_s
 from engine.worlds.flows import Direction, Flow, SharedLinks
+from engine.worlds.losses import FOLLOWERS, SEGMENT_BYTES, Connection, Path
 from engine.worlds.paths import sender_cost_s
 from engine.worlds.programs import Handle
 
@@ -23,7 +28,7 @@ Route = tuple[Direction, ...]
 
 
 class Message:
-    """A tensor on its way, or its shape."""
+    """A tensor on its way, or its shape: it enters the links and arrives at these times."""
 
     def __init__(
         self, src: int, dst: int, tag: str, tensor: Tensor, note: Note, sent_s: float, facts: dict[str, Any]
@@ -34,6 +39,7 @@ class Message:
         self.facts = facts
         self.size_bytes: int = facts["bytes"]
         self.handle = Handle(f"send {tag}")
+        self.enters_s = self.arrives_s = 0.0
 
     def span(self, kind: Any, cluster: ClusterSpec, end_s: float) -> Span:
         names = (cluster.devices[self.src].name, cluster.devices[self.dst].name)
@@ -51,21 +57,31 @@ class Clock(Protocol):
 
 class Wires:
     """`departed(message)` is called when a message's last byte has left, `arrived(message)` when it can be
-    used at the other end.
+    used at the other end. `seed` decides which packets are lost.
     """
 
     def __init__(
         self, cluster: ClusterSpec, clock: Clock,
-        departed: Callable[[Message], None], arrived: Callable[[Message], None],
+        departed: Callable[[Message], None], arrived: Callable[[Message], None], seed: int = 0,
     ):
         self.cluster = cluster
         self.clock = clock
         self.departed, self.arrived = departed, arrived
+        self.seed = seed
         self.links = SharedLinks(cluster)
         self.delay_s = {
             (index, forward): link.delay(forward)
             for index, link in enumerate(cluster.links) for forward in (True, False)
         }
+        self.loss_frac = {
+            (index, forward): link.loss(forward)
+            for index, link in enumerate(cluster.links) for forward in (True, False)
+        }
+        self.cut: set[int] = set()
+        self.connections: dict[tuple[int, int], Connection] = defaultdict(Connection)
+        self.late: dict[tuple[int, int], deque[Message]] = defaultdict(deque)  # sent over lossy paths
+        for link in range(len(cluster.links)):
+            self._open_or_shut(link)
         self.version = 0
         self.dirty = False
         self.queues: dict[tuple[int, int], deque[Message]] = defaultdict(deque)
@@ -105,6 +121,7 @@ class Wires:
         """Nothing is on its way any more; the links stay as they are."""
         self.links.clear(self.clock.now_s)
         self.queues.clear()
+        self.late.clear()
         self.dirty = False
         self.version += 1
 
@@ -112,7 +129,7 @@ class Wires:
         self._settle()
         link = self.cluster.link_index(change.link)
         if isinstance(change, LinkDown | LinkUp):
-            self.links.set_down(link, isinstance(change, LinkDown))
+            (self.cut.add if isinstance(change, LinkDown) else self.cut.discard)(link)
         else:
             for forward, name in ((True, "forward"), (False, "backward")):
                 if change.direction in ("both", name):
@@ -120,7 +137,17 @@ class Wires:
                         self.links.set_rate((link, forward), change.bit_per_s)
                     elif isinstance(change, SetDelay):
                         self.delay_s[link, forward] = change.delay_s
+                    elif isinstance(change, SetLoss):
+                        self.loss_frac[link, forward] = change.loss_frac
+        self._open_or_shut(link)
         self._reshare()
+
+    def _open_or_shut(self, link: int) -> None:
+        """What loses everything, or every acknowledgement, is as good as down."""
+        worst = max(self.loss_frac[link, forward] for forward in (True, False))
+        shut = link in self.cut or worst >= 1
+        if shut != (link in self.links.down):
+            self.links.set_down(link, shut)
 
     def stalled(self) -> list[Flow]:
         """Flows that a link that is down keeps from moving."""
@@ -136,6 +163,8 @@ class Wires:
         if not queue or queue[0] is not message:  # an end of it was lost meanwhile
             return
         path = self.route(message.src, message.dst)
+        message.enters_s = self.clock.now_s
+        self._hurry(message)
         self._settle()
         self.links.add(
             Flow(path, message.size_bytes, lambda: self._depart(message), (message.src, message.dst))
@@ -143,17 +172,68 @@ class Wires:
         self._reshare()
 
     def _depart(self, message: Message) -> None:
-        """The last byte has left: free the connection, deliver after the path's delay."""
+        """The last byte is through, if none was lost: free the connection, deliver after the path's delay."""
+        pair = message.src, message.dst
+        there_s, back_s = self._delay_s(*pair), self._delay_s(*pair[::-1])
+        loss_frac, ack_loss_frac = self._loss_frac(*pair), self._loss_frac(*pair[::-1])
+        receiver = self.cluster.devices[message.dst]
+        staging_s = message.size_bytes / receiver.staging_byte_per_s if receiver.staging_byte_per_s else 0.0
+        if not loss_frac and not ack_loss_frac and not self.late[pair]:
+            self._leave(message)
+            delay_s = there_s + staging_s
+            self.clock.schedule(self.clock.now_s + delay_s, lambda: self.arrived(message))
+            self.departed(message)
+            return
+        frames, took_s = ceil(message.size_bytes / SEGMENT_BYTES), self.clock.now_s - message.enters_s
+        path = Path(took_s / frames, there_s, back_s, loss_frac, ack_loss_frac)
+        random = Random(f"{self.seed} {message.src} {message.dst} {message.facts['message']}")
+        carried = self.connections[pair].carry(frames, path, random, len(self.queues[pair]) > 1)
+        left_s = message.enters_s + max(took_s, carried.left_s)
+        arrives_s = message.enters_s + max(took_s + there_s, carried.arrived_s) + staging_s
+        self.clock.schedule(left_s, lambda: self._depart_late(message, arrives_s))
+
+    def _leave(self, message: Message) -> None:
         queue = self.queues[message.src, message.dst]
         queue.popleft()
         if queue:
             self._prepare(queue[0])
-        delay_s = sum(self.delay_s[way] for way in self.route(message.src, message.dst))
-        receiver = self.cluster.devices[message.dst]
-        if receiver.staging_byte_per_s:
-            delay_s += message.size_bytes / receiver.staging_byte_per_s
-        self.clock.schedule(self.clock.now_s + delay_s, lambda: self.arrived(message))
+
+    def _depart_late(self, message: Message, arrives_s: float) -> None:
+        """All of a message has left, some of it perhaps in vain. Nothing of its pair overtakes it."""
+        queue, late = self.queues[message.src, message.dst], self.late[message.src, message.dst]
+        if not queue or queue[0] is not message:  # an end of it was lost meanwhile
+            return
+        message.arrives_s = max(arrives_s, late[-1].arrives_s) if late else arrives_s
+        late.append(message)
+        self._leave(message)
+        self.clock.schedule(message.arrives_s, lambda: self._arrive_late(message.src, message.dst))
         self.departed(message)
+
+    def _arrive_late(self, src: int, dst: int) -> None:
+        late = self.late[src, dst]
+        while late and late[0].arrives_s <= self.clock.now_s:
+            self.arrived(late.popleft())
+
+    def _hurry(self, message: Message) -> None:
+        """Frames of this message tell the sender what earlier ones lack, before its timers would."""
+        src, dst = message.src, message.dst
+        late = self.late[src, dst]
+        if not late:
+            return
+        frame_s = transfer_s(SEGMENT_BYTES, min(self.links.capacity[way] for way in self.route(src, dst)))
+        round_trip_s = self._delay_s(src, dst) + self._delay_s(dst, src)
+        repaired_s = self.clock.now_s + (FOLLOWERS + 1) * frame_s + round_trip_s + self._delay_s(src, dst)
+        for earlier in late:
+            if earlier.arrives_s > repaired_s:
+                earlier.arrives_s = repaired_s
+                self.clock.schedule(repaired_s, lambda: self._arrive_late(src, dst))
+
+    def _delay_s(self, src: int, dst: int) -> float:
+        return sum(self.delay_s[way] for way in self.route(src, dst))
+
+    def _loss_frac(self, src: int, dst: int) -> float:
+        """Of a path: what one of its links loses, the next does not carry."""
+        return 1 - prod(1 - self.loss_frac[way] for way in self.route(src, dst))
 
     def _settle(self) -> None:
         """Bring every flow to the present; those that are through depart."""
