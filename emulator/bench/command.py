@@ -16,6 +16,7 @@ from emulator.bench.compute import measure_compute, measure_shards
 from emulator.bench.decision import measure_decision
 from emulator.bench.links import measure_links
 from emulator.bench.load import measure_load
+from emulator.bench.losses import measure_losses
 from emulator.bench.messages import measure_messages, measure_sharing
 from emulator.bench.pacing import measure_pacing
 from emulator.bench.plan_speed import measure_plan_speed
@@ -51,6 +52,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("load", "operations of any length on up to 16 devices", measure_load, FIDELITY),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "what flows get that share a switch port", measure_sharing, FIDELITY),
+    Bench("loss", "messages over links that lose packets, against predictions", measure_losses, FIDELITY),
     Bench("changes", "when live changes are in force at the receiver", measure_changes, FIDELITY),
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
