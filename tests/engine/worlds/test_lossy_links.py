@@ -1,10 +1,12 @@
 """Messages over links that lose packets, in the simulated world."""
 
 import pytest
+from test_recovery import halfway_s, spec_of
 from test_simulated import receiver, run, sender, star, world_of
 
 from engine.cluster import ClusterSpec
-from engine.scenario import SetLoss
+from engine.predict import prepare, simulate
+from engine.scenario import DropDevice, FreezeDevice, SetLoss
 from engine.tensors import Meta
 from engine.worlds.losses import RTO_MIN_S
 
@@ -99,3 +101,13 @@ def test_a_message_behind_a_late_one_makes_it_less_late():
     took = [span.end_s - span.start_s for span in spans]
     assert sum(seconds > 0.015 for seconds in took) >= 10  # some frames were lost
     assert sum(seconds > RTO_MIN_S for seconds in took[:-1]) <= 5  # and few had to wait for a timer
+
+
+@pytest.mark.parametrize("change", [DropDevice, FreezeDevice])
+def test_a_run_over_lossy_links_that_loses_a_device_is_finished_and_repeatable(change):
+    spec = spec_of("gpipe", [change(at_s=halfway_s("gpipe"), device="c")])
+    links = tuple(link.model_copy(update={"loss_frac": 0.1}) for link in spec.cluster.links)
+    prepared = prepare(spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"links": links})}))
+    trace, outcome = simulate(prepared)
+    assert outcome.kind == "finished"
+    assert simulate(prepared) == (trace, outcome)
