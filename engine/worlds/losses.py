@@ -191,7 +191,8 @@ class _Transfer:
             self.missing -= frame < self.frames
             self.arrived_s = arrived_s if frame < self.frames else self.arrived_s
         self.copies.append((frame, copy))
-        if self.random.random() >= self.path.ack_loss_frac:
+        ack_loss_frac = self.path.ack_loss_frac
+        if not ack_loss_frac or self.random.random() >= ack_loss_frac:
             self.acks.append((arrived_s + self.path.back_s, len(self.copies)))
 
     def _gap(self) -> float:
