@@ -34,7 +34,7 @@ SYSCTLS = {
     "ipv4/conf/default/send_redirects": "0",
     # After a pause a connection would start slowly again, and a message take 2-3 times too long.
     "ipv4/tcp_slow_start_after_idle": "0",
-    # BBR, some hosts' default, spreads frames over a round trip, even if a connection leaves it for cubic.
+    # BBR, some hosts' default, spreads frames over a round trip, even if a connection leaves it for another.
     "ipv4/tcp_congestion_control": "reno",
     # A new connection's window would grow only as frames come, and stop the first long messages.
     "ipv4/tcp_rmem": TCP_RMEM,

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from engine.worlds.loop import DeviceLoop
 
 CHECK_PERIOD_S = 0.1
-ASK_AFTER_S = 0.3
+ASK_AFTER_S, QUESTIONS = 0.3, 3
+"""Virtual seconds before a question, longer than TCP takes to see that a last packet was lost (the question
+would show it the gap sooner); but so many questions fit into the silence that means a loss.
+"""
+
 LEAST_SILENCE_S = 1.0
 """Wall seconds: a process on a busy host may be that late without being lost."""
 
@@ -43,11 +47,12 @@ class Silence:
         self.checked_s = now_s
         device = self.device
         limit_s = max(LEAST_SILENCE_S, device.spec.silence_s * device.clock.dilation)
+        ask_after_s = min(ASK_AFTER_S * device.clock.dilation, limit_s / QUESTIONS)
         for peer, since_s in self._awaited().items():
             silent_s = now_s - max(since_s, device.connections.heard_s(peer))
             if silent_s > limit_s:
                 self.suspect(peer)
-            elif silent_s > ASK_AFTER_S and now_s - self.asked_s.get(peer, 0.0) > ASK_AFTER_S:
+            elif silent_s > ask_after_s and now_s - self.asked_s.get(peer, 0.0) > ask_after_s:
                 self.asked_s[peer] = now_s
                 self._say(peer, QUESTION)
 
