@@ -22,6 +22,7 @@ MATRICES = 144
 """At most so many squares of the smaller side: as large is a model of 12 layers of that hidden size."""
 
 MIN_MATRICES = 3
+TEXTS = 50
 CROWD_SIDE = 512
 LARGE_BYTES = 256 << 20
 POINT_S = 0.02  # time spent on one figure of a grid
@@ -121,7 +122,10 @@ class Works:
             return lambda: functional.silu(x) * y
         if name in ACTIVATIONS:
             return lambda: ACTIVATIONS[name](x)
-        tokens, table = torch.arange(rows).unsqueeze(0), torch.randn(max(PASS_ROWS), cols)
+        if name == "lookup":  # other rows of a large table each time
+            table = self._numbers[: len(self._numbers) // cols * cols].view(-1, cols)
+            tokens = cycle([torch.randint(len(table), (1, rows)) for _ in range(TEXTS)])
+            return lambda: functional.embedding(next(tokens), table)
         heads = [z.view(1, rows, cols // 64, 64).transpose(1, 2) for z in (x, y)]
         angles = torch.randn(rows, 64)
 
@@ -134,7 +138,6 @@ class Works:
             "layernorm": lambda: functional.layer_norm(x, (cols,), weight, weight),
             "rmsnorm": lambda: functional.rms_norm(x, (cols,), weight),
             "softmax": lambda: torch.softmax(x, dim=-1),
-            "lookup": lambda: functional.embedding(tokens, table),
             "rope": rotate,
         }
         return works[name]
