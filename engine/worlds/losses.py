@@ -65,10 +65,14 @@ class Copy(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """Seconds after a message's start: its last frame has left for the first time, all have arrived."""
+    """Seconds after a message's start: its last frame has left for the first time, all have arrived.
+
+    `stuck`: what was sent again was lost again, so frames of later messages could not tell anything.
+    """
 
     left_s: float
     arrived_s: float
+    stuck: bool
 
 
 class Connection:
@@ -132,6 +136,7 @@ class _Transfer:
         self.copies: list[tuple[int, Copy]] = []  # frames that arrived, in order
         self.acks: deque[tuple[float, int]] = deque()  # when the sender hears how many copies have arrived
         self.left_s = self.arrived_s = 0.0
+        self.stuck = False
 
     def run(self) -> Carried:
         while self.missing:
@@ -149,7 +154,7 @@ class _Transfer:
             self._hear()
         if self.state == "repairing":
             self._end_repair()
-        return Carried(self.left_s, self.arrived_s)
+        return Carried(self.left_s, self.arrived_s, self.stuck)
 
     # sending
 
@@ -334,6 +339,7 @@ class _Transfer:
             self.acted_s = self.now_s
             self._send(frame)
         else:
+            self.stuck |= self.state == "repairing"
             if self.state == "open":
                 self.tcp.shrink()
             self.tcp.window = 1.0

@@ -40,6 +40,7 @@ class Message:
         self.size_bytes: int = facts["bytes"]
         self.handle = Handle(f"send {tag}")
         self.enters_s = self.arrives_s = 0.0
+        self.stuck = False  # a following message cannot make it less late
 
     def span(self, kind: Any, cluster: ClusterSpec, end_s: float) -> Span:
         names = (cluster.devices[self.src].name, cluster.devices[self.dst].name)
@@ -190,7 +191,8 @@ class Wires:
         carried = self.connections[pair].carry(frames, path, random, len(self.queues[pair]) > 1)
         left_s = message.enters_s + max(took_s, carried.left_s)
         arrives_s = message.enters_s + max(took_s + there_s, carried.arrived_s) + staging_s
-        self.clock.schedule(left_s, lambda: self._depart_late(message, arrives_s))
+        message.arrives_s, message.stuck = arrives_s, carried.stuck
+        self.clock.schedule(left_s, lambda: self._depart_late(message))
 
     def _leave(self, message: Message) -> None:
         queue = self.queues[message.src, message.dst]
@@ -198,24 +200,28 @@ class Wires:
         if queue:
             self._prepare(queue[0])
 
-    def _depart_late(self, message: Message, arrives_s: float) -> None:
-        """All of a message has left, some of it perhaps in vain. Nothing of its pair overtakes it."""
+    def _depart_late(self, message: Message) -> None:
+        """All of a message has left, some of it perhaps in vain."""
         queue, late = self.queues[message.src, message.dst], self.late[message.src, message.dst]
         if not queue or queue[0] is not message:  # an end of it was lost meanwhile
             return
-        message.arrives_s = max(arrives_s, late[-1].arrives_s) if late else arrives_s
         late.append(message)
         self._leave(message)
         self.clock.schedule(message.arrives_s, lambda: self._arrive_late(message.src, message.dst))
         self.departed(message)
 
     def _arrive_late(self, src: int, dst: int) -> None:
+        """Nothing of a pair overtakes what was sent before."""
         late = self.late[src, dst]
         while late and late[0].arrives_s <= self.clock.now_s:
             self.arrived(late.popleft())
 
     def _hurry(self, message: Message) -> None:
-        """Frames of this message tell the sender what earlier ones lack, before its timers would."""
+        """Frames of this message tell the sender what earlier ones lack, before its timers would.
+
+        That is sent again once. If it is lost again, the window is too small for anything else to tell so,
+        and the time-out comes after all.
+        """
         src, dst = message.src, message.dst
         late = self.late[src, dst]
         if not late:
@@ -224,9 +230,12 @@ class Wires:
         round_trip_s = self._delay_s(src, dst) + self._delay_s(dst, src)
         repaired_s = self.clock.now_s + (FOLLOWERS + 1) * frame_s + round_trip_s + self._delay_s(src, dst)
         for earlier in late:
-            if earlier.arrives_s > repaired_s:
-                earlier.arrives_s = repaired_s
-                self.clock.schedule(repaired_s, lambda: self._arrive_late(src, dst))
+            if not earlier.stuck and earlier.arrives_s > repaired_s:
+                earlier.stuck = True
+                again = Random(f"{self.seed} {src} {dst} {earlier.facts['message']} again")
+                lost = again.random() < self._loss_frac(src, dst)
+                earlier.arrives_s = repaired_s + (self.connections[src, dst].timeout_s if lost else 0.0)
+                self.clock.schedule(earlier.arrives_s, lambda: self._arrive_late(src, dst))
 
     def _delay_s(self, src: int, dst: int) -> float:
         return sum(self.delay_s[way] for way in self.route(src, dst))

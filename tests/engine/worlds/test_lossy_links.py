@@ -1,5 +1,7 @@
 """Messages over links that lose packets, in the simulated world."""
 
+from itertools import pairwise
+
 import pytest
 from test_recovery import halfway_s, spec_of
 from test_simulated import receiver, run, sender, star, world_of
@@ -100,7 +102,10 @@ def test_a_message_behind_a_late_one_makes_it_less_late():
     spans = [span for span in trace if getattr(span, "kind", "") == "recv" and span.device == "b"]
     took = [span.end_s - span.start_s for span in spans]
     assert sum(seconds > 0.015 for seconds in took) >= 10  # some frames were lost
-    assert sum(seconds > RTO_MIN_S for seconds in took[:-1]) <= 5  # and few had to wait for a timer
+    # a tenth of them was lost once more when they were sent again, and had to wait for a timer
+    waited_s = [span.end_s for span in spans[:-1] if span.end_s - span.start_s > RTO_MIN_S]
+    timers = 1 + sum(later - earlier > 2 * RTO_MIN_S for earlier, later in pairwise(waited_s))
+    assert 1 <= timers <= 5
 
 
 @pytest.mark.parametrize("change", [DropDevice, FreezeDevice])
