@@ -58,7 +58,7 @@ def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
         return spec
     known = known_calibration()
     if known is None:
-        detail = "this machine's speed, about 10 s, only once"
+        detail = "this machine's speed, about half a minute, only once"
         on_events([{"type": "state", "state": "calibrating", "detail": detail}])
         known = measured_calibration()
     return spec.model_copy(update={"profile": known.profile})
