@@ -26,17 +26,21 @@ from engine.trace import Mark, Span
 OP_HEADROOM = 0.7
 CORES_SHARE = 0.65
 STEP = 0.25
+LEAST_RAISE = 1.25
 ALONE_S = 1e-3
 """Host seconds from which an operation must fit by itself; shorter ones may overrun into the next's slack."""
 
 INLINE_FLOPS = 200_000
 """Operations below are computed by the thread that asks for them: handing them to another costs more."""
 
-INLINE_HOST_S, OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 150e-6, 300e-6, 250e-6, 15e-9
+INLINE_HOST_S, OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 100e-6, 300e-6, 250e-6, 15e-9
 """What the runtime itself is reckoned to spend per operation, and per message and side: on the safe side."""
 
 CROWDED = 1.2
 """Operations of devices that share cores and caches take so much longer than alone: `bench load`."""
+
+COLDEST = 4.0
+"""At most so many times as much the runtime spends on operations and messages when its caches are cold."""
 
 CAUTIOUS = HostProfile(
     host="an unknown machine",
@@ -70,12 +74,14 @@ def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | No
         return spec.dilation
     profile = spec.profile or CAUTIOUS
     spans = [item for item in trace if isinstance(item, Span)]
+    devices = len({span.device for span in spans if span.kind == "compute"})
     computing = defaultdict(list)
     for span in spans:
         if span.kind == "compute":
-            computing[span.device].append(_Use(span.start_s, span.end_s, host_s(span, profile)))
+            computing[span.device].append(_Use(span.start_s, span.end_s, host_s(span, profile, devices)))
+    message_s = MESSAGE_HOST_S * coldness(devices)
     messages = [
-        _Use(span.start_s, span.end_s, MESSAGE_HOST_S + MESSAGE_HOST_S_PER_BYTE * span.bytes)
+        _Use(span.start_s, span.end_s, message_s + MESSAGE_HOST_S_PER_BYTE * span.bytes)
         for span in spans if span.kind == "recv"
     ]
     everything = [use for uses in computing.values() for use in uses] + messages
@@ -90,16 +96,16 @@ def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | No
 
 
 def enough_dilation(dilation: float, used_frac: float) -> float:
-    """A dilation larger than this one at which operations that used so much of their time have head-room."""
-    return max(_step_up(dilation * used_frac / OP_HEADROOM), _step_up(dilation) + STEP)
+    """A dilation at which operations that used so much of their time have room: a quarter more at least."""
+    return _step_up(dilation * max(used_frac / OP_HEADROOM, LEAST_RAISE))
 
 
 def _step_up(dilation: float) -> float:
     return math.ceil(dilation / STEP - 1e-6) * STEP
 
 
-def host_s(span: Span, profile: HostProfile) -> float:
-    """Core seconds that this host needs for a compute span.
+def host_s(span: Span, profile: HostProfile, devices: int = 1) -> float:
+    """Core seconds that this host needs for a compute span, when so many devices compute in turn.
 
     A span has no shapes, but FLOPs per byte say how many rows its products have (2·r·i·c FLOPs over
     at least 4·i·c bytes); the estimate errs to fewer rows, so to slower.
@@ -108,7 +114,20 @@ def host_s(span: Span, profile: HostProfile) -> float:
     side = max(1, math.isqrt(span.flops // (2 * rows)))  # as if it were one square matrix
     from_table_s = measured_s(profile, product(rows, side, side, 4))
     work_s = CROWDED * max(from_table_s, span.bytes / profile.memory_byte_per_s)
-    return work_s + (INLINE_HOST_S if span.flops < INLINE_FLOPS else OP_HOST_S)
+    return work_s + runtime_s(span.flops, devices)
+
+
+def runtime_s(flops: int, devices: int = 1) -> float:
+    """What the runtime itself spends on an operation."""
+    return coldness(devices) * (INLINE_HOST_S if flops < INLINE_FLOPS else OP_HOST_S)
+
+
+def coldness(devices: int) -> float:
+    """How much more it spends when so many devices take turns: each finds its caches colder.
+
+    By `bench load`: 0.3, 0.4, 0.6, 0.9 ms for an operation with 2, 4, 8, 16 devices.
+    """
+    return min(COLDEST, max(1.0, (devices + 5) / 7))
 
 
 def _ratio(use: _Use) -> float:

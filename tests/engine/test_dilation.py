@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from engine.cluster import ClusterSpec, DeviceSpec
-from engine.dilation import CROWDED, INLINE_FLOPS, INLINE_HOST_S, OP_HOST_S, choose_dilation, host_s
+from engine.dilation import (
+    COLDEST,
+    CROWDED,
+    INLINE_FLOPS,
+    INLINE_HOST_S,
+    OP_HOST_S,
+    choose_dilation,
+    host_s,
+    runtime_s,
+)
 from engine.host_times import HostProfile, MeasuredRow
 from engine.models.spec import ModelSpec
 from engine.spec import RunSpec
@@ -28,9 +37,9 @@ def spec(dilation: Any = "auto") -> RunSpec:
     return RunSpec(cluster=cluster, model=MODEL, strategy="single", dilation=dilation, profile=PROFILE)
 
 
-def op(device: str, start_s: float, target_s: float, host_s: float) -> Span:
-    """An operation meant to last `target_s` that takes this host `host_s`."""
-    flops = round((host_s - OP_HOST_S) / CROWDED * FLOP_PER_S)
+def op(device: str, start_s: float, target_s: float, host_s: float, devices: int = 1) -> Span:
+    """An operation meant to last `target_s` that takes this host `host_s`, among so many devices."""
+    flops = round((host_s - runtime_s(INLINE_FLOPS, devices)) / CROWDED * FLOP_PER_S)
     return Span(device, "compute", "op", 0, start_s, start_s + target_s, bytes=4 * flops, flops=flops)
 
 
@@ -66,11 +75,16 @@ def test_an_operation_that_changes_threads_costs_the_runtime_more() -> None:
     assert above - below == pytest.approx(OP_HOST_S - INLINE_HOST_S, rel=1e-3)
 
 
+def test_the_runtime_costs_more_the_more_devices_take_turns_up_to_a_limit() -> None:
+    costs = [runtime_s(INLINE_FLOPS, devices) for devices in (1, 2, 9, 16, 23, 64)]
+    assert costs == pytest.approx([OP_HOST_S * cold for cold in (1, 1, 2, 3, COLDEST, COLDEST)])
+
+
 def test_devices_at_the_same_time_share_the_cores() -> None:
-    together = [op(f"d{i}", 0.0, 1.0, 0.65) for i in range(8)]
+    together = [op(f"d{i}", 0.0, 1.0, 0.65, 8) for i in range(8)]
     assert choose_dilation(spec(), together, cores=2) == 4.0
     assert choose_dilation(spec(), together, cores=8) == 1.0
-    in_turn = [op(f"d{i}", float(i), 1.0, 0.65) for i in range(8)]
+    in_turn = [op(f"d{i}", float(i), 1.0, 0.65, 8) for i in range(8)]
     assert choose_dilation(spec(), in_turn, cores=2) == 1.0
 
 
