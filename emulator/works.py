@@ -22,7 +22,7 @@ MATRICES = 144
 """At most so many squares of the smaller side: as large is a model of 12 layers of that hidden size."""
 
 MIN_MATRICES = 3
-TEXTS = 50
+TEXTS = 50  # to look up in turn
 CROWD_SIDE = 512
 LARGE_BYTES = 256 << 20
 POINT_S = 0.02  # time spent on one figure of a grid

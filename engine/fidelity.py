@@ -7,7 +7,7 @@ from statistics import fmean, quantiles
 from typing import Any
 
 from engine.cluster import ClusterSpec
-from engine.dilation import OP_HOST_S, enough_dilation
+from engine.dilation import OP_HOST_S, coldness, enough_dilation
 from engine.launch import RealResult
 from engine.network import LinkMeasurement
 from engine.report import Fidelity
@@ -58,14 +58,15 @@ def fidelity_of(
 
 def _remedy(dilation: float, result: RealResult) -> str:
     """The dilation that would do: with it all but 5 % of what each device did would have had head-room."""
-    used = [_used_frac(stats) for stats in result.pacing.values()]
+    op_s = OP_HOST_S * coldness(len(result.pacing))
+    used = [_used_frac(stats, op_s) for stats in result.pacing.values()]
     return f"raise the dilation from {dilation:g} to {enough_dilation(dilation, max(used)):g}"
 
 
-def _used_frac(stats: Mapping[str, Any]) -> float:
-    """The part of its time that a device's work took, the runtime's included: 95 % of batches."""
+def _used_frac(stats: Mapping[str, Any], op_s: float) -> float:
+    """The part of its time that a device's work took: 95 % of batches, and `op_s` more per operation."""
     if not stats["used"]:
         return 0.0
     batches = stats["used"]
     work = quantiles(batches, n=20)[-1] if len(batches) > 1 else batches[0]
-    return float(work + stats["operations"] * OP_HOST_S / stats["target_s"])
+    return float(work + stats["operations"] * op_s / stats["target_s"])
