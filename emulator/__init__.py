@@ -1,8 +1,8 @@
 """Makes a cluster real on this machine: Mininet network, shaped links, private namespaces, calibration.
 
-`emulate` is all that others need. Inside, `session` runs `engine.run.execute` over a `MininetNetwork`.
+`emulate` is all that others need. Inside, `session` runs `engine.runs.execute` over a `MininetNetwork`.
 """
 
-from emulator.client import emulate
+from emulator.session.client import emulate
 
 __all__ = ["emulate"]

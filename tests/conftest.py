@@ -39,7 +39,7 @@ def play_for_real(tmp_path_factory):
 def _start(out, paths, cache):
     with out.open("w") as lines:
         process = subprocess.Popen(
-            [sys.executable, "-m", "engine.local", *map(str, paths)], stdout=lines,
+            [sys.executable, "-m", "engine.runs.local", *map(str, paths)], stdout=lines,
             env=os.environ | {"EDGELOOM_CACHE": str(cache), "OMP_NUM_THREADS": "1"},
         )
     return process, out

@@ -1,4 +1,4 @@
-"""Device presets, ready clusters and shapes: data and pure functions over `engine.cluster`."""
+"""Device presets, ready clusters and shapes: data and pure functions over `engine.domain.cluster`."""
 
 from topologies import shapes
 from topologies.files import dump_toml, load, load_file, names, parse_toml

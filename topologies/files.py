@@ -15,8 +15,8 @@ from typing import Any
 
 import tomli_w
 
-from engine.cluster import ClusterSpec
-from engine.errors import SpecError
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
 from topologies.presets import FILE as PRESET_FILE
 from topologies.presets import preset
 

@@ -6,8 +6,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from engine.cluster import DeviceSpec
-from engine.errors import SpecError
+from engine.domain.cluster import DeviceSpec
+from engine.domain.errors import SpecError
 
 DevicePreset = DeviceSpec
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
 
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
-from engine.errors import SpecError
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.errors import SpecError
 
 SHAPES = ("star", "ring", "mesh", "tree")
 TREE_FAN_OUT = 2

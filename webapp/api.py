@@ -12,8 +12,8 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.operation import Operation
 
-from engine.errors import EdgeLoomError, SpecError
-from engine.values import field_path
+from engine.domain.errors import EdgeLoomError, SpecError
+from engine.domain.values import field_path
 from webapp.accounts.access import viewer
 from webapp.accounts.api import router as accounts
 from webapp.catalogue import router as catalogue

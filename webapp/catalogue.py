@@ -9,11 +9,11 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 
 import topologies
-from engine.errors import SpecError
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.spec import WeightsRef
 from engine.models import catalogue
-from engine.models.sizes import model_bytes, num_parameters
-from engine.models.spec import ModelSpec
-from engine.spec import WeightsRef
+from engine.ops.sizes import model_bytes, num_parameters
 from engine.strategies.registry import STRATEGIES
 from topologies.shapes import SHAPES
 

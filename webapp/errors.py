@@ -8,7 +8,7 @@ EdgeLoomError
 
 from __future__ import annotations
 
-from engine.errors import EdgeLoomError
+from engine.domain.errors import EdgeLoomError
 
 
 class Conflict(EdgeLoomError):

@@ -6,9 +6,9 @@ from django.http import HttpRequest
 from ninja import File, Router, Schema
 from ninja.files import UploadedFile
 
-from engine.errors import SpecError
-from engine.models.pictures import MAX_FILE_BYTES, encoded, random_encoded
-from engine.models.vision import VisionSpec
+from engine.domain.errors import SpecError
+from engine.domain.vision import VisionSpec
+from engine.models.inputs.pictures import MAX_FILE_BYTES, encoded, random_encoded
 from webapp.accounts.access import operator
 from webapp.catalogue import resolve_model
 

@@ -7,8 +7,8 @@ from ninja import File, Router, Schema
 from ninja.files import UploadedFile
 
 from engine.cli.scenario_file import parse_scenario, parse_trace
-from engine.errors import SpecError
-from engine.scenario import Scenario
+from engine.domain.errors import SpecError
+from engine.domain.scenario import Scenario
 from topologies.traces import FOLDER, TRACES
 from webapp.accounts.access import operator
 

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
-from emulator.calls import call
-from emulator.measure import Stretch, connect
-from emulator.namespaces import inside
-from emulator.priority import run_in_real_time
+from emulator.host.namespaces import inside
+from emulator.host.priority import run_in_real_time
+from emulator.network.measure import Stretch, connect
+from emulator.session.calls import call
 from engine.cli.command import Environment
-from engine.errors import HostError
-from engine.scenario import Change, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
-from engine.units import human_s
+from engine.domain.errors import HostError
+from engine.domain.scenario import Change, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
+from engine.domain.units import human_s
 
 if TYPE_CHECKING:
-    from emulator.network import MininetNetwork
+    from emulator.network.network import MininetNetwork
 
 REPEATS = 5
 LINK = "n0--hub"
@@ -100,7 +100,7 @@ def delay_changes() -> list[tuple[str, list[float]]]:
 
 
 def _played(cases: Sequence[Case], **drawn: float) -> list[tuple[str, list[float]]]:
-    from emulator.network import MininetNetwork
+    from emulator.network.network import MininetNetwork
 
     cluster = star(2, 1e9, FAST_BIT_PER_S)
     links = tuple(link.model_copy(update=drawn if link.name == LINK else {}) for link in cluster.links)

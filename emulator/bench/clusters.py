@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 
 
 def star(count: int, flop_per_s: float, bit_per_s: float) -> ClusterSpec:

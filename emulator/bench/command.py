@@ -24,10 +24,10 @@ from emulator.bench.predict import measure_prediction
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.startup import measure_startup
 from emulator.bench.strategies import measure_accuracy, measure_strategies
-from emulator.host import host_name
-from emulator.probe import probe
+from emulator.calibration.known import host_name
+from emulator.network.probe import probe
 from engine.cli.command import Command, Environment
-from engine.errors import SpecError
+from engine.domain.errors import SpecError
 
 DOCUMENTS = Path(__file__).resolve().parent.parent.parent / "docs"
 DOCUMENT = DOCUMENTS / "bench.md"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.bench.rows import Table
-from emulator.operations import MODELS, ROWS, SHARDS
-from emulator.residuals import COMPUTE_MODELS, Comparison, measured_residuals, of_kind, residuals
+from emulator.calibration.operations import MODELS, ROWS, SHARDS
+from emulator.calibration.residuals import COMPUTE_MODELS, Comparison, measured_residuals, of_kind, residuals
 from engine.cli.command import Environment
-from engine.units import human_s
+from engine.domain.units import human_s
 
 LONG_S = 1e-3
 """From here on an operation decides how long a run takes."""

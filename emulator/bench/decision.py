@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from engine.cli.command import Environment
+from engine.domain.units import human_s
 from engine.models import catalogue
-from engine.models.head_ops import Features, Importance, Project
-from engine.models.layout import whole_model
-from engine.models.ops import Block, Embed, Head
-from engine.strategies.edgeformer_allocation import allocate, li_scores, normalised
-from engine.strategies.edgeformer_choices import Book, Learn, Lookup
-from engine.strategies.edgeformer_costs import Rows, sites_of
-from engine.strategies.edgeformer_memory import FEATURE_POINTS
-from engine.strategies.edgeformer_params import EdgeFormerParams
-from engine.units import human_s
+from engine.ops.core import Block, Embed, Head
+from engine.ops.heads import Features, Importance, Project
+from engine.ops.layout import whole_model
+from engine.strategies.edgeformer.allocation import allocate, li_scores, normalised
+from engine.strategies.edgeformer.choices import Book, Learn, Lookup
+from engine.strategies.edgeformer.costs import Rows, sites_of
+from engine.strategies.edgeformer.memory import FEATURE_POINTS
+from engine.strategies.edgeformer.params import EdgeFormerParams
 
 if TYPE_CHECKING:
     import torch
@@ -55,8 +55,8 @@ def measure_decision(environment: Environment) -> Table:
 def _row(name: str, num_tokens: int) -> tuple[str, ...]:
     import torch
 
-    from engine.models import arithmetic
-    from engine.models.weights import WeightStore
+    from engine.models.weights.weights import WeightStore
+    from engine.ops.torch_kernels import dispatch as arithmetic
 
     model, weights = catalogue.resolve(name)
     store = WeightStore(model, weights, 0)

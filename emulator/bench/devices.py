@@ -12,17 +12,17 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from emulator.priority import children_in_real_time
-from engine.cluster import ClusterSpec
-from engine.errors import HostError
+from emulator.host.priority import children_in_real_time
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import HostError
+from engine.domain.network import Network
+from engine.domain.plan import Plan, Slice
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
 from engine.models import catalogue
-from engine.network import Network
-from engine.plan import Plan, Slice
-from engine.spec import RunSpec
-from engine.trace import Mark, Span
 
 if TYPE_CHECKING:  # torch takes a while to import
-    from engine.worlds.real import RealDevice
+    from engine.worlds.real.device import RealDevice
 
 START_LEAD_S = 0.1
 SPAWNED = "tiny-gpt2"  # a model for programs that compute nothing
@@ -95,10 +95,10 @@ class Devices:
     def _live(self, rank: int, file: Any) -> Any:
         import torch
 
-        from engine.models.weights import WeightStore
-        from engine.worlds.connections import Connections
-        from engine.worlds.real import RealDevice
-        from engine.worlds.tasks import Clock
+        from engine.models.weights.weights import WeightStore
+        from engine.worlds.real.connections import Connections
+        from engine.worlds.real.device import RealDevice
+        from engine.worlds.real.tasks import Clock
 
         spec = self.spec
         self.network.enter(rank)

@@ -10,11 +10,11 @@ import time
 
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
-from emulator.calls import call
-from emulator.measure import Stretch, connect, fill
-from emulator.priority import run_in_real_time
+from emulator.host.priority import run_in_real_time
+from emulator.network.measure import Stretch, connect, fill
+from emulator.session.calls import call
 from engine.cli.command import Environment
-from engine.units import human, human_s, transfer_s
+from engine.domain.units import human, human_s, transfer_s
 
 RATES = (1e6, 10e6, 100e6, 1000e6)
 SIZES = (4 * 1024, 64 * 1024, 1024 * 1024)
@@ -38,7 +38,7 @@ def measure_links(environment: Environment) -> Table:
 
 def message_times(rate: float) -> list[tuple[int, float, float, float]]:
     """(size, median, shortest, longest seconds) of every size that is not too long at this rate."""
-    from emulator.network import MininetNetwork
+    from emulator.network.network import MininetNetwork
 
     results = []
     run_in_real_time(os.getpid())  # as devices do

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.bench.chart import Chart, lines
 from emulator.bench.devices import Devices
 from emulator.bench.rows import Table
-from emulator.calls import call
+from emulator.session.calls import call
 from engine.cli.command import Environment
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec
-from engine.cost import total_flops
-from engine.dilation import OP_HOST_S
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.network import LoopbackNetwork
+from engine.domain.trace import Mark, Span
+from engine.domain.units import human_s
 from engine.models import catalogue
-from engine.models.ops import Block
-from engine.network import LoopbackNetwork
-from engine.tensors import Meta
-from engine.trace import Mark, Span
-from engine.units import human_s
+from engine.ops.core import Block
+from engine.ops.cost import total_flops
+from engine.ops.tensors import Meta
+from engine.worlds.real.dilation import OP_HOST_S
 
 if TYPE_CHECKING:
-    from engine.worlds.real import RealDevice
+    from engine.worlds.real.device import RealDevice
 
 DEVICES = (1, 2, 4, 8, 16)
 LOAD = 0.75  # of all cores, or of one where one device cannot use more
@@ -163,9 +163,9 @@ def _alone_s(name: str, rows: int) -> float:
     """Seconds of the same operation, measured in the same way, on a host that does nothing else."""
     import torch
 
-    from emulator.operations import random_weights
-    from emulator.stopwatch import typical_s
-    from engine.models import arithmetic
+    from emulator.calibration.operations import random_weights
+    from emulator.calibration.stopwatch import typical_s
+    from engine.ops.torch_kernels import dispatch as arithmetic
 
     torch.set_num_threads(1)
     store, op = random_weights(name), Block(0)

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.bench.devices import SPAWNED, Devices
 from emulator.bench.messages import star
 from emulator.bench.rows import Table
-from emulator.calls import call
+from emulator.session.calls import call
 from engine.cli.command import Environment
-from engine.cluster import ClusterSpec
+from engine.domain.cluster import ClusterSpec
+from engine.domain.plan import Plan
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.units import human, human_s
 from engine.models import catalogue
-from engine.plan import Plan
-from engine.spec import RunSpec
-from engine.tensors import Meta
-from engine.trace import Mark, Span
-from engine.units import human, human_s
-from engine.worlds.simulated import SimulatedWorld
+from engine.ops.tensors import Meta
+from engine.worlds.simulated.world import SimulatedWorld
 
 if TYPE_CHECKING:
-    from engine.worlds.real import RealDevice
+    from engine.worlds.real.device import RealDevice
 
 SIZES = (4 << 10, 64 << 10, 1 << 20)
 PREDICTIONS = 20
@@ -137,7 +137,7 @@ def real_times(
     """Back end, and the seconds of all messages of each size."""
     import torch
 
-    from emulator.network import MininetNetwork
+    from emulator.network.network import MininetNetwork
 
     case = Case(bit_per_s, delay_s, loss_frac, dilation, pairs, tuple(counts))
     cluster = cluster_of(case)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.bench.chart import Chart, lines
 from emulator.bench.devices import Devices
 from emulator.bench.rows import Table
-from emulator.calls import call
+from emulator.session.calls import call
 from engine.cli.command import Environment
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
-from engine.trace import Mark, Span
-from engine.units import human, human_s, transfer_s
-from engine.worlds.flows import max_min_rates
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.units import human, human_s, transfer_s
+from engine.worlds.simulated.flows import max_min_rates
 
 if TYPE_CHECKING:
-    from engine.worlds.real import RealDevice
+    from engine.worlds.real.device import RealDevice
 
 RATES = ((1e6, 1.0), (10e6, 1.0), (100e6, 1.0), (1e9, 4.0))
 """Virtual bit/s, and the dilation at which this machine carries them."""
@@ -132,7 +132,7 @@ def star(rates: dict[str, float], **more: float) -> ClusterSpec:
 
 def one_flow(rate: float, dilation: float, delay_s: float, jitter_s: float) -> list[tuple[Any, ...]]:
     """(back end, size, ideal, seconds sorted) of every size: from n0 to n1, answered with nothing."""
-    from emulator.network import MininetNetwork
+    from emulator.network.network import MininetNetwork
 
     cluster = star({"n0": rate, "n1": rate}, delay_s=delay_s / 2, jitter_s=jitter_s)
     sizes = list(_repeated(rate))
@@ -171,7 +171,7 @@ def _repeated(rate: float) -> Iterator[int]:
 
 def flows_at_once(rates: dict[str, float]) -> list[tuple[str, float, float]]:
     """(flow, share, got) of every device's stream of messages to the last one."""
-    from emulator.network import MininetNetwork
+    from emulator.network.network import MininetNetwork
 
     cluster = star(rates)
     sink = len(rates) - 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
-from emulator.client import emulate
+from emulator.session.client import emulate
 from engine.cli.command import Environment
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.spec import RunSpec
-from engine.workload import Workload
 
 DEVICES = (1, 4, 8, 12)
 MODEL = "bert-base"

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from emulator.bench.rows import Table
 from engine.cli.command import Environment
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
-from engine.errors import PlanError
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.units import human_s
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.models.spec import ModelSpec
-from engine.strategies.contract import Strategy
+from engine.program.strategy import Strategy
 from engine.strategies.registry import STRATEGIES
-from engine.units import human_s
-from engine.workload import Workload
 
 MODEL = "llama-3.3-70b"
 PROMPT_TOKENS, NEW_TOKENS, BURST = 200, 100, 4

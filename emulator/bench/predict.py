@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from emulator.bench.rows import Table
-from emulator.client import emulate
+from emulator.session.client import emulate
 from engine.cli.command import Environment
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.domain.units import human_s
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.report import RunReport
-from engine.spec import RunSpec
-from engine.units import human_s
-from engine.workload import Workload
 
 CLUSTER = "lab-3"
 MODEL = "tinyllama-42m"

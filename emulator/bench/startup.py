@@ -10,18 +10,18 @@ from typing import Any
 
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
-from emulator.client import emulate
-from emulator.leftovers import children
+from emulator.host.leftovers import children
+from emulator.session.client import emulate
 from engine.cli.command import Environment
+from engine.domain.spec import RunSpec
+from engine.domain.units import human
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.spec import RunSpec
-from engine.units import human
-from engine.workload import Workload
 
 DEVICES = (2, 8, 16, 64)
 MODEL = "demo-lm"
 STRATEGY = "mcu"  # it has work for any number of devices
-OWN_TITLE = b"emulator.session"
+OWN_TITLE = b"emulator.session.session"
 
 
 def measure_startup(environment: Environment) -> Table:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.bench.rows import Table
-from emulator.client import emulate
+from emulator.session.client import emulate
 from engine.cli.command import Environment
-from engine.errors import PlanError
+from engine.domain.errors import PlanError
+from engine.domain.report import Correctness, RunReport
+from engine.domain.spec import RunSpec
+from engine.domain.units import human, human_s
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.report import Correctness, RunReport
-from engine.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
-from engine.units import human, human_s
-from engine.workload import Workload
 
 CLUSTER = "lab-4"
 MODEL = "demo-lm"
@@ -80,7 +80,7 @@ def proof(found: Correctness) -> str:
 
 
 def measure_accuracy(environment: Environment) -> Table:
-    from engine.score import held_out_windows, logits_of, score
+    from engine.runs.score import held_out_windows, logits_of, score
 
     base = _spec(environment, "single", WORKLOAD, {})
     windows = held_out_windows(base, WINDOWS, PROMPT, CONTINUATION)

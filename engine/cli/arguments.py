@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 from engine.cli.command import Environment
 from engine.cli.scenario_file import read_scenario
-from engine.cluster import ClusterSpec
-from engine.errors import SpecError
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.scenario import Scenario
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
-from engine.models.pictures import encoded
-from engine.models.spec import ModelSpec
-from engine.scenario import Scenario
-from engine.spec import RunSpec
+from engine.models.inputs.pictures import encoded
 from engine.strategies.registry import strategy
-from engine.workload import Workload
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.cluster import ClusterSpec, DeviceSpec
+from engine.domain.cluster import ClusterSpec, DeviceSpec
 
 
 class Environment(NamedTuple):

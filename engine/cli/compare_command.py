@@ -13,10 +13,10 @@ from rich.text import Text
 
 from engine.cli.command import Command
 from engine.cli.tables import console_for, table
-from engine.compare import Comparison, MetricRow, compare
-from engine.errors import SpecError
-from engine.report import RunReport
-from engine.units import human, human_s
+from engine.domain.errors import SpecError
+from engine.domain.report import RunReport
+from engine.domain.units import human, human_s
+from engine.reports.compare import Comparison, MetricRow, compare
 
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARK_CELLS = 48

@@ -10,9 +10,9 @@ from typing import Any
 
 from engine.cli.command import Command, Environment
 from engine.cli.tables import console_for, table
+from engine.domain.units import human
 from engine.models.catalogue import rows as catalogue_rows
 from engine.strategies.registry import STRATEGIES
-from engine.units import human
 
 Row = dict[str, Any]
 Rows = Callable[[Environment], list[Row]]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from engine.cli.command import Command, Environment
-from engine.errors import EdgeLoomError
+from engine.domain.errors import EdgeLoomError
 
 
 class Parser(argparse.ArgumentParser):

@@ -8,7 +8,7 @@ from engine.cli.arguments import add_run_arguments, run_spec_of
 from engine.cli.command import Command
 from engine.cli.present import present
 from engine.cli.progress import RunProgress
-from engine.predict import predict
+from engine.runs.predict import predict
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from engine.cli.tables import show_report
-from engine.errors import SpecError
-from engine.report import RunReport
+from engine.domain.errors import SpecError
+from engine.domain.report import RunReport
 
 
 def present(report: RunReport, args: argparse.Namespace) -> int:

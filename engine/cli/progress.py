@@ -9,8 +9,8 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from engine.spec import RunSpec
-from engine.units import human, human_s
+from engine.domain.spec import RunSpec
+from engine.domain.units import human, human_s
 
 
 class RunProgress:

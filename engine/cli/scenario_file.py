@@ -16,8 +16,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from engine.errors import SpecError
-from engine.scenario import Scenario
+from engine.domain.errors import SpecError
+from engine.domain.scenario import Scenario
 
 
 def read_scenario(path: Path) -> Scenario:

@@ -9,8 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from engine.report import Attribution, RunReport
-from engine.units import human, human_s
+from engine.domain.report import Attribution, RunReport
+from engine.domain.units import human, human_s
 
 WIDTH = 110  # of a pipe or file; a terminal has its own
 BAR_CELLS = 24

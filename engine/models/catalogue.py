@@ -8,13 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.errors import SpecError
-from engine.models.directory import SINGLE, read_spec, weight_files
-from engine.models.families import spec_of_config
-from engine.models.sizes import model_bytes, num_parameters
-from engine.models.spec import ModelSpec
-from engine.spec import WeightsRef
-from engine.values import Value
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.spec import WeightsRef
+from engine.domain.values import Value
+from engine.models.families.families import spec_of_config
+from engine.models.weights.directory import SINGLE, read_spec, weight_files
+from engine.ops.sizes import model_bytes, num_parameters
 
 HERE = Path(__file__).parent
 SAME = (

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from engine.cluster import ClusterSpec
-from engine.ctx import Ctx
-from engine.models.ops import Block
-from engine.models.spec import ModelSpec
-from engine.models.token_ops import Greedy
-from engine.models.vision_ops import ImagePrompt
-from engine.plan import Holding, Plan, Work
-from engine.strategies.contract import Params, Step, Strategy
-from engine.strategies.demand import Pass, block_passes, check_memory, demand_of, end_passes
-from engine.strategies.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
-from engine.strategies.shares import fastest, named_worker
-from engine.tensors import Meta, Tensor, zeros
-from engine.values import Count, Value
-from engine.workload import Workload
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Plan, Work
+from engine.domain.values import Count, Value
+from engine.domain.workload import Workload
+from engine.ops.core import Block
+from engine.ops.tensors import Meta, Tensor, zeros
+from engine.ops.tokens import Greedy
+from engine.ops.vision import ImagePrompt
+from engine.program.ctx import Ctx
+from engine.program.strategy import Params, Step, Strategy
+from engine.strategies.shared.demand import Pass, block_passes, check_memory, demand_of, end_passes
+from engine.strategies.shared.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
+from engine.strategies.shared.shares import fastest, named_worker
 
 
 class CloudOnlyParams(Params):

@@ -8,13 +8,13 @@ paper's fused GPU kernels are no part of this: an operation takes as long as in 
 
 from __future__ import annotations
 
-from engine.cluster import ClusterSpec
-from engine.models.spec import ModelSpec
-from engine.plan import Plan
-from engine.strategies.demand import demand_of
-from engine.strategies.tensor_parallel import TensorParallel, split_plan
-from engine.values import Value
-from engine.workload import Workload
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.tensor_parallel import TensorParallel, split_plan
 
 
 class DeepSpeed(TensorParallel):

@@ -12,19 +12,19 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from engine.cluster import ClusterSpec
-from engine.models.ops import Block, Op
-from engine.models.quantised_ops import QuantisedBlock, quantised_slices
-from engine.models.spec import ModelSpec
-from engine.plan import Bits, Plan
-from engine.strategies.adaptlink_roles import primary_of
-from engine.strategies.contract import Step
-from engine.strategies.demand import Demand, demand_of, needed_bytes
-from engine.strategies.ends import cache_of
-from engine.strategies.shares import named_worker
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Bits, Plan
+from engine.domain.values import Fraction, Positive, Value
+from engine.domain.workload import Workload
+from engine.ops.core import Block, Op
+from engine.ops.quantised import QuantisedBlock, quantised_slices
+from engine.program.strategy import Step
+from engine.strategies.adaptlink.roles import primary_of
+from engine.strategies.shared.demand import Demand, demand_of, needed_bytes
+from engine.strategies.shared.ends import cache_of
+from engine.strategies.shared.shares import named_worker
 from engine.strategies.single import Single, SingleParams, Whole, checked, whole_model_on
-from engine.values import Fraction, Positive, Value
-from engine.workload import Workload
 
 
 class EdgeOnlyParams(SingleParams):

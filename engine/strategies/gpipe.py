@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from engine.cluster import ClusterSpec
-from engine.models.spec import ModelSpec
-from engine.plan import Plan
-from engine.strategies.contract import Params
-from engine.strategies.demand import demand_of
-from engine.strategies.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
-from engine.strategies.pipeline import Pipeline, plan_of_ends, plan_of_stages
-from engine.strategies.stages import StagesBy, stages_of
-from engine.values import Value
-from engine.workload import Workload
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.program.strategy import Params
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
+from engine.strategies.shared.pipeline import Pipeline, plan_of_ends, plan_of_stages
+from engine.strategies.shared.stages import StagesBy, stages_of
 
 
 class GPipeParams(Params):

@@ -12,16 +12,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.cluster import ClusterSpec
-from engine.collectives import AllReduce
-from engine.models.spec import ModelSpec
-from engine.plan import Plan
-from engine.strategies.contract import Params
-from engine.strategies.demand import demand_of
-from engine.strategies.shares import largest_remainder, layer_s
-from engine.strategies.tensor_parallel import TensorParallel, split_plan
-from engine.values import Value
-from engine.workload import Workload
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.program.collectives import AllReduce
+from engine.program.strategy import Params
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.shares import largest_remainder, layer_s
+from engine.strategies.shared.tensor_parallel import TensorParallel, split_plan
 
 
 class MegatronParams(Params):

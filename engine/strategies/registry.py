@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from engine.errors import SpecError
-from engine.strategies.accelerate import Accelerate
-from engine.strategies.adaptlink import AdaptLink
+from engine.domain.errors import SpecError
+from engine.program.strategy import Strategy
+from engine.strategies.accelerate.strategy import Accelerate
+from engine.strategies.adaptlink.strategy import AdaptLink
 from engine.strategies.cloud_only import CloudOnly
-from engine.strategies.contract import Strategy
 from engine.strategies.deepspeed import DeepSpeed
 from engine.strategies.edge_only import EdgeOnly
-from engine.strategies.edgeformer import EdgeFormer
-from engine.strategies.edgeshard import EdgeShard
-from engine.strategies.galaxy import Galaxy
+from engine.strategies.edgeformer.strategy import EdgeFormer
+from engine.strategies.edgeshard.strategy import EdgeShard
+from engine.strategies.galaxy.strategy import Galaxy
 from engine.strategies.gpipe import GPipe
-from engine.strategies.lime import Lime
-from engine.strategies.mcu import Mcu
+from engine.strategies.lime.strategy import Lime
+from engine.strategies.mcu.strategy import Mcu
 from engine.strategies.megatron import Megatron
-from engine.strategies.pipeline_offload import PipelineOffload
+from engine.strategies.pipeline_offload.strategy import PipelineOffload
 from engine.strategies.single import Single
-from engine.strategies.tpi_llm import TPILLM
-from engine.strategies.tpi_llm_offload import TPILLMOffload
-from engine.strategies.voltage import Voltage
+from engine.strategies.tpi_llm.offload import TPILLMOffload
+from engine.strategies.tpi_llm.strategy import TPILLM
+from engine.strategies.voltage.strategy import Voltage
 
 STRATEGIES: tuple[Strategy, ...] = (
     Single(),

@@ -11,14 +11,17 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from engine.cluster import ClusterSpec
-from engine.ctx import Ctx
-from engine.models.ops import Block, Op
-from engine.models.spec import ModelSpec
-from engine.plan import Holding, Plan, Slice, Work
-from engine.strategies.contract import Params, Step, Strategy
-from engine.strategies.demand import Demand, Pass, block_passes, check_memory, demand_of, end_passes
-from engine.strategies.ends import (
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.core import Block, Op
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+from engine.program.strategy import Params, Step, Strategy
+from engine.strategies.shared.demand import Demand, Pass, block_passes, check_memory, demand_of, end_passes
+from engine.strategies.shared.ends import (
     cache_of,
     embed,
     end_holdings,
@@ -28,10 +31,7 @@ from engine.strategies.ends import (
     tag,
     wanted_rows,
 )
-from engine.strategies.shares import fastest, named_worker
-from engine.tensors import Tensor
-from engine.values import Value
-from engine.workload import Workload
+from engine.strategies.shared.shares import fastest, named_worker
 
 
 class SingleParams(Params):

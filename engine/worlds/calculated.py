@@ -9,18 +9,18 @@ from typing import Any
 
 import torch
 
-from engine.ctx import Decision, Note
-from engine.models import arithmetic
-from engine.models.ops import Op
-from engine.models.torch_ops import KVCache
-from engine.models.weights import WeightStore
-from engine.plan import Plan, Slice
-from engine.spec import RunSpec
-from engine.tensors import Tensor
-from engine.worlds.device import Emit
-from engine.worlds.programs import Handle
-from engine.worlds.row_files import RowFiles
-from engine.worlds.simulated import SimulatedDevice, SimulatedWorld
+from engine.domain.plan import Plan, Slice
+from engine.domain.spec import RunSpec
+from engine.models.weights.weights import WeightStore
+from engine.ops.core import Op
+from engine.ops.tensors import Tensor
+from engine.ops.torch_kernels import dispatch as arithmetic
+from engine.ops.torch_kernels.core import KVCache
+from engine.program.ctx import Decision, Note
+from engine.worlds.common.device import Emit
+from engine.worlds.common.programs import Handle
+from engine.worlds.common.row_files import RowFiles
+from engine.worlds.simulated.world import SimulatedDevice, SimulatedWorld
 
 
 class CalculatedWorld(SimulatedWorld):

@@ -80,8 +80,9 @@ def test_relative_and_nested_imports_are_seen(tmp_path: Path, monkeypatch: pytes
 def test_planning_predicting_and_the_command_line_load_no_torch() -> None:
     program = (
         "import sys\n"
-        "import engine.cli.commands, engine.fold, engine.compare, engine.perfetto, engine.predict\n"
-        "import engine.strategies.registry, engine.models.catalogue, engine.run, topologies\n"
+        "import engine.cli.commands, engine.reports.fold, engine.reports.compare, engine.reports.perfetto\n"
+        "import engine.runs.predict, engine.runs.execute, engine.strategies.registry\n"
+        "import engine.models.catalogue, topologies\n"
         "loaded = {'torch', 'transformers', 'django', 'mininet'} & set(sys.modules)\n"
         "sys.exit(f'loaded {loaded}' if loaded else 0)\n"
     )

@@ -4,8 +4,8 @@
 import pytest
 from test_worlds_agree import operations, spec_of
 
-from engine.cluster import ClusterSpec
-from engine.predict import predict, prepare, simulate
+from engine.domain.cluster import ClusterSpec
+from engine.runs.predict import predict, prepare, simulate
 
 REGIMES = {"double-buffered": 2.0, "streamed": 1.9}
 FAMILIES = ["tiny-gpt2", "tiny-bert", "tiny-llama"]

@@ -17,14 +17,15 @@ from annotated_types import Ge, Gt, Le, Lt
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from engine.cluster import ClusterSpec
-from engine.errors import PlanError, SpecError
-from engine.models import catalogue, reference
-from engine.models.prompts import requests_of
-from engine.plan import Plan
-from engine.spec import RunSpec
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.plan import Plan
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.models.inputs.prompts import requests_of
+from engine.models.reference import reference
 from engine.strategies.registry import STRATEGIES
-from engine.workload import Workload
 from tests.engine.strategies.memory_world import run_in_memory
 
 EXAMPLES = 30

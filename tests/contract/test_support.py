@@ -5,13 +5,13 @@ from functools import cache
 
 import pytest
 
-from engine.errors import PlanError
+from engine.domain.errors import PlanError
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.models.families import FAMILIES
-from engine.predict import prepare
-from engine.spec import RunSpec
+from engine.models.families.families import FAMILIES
+from engine.runs.predict import prepare
 from engine.strategies.registry import STRATEGIES
-from engine.workload import Workload
 from topologies.files import load
 
 CLUSTERS = ("lab-4", "voltage-6", "mcu-8")

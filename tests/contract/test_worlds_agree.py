@@ -6,14 +6,14 @@ from collections import Counter
 
 import pytest
 
-from engine.cluster import ClusterSpec
-from engine.errors import PlanError
-from engine.fold import fold
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.predict import prepare, simulate
-from engine.spec import RunSpec
+from engine.reports.fold import fold
+from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES
-from engine.workload import Workload
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 4e9, "flop_per_s": 1e10}
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from network_bodies import connection, opened
 
-from emulator.measure import fill
-from emulator.namespaces import inside
-from emulator.network import MininetNetwork
-from emulator.probe import probe
-from engine.cluster import ClusterSpec
-from engine.scenario import CHANGE
+from emulator.host.namespaces import inside
+from emulator.network.measure import fill
+from emulator.network.network import MininetNetwork
+from emulator.network.probe import probe
+from engine.domain.cluster import ClusterSpec
+from engine.domain.scenario import CHANGE
 
 ETH_P_ALL = socket.htons(3)  # linux/if_ether.h
 SETTLE_S = 1.0  # patience with a datagram that may be lost

@@ -8,9 +8,9 @@ from typing import Any
 from impairment_bodies import SETTLE_S, Echo
 from network_bodies import connection, opened, qdiscs
 
-from emulator.measure import fill
-from emulator.network import MininetNetwork
-from engine.scenario import CHANGE
+from emulator.network.measure import fill
+from emulator.network.network import MininetNetwork
+from engine.domain.scenario import CHANGE
 
 BURST = 50  # datagrams at a time: their frames pass the bucket in much less than a millisecond
 SO_TIMESTAMPNS = 35  # asm-generic/socket.h: the kernel says when a datagram came, whenever it is read

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emulator.counters import sent_bytes
-from emulator.measure import Stretch, connect, fill
-from emulator.namespaces import inside
-from emulator.network import MininetNetwork
-from engine.cluster import ClusterSpec
-from engine.scenario import DropDevice, LinkDown, LinkUp, SetLoss, SetRate
+from emulator.host.namespaces import inside
+from emulator.network.counters import sent_bytes
+from emulator.network.measure import Stretch, connect, fill
+from emulator.network.network import MininetNetwork
+from engine.domain.cluster import ClusterSpec
+from engine.domain.scenario import DropDevice, LinkDown, LinkUp, SetLoss, SetRate
 
 TOTAL_RETRANSMITS_AT = 8 + 23 * 4  # linux/tcp.h: struct tcp_info, tcpi_total_retrans
 RTO_AT, RTT_AT = 8, 8 + 15 * 4  # likewise: tcpi_rto, tcpi_rtt, in microseconds

@@ -25,7 +25,7 @@ def main() -> None:
     import json
     from pathlib import Path
 
-    from emulator.calls import call
+    from emulator.session.calls import call
 
     call(stay, json.loads(Path(sys.argv[1]).read_text()), sys.argv[2])
 

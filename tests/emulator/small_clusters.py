@@ -1,6 +1,6 @@
 """Clusters for tests: few slow devices, links as the test wants them."""
 
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 
 
 def device(name: str) -> DeviceSpec:

@@ -3,7 +3,7 @@
 import pytest
 from small_clusters import chain, loop_of_switches, mesh, star
 
-from emulator.layout import lay_out
+from emulator.network.layout import lay_out
 
 
 def routes(batch: tuple[str, ...]) -> dict[str, str]:

@@ -3,9 +3,9 @@
 import pytest
 from small_clusters import cluster, link, star
 
-from emulator.backend import Backend, check_live, choose_backend
-from engine.errors import HostError
-from engine.scenario import SetDelay, SetLoss
+from emulator.network.backend import Backend, check_live, choose_backend
+from engine.domain.errors import HostError
+from engine.domain.scenario import SetDelay, SetLoss
 
 
 def machine(*names: str):

@@ -8,7 +8,7 @@ import pytest
 from emulator.bench.chart import Chart, as_svg, lines
 from emulator.bench.command import Bench, write
 from emulator.bench.rows import Table
-from engine.errors import SpecError
+from engine.domain.errors import SpecError
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from small_clusters import star
 
-import emulator.host as host
-from emulator.calibrate import device_row
-from emulator.cli import device_toml
-from emulator.roofline import Roofline, fit_roofline
-from emulator.stopwatch import typical_s
-from engine.cluster import DeviceSpec
-from engine.cost import elementwise, op_time_s, product
-from engine.host_times import HostProfile, MeasuredRow
+import emulator.calibration.known as host
+from emulator.calibration.calibrate import device_row
+from emulator.calibration.roofline import Roofline, fit_roofline
+from emulator.calibration.stopwatch import typical_s
+from emulator.cli.commands import device_toml
+from engine.domain.cluster import DeviceSpec
+from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.spec import RunSpec
 from engine.models import catalogue
-from engine.spec import RunSpec
+from engine.ops.cost import elementwise, op_time_s, product
 
 PEAK, HALF = 50e9, 20.0
 

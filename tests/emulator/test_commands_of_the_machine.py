@@ -7,10 +7,10 @@ import pytest
 
 from emulator.bench.command import BENCHES, DOCUMENTS, write_section
 from emulator.bench.rows import Table, as_markdown, as_text
-from emulator.cli import COMMANDS
+from emulator.cli.commands import COMMANDS
 from engine.cli.command import Environment
 from engine.cli.main import main
-from engine.errors import SpecError
+from engine.domain.errors import SpecError
 
 ENVIRONMENT = Environment(load_cluster=lambda name: None, cluster_names=lambda: (), presets=lambda: ())
 TABLE = Table("Title", ("a", "b"), (("1", "22"), ("333", "4")))

@@ -12,16 +12,16 @@ from small_clusters import cluster as make
 from small_clusters import link, star
 
 from emulator import emulate
-from emulator.calls import call
-from engine.cluster import ClusterSpec
-from engine.errors import Cancelled, PlanError
+from emulator.session.calls import call
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import Cancelled, PlanError
+from engine.domain.report import RunReport
+from engine.domain.scenario import DropDevice, Scenario, SetRate
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Span
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.predict import predict
-from engine.report import RunReport
-from engine.scenario import DropDevice, Scenario, SetRate
-from engine.spec import RunSpec
-from engine.trace import Span
-from engine.workload import Workload
+from engine.runs.predict import predict
 
 pytestmark = pytest.mark.root
 

@@ -6,11 +6,11 @@ import impairment_bodies as bodies
 import pytest
 from small_clusters import cluster, link
 
-from emulator.calls import call
-from engine.cluster import ClusterSpec
-from engine.errors import HostError
-from engine.scenario import SetDelay
-from engine.worlds.paths import PathTimes
+from emulator.session.calls import call
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import HostError
+from engine.domain.scenario import SetDelay
+from engine.worlds.common.paths import PathTimes
 
 pytestmark = pytest.mark.root
 

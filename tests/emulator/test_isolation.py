@@ -14,13 +14,13 @@ from network_bodies import interfaces
 from session_bodies import stay
 from small_clusters import star
 
-from emulator.calls import call
-from emulator.client import emulate
-from emulator.leftovers import Process, children, cleanup_stale, is_alive, process
-from engine.errors import HostError, RunError
+from emulator.host.leftovers import Process, children, cleanup_stale, is_alive, process
+from emulator.session.calls import call
+from emulator.session.client import emulate
+from engine.domain.errors import HostError, RunError
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.spec import RunSpec
-from engine.workload import Workload
 
 pytestmark = pytest.mark.root
 

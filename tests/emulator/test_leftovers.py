@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from emulator.leftovers import Process, children, cleanup_stale, is_alive, process, record
+from emulator.host.leftovers import Process, children, cleanup_stale, is_alive, process, record
 
 
 def sleeper() -> subprocess.Popen[bytes]:

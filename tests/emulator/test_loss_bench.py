@@ -3,7 +3,7 @@
 import pytest
 
 from emulator.bench.losses import CASES, SIZES, Case, Lossy, cluster_of, losses_table, predicted_times
-from engine.frames import FRAME_HEADER_BYTES
+from engine.program.frames import FRAME_HEADER_BYTES
 
 CASE = Case(10e6, 0.0, 0.05, 1.0, 2, (30, 3, 1))
 

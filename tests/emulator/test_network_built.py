@@ -5,10 +5,10 @@ import pytest
 from small_clusters import chain, link, loop_of_switches, mesh, ring, star
 from small_clusters import cluster as make
 
-from emulator.calls import call
-from engine.cluster import ClusterSpec
-from engine.errors import HostError
-from engine.worlds.paths import PathTimes
+from emulator.session.calls import call
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import HostError
+from engine.worlds.common.paths import PathTimes
 
 pytestmark = pytest.mark.root
 
@@ -74,8 +74,8 @@ def test_loss_is_real() -> None:
 
 
 def test_delay_without_netem_is_the_receivers() -> None:
-    from emulator.network import MininetNetwork
-    from emulator.probe import probe
+    from emulator.network.network import MininetNetwork
+    from emulator.network.probe import probe
 
     cluster = make("a b c", "", link("a", "b", delay_s=0.002), link("b", "c", delay_s=0.003))
     found = probe()

@@ -4,8 +4,8 @@ import network_bodies as bodies
 import pytest
 from small_clusters import chain, star
 
-from emulator.calls import call
-from engine.cluster import ClusterSpec
+from emulator.session.calls import call
+from engine.domain.cluster import ClusterSpec
 
 pytestmark = pytest.mark.root
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.leftovers import children
-from emulator.priority import LOOP_PRIORITY, children_in_real_time
+from emulator.host.leftovers import children
+from emulator.host.priority import LOOP_PRIORITY, children_in_real_time
 
 pytestmark = pytest.mark.root
 

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from emulator.doctor import is_fit, show
-from emulator.probe import Capabilities, Capability, probe
-from engine.errors import HostError
+from emulator.cli.doctor import is_fit, show
+from emulator.network.probe import Capabilities, Capability, probe
+from engine.domain.errors import HostError
 
 
 def machine(*items: Capability) -> Capabilities:

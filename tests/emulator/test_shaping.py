@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emulator.shaping import (
+from emulator.network.shaping import (
     Port,
     Shape,
     bucket_bit_per_s,
@@ -14,7 +14,7 @@ from emulator.shaping import (
     piece_limit,
     tc_lines,
 )
-from engine.errors import HostError
+from engine.domain.errors import HostError
 
 PORT = Port(1, "d0-eth0", "desk→hub")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.turns import RUNS_AT_ONCE, Turn, shares, turn
-from engine.errors import HostError
+from emulator.session.turns import RUNS_AT_ONCE, Turn, shares, turn
+from engine.domain.errors import HostError
 
 
 class Waiter(threading.Thread):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_clusters import cluster, link, star
 
-from emulator.layout import lay_out
-from emulator.windows import DEFAULT_FRAMES, RECEIVE_BUFFER_BYTES, first_window_frames
+from emulator.network.layout import lay_out
+from emulator.network.windows import DEFAULT_FRAMES, RECEIVE_BUFFER_BYTES, first_window_frames
 
 
 def test_a_path_without_delay_keeps_the_kernels_window() -> None:

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from emulator.wire import Lines, error_from_json, error_to_json
-from engine.errors import Cancelled, EdgeLoomError, HostError, PeerLost, PlanError, SpecError
+from emulator.session.wire import Lines, error_from_json, error_to_json
+from engine.domain.errors import Cancelled, EdgeLoomError, HostError, PeerLost, PlanError, SpecError
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
-from engine.cluster import ClusterSpec, DeviceSpec
-from engine.dilation import (
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Span
+from engine.worlds.real.dilation import (
     COLDEST,
     CROWDED,
     INLINE_FLOPS,
@@ -15,10 +19,6 @@ from engine.dilation import (
     host_s,
     runtime_s,
 )
-from engine.host_times import HostProfile, MeasuredRow
-from engine.models.spec import ModelSpec
-from engine.spec import RunSpec
-from engine.trace import Span
 
 FLOP_PER_S = 1e9  # of the host, for products of any number of rows
 PROFILE = HostProfile(

@@ -4,9 +4,9 @@ import pytest
 import torch
 from transformers import GPT2LMHeadModel
 
+from engine.domain.spec import RunSpec
 from engine.models import catalogue
-from engine.score import held_out_windows, logits_of, score
-from engine.spec import RunSpec
+from engine.runs.score import held_out_windows, logits_of, score
 from topologies.files import load
 
 PROMPT, CONTINUATION, COUNT = 24, 6, 5

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
-from engine.errors import SpecError
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.errors import SpecError
 
 ONE_DEVICE = 'name = "one"\nsource = "a"\n[[device]]\nname = "a"\npreset = "raspberry-pi-4"\n'
 TWO_DEVICES = ONE_DEVICE + '[[device]]\nname = "b"\npreset = "raspberry-pi-3"\n'

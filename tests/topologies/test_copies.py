@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import topologies
-from engine.errors import SpecError
+from engine.domain.errors import SpecError
 
 TEXT = """
 name = "rack"

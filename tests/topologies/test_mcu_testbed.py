@@ -8,18 +8,18 @@ from __future__ import annotations
 import pytest
 
 import topologies
-from engine.cluster import ClusterSpec
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.models.spec import ModelSpec
-from engine.plan import Plan
-from engine.predict import predict
-from engine.report import RunReport
-from engine.spec import RunSpec
-from engine.strategies.mcu_estimate import BlockEstimate, block_estimate, block_macs, regime_of
-from engine.strategies.mcu_plan import shares_of
-from engine.strategies.mcu_tree import tree_levels
+from engine.runs.predict import predict
+from engine.strategies.mcu.estimate import BlockEstimate, block_estimate, block_macs, regime_of
+from engine.strategies.mcu.plan import shares_of
+from engine.strategies.mcu.tree import tree_levels
 from engine.strategies.registry import strategy
-from engine.workload import Workload
 
 KIB = 4 * 1024  # of 8 bit numbers, which take 32 bits here
 

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 import topologies
-from engine.cluster import DeviceSpec, LinkSpec
-from engine.errors import SpecError
+from engine.domain.cluster import DeviceSpec, LinkSpec
+from engine.domain.errors import SpecError
 from topologies import shapes
 
 PATTERN = LinkSpec(a="x", b="y", bit_per_s=5e6, reverse_bit_per_s=1e6, delay_s=0.25, loss_frac=0.5)

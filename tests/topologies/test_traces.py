@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli.scenario_file import parse_trace, read_scenario
-from engine.errors import SpecError
+from engine.domain.errors import SpecError
 from topologies.files import load
 from topologies.traces import BASE_BIT_PER_S, DURATION_S, FOLDER, LINK, TRACES, rows_of
 

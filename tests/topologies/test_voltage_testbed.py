@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import topologies
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.predict import predict
-from engine.spec import RunSpec
-from engine.workload import Workload
+from engine.runs.predict import predict
 
 
 def latency_s(strategy: str) -> float:

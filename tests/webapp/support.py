@@ -24,9 +24,9 @@ from django.http import HttpResponse
 from django.test import Client
 
 import topologies
-from engine.predict import predict
-from engine.report import RunReport
-from engine.spec import RunSpec
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.runs.predict import predict
 from webapp.celery import app as celery
 from webapp.ops.services import worker as worker_service
 from webapp.redis import client

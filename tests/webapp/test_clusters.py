@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from engine.cluster import LinkSpec
+from engine.domain.cluster import LinkSpec
 from tests.webapp.support import Browser
 from topologies.shapes import copies, shape
 from webapp.clusters.layout import Layout, arrange, enabled

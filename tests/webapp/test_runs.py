@@ -14,7 +14,7 @@ import redis
 from django.utils import timezone
 
 import topologies
-from engine.report import RunReport
+from engine.domain.report import RunReport
 from tests.webapp.support import Browser, RedisServer, recorded, request_body, wait_until
 from webapp.runs import control, live, recovery, services, workers
 from webapp.runs.live import Publisher

@@ -5,7 +5,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from support import Browser, request_body
 
 import topologies
-from engine.scenario import Scenario
+from engine.domain.scenario import Scenario
 from engine.strategies.registry import STRATEGIES
 from topologies.traces import TRACES
 from webapp.runs.requests import RunRequest, spec_of

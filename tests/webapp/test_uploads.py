@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
 from support import Browser, request_body
 
-from engine.models.pictures import MAX_FILE_BYTES
+from engine.models.inputs.pictures import MAX_FILE_BYTES
 from webapp.runs.requests import RunRequest, spec_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

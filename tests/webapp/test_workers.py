@@ -10,10 +10,10 @@ import pytest
 import redis
 
 import topologies
-from emulator.host import Calibration, host_name
-from emulator.leftovers import Process, children, is_alive
-from engine.host_times import HostProfile, MeasuredRow
-from engine.report import RunReport
+from emulator.calibration.known import Calibration, host_name
+from emulator.host.leftovers import Process, children, is_alive
+from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.report import RunReport
 from tests.webapp.support import Browser, Worker, recorded, request_body, wait_until
 from webapp.runs.models import OVER, Run
 

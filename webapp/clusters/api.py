@@ -11,8 +11,8 @@ from ninja.responses import Status
 from pydantic import Field
 
 import topologies
-from engine.cluster import ClusterSpec, LinkSpec
-from engine.values import NonNegative, Positive
+from engine.domain.cluster import ClusterSpec, LinkSpec
+from engine.domain.values import NonNegative, Positive
 from topologies.shapes import copies, shape
 from webapp.accounts.access import operator
 from webapp.clusters import services

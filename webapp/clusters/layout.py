@@ -10,9 +10,9 @@ from collections import deque
 
 from pydantic import Field
 
-from engine.cluster import ClusterSpec
-from engine.errors import SpecError
-from engine.values import Value
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.values import Value
 
 RING_STEP = 270
 """Canvas units between a node and its children: node cards are 184 wide, link labels about 110."""

@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Cluster(models.Model):
-    """`spec` is a dumped `engine.cluster.ClusterSpec`; `version` counts the edits, for optimistic locking."""
+    """`spec` is a dumped `ClusterSpec`; `version` counts the edits, for optimistic locking."""
 
     name = models.CharField(max_length=31, unique=True)
     title = models.CharField(max_length=200, blank=True)

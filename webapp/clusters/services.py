@@ -9,8 +9,8 @@ from django.http import Http404
 from django.utils import timezone
 
 import topologies
-from engine.cluster import ClusterSpec
-from engine.errors import SpecError
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
 from webapp.clusters.layout import Layout, arrange
 from webapp.clusters.models import Cluster
 from webapp.errors import Conflict

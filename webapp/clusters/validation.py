@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from engine.cluster import ClusterSpec
-from engine.errors import EdgeLoomError, SpecError
-from engine.memory import Ledger
-from engine.models.sizes import model_bytes
-from engine.models.spec import ModelSpec
-from engine.plan import Plan
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import EdgeLoomError, SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.units import human
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.ledger import Ledger
+from engine.ops.sizes import model_bytes
 from engine.strategies.registry import strategy as find_strategy
-from engine.units import human
-from engine.values import Value
-from engine.workload import Workload
 from webapp.catalogue import resolve_model
 from webapp.clusters.layout import Layout, enabled
 

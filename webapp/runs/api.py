@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from ninja.responses import Status
 
-from engine.compare import compare
-from engine.errors import SpecError
-from engine.report import RunReport
+from engine.domain.errors import SpecError
+from engine.domain.report import RunReport
+from engine.reports.compare import compare
 from webapp.accounts.access import operator
 from webapp.errors import Conflict
 from webapp.redis import redis_needed

@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from engine.cluster import ClusterSpec
-from engine.compare import flatten
-from engine.perfetto import chrome_trace
-from engine.trace import Mark, Span, from_json
+from engine.domain.cluster import ClusterSpec
+from engine.domain.trace import Mark, Span, from_json
+from engine.reports.compare import flatten
+from engine.reports.perfetto import chrome_trace
 from webapp.runs.live import history
 from webapp.runs.models import Run
 

@@ -7,8 +7,8 @@ import time
 import uuid
 from typing import Any
 
-from engine.errors import EdgeLoomError, HostError, PlanError, SpecError
-from engine.spec import RunSpec
+from engine.domain.errors import EdgeLoomError, HostError, PlanError, SpecError
+from engine.domain.spec import RunSpec
 from webapp.celery import app as celery
 from webapp.errors import Unavailable
 from webapp.redis import client, redis_needed

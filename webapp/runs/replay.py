@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from engine.cluster import ClusterSpec, ComputeModel
-from engine.scenario import Scenario
-from engine.values import Count, Positive, Value
-from engine.workload import Workload
+from engine.domain.cluster import ClusterSpec, ComputeModel
+from engine.domain.scenario import Scenario
+from engine.domain.values import Count, Positive, Value
+from engine.domain.workload import Workload
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest
 

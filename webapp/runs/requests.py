@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from engine.cluster import ClusterSpec, ComputeModel
-from engine.errors import SpecError
-from engine.models.pictures import encoded, of_base64
-from engine.scenario import Scenario
-from engine.spec import RunSpec
+from engine.domain.cluster import ClusterSpec, ComputeModel
+from engine.domain.errors import SpecError
+from engine.domain.scenario import Scenario
+from engine.domain.spec import RunSpec
+from engine.domain.values import Count, Positive, Value
+from engine.domain.workload import Workload
+from engine.models.inputs.pictures import encoded, of_base64
 from engine.strategies.registry import STRATEGIES, strategy
-from engine.values import Count, Positive, Value
-from engine.workload import Workload
 from webapp.catalogue import resolve_model
 from webapp.clusters import services as clusters
 from webapp.clusters.layout import Layout, enabled

@@ -8,12 +8,12 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import Field
 
-from engine.compare import Comparison, RunColumn
-from engine.plan import Plan
-from engine.report import RunReport
-from engine.scenario import Direction
-from engine.spec import RunSpec
-from engine.values import Fraction, NonNegative, Positive, Value
+from engine.domain.plan import Plan
+from engine.domain.report import RunReport
+from engine.domain.scenario import Direction
+from engine.domain.spec import RunSpec
+from engine.domain.values import Fraction, NonNegative, Positive, Value
+from engine.reports.compare import Comparison, RunColumn
 from webapp.runs.models import Run
 
 

@@ -8,11 +8,11 @@ from django.contrib.auth.models import User
 from django.http import Http404
 from django.utils import timezone
 
-from engine.cluster import ClusterSpec
-from engine.predict import prepare
-from engine.report import Outcome, RunReport
-from engine.scenario import Scenario
-from engine.values import Value
+from engine.domain.cluster import ClusterSpec
+from engine.domain.report import Outcome, RunReport
+from engine.domain.scenario import Scenario
+from engine.domain.values import Value
+from engine.runs.predict import prepare
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
 from webapp.redis import GONE, client, redis_needed

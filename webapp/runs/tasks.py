@@ -11,13 +11,13 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.consumer import Consumer
 
 from emulator import emulate
-from emulator.host import known_calibration, needs_profile
-from emulator.leftovers import cleanup_stale
-from emulator.places import state_directory
-from engine.errors import EdgeLoomError, RunError
-from engine.predict import outcome_of, predict
-from engine.report import Outcome, RunReport
-from engine.spec import RunSpec
+from emulator.calibration.known import known_calibration, needs_profile
+from emulator.host.leftovers import cleanup_stale
+from emulator.host.places import state_directory
+from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.report import Outcome, RunReport
+from engine.domain.spec import RunSpec
+from engine.runs.predict import outcome_of, predict
 from webapp.celery import app
 from webapp.runs import live, predictions, recovery, services, workers
 from webapp.runs.control import CommandFeed

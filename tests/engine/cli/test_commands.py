@@ -16,7 +16,7 @@ from engine.cli import main
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS
 from engine.cli.main import build_parser
-from engine.report import RunReport
+from engine.domain.report import RunReport
 
 ENVIRONMENT = Environment(topologies.load, topologies.names, topologies.presets)
 PREDICT = ("predict", "lab-3", "--model", "tiny-gpt2", "--weights", "random", "--strategy", "megatron")

@@ -9,8 +9,8 @@ from PIL import Image
 from test_commands import loom, refused  # noqa: F401  (a fixture is used by its name)
 
 from engine.cli.progress import describe
-from engine.models.pictures import encoded
-from engine.report import RunReport
+from engine.domain.report import RunReport
+from engine.models.inputs.pictures import encoded
 
 SEE = ("predict", "lab-3", "--model", "tiny-vit", "--strategy", "megatron")
 

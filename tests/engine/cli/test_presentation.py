@@ -11,9 +11,9 @@ import topologies
 from engine.cli.present import exit_status
 from engine.cli.progress import RunProgress, describe
 from engine.cli.tables import bar, show_report
-from engine.models.spec import ModelSpec
-from engine.report import Correctness, Fidelity, LinkReport, Outcome, Prediction, RunReport
-from engine.spec import RunSpec
+from engine.domain.model import ModelSpec
+from engine.domain.report import Correctness, Fidelity, LinkReport, Outcome, Prediction, RunReport
+from engine.domain.spec import RunSpec
 
 MODEL = ModelSpec(
     name="tiny", family="gpt2", num_layers=2, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,

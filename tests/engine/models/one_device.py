@@ -4,13 +4,15 @@ from functools import cache
 
 import torch
 
-from engine.cluster import ClusterSpec
-from engine.models import arithmetic, catalogue, ops
-from engine.models.layout import whole_model
-from engine.models.spec import ModelSpec
-from engine.models.weights import WeightStore
-from engine.spec import RunSpec
-from engine.workload import Workload
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.models.weights.weights import WeightStore
+from engine.ops import core as ops
+from engine.ops.layout import whole_model
+from engine.ops.torch_kernels import dispatch as arithmetic
 
 TINY = ("tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3")
 CAUSAL = ("tiny-gpt2", "tiny-opt", "tiny-llama", "tiny-qwen3")

@@ -4,12 +4,12 @@ import pytest
 import torch
 from one_device import hidden_states, model_of, run, store_of
 
-from engine.errors import PlanError
-from engine.memory import Ledger
-from engine.models.cache_ops import DropRows, PutRows, TakeRows
-from engine.models.ops import Attention, Block
-from engine.models.sizes import kv_bytes_per_row
-from engine.tensors import meta_of
+from engine.domain.errors import PlanError
+from engine.ops.core import Attention, Block
+from engine.ops.kv_cache import DropRows, PutRows, TakeRows
+from engine.ops.ledger import Ledger
+from engine.ops.sizes import kv_bytes_per_row
+from engine.ops.tensors import meta_of
 
 NAMES = ("tiny-gpt2", "tiny-llama", "grouped")
 ROWS = 9

@@ -12,9 +12,9 @@ import torch
 from tokenizers import Tokenizer
 from transformers import GPT2LMHeadModel
 
-from engine.models import train_demo
-from engine.models.demo_corpus import Corpus, read_corpus, split
-from engine.models.train_demo import END, OUTPUT_DIR, evaluate, share_of_peak
+from engine.models.training import train_demo
+from engine.models.training.demo_corpus import Corpus, read_corpus, split
+from engine.models.training.train_demo import END, OUTPUT_DIR, evaluate, share_of_peak
 
 PROSE = "A paragraph about lists, number {}, which is long enough to count as a sentence of prose."
 

@@ -10,12 +10,12 @@ from one_device import TINY, hidden_states, model_of, relative_error, run, store
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.errors import PlanError
-from engine.models import ops
-from engine.models.head_ops import Attend, Features, Importance, Join, Project, Recall, Regroup, kv_of
-from engine.models.layout import kv_heads
-from engine.models.weights import WeightStore
-from engine.tensors import meta_of
+from engine.domain.errors import PlanError
+from engine.models.weights.weights import WeightStore
+from engine.ops import core as ops
+from engine.ops.heads import Attend, Features, Importance, Join, Project, Recall, Regroup, kv_of
+from engine.ops.layout import kv_heads
+from engine.ops.tensors import meta_of
 
 NAMES = (*TINY, "grouped")
 CAUSAL = ("tiny-gpt2", "tiny-llama", "grouped")
@@ -217,7 +217,7 @@ def test_features_are_means_of_queries_and_keys_and_their_products_per_token():
     q, k = [[1.0, 0], [0, 1], [1, 1]], [[1.0, 1], [0, 2], [1, 0]]
     packed = torch.tensor([[q, k, k]])
     store = store_of("tiny-gpt2")
-    from engine.models import arithmetic
+    from engine.ops.torch_kernels import dispatch as arithmetic
 
     features = arithmetic.run(Features(0, 3), model, store, {}, (packed,))[0]
     torch.testing.assert_close(features, torch.tensor([2 / 3, 2 / 3, 2 / 3, 1, 1, 2, 1]))

@@ -15,9 +15,9 @@ from one_device import (
     store_of,
 )
 
-from engine.models import reference
-from engine.models.prompts import requests_of
-from engine.plan import Slice
+from engine.domain.plan import Slice
+from engine.models.inputs.prompts import requests_of
+from engine.models.reference import reference
 
 TRAINED = ("minilm", "demo-lm")
 

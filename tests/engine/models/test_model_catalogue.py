@@ -7,11 +7,13 @@ import sys
 import pytest
 from one_device import TINY, spec_of
 
-from engine.errors import SpecError
-from engine.models import catalogue, families, reference
-from engine.models.prompts import requests_of
-from engine.models.text import decode, encode
-from engine.spec import WeightsRef
+from engine.domain.errors import SpecError
+from engine.domain.spec import WeightsRef
+from engine.models import catalogue
+from engine.models.families import families
+from engine.models.inputs.prompts import requests_of
+from engine.models.inputs.text import decode, encode
+from engine.models.reference import reference
 
 # Parameters as counted by transformers (without BERT's pooler) or stated by the models' authors.
 PARAMETERS = {

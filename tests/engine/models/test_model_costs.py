@@ -6,13 +6,13 @@ from one_device import CAUSAL, TINY, hidden_states, model_of, run, store_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.models import ops
-from engine.models.layout import kv_heads
-from engine.models.position_ops import PositionBlock
-from engine.models.sizes import kv_bytes_per_row
-from engine.models.weights import WeightStore
-from engine.plan import Slice
-from engine.tensors import Meta, meta_of, payload_bytes
+from engine.domain.plan import Slice
+from engine.models.weights.weights import WeightStore
+from engine.ops import core as ops
+from engine.ops.layout import kv_heads
+from engine.ops.positions import PositionBlock
+from engine.ops.sizes import kv_bytes_per_row
+from engine.ops.tensors import Meta, meta_of, payload_bytes
 
 NAMES = (*TINY, "grouped")
 ROWS = 9

@@ -6,11 +6,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from one_device import CAUSAL, TINY, hidden_states, layers, model_of, relative_error, run, store_of
 
-from engine.errors import PlanError
-from engine.models import catalogue, ops
-from engine.models.position_ops import PositionBlock
-from engine.models.spec import ModelSpec
-from engine.tensors import Meta
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.models import catalogue
+from engine.ops import core as ops
+from engine.ops.positions import PositionBlock
+from engine.ops.tensors import Meta
 
 NAMES = (*TINY, "grouped")
 ROWS = 9

@@ -8,14 +8,15 @@ from one_device import generate, model_of, relative_error, spec_of
 from transformers import AutoConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from engine.models import families, reference
+from engine.domain.model import ModelSpec, RopeScaling
 from engine.models.catalogue import rows
-from engine.models.layout import whole_model
-from engine.models.prompts import requests_of
-from engine.models.spec import ModelSpec, RopeScaling
-from engine.models.torch_ops import rope_frequencies, rotate
-from engine.models.weights import WeightStore
-from engine.predict import prepare
+from engine.models.families import families
+from engine.models.inputs.prompts import requests_of
+from engine.models.reference import reference
+from engine.models.weights.weights import WeightStore
+from engine.ops.layout import whole_model
+from engine.ops.torch_kernels.core import rope_frequencies, rotate
+from engine.runs.predict import prepare
 from tests.engine.strategies.memory_world import run_in_memory
 
 LLAMA3 = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=8192)

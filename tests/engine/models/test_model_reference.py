@@ -4,10 +4,10 @@ import pytest
 import torch
 from one_device import spec_of
 
-from engine.errors import HostError
-from engine.models import reference
-from engine.models.prompts import requests_of
-from engine.workload import Workload
+from engine.domain.errors import HostError
+from engine.domain.workload import Workload
+from engine.models.inputs.prompts import requests_of
+from engine.models.reference import reference
 
 
 def test_the_reference_of_another_process_is_that_of_this_one(tmp_path):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_device import CAUSAL, TINY, hidden_states, model_of, relative_error, run, store_of
 
-from engine.errors import PlanError
-from engine.models import ops
+from engine.domain.errors import PlanError
+from engine.ops import core as ops
 
 NAMES = (*TINY, "grouped")
 

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from one_device import TINY, model_of, run, spec_of, store_of
 from safetensors.torch import load_file, save_file
 
-from engine.errors import PlanError, SpecError
-from engine.models import catalogue, ops, reference, weights
-from engine.models.layout import tensor_parts, whole_model
-from engine.models.sizes import num_parameters, weight_bytes
-from engine.models.weights import WeightStore
-from engine.plan import Slice
-from engine.spec import WeightsRef
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.plan import Slice
+from engine.domain.spec import WeightsRef
+from engine.models import catalogue
+from engine.models.reference import reference
+from engine.models.weights import weights
+from engine.models.weights.weights import WeightStore
+from engine.ops import core as ops
+from engine.ops.layout import tensor_parts, whole_model
+from engine.ops.sizes import num_parameters, weight_bytes
 
 NAMES = (*TINY, "grouped")
 RANDOM = WeightsRef()

@@ -3,9 +3,9 @@
 import pytest
 from one_device import model_of
 
+from engine.domain.plan import Slice
 from engine.models.catalogue import rows
-from engine.models.sizes import kv_bytes_per_row, model_bytes, num_parameters, weight_bytes
-from engine.plan import Slice
+from engine.ops.sizes import kv_bytes_per_row, model_bytes, num_parameters, weight_bytes
 
 
 def part_bytes(name):
@@ -75,7 +75,7 @@ def test_published_models_have_as_many_parameters_as_transformers_makes(name, co
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from engine.models.families import config_of_spec
+    from engine.models.families.families import config_of_spec
 
     config = config_of_spec(model_of(name))
     with torch.device("meta"):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.errors import SpecError
-from engine.models import catalogue, pictures
-from engine.models.vision import VisionSpec
+from engine.domain.errors import SpecError
+from engine.domain.vision import VisionSpec
+from engine.models import catalogue
+from engine.models.inputs import pictures
 
 
 def picture(width, height):

@@ -7,9 +7,11 @@ import pytest
 from one_device import spec_of
 from test_pictures import file_of, picture
 
-from engine.errors import SpecError
-from engine.models import catalogue, pictures, reference
-from engine.models.directory import read_spec
+from engine.domain.errors import SpecError
+from engine.models import catalogue
+from engine.models.inputs import pictures
+from engine.models.reference import reference
+from engine.models.weights.directory import read_spec
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ from one_device import hidden_states, model_of, relative_error, run, store_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.errors import PlanError
-from engine.memory import Ledger
-from engine.models import ops
-from engine.models.layout import TensorPart, tensor_parts
-from engine.models.quantise import quantise
-from engine.models.quantised_ops import QuantisedBlock, quantised_slices
-from engine.models.sizes import quantised_bytes, weight_bytes
-from engine.models.weights import WeightStore
-from engine.plan import Slice, contains
-from engine.tensors import meta_of
+from engine.domain.errors import PlanError
+from engine.domain.plan import Slice, contains
+from engine.models.weights.quantise import quantise
+from engine.models.weights.weights import WeightStore
+from engine.ops import core as ops
+from engine.ops.layout import TensorPart, tensor_parts
+from engine.ops.ledger import Ledger
+from engine.ops.quantised import QuantisedBlock, quantised_slices
+from engine.ops.sizes import quantised_bytes, weight_bytes
+from engine.ops.tensors import meta_of
 
 NAMES = ("tiny-gpt2", "tiny-bert", "tiny-llama", "grouped")
 

@@ -6,11 +6,11 @@ from one_device import hidden_states, model_of, run, store_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.models import ops
-from engine.models.layout import kv_heads
-from engine.models.recompute_ops import AttentionAgain, EmbedAgain
-from engine.models.sizes import kv_bytes_per_row
-from engine.tensors import meta_of
+from engine.ops import core as ops
+from engine.ops.layout import kv_heads
+from engine.ops.recompute import AttentionAgain, EmbedAgain
+from engine.ops.sizes import kv_bytes_per_row
+from engine.ops.tensors import meta_of
 
 NAMES = ("tiny-gpt2", "tiny-llama", "grouped")
 ROWS = 9
@@ -58,7 +58,7 @@ def test_evicted_tokens_are_embedded_again_before_the_new_ones(name):
 
 
 def test_a_cache_that_forgets_keeps_its_newest_rows():
-    from engine.models.torch_ops import KVCache
+    from engine.ops.torch_kernels.core import KVCache
 
     cache, rows = KVCache(0), torch.arange(10.0).reshape(1, 1, 10, 1)
     cache.append(rows[:, :, :7], rows[:, :, :7])

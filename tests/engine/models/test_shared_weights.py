@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
+from engine.domain.plan import Slice
+from engine.domain.spec import WeightsRef
 from engine.models import catalogue
-from engine.models.drawn import RandomSource
-from engine.models.weights import WeightStore
-from engine.plan import Slice
-from engine.spec import WeightsRef
+from engine.models.weights.drawn import RandomSource
+from engine.models.weights.weights import WeightStore
 
 MODEL = catalogue.resolve("tiny-llama", None)[0].model_copy(
     update={"hidden_size": 256, "intermediate_size": 2500, "head_dim": 64}

@@ -7,10 +7,10 @@ import torch
 from one_device import hidden_states, run, store_of
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.models import ops
-from engine.models.summa_ops import SummaActivate, SummaDown, SummaUp
-from engine.models.torch_ops import ACTIVATIONS
-from engine.tensors import meta_of
+from engine.ops import core as ops
+from engine.ops.summa import SummaActivate, SummaDown, SummaUp
+from engine.ops.tensors import meta_of
+from engine.ops.torch_kernels.core import ACTIVATIONS
 
 NAMES = ("tiny-gpt2", "tiny-bert", "tiny-llama", "grouped")
 

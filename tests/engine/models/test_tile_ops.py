@@ -5,11 +5,11 @@ import torch
 from one_device import TINY, hidden_states, model_of, run, store_of
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.models import ops
-from engine.models.head_ops import Project
-from engine.models.tile_ops import Contract, Expand
-from engine.models.weights import WeightStore
-from engine.tensors import meta_of
+from engine.models.weights.weights import WeightStore
+from engine.ops import core as ops
+from engine.ops.heads import Project
+from engine.ops.tensors import meta_of
+from engine.ops.tiles import Contract, Expand
 
 NAMES = (*TINY, "grouped")
 ROWS = 9

@@ -7,18 +7,21 @@ from PIL import Image
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.errors import PlanError, SpecError
-from engine.models import families, ops, pictures, reference
-from engine.models.layout import tensor_parts, whole_model
-from engine.models.prompts import pixels_of, requests_of
-from engine.models.sizes import num_parameters, weight_bytes
-from engine.models.text import encode
-from engine.models.vision import TowerSpec
-from engine.models.vision_ops import Classify, EmbedImage, EmbedPrompt, Project, TowerBlock, image_ops
-from engine.models.weights import WeightStore, load
-from engine.plan import Slice
-from engine.spec import WeightsRef
-from engine.tensors import meta_of
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.plan import Slice
+from engine.domain.spec import WeightsRef
+from engine.domain.vision import TowerSpec
+from engine.models.families import families
+from engine.models.inputs import pictures
+from engine.models.inputs.prompts import pixels_of, requests_of
+from engine.models.inputs.text import encode
+from engine.models.reference import reference
+from engine.models.weights.weights import WeightStore, load
+from engine.ops import core as ops
+from engine.ops.layout import tensor_parts, whole_model
+from engine.ops.sizes import num_parameters, weight_bytes
+from engine.ops.tensors import meta_of
+from engine.ops.vision import Classify, EmbedImage, EmbedPrompt, Project, TowerBlock, image_ops
 
 SEEING = ("tiny-vit", "tiny-llava")
 TOWER = Slice(layer=-1, part="vision")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.attribution import attribute
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec
-from engine.trace import Span
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.trace import Span
+from engine.reports.attribution import attribute
 
 NAMES = ("a", "b", "c")
 

@@ -1,8 +1,8 @@
 """A change of delay or loss is no change of rate: reports are made all the same."""
 
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec
-from engine.fold import fold_links
-from engine.trace import Mark
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.trace import Mark
+from engine.reports.fold import fold_links
 
 
 def test_links_that_got_another_delay_keep_their_rate() -> None:

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from engine.fold import fold_requests
+from engine.domain.spec import WeightsRef
+from engine.domain.trace import Mark
 from engine.models import catalogue
-from engine.models.text import label_of
-from engine.spec import WeightsRef
-from engine.trace import Mark
-from engine.worlds.source import RealSource
+from engine.models.inputs.text import label_of
+from engine.reports.fold import fold_requests
+from engine.worlds.common.source import RealSource
 
 
 def marks_of(logits):

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec
-from engine.compare import METRICS, Comparison, compare, flatten
-from engine.errors import SpecError
-from engine.host_times import HostProfile, MeasuredRow
-from engine.models.spec import ModelSpec
-from engine.report import (
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.errors import SpecError
+from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.model import ModelSpec
+from engine.domain.report import (
     Attribution,
     DeviceReport,
     LayerReport,
@@ -21,8 +20,9 @@ from engine.report import (
     RequestReport,
     RunReport,
 )
-from engine.scenario import LinkDown, Scenario
-from engine.spec import RunSpec
+from engine.domain.scenario import LinkDown, Scenario
+from engine.domain.spec import RunSpec
+from engine.reports.compare import METRICS, Comparison, compare, flatten
 
 MODEL = ModelSpec(
     name="tiny", family="gpt2", num_layers=2, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
-from engine.fold import covered_s, fold
-from engine.models.spec import ModelSpec
-from engine.network import LinkMeasurement
-from engine.report import Outcome, RunReport
-from engine.spec import RunSpec
-from engine.trace import Mark, Span
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.model import ModelSpec
+from engine.domain.network import LinkMeasurement
+from engine.domain.report import Outcome, RunReport
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.reports.fold import covered_s, fold
 
 
 def device(name: str, **more: object) -> DeviceSpec:

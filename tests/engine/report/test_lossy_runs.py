@@ -4,12 +4,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from engine import verify
-from engine.cluster import ClusterSpec
-from engine.models import catalogue, reference, teacher_forcing
-from engine.models.prompts import requests_of
-from engine.spec import RunSpec
-from engine.workload import Workload
+from engine.domain.cluster import ClusterSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.models.inputs.prompts import requests_of
+from engine.models.reference import reference, teacher_forcing
+from engine.reports import verify
 
 CLUSTER = ClusterSpec(
     name="alone", source="d0",

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.cluster import ClusterSpec, DeviceSpec, LinkSpec
-from engine.perfetto import chrome_trace
-from engine.trace import Mark, Span
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.trace import Mark, Span
+from engine.reports.perfetto import chrome_trace
 
 CLUSTER = ClusterSpec(
     name="pair", source="a",

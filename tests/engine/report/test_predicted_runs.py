@@ -8,15 +8,15 @@ from collections import defaultdict
 import pytest
 
 import topologies
-from engine.fold import fold
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.perfetto import chrome_trace
-from engine.predict import prepare, simulate
-from engine.report import RunReport
-from engine.spec import RunSpec
+from engine.reports.fold import fold
+from engine.reports.perfetto import chrome_trace
+from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES
-from engine.trace import Mark, Span
-from engine.workload import Workload
 
 Run = tuple[RunReport, list[Span | Mark]]
 

@@ -1,7 +1,7 @@
 """Recovery times, from marks with times that were chosen to add up."""
 
-from engine.recoveries import fold_recoveries
-from engine.trace import Mark
+from engine.domain.trace import Mark
+from engine.reports.recoveries import fold_recoveries
 
 
 def loss(at_s, device="b", how="killed", since_s=None):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.units import human, human_s, transfer_s
+from engine.domain.units import human, human_s, transfer_s
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 from memory_world import MemoryWorld, source_in
 from small_cases import plan_of, prompts, spec_of, star
 
-from engine.errors import PeerLost
-from engine.models.weights import WeightStore
-from engine.plan import Plan
-from engine.serve import serve
-from engine.strategies.adaptlink_roles import Room
-from engine.strategies.contract import Strategy
-from engine.strategies.demand import demand_of
-from engine.strategies.ends import end_holdings, end_work
+from engine.domain.errors import PeerLost
+from engine.domain.plan import Plan
+from engine.models.weights.weights import WeightStore
+from engine.program.serve import serve
+from engine.program.strategy import Strategy
+from engine.strategies.adaptlink.roles import Room
 from engine.strategies.registry import strategy
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.ends import end_holdings, end_work
 
 RATES = (4e10, 1e10, 2.5e10, 3e9)
 

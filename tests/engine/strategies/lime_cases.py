@@ -2,8 +2,8 @@
 
 from itertools import product
 
-from engine.strategies.lime_cost import Hop, StepTimes
-from engine.strategies.lime_plan import Allocation, Ring, planned_s
+from engine.strategies.lime.allocation import Allocation, Ring, planned_s
+from engine.strategies.lime.cost import Hop, StepTimes
 
 MB, MS = 1e6, 1e-3
 

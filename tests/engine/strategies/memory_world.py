@@ -8,14 +8,14 @@ import json
 import random
 from collections import defaultdict, deque
 
-from engine.memory import Ledger
-from engine.models import arithmetic
-from engine.models.weights import WeightStore
-from engine.serve import serve
+from engine.models.weights.weights import WeightStore
+from engine.ops.ledger import Ledger
+from engine.ops.tensors import meta_of, payload_bytes
+from engine.ops.torch_kernels import dispatch as arithmetic
+from engine.program.serve import serve
 from engine.strategies.registry import strategy
-from engine.tensors import meta_of, payload_bytes
-from engine.worlds.row_files import RowFiles
-from engine.worlds.source import RealSource
+from engine.worlds.common.row_files import RowFiles
+from engine.worlds.common.source import RealSource
 
 
 class Handle:

@@ -1,14 +1,14 @@
 """Small clusters and models, and one way to plan and play them in the simulated world."""
 
-from engine.cluster import ClusterSpec
-from engine.models.spec import ModelSpec
-from engine.serve import serve
-from engine.spec import RunSpec
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Span
+from engine.domain.workload import Request, Workload
+from engine.program.serve import serve
 from engine.strategies.registry import strategy
-from engine.trace import Span
-from engine.workload import Request, Workload
-from engine.worlds.simulated import SimulatedWorld
-from engine.worlds.source import SimulatedSource
+from engine.worlds.common.source import SimulatedSource
+from engine.worlds.simulated.world import SimulatedWorld
 
 SHAPE = {
     "num_layers": 3, "hidden_size": 32, "num_heads": 4, "head_dim": 8, "intermediate_size": 64,

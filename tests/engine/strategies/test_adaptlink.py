@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from memory_world import run_in_memory
 from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
-from engine.errors import PeerLost, PlanError, SpecError
-from engine.models.sizes import kv_bytes_per_row
-from engine.predict import predict
-from engine.scenario import DropDevice, Scenario
-from engine.strategies.adaptlink_roles import Shard, place_backups
-from engine.strategies.demand import weights_bytes
+from engine.domain.errors import PeerLost, PlanError, SpecError
+from engine.domain.scenario import DropDevice, Scenario
+from engine.domain.trace import Mark, Span
+from engine.ops.sizes import kv_bytes_per_row
+from engine.runs.predict import predict
+from engine.strategies.adaptlink.roles import Shard, place_backups
 from engine.strategies.registry import strategy
-from engine.trace import Mark, Span
+from engine.strategies.shared.demand import weights_bytes
 
 GROUPED = LLAMA
 OVERS = (0.3, 0.7, 0.98)

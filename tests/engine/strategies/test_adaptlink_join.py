@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_cases import GPT2, plan_of
 
-from engine.errors import PlanError
-from engine.predict import predict
-from engine.scenario import DropDevice, JoinDevice, Scenario
-from engine.strategies.adaptlink_join import SWAP_MARGIN, layout_with, swaps, target_of
-from engine.strategies.adaptlink_plan import layout_in
+from engine.domain.errors import PlanError
+from engine.domain.scenario import DropDevice, JoinDevice, Scenario
+from engine.runs.predict import predict
+from engine.strategies.adaptlink.join import SWAP_MARGIN, layout_with, swaps, target_of
+from engine.strategies.adaptlink.plan import layout_in
 from engine.strategies.registry import strategy
 
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_cases import GPT2
 
+from engine.domain.plan import Slice
 from engine.models import catalogue
-from engine.models.sizes import weight_bytes
-from engine.plan import Slice
-from engine.strategies.adaptlink_shares import (
+from engine.ops.sizes import weight_bytes
+from engine.strategies.adaptlink.shares import (
     FfnTime,
     Primary,
     balanced_share,

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 from adaptlink_cases import tight
 
-from engine.fold import fold
 from engine.models import catalogue
-from engine.predict import prepare, simulate
+from engine.reports.fold import fold
+from engine.runs.predict import prepare, simulate
 from tests.contract.test_worlds_agree import operations
 
 CASES = {

@@ -6,14 +6,14 @@ from adaptlink_cases import with_memory
 from memory_world import run_in_memory
 from small_cases import BERT, GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
-from engine.errors import PlanError, SpecError
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.plan import Slice
+from engine.domain.trace import Span
 from engine.models import catalogue
-from engine.models.sizes import model_bytes, weight_bytes
-from engine.plan import Slice
-from engine.predict import predict
-from engine.strategies.demand import weights_bytes
+from engine.ops.sizes import model_bytes, weight_bytes
+from engine.runs.predict import predict
 from engine.strategies.registry import strategy
-from engine.trace import Span
+from engine.strategies.shared.demand import weights_bytes
 
 ALONE = star([1e10])
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memory_world import MemoryWorld
 from small_cases import GPT2, star
 
-from engine.collectives import (
+from engine.program.collectives import (
     all_gather,
     all_reduce,
     broadcast,

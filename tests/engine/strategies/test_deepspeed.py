@@ -3,8 +3,8 @@
 import pytest
 from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, spec_of, star
 
-from engine.strategies.demand import weights_bytes
 from engine.strategies.registry import strategy
+from engine.strategies.shared.demand import weights_bytes
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)

@@ -10,17 +10,18 @@ from adaptlink_cases import run_dying
 from memory_world import run_in_memory
 from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
-from engine.cluster import ClusterSpec
-from engine.models import arithmetic, catalogue
-from engine.models.head_ops import Attend, Join, Project
-from engine.models.layout import whole_model
-from engine.models.ops import Embed, FeedForward, Head, Residual
-from engine.models.weights import WeightStore
-from engine.predict import prepare, simulate
-from engine.scenario import Scenario, SetRate, SlowDevice
-from engine.spec import RunSpec
-from engine.trace import Mark
-from engine.workload import Workload
+from engine.domain.cluster import ClusterSpec
+from engine.domain.scenario import Scenario, SetRate, SlowDevice
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.models.weights.weights import WeightStore
+from engine.ops.core import Embed, FeedForward, Head, Residual
+from engine.ops.heads import Attend, Join, Project
+from engine.ops.layout import whole_model
+from engine.ops.torch_kernels import dispatch as arithmetic
+from engine.runs.predict import prepare, simulate
 
 SLOW = star([1e6] * 3)
 """Devices so slow that lending heads pays over their links."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.strategies.edgeformer_allocation import (
+from engine.strategies.edgeformer.allocation import (
     Allocation,
     Site,
     allocate,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.strategies.edgeformer_table import MappingTable, average_link
+from engine.strategies.edgeformer.table import MappingTable, average_link
 
 QUERY = np.array([2 / 3, 2 / 3, 2 / 3, 1, 1, 2, 1])
 B1 = QUERY + np.array([0.3, 0, 0, 0, 0, 0, 1])

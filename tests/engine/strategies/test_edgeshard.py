@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cases import BERT, GPT2, MODELS, plan_of, play, sends, spec_of, star
 
-from engine.errors import PlanError
+from engine.domain.errors import PlanError
+from engine.domain.trace import Mark, Span
 from engine.models import catalogue
-from engine.strategies.edgeshard import stages_for
-from engine.strategies.segments import Profile, best_segments, cost_s, layerwise_segments
-from engine.strategies.stages import Room, Stage
-from engine.trace import Mark, Span
+from engine.strategies.edgeshard.segments import Profile, best_segments, cost_s, layerwise_segments
+from engine.strategies.edgeshard.strategy import stages_for
+from engine.strategies.shared.stages import Room, Stage
 
 OBJECTIVES = ("latency", "throughput")
 A, B, C = range(3)

@@ -10,13 +10,13 @@ from memory_world import run_in_memory
 from small_cases import GPT2, LLAMA, plan_of, play, prompts, spec_of, star
 from test_kv_pressure import MODELS, NEW, ROWS, STRATEGIES, least_memory, sized
 
-from engine.errors import PlanError
-from engine.memory import Ledger
-from engine.models.ops import Attention
-from engine.models.sizes import kv_bytes_per_row
-from engine.predict import predict
-from engine.strategies.kv_disk import KEPT
-from engine.tensors import Meta
+from engine.domain.errors import PlanError
+from engine.ops.core import Attention
+from engine.ops.ledger import Ledger
+from engine.ops.sizes import kv_bytes_per_row
+from engine.ops.tensors import Meta
+from engine.runs.predict import predict
+from engine.strategies.shared.kv_disk import KEPT
 
 
 def offloading(name, model, requests=1, pattern="sporadic", short_bytes=2500):

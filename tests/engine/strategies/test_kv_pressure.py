@@ -5,8 +5,8 @@ import torch
 from memory_world import run_in_memory
 from small_cases import GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
-from engine.errors import PlanError
-from engine.predict import predict
+from engine.domain.errors import PlanError
+from engine.runs.predict import predict
 
 MODELS = {model.family: model.model_copy(update={"num_layers": 10}) for model in (GPT2, LLAMA)}
 STRATEGIES = ["gpipe", "edgeshard", "galaxy", "tpi_llm"]

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from small_cases import plan_of, play, sends
 from test_lime_run import GPT, case, marks, spans, tight
 
-from engine.errors import OutOfMemory
-from engine.models.cache_ops import DropRows, PutRows, TakeRows
-from engine.scenario import Scenario, SetRate
-from engine.strategies.lime_blocks import OnlinePlan, online_plans, streamed_online
-from engine.strategies.lime_cost import StreamedBlock
-from engine.strategies.lime_run import layout_of
-from engine.strategies.lime_transfer import num_rows, pairs_of, rows_to_park
+from engine.domain.errors import OutOfMemory
+from engine.domain.scenario import Scenario, SetRate
+from engine.ops.kv_cache import DropRows, PutRows, TakeRows
+from engine.strategies.lime.blocks import OnlinePlan, online_plans, streamed_online
+from engine.strategies.lime.cost import StreamedBlock
+from engine.strategies.lime.run import layout_of
+from engine.strategies.lime.transfer import num_rows, pairs_of, rows_to_park
 from engine.strategies.registry import strategy
 
 MB = 1e6

@@ -5,15 +5,15 @@ from itertools import groupby
 import pytest
 from small_cases import BERT, GPT2, LLAMA, plan_of, play, sends, spec_of, star
 
-from engine.models.sizes import kv_bytes_per_row, weight_bytes
-from engine.plan import Slice
-from engine.strategies.demand import demand_of
-from engine.strategies.lime_cost import event_model
-from engine.strategies.lime_ring import step_times
-from engine.strategies.lime_run import layout_of
+from engine.domain.plan import Slice
+from engine.domain.trace import Mark, Span
+from engine.ops.sizes import kv_bytes_per_row, weight_bytes
+from engine.ops.tensors import payload_bytes
+from engine.strategies.lime.cost import event_model
+from engine.strategies.lime.ring import step_times
+from engine.strategies.lime.run import layout_of
 from engine.strategies.registry import strategy
-from engine.tensors import payload_bytes
-from engine.trace import Mark, Span
+from engine.strategies.shared.demand import demand_of
 
 DEEP = {family.name: family.model_copy(update={"num_layers": 8}) for family in (GPT2, LLAMA, BERT)}
 GPT = DEEP["small-gpt2"]
@@ -210,6 +210,6 @@ def test_parameters_are_the_papers_ablations():
 
 
 def payload_bytes_of_row():
-    from engine.tensors import Meta
+    from engine.ops.tensors import Meta
 
     return payload_bytes(Meta((2, 1, 4, 1, GPT.head_dim)))

@@ -10,7 +10,7 @@ from test_lime_memory import growing
 from test_lime_run import DEEP, case, tight
 from test_pipeline_offload import overfull
 
-from engine.predict import predict, prepare, simulate
+from engine.runs.predict import predict, prepare, simulate
 
 LLAMA, BERT = DEEP["small-llama"], DEEP["small-bert"]
 CASES = {

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from memory_world import MemoryWorld, run_in_memory
 from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
-from engine.cost import op_time_s, product
-from engine.errors import PlanError
-from engine.models import ops
-from engine.models.layout import tensor_parts
-from engine.plan import Slice
-from engine.strategies.contract import Step
-from engine.strategies.mcu import Chip
-from engine.strategies.mcu_plan import shares_of
-from engine.strategies.mcu_tree import serial_hops, split, tree_levels
-from engine.trace import Span
+from engine.domain.errors import PlanError
+from engine.domain.plan import Slice
+from engine.domain.trace import Span
+from engine.ops import core as ops
+from engine.ops.cost import op_time_s, product
+from engine.ops.layout import tensor_parts
+from engine.program.strategy import Step
+from engine.strategies.mcu.plan import shares_of
+from engine.strategies.mcu.strategy import Chip
+from engine.strategies.mcu.tree import serial_hops, split, tree_levels
 
 WIDE = GPT2.model_copy(update={"num_heads": 8, "num_kv_heads": 8, "head_dim": 4})
 STEPS = 4

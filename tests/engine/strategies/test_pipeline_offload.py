@@ -5,12 +5,12 @@ from lime_cases import EXAMPLE, MB, MS
 from small_cases import GPT2, MODELS, plan_of, play, sends, spec_of, star
 from test_lime_run import DEEP, GPT, layer_bytes, spans, tight, token_times
 
-from engine.errors import PlanError
-from engine.models.sizes import weight_bytes
-from engine.plan import Slice
-from engine.strategies.demand import demand_of
-from engine.strategies.in_stage_slots import cycles_of, num_missing, offload_events, turns_of
-from engine.strategies.lime_ring import best_placement, step_times
+from engine.domain.errors import PlanError
+from engine.domain.plan import Slice
+from engine.ops.sizes import weight_bytes
+from engine.strategies.lime.ring import best_placement, step_times
+from engine.strategies.pipeline_offload.slots import cycles_of, num_missing, offload_events, turns_of
+from engine.strategies.shared.demand import demand_of
 
 
 def steady_ms(num_micro_batches):

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_cases import BERT, GPT2, LLAMA, plan_of, spec_of, star
 
-from engine.errors import PlanError, SpecError
-from engine.models.position_ops import PositionBlock
-from engine.strategies.positions import bounds, orders, reorders, search
-from engine.tensors import Meta
+from engine.domain.errors import PlanError, SpecError
+from engine.ops.positions import PositionBlock
+from engine.ops.tensors import Meta
+from engine.strategies.voltage.positions import bounds, orders, reorders, search
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_searched_bounds_are_faster_than_even_and_proportional_ones():
 
 
 def shard_s(cluster, model, positions, shard):
-    from engine.cost import op_time_s
+    from engine.ops.cost import op_time_s
 
     op = PositionBlock(0, *[shard[key] for key in list(shard)[1:]])
     x = Meta((1, positions, model.hidden_size))

@@ -9,7 +9,7 @@ from test_kv_disk import offloading
 from test_kv_pressure import MODELS, pressed
 from test_tpi_llm import DEEP, tight
 
-from engine.predict import predict, prepare, simulate
+from engine.runs.predict import predict, prepare, simulate
 
 BURST = {"requests": 2, "pattern": "bursty"}
 CASES = {

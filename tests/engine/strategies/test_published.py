@@ -8,10 +8,10 @@ with it the latency model of sections IV and V gives these ratios.
 import pytest
 from small_cases import BERT, plan_of, play, sends, spec_of, star
 
-from engine.strategies.demand import demand_of
-from engine.strategies.positions import Shard
-from engine.strategies.voltage_time import forward_s
-from engine.trace import Span
+from engine.domain.trace import Span
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.voltage.positions import Shard
+from engine.strategies.voltage.time import forward_s
 
 BERT_LARGE = BERT.model_copy(
     update={

@@ -9,10 +9,10 @@ import pytest
 from adaptlink_cases import tight
 from small_cases import plan_of, spec_of, star
 
+from engine.domain.report import RunReport
+from engine.domain.scenario import DropDevice, Scenario
 from engine.models import catalogue
-from engine.predict import predict
-from engine.report import RunReport
-from engine.scenario import DropDevice, Scenario
+from engine.runs.predict import predict
 
 NEW_TOKENS = 8
 PATIENCE_S = 300.0
@@ -65,7 +65,7 @@ def runs(tmp_path_factory):
         path.write_text(spec.model_dump_json())
     with (folder / "out").open("w+") as out:
         subprocess.run(
-            [sys.executable, "-m", "engine.local", *map(str, paths)], stdout=out, check=True,
+            [sys.executable, "-m", "engine.runs.local", *map(str, paths)], stdout=out, check=True,
             env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=PATIENCE_S,
         )
         out.seek(0)

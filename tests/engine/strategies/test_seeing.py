@@ -4,19 +4,19 @@ import pytest
 from small_cases import plan_of, star
 from small_cases import spec_of as small_spec
 
-from engine.errors import PlanError, SpecError
-from engine.memory import Ledger
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Span
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.models.sizes import model_bytes, weight_bytes
-from engine.plan import Holding, Plan, Slice, Work
-from engine.predict import predict, simulate
-from engine.predict import prepare as prepared
-from engine.spec import RunSpec
-from engine.strategies.accelerate import num_leaves
-from engine.strategies.demand import demand_of, end_passes
+from engine.ops.ledger import Ledger
+from engine.ops.sizes import model_bytes, weight_bytes
+from engine.runs.predict import predict, simulate
+from engine.runs.predict import prepare as prepared
+from engine.strategies.accelerate.strategy import num_leaves
 from engine.strategies.registry import STRATEGIES
-from engine.trace import Span
-from engine.workload import Workload
+from engine.strategies.shared.demand import demand_of, end_passes
 
 VIT, LLAVA = (catalogue.resolve(name)[0] for name in ("tiny-vit", "tiny-llava"))
 TOWER, EMBED = Slice(layer=-1, part="vision"), Slice(layer=-1, part="embed")

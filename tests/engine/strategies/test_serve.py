@@ -3,9 +3,9 @@
 import pytest
 from small_cases import BERT, GPT2, plan_of, play, prompts, spec_of, star
 
-from engine.serve import step_of, waves
+from engine.domain.trace import Mark
+from engine.program.serve import step_of, waves
 from engine.strategies.registry import STRATEGIES, strategy
-from engine.trace import Mark
 
 
 def indices(found):

@@ -9,20 +9,11 @@ from hypothesis import strategies as st
 from memory_world import MemoryDevice, run_in_memory
 from small_cases import GPT2, MODELS, plan_of, play, prompts, sends, spec_of, star
 
-from engine.errors import PlanError, SpecError
-from engine.plan import Slice
-from engine.strategies.demand import demand_of
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.plan import Slice
 from engine.strategies.registry import strategy
-from engine.strategies.tpi_llm import plan_by_ratio
-from engine.strategies.tpi_model import (
-    BlockTime,
-    all_reduce_s,
-    never_stalls,
-    never_stalls_tightly,
-    steady_token_s,
-    token_ends_s,
-)
-from engine.strategies.tpi_plan import (
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.tpi_llm.plan import (
     Share,
     fullest_window,
     ratios_of,
@@ -31,6 +22,15 @@ from engine.strategies.tpi_plan import (
     streaming_at,
     streams_always,
     streams_as_needed,
+)
+from engine.strategies.tpi_llm.strategy import plan_by_ratio
+from engine.strategies.tpi_llm.token_time import (
+    BlockTime,
+    all_reduce_s,
+    never_stalls,
+    never_stalls_tightly,
+    steady_token_s,
+    token_ends_s,
 )
 
 ATTENTION, FFN, ALL_REDUCE_MS = BlockTime(11, 18), BlockTime(17, 30), 14

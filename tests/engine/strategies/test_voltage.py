@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from memory_world import MemoryWorld, run_in_memory, source_in
 from small_cases import BERT, GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
-from engine.conditions import Conditions
-from engine.errors import SpecError
-from engine.fold import fold
+from engine.domain.conditions import Conditions
+from engine.domain.errors import SpecError
+from engine.domain.scenario import Scenario, SlowDevice
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.models.prompts import requests_of
-from engine.models.weights import WeightStore
-from engine.predict import prepare, simulate
-from engine.scenario import Scenario, SlowDevice
-from engine.serve import serve
-from engine.spec import RunSpec
+from engine.models.inputs.prompts import requests_of
+from engine.models.weights.weights import WeightStore
+from engine.program.serve import serve
+from engine.reports.fold import fold
+from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import strategy
-from engine.trace import Mark, Span
-from engine.workload import Workload
 
 ELEMENT = 4
 EVEN = [1e10] * 3

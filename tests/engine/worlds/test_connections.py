@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from engine.worlds.connections import USER_TIMEOUT_S, Connections, Outlet
+from engine.worlds.real.connections import USER_TIMEOUT_S, Connections, Outlet
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import pytest
 
 import topologies
-from engine.fidelity import fidelity_of
-from engine.launch import RealResult
-from engine.network import LinkMeasurement
-from engine.report import Outcome
-from engine.trace import Mark
-from engine.worker import TraceWriter
+from engine.domain.network import LinkMeasurement
+from engine.domain.report import Outcome
+from engine.domain.trace import Mark
+from engine.runs.fidelity import fidelity_of
+from engine.runs.supervisor import RealResult
+from engine.worlds.real.device_process import TraceWriter
 
 LAB = topologies.load("lab-3")
 GOOD_LINK = LinkMeasurement(0, True, 1e8, 0.99e8, "tbf")

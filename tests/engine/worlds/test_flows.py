@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.cluster import ClusterSpec
-from engine.worlds.flows import Flow, SharedLinks, max_min_rates
+from engine.domain.cluster import ClusterSpec
+from engine.worlds.simulated.flows import Flow, SharedLinks, max_min_rates
 
 NODES = 6
 CLUSTER = ClusterSpec(

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from engine.worlds.losses import RTO_MIN_S, TIMER_S, Connection, Path
+from engine.worlds.simulated.tcp_loss import RTO_MIN_S, TIMER_S, Connection, Path
 
 FRAME_S = 0.001
 

@@ -6,11 +6,11 @@ import pytest
 from test_recovery import halfway_s, spec_of
 from test_simulated import receiver, run, sender, star, world_of
 
-from engine.cluster import ClusterSpec
-from engine.predict import prepare, simulate
-from engine.scenario import DropDevice, FreezeDevice, SetLoss
-from engine.tensors import Meta
-from engine.worlds.losses import RTO_MIN_S
+from engine.domain.cluster import ClusterSpec
+from engine.domain.scenario import DropDevice, FreezeDevice, SetLoss
+from engine.ops.tensors import Meta
+from engine.runs.predict import prepare, simulate
+from engine.worlds.simulated.tcp_loss import RTO_MIN_S
 
 
 def lossy(loss_frac, **more):

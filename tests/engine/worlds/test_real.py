@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import pytest
 
-from engine.cluster import ClusterSpec
+from engine.domain.cluster import ClusterSpec
+from engine.domain.report import RunReport
+from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, Scenario, SlowDevice
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.predict import predict
-from engine.report import RunReport
-from engine.scenario import DropDevice, FreezeDevice, JoinDevice, Scenario, SlowDevice
-from engine.spec import RunSpec
-from engine.workload import Workload
+from engine.runs.predict import predict
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
@@ -71,7 +71,7 @@ def test_the_parts_of_the_latency_add_up(name, runs):
 
 
 def test_the_text_of_a_run_is_its_tokens_decoded(runs):
-    from engine.models.text import decode
+    from engine.models.inputs.text import decode
 
     report, _ = runs["gpipe"]
     spec = SPECS["gpipe"]

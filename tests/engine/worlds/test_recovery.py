@@ -2,15 +2,15 @@
 
 import pytest
 
-from engine.cluster import ClusterSpec
+from engine.domain.cluster import ClusterSpec
+from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, Scenario
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.workload import Request, Workload
 from engine.models import catalogue
-from engine.predict import plan_of, prepare, simulate
-from engine.recovery import unfinished
-from engine.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, Scenario
-from engine.spec import RunSpec
+from engine.runs.predict import plan_of, prepare, simulate
+from engine.runs.replan import unfinished
 from engine.strategies.registry import STRATEGIES
-from engine.trace import Mark, Span
-from engine.workload import Request, Workload
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(

@@ -2,16 +2,16 @@
 
 import pytest
 
-from engine.cluster import ClusterSpec
-from engine.errors import Deadlock, PeerLost
-from engine.frames import FRAME_HEADER_BYTES, NOTE_BYTES
-from engine.models.spec import ModelSpec
-from engine.plan import Holding, Plan, Slice
-from engine.scenario import DropDevice, FreezeDevice, LinkDown, LinkUp, Scenario, SetRate
-from engine.spec import RunSpec
-from engine.tensors import Meta
-from engine.worlds.fate import KILL_SEEN_S
-from engine.worlds.simulated import SimulatedWorld
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import Deadlock, PeerLost
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Plan, Slice
+from engine.domain.scenario import DropDevice, FreezeDevice, LinkDown, LinkUp, Scenario, SetRate
+from engine.domain.spec import RunSpec
+from engine.ops.tensors import Meta
+from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
+from engine.worlds.simulated.faults import KILL_SEEN_S
+from engine.worlds.simulated.world import SimulatedWorld
 
 MODEL = ModelSpec(
     name="m", family="gpt2", num_layers=1, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,

@@ -1,0 +1,202 @@
+"""Operations of whole models, timed on this host: what the compute models' figures are judged by.
+
+An operation is timed in its place, between the others of a model in turn and on their results: how long it
+takes depends on what of its weights and inputs the caches still hold, and so on what ran since.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product as combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from emulator.calibration.stopwatch import CLOCK_S, quartile
+from engine.domain.model import ModelSpec
+from engine.models import catalogue
+from engine.ops.core import Add, Attention, Block, Embed, FeedForward, Head, Op, Residual
+from engine.ops.cost import Kernel
+from engine.ops.positions import PositionBlock
+from engine.ops.sizes import model_bytes
+from engine.ops.tensors import Meta
+
+if TYPE_CHECKING:  # torch takes a while to import
+    from engine.models.weights.weights import WeightStore
+
+MODELS = ("bert-large", "bert-base", "gpt2", "tinyllama-42m", "minilm", "demo-lm")
+ROWS = (1, 8, 34, 128, 200)
+CACHED = 64  # rows of the KV cache that a decoding step finds
+SHARDS = 6
+WORKING_SET_BYTES = 120 << 20
+SEQUENCE_S = 0.15
+MIN_TURNS = 5
+WARM_UP_TURNS = 2
+
+
+class TimedOperation(NamedTuple):
+    """`seconds` of one core for an operation on inputs of `rows` rows, and the kernels it is made of."""
+
+    model: str
+    operation: str
+    rows: int
+    kernels: tuple[Kernel, ...]
+    seconds: float
+
+
+class _Step(NamedTuple):
+    """One operation of a sequence and the shapes of its inputs."""
+
+    label: str
+    op: Op
+    inputs: tuple[Meta, ...]
+
+
+def time_operations(stores: Sequence[WeightStore], rows: Sequence[int] = ROWS) -> list[TimedOperation]:
+    """Every kind of operation of each model, at each number of rows. Sets torch to one thread."""
+    timed = []
+    for store, count in combinations(stores, rows):
+        cached = CACHED if store.model.causal and count == 1 else 0
+        for sequence in SEQUENCES:
+            timed += time_sequence(store, sequence, count, cached)
+    return timed
+
+
+def random_weights(name: str) -> WeightStore:
+    """Of a model of the catalogue; it holds nothing yet."""
+    from engine.models.weights.weights import WeightStore
+
+    model, weights = catalogue.resolve(name, "random")
+    return WeightStore(model, weights, 0)
+
+
+def time_sequence(
+    store: WeightStore, sequence: str, rows: int, cached: int, before: Callable[[], object] | None = None
+) -> list[TimedOperation]:
+    """The kinds of operations of a sequence (a name in `SEQUENCES`), run in turn over the model's layers.
+
+    Causal models find `cached` rows in their KV caches. `before` runs before each operation, untimed. Empty
+    if the sequence needs more rows.
+    """
+    import torch
+
+    from engine.ops.torch_kernels import dispatch as arithmetic
+    from engine.ops.torch_kernels.core import KVCache
+
+    torch.set_num_threads(1)
+    model = store.model
+    steps = list(SEQUENCES[sequence](model, rows, "check" if cached and model.causal else None))
+    for step in steps:
+        for piece in step.op.slices(model):
+            store.load(piece)
+    caches: dict[tuple[str, int], KVCache] = {}
+    times: dict[str, list[float]] = {step.label: [] for step in steps}
+    with torch.inference_mode():
+        numbers = {x: _tensor(x) for step in steps for x in step.inputs}
+        recent = {x: deque([_tensor(x), _tensor(x)], maxlen=2) for x in numbers}
+        for step in steps:
+            if step.op.cache and not caches.get((step.op.cache, step.op.layer)):
+                x = _tensor(Meta((1, cached, model.hidden_size), model.dtype))
+                arithmetic.run(step.op, model, store, caches, (x,))
+        turns, end_s = 0, time.perf_counter() + SEQUENCE_S
+        while turns < MIN_TURNS + WARM_UP_TURNS or time.perf_counter() < end_s:
+            turns += 1
+            for step in steps:
+                inputs = _newest(recent, step.inputs)
+                if step.op.cache:
+                    caches[step.op.cache, step.op.layer].rows = cached
+                if before is not None:
+                    before()
+                began_s = time.thread_time()
+                result = arithmetic.run(step.op, model, store, caches, inputs)
+                if turns > WARM_UP_TURNS:
+                    times[step.label].append(time.thread_time() - began_s)
+                shape = Meta(tuple(result.shape), model.dtype)
+                if shape in recent:  # as fresh as the result is, but numbers that never grow or vanish
+                    recent[shape].append(result.copy_(numbers[shape]))
+    first = {step.label: step for step in reversed(steps)}
+    return [
+        TimedOperation(
+            model.name, label, rows,
+            first[label].op.cost(model, first[label].inputs, cached if first[label].op.cache else 0).kernels,
+            quartile(values) - CLOCK_S,
+        )
+        for label, values in times.items()
+    ]
+
+
+def _newest(recent: dict[Meta, deque[Any]], inputs: Sequence[Meta]) -> tuple[Any, ...]:
+    """A tensor per input: the last result of its shape, then the one before that."""
+    return tuple(recent[x][-1 - inputs[:at].count(x)] for at, x in enumerate(inputs))
+
+
+def _blocks(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+    x = _hidden(model, rows)
+    for layer in _layers(model):
+        yield _Step("block", Block(layer, cache), (x,))
+
+
+def _parts(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+    x = _hidden(model, rows)
+    yield _Step("embed", Embed(0), (Meta((1, rows), "int64"),))
+    for layer in _layers(model):
+        yield _Step("attention", Attention(layer, 0, model.num_heads, True, cache), (x,))
+        yield _Step("residual", Residual(layer, "attention"), (x, x))
+        yield _Step("ffn", FeedForward(layer, 0, model.intermediate_size, True), (x,))
+        yield _Step("residual", Residual(layer, "ffn"), (x, x))
+    if model.has_head and rows == 1:
+        yield _Step("head", Head(), (x,))
+
+
+def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+    """As two tensor-parallel devices have them."""
+    x, heads, columns = _hidden(model, rows), model.num_heads, model.intermediate_size
+    for layer in _layers(model):
+        for half, (start, stop) in enumerate(((0, heads // 2), (heads // 2, heads))):
+            own = f"{cache}{half}" if cache else None
+            yield _Step("half of attention", Attention(layer, start, stop, True, own), (x,))
+        yield _Step("add", Add(), (x, x))
+        for start, stop in ((0, columns // 2), (columns // 2, columns)):
+            yield _Step("half of ffn", FeedForward(layer, start, stop, True), (x,))
+        yield _Step("add", Add(), (x, x))
+
+
+def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+    """As sequence-parallel devices have them; the last ones of a causal model see the most rows."""
+    if rows < SHARDS * SHARDS:
+        return
+    x, size = _hidden(model, rows), -(-rows // SHARDS)
+    for layer in _layers(model):
+        for shard in range(SHARDS):
+            start, stop = shard * size, min(rows, (shard + 1) * size)
+            if stop - start < size:
+                continue
+            if model.causal:
+                yield _Step(f"position shard {shard + 1}", PositionBlock(layer, start, stop, stop), (x,))
+            else:
+                yield _Step("position shard", PositionBlock(layer, start, stop, rows), (x,))
+                reordered = PositionBlock(layer, start, stop, rows, "reorder", "reorder")
+                yield _Step("position shard, reordered", reordered, (x,))
+
+
+SEQUENCES: dict[str, Callable[[ModelSpec, int, str | None], Iterator[_Step]]] = {
+    "blocks": _blocks, "parts": _parts, "halves": _halves, "shards": _shards,
+}
+
+
+def _layers(model: ModelSpec) -> range:
+    """As many layers as leave the caches between two turns, or all."""
+    per_layer = model_bytes(model) // model.num_layers
+    return range(min(model.num_layers, -(-WORKING_SET_BYTES // per_layer)))
+
+
+def _hidden(model: ModelSpec, rows: int) -> Meta:
+    return Meta((1, rows, model.hidden_size), model.dtype)
+
+
+def _tensor(x: Meta) -> Any:
+    import torch
+
+    return torch.zeros(x.shape, dtype=torch.int64) if x.dtype == "int64" else torch.randn(x.shape)
+
+

@@ -1,0 +1,71 @@
+"""How far each compute model is off on this host: operations of whole models, predicted and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from emulator.calibration.known import Calibration, measured_beside
+from emulator.calibration.operations import TimedOperation
+from engine.domain.cluster import ComputeModel
+from engine.ops.cost import op_time_s
+
+QUICK_MODELS, QUICK_ROWS = ("bert-base", "tinyllama-42m"), (1, 34, 128)
+COMPUTE_MODELS: tuple[ComputeModel, ...] = ("flops", "roofline", "measured")
+
+
+class Comparison(NamedTuple):
+    """An operation on `rows` rows: seconds that this host took, and those of each compute model, in order."""
+
+    model: str
+    operation: str
+    rows: int
+    seconds: float
+    predicted_s: tuple[float, ...]
+
+    def error(self, compute_model: ComputeModel) -> float:
+        """predicted / measured - 1."""
+        return self.predicted_s[COMPUTE_MODELS.index(compute_model)] / self.seconds - 1
+
+
+class Residuals(NamedTuple):
+    """Of several operations: median and 95th percentile of |error|, and the error of their sum."""
+
+    median: float
+    p95: float
+    total: float
+
+
+def residuals(comparisons: Sequence[Comparison], compute_model: ComputeModel) -> Residuals:
+    """Raises `ValueError` if there is no operation."""
+    errors = sorted(abs(item.error(compute_model)) for item in comparisons)
+    if not errors:
+        raise ValueError("no operation was timed: time at least one")
+    predicted = sum(item.predicted_s[COMPUTE_MODELS.index(compute_model)] for item in comparisons)
+    total = predicted / sum(item.seconds for item in comparisons) - 1
+    return Residuals(errors[len(errors) // 2], errors[int(0.95 * (len(errors) - 1))], total)
+
+
+def of_kind(comparisons: Sequence[Comparison], wanted: Callable[[Comparison], bool]) -> list[Comparison]:
+    return [item for item in comparisons if wanted(item)]
+
+
+def compare(calibration: Calibration, timed: Iterable[TimedOperation]) -> list[Comparison]:
+    return [
+        Comparison(item.model, item.operation, item.rows, item.seconds, tuple(
+            op_time_s(calibration.device, item.kernels, calibration.profile, compute_model)
+            for compute_model in COMPUTE_MODELS
+        ))
+        for item in timed
+    ]
+
+
+def measured_residuals(
+    models: Sequence[str] = QUICK_MODELS, rows: Sequence[int] = QUICK_ROWS
+) -> tuple[Calibration, list[Comparison]]:
+    """Calibrate this host now, and time operations of `models` in turn with it. Raises `HostError`."""
+    calibration, told = measured_beside(models, rows)
+    return calibration, [
+        Comparison(model, operation, count, seconds, tuple(predicted_s))
+        for model, operation, count, seconds, predicted_s in told
+    ]

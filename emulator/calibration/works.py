@@ -1,0 +1,154 @@
+"""What calibration times: products, attention and element-wise passes, the way models compute them.
+
+A figure is named by a tuple: what it is, then its sizes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from emulator.calibration.stopwatch import in_place_s, typical_s
+
+ATTENTION_ROWS, ATTENTION_WIDTHS, ATTENTION_SEEN = (1, 8, 32, 128, 512), (32, 64, 128), (32, 128, 512)
+ATTENTION_HEADS = 12
+PASS_ROWS, PASS_COLS = (1, 128), 1024
+PASSES = ("add", "layernorm", "rmsnorm", "softmax", "lookup", "rope")  # and the activations
+WORKING_SET_BYTES = 120 << 20  # of matrices in turn, as a model's are: large ones leave the cache meanwhile
+MATRICES = 144
+"""At most so many squares of the smaller side: as large is a model of 12 layers of that hidden size."""
+
+MIN_MATRICES = 3
+TEXTS = 50  # to look up in turn
+CROWD_SIDE = 512
+LARGE_BYTES = 256 << 20
+POINT_S = 0.02  # time spent on one figure of a grid
+FIGURE_S = 0.05  # and on one that stands alone
+FLOAT_BYTES = 4
+
+Work = Callable[[], Any]
+Name = tuple[Any, ...]
+
+
+class Figure(NamedTuple):
+    """Seconds of `work` over and over, or in its place after `before`."""
+
+    work: Work
+    figure_s: float
+    before: Work | None = None
+
+    def seconds(self) -> float:
+        if self.before is None:
+            return typical_s(self.work, self.figure_s)
+        return in_place_s(self.work, self.before, self.figure_s)
+
+
+class Works:
+    """Makes what is to be timed. Close it to let go of its memory.
+
+    All matrices are parts of one mapped file, as models' weights are: what a fresh array costs by its small
+    pages, up to a fifth of a product with one row, they do not.
+    """
+
+    def __init__(self, torch: Any):
+        self.torch = torch
+        self._directory = tempfile.TemporaryDirectory(prefix="edgeloom-")
+        file = str(Path(self._directory.name, "weights"))
+        self._numbers = torch.from_file(file, shared=True, size=WORKING_SET_BYTES // FLOAT_BYTES)
+        self._numbers.normal_()
+        crowd, x = self._matrices(CROWD_SIDE, CROWD_SIDE), torch.randn(1, CROWD_SIDE)
+        self.crowd: Work = lambda: torch.nn.functional.linear(x, next(crowd))
+        """What runs between two passes of a model, and leaves little of them in the nearest caches."""
+
+    def __enter__(self) -> Works:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._directory.cleanup()
+
+    def figures(self, rows: Sequence[int], sides: Sequence[int]) -> Iterator[tuple[Name, Figure]]:
+        """Products on a grid of `rows` and of `sides` of the matrices, and everything else."""
+        yield ("call",), Figure(self._pass("add", 1), FIGURE_S)
+        yield ("call in place",), Figure(self._pass("add", 1), FIGURE_S, self.crowd)
+        yield ("memory",), Figure(self._reading(), FIGURE_S)
+        for inner, cols in product(sides, sides):
+            weights = self._matrices(cols, inner)
+            for count in rows:
+                yield ("product", count, inner, cols), Figure(self._product(count, inner, weights), POINT_S)
+        for rows_, wide, seen in product(ATTENTION_ROWS, ATTENTION_WIDTHS, ATTENTION_SEEN):
+            yield ("attention", rows_, wide, seen), Figure(self._attention(rows_, wide, seen), POINT_S)
+        for name, count in product(pass_names(), PASS_ROWS):
+            yield ("pass", name, count), Figure(self._pass(name, count), FIGURE_S, self.crowd)
+
+    def _matrices(self, cols: int, inner: int) -> Iterator[Any]:
+        """So many, for ever in turn."""
+        size = cols * inner
+        as_large = MATRICES * min(cols, inner) ** 2
+        count = max(1, min(max(MIN_MATRICES, as_large // size), len(self._numbers) // size))
+        return cycle([self._numbers[at * size : (at + 1) * size].view(cols, inner) for at in range(count)])
+
+    def _product(self, rows: int, inner: int, weights: Iterator[Any]) -> Work:
+        x, linear = self.torch.randn(1, rows, inner), self.torch.nn.functional.linear
+        return lambda: linear(x, next(weights))
+
+    def _attention(self, rows: int, wide: int, seen: int) -> Work:
+        """Scores, softmax and values of some heads, and their merging: on views, as operations have them."""
+        torch, heads = self.torch, ATTENTION_HEADS
+        q = torch.randn(1, rows, heads, wide).transpose(1, 2)
+        k, v = (torch.randn(1, seen, heads, wide).transpose(1, 2) for _ in range(2))
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return lambda: attend(q, k, v).transpose(1, 2).flatten(2)
+
+    def _reading(self) -> Work:
+        """A matrix far larger than any cache times one vector."""
+        torch = self.torch
+        matrix, vector = torch.ones(LARGE_BYTES // FLOAT_BYTES // 1024, 1024), torch.ones(1024)
+        return lambda: torch.mv(matrix, vector)
+
+    def _pass(self, name: str, rows: int) -> Work:
+        """The pass on some rows, the way `engine/models` computes it: see `passes_in`."""
+        from engine.ops.torch_kernels.core import ACTIVATIONS
+
+        torch, cols = self.torch, PASS_COLS
+        functional = torch.nn.functional
+        if name == "add":  # one operand is a residual from before the products
+            old, new = cycle([torch.randn(1, rows, cols) for _ in range(24)]), torch.randn(1, rows, cols)
+            return lambda: next(old) + new
+        x, y, weight = torch.randn(1, rows, cols), torch.randn(1, rows, cols), torch.ones(cols)
+        if name == "silu":
+            return lambda: functional.silu(x) * y
+        if name in ACTIVATIONS:
+            return lambda: ACTIVATIONS[name](x)
+        if name == "lookup":  # other rows of a large table each time
+            table = self._numbers[: len(self._numbers) // cols * cols].view(-1, cols)
+            tokens = cycle([torch.randint(len(table), (1, rows)) for _ in range(TEXTS)])
+            return lambda: functional.embedding(next(tokens), table)
+        heads = [z.view(1, rows, cols // 64, 64).transpose(1, 2) for z in (x, y)]
+        angles = torch.randn(rows, 64)
+
+        def rotate() -> None:
+            for z in heads:
+                low, high = z.chunk(2, dim=-1)
+                z * angles + torch.cat((-high, low), dim=-1) * angles
+
+        works: dict[str, Work] = {
+            "layernorm": lambda: functional.layer_norm(x, (cols,), weight, weight),
+            "rmsnorm": lambda: functional.rms_norm(x, (cols,), weight),
+            "softmax": lambda: torch.softmax(x, dim=-1),
+            "rope": rotate,
+        }
+        return works[name]
+
+
+def pass_names() -> tuple[str, ...]:
+    from engine.ops.torch_kernels.core import ACTIVATIONS
+
+    return (*ACTIVATIONS, *PASSES)
+
+
+def passes_in(name: str) -> int:
+    """Gated families multiply after silu and count that as a second pass. Rotary ones are for q and k."""
+    return 2 if name in ("silu", "rope") else 1

@@ -1,0 +1,57 @@
+"""`loom doctor`: what this machine can do for EdgeLoom, and what to do about the rest."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from emulator.calibration.known import calibration_file, known_calibration
+from emulator.network.probe import Capabilities, Capability
+from engine.cli.tables import console_for, table
+from engine.domain.units import human
+
+
+def is_fit(found: Capabilities) -> bool:
+    """Whether everything needed to emulate is there."""
+    return all(item.ok for item in found.items if item.needed)
+
+
+def show(found: Capabilities, stream: object) -> None:
+    """Print the capabilities, this machine's figures and the verdict."""
+    console = console_for(stream)  # type: ignore[arg-type]
+    listing = table("capability", "", "what it is for")
+    listing.columns[2].justify = "left"
+    listing.columns[2].no_wrap = False
+    for item in found.items:
+        listing.add_row(item.name, _badge(item), _words(item))
+    console.print(listing)
+    facts = (
+        f"{found.cores} cores, {human(found.memory_bytes, 'B')} of memory, kernel {found.kernel}, "
+        f"control groups version {found.cgroup_version}"
+    )
+    console.print(facts)
+    console.print(_calibration())
+    if is_fit(found):
+        console.print(Text("This machine can emulate.", style="green"))
+    else:
+        console.print(Text("This machine cannot emulate yet; it can predict.", style="red"))
+
+
+def _badge(item: Capability) -> Text:
+    if item.ok:
+        return Text("yes", style="green")
+    return Text("NO", style="red") if item.needed else Text("no", style="yellow")
+
+
+def _words(item: Capability) -> str:
+    return item.detail if item.ok else f"{item.detail}. {item.remedy}"
+
+
+def _calibration() -> str:
+    known = known_calibration()
+    if known is None:
+        return "Not calibrated yet: the first run with dilation auto does it, or ./loom calibrate now."
+    device = known.device
+    return (
+        f"Calibrated: {human(device.flop_per_s, 'FLOP/s')} and {human(device.memory_byte_per_s, 'B/s')} "
+        f"per core ({calibration_file()})"
+    )

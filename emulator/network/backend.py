@@ -1,0 +1,130 @@
+"""Who realises delay, jitter and loss on this machine: decided once per run, and named in its report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from emulator.host.namespaces import Command, run_each
+from emulator.network.shaping import Port
+from engine.domain.cluster import ClusterSpec, LinkSpec
+from engine.domain.conditions import changed_link
+from engine.domain.errors import HostError
+from engine.domain.scenario import Change, SetDelay, SetLoss
+
+LOSS_STEPS = 1_000_000  # nft draws one of so many numbers per packet
+
+Has = Callable[[str], bool]
+
+
+class Backend(NamedTuple):
+    """netem below the buckets, or relay processes for the links `relayed`; what neither does is the
+    receiving device's (delay) and nft's (loss).
+    """
+
+    netem: bool = False
+    relayed: frozenset[int] = frozenset()
+
+    def in_network(self, link: int) -> bool:
+        """Whether TCP itself feels the delay and loss of a link."""
+        return self.netem or link in self.relayed
+
+    def name(self, links: Sequence[LinkSpec]) -> str:
+        """For the report, with the links as they are now."""
+        others = [link for index, link in enumerate(links) if not self.in_network(index)]
+        used = {
+            "netem": self.netem, "relay": bool(self.relayed),
+            "delay-line": any(map(is_delayed, others)), "nft": any(map(is_lossy, others)),
+        }
+        return "+".join(["tbf", *(word for word, is_used in used.items() if is_used)])
+
+
+def choose_backend(cluster: ClusterSpec, has: Has, changes: Iterable[Change] = ()) -> Backend:
+    """Pick by what the cluster and its timed changes ask and the machine `has`.
+
+    Raises `HostError` rather than ignore a figure.
+    """
+    worst = _at_worst(cluster, changes)
+    asked = [index for index, link in enumerate(worst) if is_delayed(link) or is_lossy(link) or link.jitter_s]
+    if not asked:
+        return Backend()
+    if has("netem"):
+        return Backend(netem=True)
+    delayed, lossy = any(map(is_delayed, worst)), any(map(is_lossy, worst))
+    jittered = next((link for link in worst if link.jitter_s), None)
+    if not jittered and (not lossy or (not delayed and has("nft"))):
+        return Backend()
+    if has("tun"):
+        return Backend(relayed=frozenset(asked))
+    first = jittered or next(link for link in worst if is_lossy(link))
+    figure = f"jitter_s {first.jitter_s:g}" if jittered else f"loss_frac {max(losses(first)):g}"
+    raise HostError(
+        f"link {first.name} has {figure}, which needs netem or TUN devices, and this machine has neither: "
+        "set it to 0, or see ./loom doctor."
+    )
+
+
+def check_live(links: Sequence[LinkSpec], changed: int, backend: Backend, has: Has) -> None:
+    """Refuse what a running network cannot take: `links[changed]` was changed and is not `in_network`.
+
+    Raises `HostError`. Without netem, links that lose packets or jitter get their relays at the start.
+    """
+    link = links[changed]
+    others = [each for index, each in enumerate(links) if not backend.in_network(index)]
+    if not any(map(is_lossy, others)):
+        return
+    if any(map(is_delayed, links)):
+        raise HostError(
+            f"link {link.name} cannot get this while the run goes on: TCP would not feel delay and loss "
+            "together. Draw the link with some of each, or make it a timed change."
+        )
+    if not has("nft"):
+        raise HostError(
+            f"link {link.name} cannot lose packets while the run goes on, without nft and netem: install "
+            "nftables, or make it a timed change."
+        )
+
+
+def is_delayed(link: LinkSpec) -> bool:
+    return link.delay(True) > 0 or link.delay(False) > 0
+
+
+def is_lossy(link: LinkSpec) -> bool:
+    return max(losses(link)) > 0
+
+
+def losses(link: LinkSpec) -> tuple[float, float]:
+    return link.loss(True), link.loss(False)
+
+
+def _at_worst(cluster: ClusterSpec, changes: Iterable[Change]) -> list[LinkSpec]:
+    """Links with all that is ever asked of them, so that what is 0 is 0 all the time."""
+    links = list(cluster.links)
+    for change in changes:
+        figure = getattr(change, "delay_s", 0.0) or getattr(change, "loss_frac", 0.0)
+        if isinstance(change, SetDelay | SetLoss) and figure:
+            index = cluster.link_index(change.link)
+            links[index] = changed_link(links[index], change)
+    return links
+
+
+def drop_at_random(losses_of: Mapping[Port, float]) -> None:
+    """From now on lose these fractions of the packets that arrive at ports, before they go anywhere.
+
+    Whatever was lost before at other ports of the same nodes no longer is.
+    """
+    by_pid: dict[int, list[str]] = {}
+    for port, loss_frac in losses_of.items():
+        steps = round(loss_frac * LOSS_STEPS)
+        rules = by_pid.setdefault(port.pid, [])
+        if steps:
+            rule = f'iifname "{port.interface}" numgen random mod {LOSS_STEPS} < {steps} drop'
+            rules.append(f"add rule inet edgeloom loss {rule}")
+    table = [
+        "add table inet edgeloom",
+        "add chain inet edgeloom loss { type filter hook prerouting priority -300; }",
+        "flush chain inet edgeloom loss",
+    ]
+    run_each([
+        Command(pid, ("nft", "-f", "-"), "\n".join([*table, *rules]) + "\n") for pid, rules in by_pid.items()
+    ])

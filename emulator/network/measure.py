@@ -1,0 +1,192 @@
+"""What a link really achieves: data over TCP between its two ends, timed at the receiver, before a run.
+
+All links in one direction are measured together (acknowledgements travel the other way and would
+disturb a measurement there), a few at a time so that this machine's cores are not what is measured.
+Connections are warmed first: a cold one would measure TCP's slow start.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from emulator.host.namespaces import inside
+from emulator.network.shaping import FRAME_BYTES, SEGMENT_BYTES
+from engine.domain.errors import HostError
+from engine.domain.units import BITS_PER_BYTE
+
+Achieved = dict[tuple[int, bool], float]
+
+BUDGET_S = 1.0
+MAX_SECONDS, MIN_SECONDS = 0.2, 0.02  # of one link's timed transfer
+LIVE_S, LIVE_MIN_BYTES = 0.03, 16 * 1024  # of a measurement in the middle of a run
+MIN_BYTES = 24 * 1024
+WARM_UP_FRAC = 0.4
+CHUNKS = 24  # per timed transfer: the receiver wakes once per chunk, not once per frame
+TIMEOUT_S = 20.0
+TOGETHER_BIT_PER_S = 600e6
+"""Wall bit/s that one core carries through several namespaces with ease."""
+
+RETRY_ERROR = 0.03
+"""A link that looks worse than this is measured again, in less company: a busy host is no slow link."""
+
+RETRY_SHARES = (1 / 4, 1 / 16, 0.0)
+"""Of TOGETHER_BIT_PER_S, try after try; the last tries are of one link at a time."""
+
+
+class Stretch(NamedTuple):
+    """One direction of a link: data goes from `sender_pid`'s namespace to `address`, wall bit/s expected."""
+
+    link: int
+    forward: bool
+    sender_pid: int
+    receiver_pid: int
+    address: str
+    bit_per_s: float
+
+
+def measure_stretches(stretches: Sequence[Stretch], budget_s: float = BUDGET_S) -> Achieved:
+    """(link, forward) → wall payload bit/s achieved; raises `HostError` if a link carries nothing."""
+    achieved = _measure(plan_waves(stretches, TOGETHER_BIT_PER_S), budget_s)
+    for share in RETRY_SHARES:
+        doubtful = [s for s in stretches if abs(achieved[s.link, s.forward] / s.bit_per_s - 1) > RETRY_ERROR]
+        if not doubtful:
+            break
+        again = _measure(plan_waves(doubtful, TOGETHER_BIT_PER_S * share), budget_s / 2)
+        for stretch in doubtful:
+            key, asked = (stretch.link, stretch.forward), stretch.bit_per_s
+            achieved[key] = min((achieved[key], again[key]), key=lambda rate: abs(rate - asked))
+    return achieved
+
+
+def plan_waves(stretches: Sequence[Stretch], together_bit_per_s: float) -> list[list[Stretch]]:
+    """Groups to measure at once: one direction each, at most that much in all (or a single link)."""
+    waves: list[list[Stretch]] = []
+    for forward in (True, False):
+        total = float("inf")
+        for stretch in sorted((s for s in stretches if s.forward == forward), key=lambda s: -s.bit_per_s):
+            if total + stretch.bit_per_s > together_bit_per_s:
+                waves.append([])
+                total = 0.0
+            waves[-1].append(stretch)
+            total += stretch.bit_per_s
+    return waves
+
+
+def _measure(waves: Sequence[Sequence[Stretch]], budget_s: float) -> Achieved:
+    seconds = budget_s / max(1, len(waves)) / (1 + WARM_UP_FRAC)
+    achieved: Achieved = {}
+    for wave in waves:
+        achieved |= _measure_together(wave, min(MAX_SECONDS, max(MIN_SECONDS, seconds)))
+    return achieved
+
+
+def _measure_together(wave: Sequence[Stretch], seconds: float) -> Achieved:
+    achieved: Achieved = {}
+    errors: list[str] = []
+    pairs = [connect(stretch) for stretch in wave]
+    threads = []
+    for stretch, (sender, receiver) in zip(wave, pairs, strict=True):
+        chunk = max(MIN_BYTES, int(stretch.bit_per_s * seconds / BITS_PER_BYTE)) // CHUNKS
+        warm_chunks = round(CHUNKS * WARM_UP_FRAC)
+
+        def receive(stretch: Stretch = stretch, sock: socket.socket = receiver, chunk: int = chunk,
+                    warm_chunks: int = warm_chunks) -> None:
+            try:
+                achieved[stretch.link, stretch.forward] = _timed(sock, chunk, warm_chunks)
+            except OSError as error:
+                errors.append(f"link {stretch.link} carried no data: {error}")
+
+        threads.append(threading.Thread(target=receive))
+        threads.append(threading.Thread(target=_send, args=(sender, chunk, warm_chunks + CHUNKS)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for pair in pairs:
+        for sock in pair:
+            sock.close()
+    if errors:
+        raise HostError(f"Measuring the links failed: {errors[0]}.")
+    return achieved
+
+
+def measure_busy(stretch: Stretch, sent_bytes: Callable[[], int]) -> float | None:
+    """Payload bit/s of a link that others are using, by the kernel's count of all that it sends meanwhile.
+
+    As little data as tells the rate. None if the link carries nothing in time: it is slow or down.
+    """
+    chunk = max(LIVE_MIN_BYTES, int(stretch.bit_per_s * LIVE_S / BITS_PER_BYTE)) // CHUNKS
+    try:
+        sender, receiver = connect(stretch)
+    except OSError:
+        return None
+    with sender, receiver:
+        warm_chunks = round(CHUNKS * WARM_UP_FRAC)
+        thread = threading.Thread(target=_send, args=(sender, chunk, warm_chunks + CHUNKS))
+        thread.start()
+        try:
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, chunk)
+            buffer = bytearray(chunk)
+            for _ in range(warm_chunks):
+                fill(receiver, buffer)
+            start_s, start_bytes = time.monotonic(), sent_bytes()
+            # The last chunks stay out: after them the link would idle.
+            for _ in range(CHUNKS - 2):
+                fill(receiver, buffer)
+            elapsed_s, grown = time.monotonic() - start_s, sent_bytes() - start_bytes
+        except OSError:
+            return None
+        finally:
+            sender.shutdown(socket.SHUT_RDWR)
+            thread.join()
+    return grown * BITS_PER_BYTE * SEGMENT_BYTES / FRAME_BYTES / elapsed_s
+
+
+def connect(stretch: Stretch) -> tuple[socket.socket, socket.socket]:
+    """A connection across the link. A socket keeps living in the namespace that it was made in."""
+    listener = inside(stretch.receiver_pid, lambda: socket.create_server((stretch.address, 0)))
+    listener.settimeout(TIMEOUT_S)
+    target = listener.getsockname()
+    sender = inside(stretch.sender_pid, lambda: socket.create_connection(target, timeout=TIMEOUT_S))
+    with listener:
+        receiver, _ = listener.accept()
+    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 256 * 1024)
+    sender.settimeout(TIMEOUT_S)
+    receiver.settimeout(TIMEOUT_S)
+    return sender, receiver
+
+
+def _send(sock: socket.socket, chunk: int, count: int) -> None:
+    data = bytes(chunk)
+    try:
+        for _ in range(count):
+            sock.sendall(data)
+    except OSError:
+        return  # the receiver times out and says so
+
+
+def _timed(sock: socket.socket, chunk: int, warm_chunks: int) -> float:
+    """Payload bit/s from the end of the warm-up until the last byte."""
+    # Below this level the kernel does not wake the reader: at 100 Mbit/s that spares 8600 wake-ups a second.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, chunk)
+    buffer = bytearray(chunk)
+    for _ in range(warm_chunks):
+        fill(sock, buffer)
+    start_s = time.monotonic()
+    for _ in range(CHUNKS):
+        fill(sock, buffer)
+    return CHUNKS * chunk * BITS_PER_BYTE / (time.monotonic() - start_s)
+
+
+def fill(sock: socket.socket, buffer: bytearray) -> None:
+    view = memoryview(buffer)
+    while view:
+        count = sock.recv_into(view)
+        if not count:
+            raise ConnectionError("the connection ended early")
+        view = view[count:]

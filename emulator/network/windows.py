@@ -1,0 +1,43 @@
+"""TCP's windows from the first message on as they are on a connection that has been used for a while.
+
+A new connection sends ten frames and waits for their acknowledgement, so over a path with delay the first
+long messages would stop for several round trips. Real devices keep their connections, and a run is rarely
+long enough for windows to open first.
+"""
+
+from __future__ import annotations
+
+import math
+
+from emulator.network.shaping import SEGMENT_BYTES
+from engine.domain.cluster import ClusterSpec
+from engine.domain.units import BITS_PER_BYTE
+from engine.worlds.real.connections import SEND_BUFFER_BYTES
+
+DEFAULT_FRAMES = 10
+"""The kernel's own initial window (RFC 6928)."""
+
+RECEIVE_BUFFER_BYTES = 32 << 20
+"""Of a new connection, half of which it offers the sender: what a path of 1 Gbit/s holds in 130 ms. The
+kernel's own 128 KiB would grow only as frames come."""
+
+TCP_RMEM = f"4096 {RECEIVE_BUFFER_BYTES} {2 * RECEIVE_BUFFER_BYTES}"
+
+
+def first_window_frames(cluster: ClusterSpec, src: int, dst: int) -> int | None:
+    """Frames that rank `src` sends to `dst` at first; None where no delay is: windows open in no time there.
+
+    The frames of a full send buffer; or fewer, if losses would leave a window of only sqrt(3 / (2 p)) frames
+    (Mathis et al., "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997, equation 3).
+    """
+    there, back = cluster.path(src, dst), cluster.path(dst, src)
+    round_trip_s = sum(cluster.links[hop.link].delay(hop.forward) for hop in (*there, *back))
+    if not round_trip_s:
+        return None
+    bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in there)
+    in_flight_bytes = round_trip_s * bit_per_s / BITS_PER_BYTE
+    frames = math.ceil((SEND_BUFFER_BYTES + in_flight_bytes) / SEGMENT_BYTES)
+    loss_frac = 1 - math.prod(1 - cluster.links[hop.link].loss(hop.forward) for hop in there)
+    if loss_frac:
+        frames = min(frames, math.ceil(math.sqrt(1.5 / loss_frac)))
+    return max(DEFAULT_FRAMES, frames)

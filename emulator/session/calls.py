@@ -1,0 +1,58 @@
+"""Run one function in private namespaces, as emulations do: `python -m emulator.session.calls FD`.
+
+For benchmarks and tests: arguments and result travel as JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from emulator.host.places import state_directory
+from emulator.host.priority import come_first
+from emulator.session.isolation import Isolated
+from emulator.session.turns import turn
+from emulator.session.wire import Lines, error_from_json, error_to_json
+from engine.domain.errors import EdgeLoomError, HostError
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a module's function, run isolated and in its turn. Raises its `EdgeLoomError`."""
+    state = state_directory()
+
+    def waiting(ahead: int) -> None:
+        sys.stderr.write(f"waiting: {ahead} ahead on this machine\n")
+
+    with turn(state / "turns", waiting) as mine, Isolated(__name__, state, mine) as session:
+        lines = Lines(session.sock)
+        lines.say({"module": function.__module__, "name": function.__name__, "arguments": arguments})
+        while not lines.closed:
+            for message in lines.hear(1.0):
+                if "error" in message:
+                    raise error_from_json(message["error"])
+                return message["result"]
+        raise HostError(f"{function.__name__} ended without a result: {session.last_words()}.")
+
+
+def main(descriptor: int) -> None:
+    lines = Lines(socket.socket(fileno=descriptor))
+    messages: list[dict[str, Any]] = []
+    while not messages and not lines.closed:
+        messages = lines.hear(60.0)
+    if not messages:  # the caller is gone
+        return
+    come_first()
+    try:
+        function = getattr(importlib.import_module(messages[0]["module"]), messages[0]["name"])
+        lines.say({"result": function(*messages[0]["arguments"])})
+    except EdgeLoomError as error:
+        lines.say({"error": error_to_json(error)})
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,126 @@
+"""`emulate`: a run from the outside. Waits its turn, starts an isolated session, relays what is said."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from typing import Any
+
+from emulator.calibration.known import known_calibration, measured_calibration, needs_profile
+from emulator.host.leftovers import cleanup_stale
+from emulator.host.places import state_directory
+from emulator.network.probe import probe
+from emulator.session.isolation import Isolated
+from emulator.session.turns import turn
+from emulator.session.wire import Lines, error_from_json
+from engine.domain.errors import Cancelled, RunError
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+
+Event = dict[str, Any]
+OnEvents = Callable[[list[Event]], None]
+
+TICK_S = 0.03
+
+
+def emulate(spec: RunSpec, on_events: OnEvents, commands: queue.Queue[Event] | None = None) -> RunReport:
+    """Run `spec` on an emulated network; its report, which was also the last event.
+
+    `on_events` gets batches of events in order; `commands` takes live changes and `{"kind": "stop"}`.
+    Ctrl-C stops the run in order once, and at once when repeated. Raises `HostError` if this machine
+    cannot, `SpecError`, `PlanError`, `Cancelled` if stopped before its turn, `RunError` if the session
+    dies.
+    """
+    probe().require()
+    asked: queue.Queue[Event] = queue.Queue() if commands is None else commands
+    state = state_directory()
+    cleanup_stale(state)
+
+    def waiting(ahead: int) -> None:
+        runs = "1 run" if ahead == 1 else f"{ahead} runs"
+        detail = f"{runs} ahead on this machine"
+        on_events([{"type": "state", "state": "queued", "detail": detail, "ahead": ahead}])
+
+    def give_up() -> None:
+        if any(command.get("kind") == "stop" for command in _taken(asked)):
+            raise Cancelled("Stopped while it waited for its turn.")
+
+    with (
+        turn(state / "turns", waiting, give_up) as mine,
+        Isolated("emulator.session.session", state, mine) as session,
+    ):
+        return _Conversation(session, on_events, asked).hold(_with_profile(spec, on_events))
+
+
+def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
+    """The spec with this host's profile, where the run depends on it: it is measured once per host."""
+    if not needs_profile(spec):
+        return spec
+    known = known_calibration()
+    if known is None:
+        detail = "this machine's speed, about half a minute, only once"
+        on_events([{"type": "state", "state": "calibrating", "detail": detail}])
+        known = measured_calibration()
+    return spec.model_copy(update={"profile": known.profile})
+
+
+class _Conversation:
+    """Until the session ends: events out, commands in."""
+
+    def __init__(self, session: Isolated, on_events: OnEvents, commands: queue.Queue[Event]):
+        self.session = session
+        self.lines = Lines(session.sock)
+        self.on_events = on_events
+        self.commands = commands
+        self.report: RunReport | None = None
+
+    def hold(self, spec: RunSpec) -> RunReport:
+        self.lines.say({"spec": spec.model_dump(mode="json")})
+        try:
+            self._relay()
+        except KeyboardInterrupt:
+            self.commands.put({"kind": "stop"})
+            self._relay()
+        if self.report is None:
+            raise RunError(f"The emulation ended without a report: {self.session.last_words()}.")
+        return self.report
+
+    def _relay(self) -> None:
+        noted = False
+        while not self.lines.closed:
+            for command in _taken(self.commands):
+                self._tell(command)
+            for message in self.lines.hear(TICK_S):
+                self._heard(message)
+                if not noted:
+                    noted = True
+                    self.session.note_members()
+
+    def _heard(self, message: Event) -> None:
+        if "error" in message:
+            error = error_from_json(message["error"])
+            if complaint := self.session.complaint():
+                error.add_note(complaint)
+            raise error
+        events = message["events"]
+        self.on_events(events)
+        for event in events:
+            if event["type"] == "report":
+                self.report = RunReport.parse(
+                    {key: value for key, value in event.items() if key != "type"}, "the session's report"
+                )
+
+    def _tell(self, command: Event) -> None:
+        try:
+            self.lines.say(command)
+        except BrokenPipeError:
+            self.lines.closed = True
+
+
+def _taken(commands: queue.Queue[Event]) -> list[Event]:
+    taken = []
+    while True:
+        try:
+            taken.append(commands.get_nowait())
+        except queue.Empty:
+            return taken

@@ -1,0 +1,93 @@
+"""A child process in network, mount and process namespaces of its own, which dies with its parent.
+
+Its end is the end of everything that ran inside: processes, interfaces, mounts. Names inside can
+collide with nothing outside, so several emulations, and other people's Mininets, live side by side.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+
+from emulator.host.leftovers import Process, children, kill, process, record
+from emulator.session.turns import Turn
+
+ROOT = Path(__file__).resolve().parents[2]
+UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL")
+BUFFER_BYTES = 4 << 20
+SO_SNDBUFFORCE = 32  # asm-generic/socket.h; beyond the system's limit, which root may
+TAIL_BYTES = 2000
+
+
+class Isolated:
+    """`python -m MODULE FD` isolated; `sock` is our end of the socket whose other end is its FD.
+
+    It inherits `turn`, which is held until its last process is gone, and has only the turn's cores.
+    """
+
+    def __init__(self, module: str, records: Path, turn: Turn):
+        self.module = module
+        self.records = records
+        self.turn = turn
+
+    def __enter__(self) -> Isolated:
+        self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        for end in (self.sock, theirs):
+            end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
+        self.errors = tempfile.TemporaryFile()
+        python = (sys.executable, "-m", self.module, str(theirs.fileno()))
+        confine = ("taskset", "--cpu-list", ",".join(map(str, sorted(self.turn.cores))))
+        line = ("setpriv", "--pdeathsig", "KILL", *confine, *UNSHARE, *python)
+        # One thread per process: many devices share few cores, and pacing times single threads.
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        # It imports from where we do, and nothing from the directory that a person happens to be in.
+        paths = [str(ROOT), *(path for path in sys.path if path)]
+        environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
+        with theirs:
+            self.popen = subprocess.Popen(
+                line, env=environment, start_new_session=True,
+                pass_fds=(theirs.fileno(), *self.turn.descriptors), stdin=subprocess.DEVNULL,
+                stdout=self.errors, stderr=self.errors,
+            )
+        self.record = self._record()
+        return self
+
+    def note_members(self) -> None:
+        """Write down the init too, once it is there: the file lets a later start end what a crash left."""
+        self.record = self._record()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for member in self.members():
+            kill(member)
+        self.popen.wait()
+        self.record.unlink(missing_ok=True)
+        self.sock.close()
+        self.errors.close()
+
+    def members(self) -> list[Process]:
+        """The process that unshared, and the init of the namespaces: its death ends all inside."""
+        outer = process(self.popen.pid)
+        return [] if outer is None else [outer, *children(self.popen.pid)]
+
+    def complaint(self) -> str:
+        """The end of what the child wrote on standard error: the reason why it died, if it had time."""
+        self.errors.seek(max(0, self.errors.seek(0, os.SEEK_END) - TAIL_BYTES))
+        return self.errors.read().decode(errors="replace").strip()
+
+    def last_words(self) -> str:
+        """The last line of it."""
+        lines = self.complaint().splitlines()
+        return lines[-1].rstrip(".") if lines else "it was killed"
+
+    def _record(self) -> Path:
+        owner = process(os.getpid())
+        assert owner is not None, "this process is alive"
+        members = self.members() or [Process(self.popen.pid, 0)]
+        return record(self.records, owner, members)

@@ -1,0 +1,136 @@
+"""One emulation from the inside: `python -m emulator.session.session FD`, init of its own namespaces.
+
+It reads a RunSpec from the socket FD, runs it over a `MininetNetwork`, sends events in batches and takes
+live commands. It has no threads while devices are forked: whatever it does besides the run, it does when
+the engine calls `watch`, `next_command` or `should_stop`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from emulator.host.places import state_directory
+from emulator.host.priority import children_in_real_time, come_first
+from emulator.session.wire import Lines, error_to_json
+from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.network import Network
+from engine.domain.spec import RunSpec
+
+if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
+    from emulator.network.network import MininetNetwork
+
+Event = dict[str, Any]
+
+BATCH_S = 0.04
+AT_ONCE = ("state", "plan", "log", "report")
+
+
+class Session:
+    """The engine's callbacks: they only touch the socket."""
+
+    def __init__(self, lines: Lines):
+        self.lines = lines
+        self.events: list[Event] = []
+        self.flushed_s = time.monotonic()
+        self.commands: deque[Event] = deque()
+        self.stopping = False
+        self.paced = False
+        self.network: MininetNetwork | None = None
+
+    def run(self) -> None:
+        spec = RunSpec.parse(self._first()["spec"], "run")
+        self.paced = spec.dilation != "native"  # an unpaced run in real time would take the whole machine
+        from engine.runs.execute import execute
+
+        execute(spec, self.open_network, self.watch, self.next_command, self.should_stop)
+        self.flush()
+
+    def open_network(self, spec: RunSpec, dilation: float) -> Network:
+        from emulator.network.network import MininetNetwork
+
+        self.network = MininetNetwork(spec.cluster, dilation, changes=spec.scenario.changes)
+        return self.network
+
+    def watch(self, event: Event) -> None:
+        self.events.append(event)
+        if event.get("state") == "running" and self.paced and self.network is not None:
+            children_in_real_time(but=self.network.shells)
+        if event["type"] in AT_ONCE:
+            self.flush()
+        self._flush_if_due()
+
+    def next_command(self) -> Event | None:
+        self._flush_if_due()
+        self._listen()
+        return self.commands.popleft() if self.commands else None
+
+    def should_stop(self) -> bool:
+        self._listen()
+        return self.stopping
+
+    def flush(self) -> None:
+        if self.events:
+            self.lines.say({"events": self.events})
+        self.events = []
+        self.flushed_s = time.monotonic()
+
+    def _flush_if_due(self) -> None:
+        if self.events and time.monotonic() - self.flushed_s >= BATCH_S:
+            self.flush()
+
+    def _listen(self) -> None:
+        for command in self.lines.hear(0):
+            if command.get("kind") == "stop":
+                self.stopping = True
+            else:
+                self.commands.append(command)
+        if self.lines.closed:  # the owner is gone, and so is the reason to run
+            os._exit(1)
+
+    def _first(self) -> Event:
+        while not self.lines.closed:
+            messages = self.lines.hear(60.0)
+            if messages:
+                return messages[0]
+        os._exit(1)
+
+
+def _private_scratch() -> None:
+    """Temporary files live in memory and vanish with the namespace, however it ends."""
+    scratch = state_directory() / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "edgeloom", str(scratch)], check=True)
+    tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
+
+
+def main(descriptor: int) -> None:
+    lines = Lines(socket.socket(fileno=descriptor))
+    session = Session(lines)
+    status = 0
+    try:
+        come_first()
+        _private_scratch()
+        session.run()
+    except EdgeLoomError as error:
+        session.flush()
+        lines.say({"error": error_to_json(error)})
+        status = error.exit_status
+    except Exception as error:  # the owner gets the sentence, its log the details
+        session.flush()
+        sys.excepthook(type(error), error, error.__traceback__)
+        trouble = RunError(f"The emulation failed: {type(error).__name__}: {error}")
+        lines.say({"error": error_to_json(trouble)})
+        status = 1
+    sys.stderr.flush()
+    os._exit(status)  # at once: the death of this init ends whatever still runs inside
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

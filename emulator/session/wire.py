@@ -1,0 +1,59 @@
+"""What a session and its owner say to each other: JSON lines over a socket, errors included."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+from engine.domain import errors
+from engine.domain.errors import EdgeLoomError, OutOfMemory, RunError, SpecError
+
+
+class Lines:
+    """One end of the conversation."""
+
+    def __init__(self, sock: socket.socket):
+        self.sock = sock
+        self.closed = False
+        self._pending = b""
+
+    def say(self, message: dict[str, Any]) -> None:
+        self.sock.sendall((json.dumps(message) + "\n").encode())
+
+    def hear(self, timeout_s: float) -> list[dict[str, Any]]:
+        """Whole messages that are there within `timeout_s` (0: now). `closed` turns True at the end."""
+        self.sock.settimeout(timeout_s)
+        try:
+            data = self.sock.recv(1 << 20)
+        except (BlockingIOError, TimeoutError):
+            return []
+        except ConnectionResetError:
+            data = b""
+        finally:
+            self.sock.settimeout(None)
+        self.closed = not data
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+
+def error_to_json(error: EdgeLoomError) -> dict[str, Any]:
+    data: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
+    if isinstance(error, SpecError):
+        data["fields"] = error.fields
+    if isinstance(error, RunError):
+        data |= {"device": error.device, "time_s": error.time_s}
+    return data
+
+
+def error_from_json(data: dict[str, Any]) -> EdgeLoomError:
+    """Inverse of `error_to_json`: an error of the same class with the same sentence."""
+    kind = getattr(errors, data["kind"])
+    if kind is SpecError:
+        return SpecError(data["message"], [(path, message) for path, message in data["fields"]])
+    if kind is OutOfMemory or issubclass(kind, RunError):
+        plain = RunError if kind is OutOfMemory else kind
+        error: EdgeLoomError = plain(data["message"], data["device"], data["time_s"])
+        return error
+    made: EdgeLoomError = kind(data["message"])
+    return made

@@ -1,0 +1,212 @@
+"""Devices, switches and links: the one description that is drawn, planned, emulated and tested."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from engine.domain.errors import SpecError
+from engine.domain.values import Count, Fraction, Name, NonNegative, Positive, Value
+
+ComputeModel = Literal["roofline", "serial", "measured", "flops"]
+
+
+class DeviceSpec(Value):
+    """One edge device. Rates are per second, sizes in bytes; `source` says where the numbers are from."""
+
+    name: Name
+    title: str = ""
+    role: Literal["worker", "terminal"] = "worker"
+    flop_per_s: Positive = Field(description="Peak FLOP/s of this device (fp32).")
+    memory_bytes: Positive = Field(description="Memory for weights, KV cache and activations.")
+    memory_byte_per_s: Positive = Field(description="Memory bandwidth, byte/s.")
+    on_chip_weight_bytes: Positive | None = Field(
+        default=None, description="What of it weights may take; the others stay off chip. Empty: all of it."
+    )
+    disk_byte_per_s: Positive = Field(default=200e6, description="Rate at which weights load, byte/s.")
+    staging_byte_per_s: Positive | None = Field(
+        default=None, description="Copy rate between accelerator and network stack, byte/s; empty: no cost."
+    )
+    message_overhead_s: NonNegative = Field(default=100e-6, description="Fixed cost of one message, s.")
+    op_overhead_s: NonNegative = Field(default=20e-6, description="Fixed cost of one kernel, s.")
+    half_rows: NonNegative = Field(
+        default=24.0, description="Rows at which a matrix product reaches half of the peak rate."
+    )
+    compute_model: ComputeModel = "roofline"
+    measured_scale: Positive = Field(default=1.0, description="`measured`: host time × this factor.")
+    watts: NonNegative = Field(default=0.0, description="Power while computing, W.")
+    j_per_memory_byte: NonNegative = Field(default=0.0, description="Energy of a byte from memory, J.")
+    j_per_disk_byte: NonNegative = Field(default=0.0, description="Energy of a byte from disk, J.")
+    source: str = ""
+
+
+class SwitchSpec(Value):
+    """A switch; it forwards at the rate of its links."""
+
+    name: Name
+
+
+class LinkSpec(Value):
+    """A full-duplex link. Rate, delay and loss hold for a→b and, unless overridden, for b→a."""
+
+    a: Name
+    b: Name
+    bit_per_s: Positive = Field(description="Rate a→b, bit/s.")
+    reverse_bit_per_s: Positive | None = Field(default=None, description="Rate b→a, bit/s; empty: the same.")
+    delay_s: NonNegative = 0.0
+    jitter_s: NonNegative = 0.0
+    loss_frac: Fraction = 0.0
+    reverse_delay_s: NonNegative | None = Field(default=None, description="Delay b→a, s; empty: the same.")
+    reverse_loss_frac: Fraction | None = Field(default=None, description="Loss b→a; empty: the same.")
+    j_per_byte: NonNegative = 0.0
+
+    @property
+    def name(self) -> str:
+        """`a--b`: how scenarios, reports and commands name this link."""
+        return f"{self.a}--{self.b}"
+
+    def rate(self, forward: bool) -> float:
+        """bit/s a→b if `forward`, else b→a."""
+        return self.bit_per_s if forward or self.reverse_bit_per_s is None else self.reverse_bit_per_s
+
+    def delay(self, forward: bool) -> float:
+        """Seconds of one-way delay a→b if `forward`, else b→a."""
+        return self.delay_s if forward or self.reverse_delay_s is None else self.reverse_delay_s
+
+    def loss(self, forward: bool) -> float:
+        """Fraction of packets lost a→b if `forward`, else b→a."""
+        return self.loss_frac if forward or self.reverse_loss_frac is None else self.reverse_loss_frac
+
+
+class Hop(Value):
+    """One directed link on a path: link index and whether it is crossed a→b."""
+
+    link: Count
+    forward: bool
+
+
+class ClusterSpec(Value):
+    """A whole cluster. `source` is the device that holds the prompt and receives the result.
+
+    Raises `ValueError` (pydantic) on duplicate names, unknown ends, self links, parallel links or
+    a device that cannot reach the others.
+    """
+
+    name: Name
+    title: str = ""
+    description: str = ""
+    source: Name
+    devices: tuple[DeviceSpec, ...] = Field(min_length=1)
+    switches: tuple[SwitchSpec, ...] = ()
+    links: tuple[LinkSpec, ...] = ()
+
+    @field_validator("devices")
+    @classmethod
+    def _one_worker(cls, devices: tuple[DeviceSpec, ...]) -> tuple[DeviceSpec, ...]:
+        if all(device.role == "terminal" for device in devices):
+            raise ValueError("every device is a terminal: at least one must have role worker")
+        return devices
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ClusterSpec:
+        names = [device.name for device in self.devices] + [switch.name for switch in self.switches]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the name {name} is used twice: names must differ")
+        if self.source not in [device.name for device in self.devices]:
+            raise ValueError(f"source is {self.source}, which is no device: name one of them")
+        seen: set[frozenset[str]] = set()
+        for index, link in enumerate(self.links):
+            for end in (link.a, link.b):
+                if end not in names:
+                    raise ValueError(f"links[{index}] ends at {end}, which is neither device nor switch")
+            if link.a == link.b:
+                raise ValueError(f"links[{index}] connects {link.a} to itself: name two different ends")
+            if frozenset((link.a, link.b)) in seen:
+                raise ValueError(f"links[{index}] is a second link between {link.a} and {link.b}: keep one")
+            seen.add(frozenset((link.a, link.b)))
+        reaches_first = self._tree(self.devices[0].name)
+        for device in self.devices[1:]:
+            if device.name not in reaches_first:
+                raise ValueError(
+                    f"{device.name} cannot reach {self.devices[0].name}: add a link that connects it"
+                )
+        return self
+
+    @property
+    def workers(self) -> tuple[int, ...]:
+        """Ranks of the devices that may compute layers, in order."""
+        return tuple(rank for rank, device in enumerate(self.devices) if device.role == "worker")
+
+    def without(self, ranks: Iterable[int]) -> ClusterSpec:
+        """The same devices and links, but devices `ranks` compute nothing. Routes stay what they are."""
+        _ = self._trees  # found before the copy, which keeps them
+        devices = list(self.devices)
+        for rank in ranks:
+            devices[rank] = devices[rank].model_copy(update={"role": "terminal"})
+        return self.model_copy(update={"devices": tuple(devices)})
+
+    @property
+    def source_rank(self) -> int:
+        return self.rank(self.source)
+
+    def rank(self, name: str) -> int:
+        """Rank (index) of a device; raises `SpecError` for an unknown name."""
+        for rank, device in enumerate(self.devices):
+            if device.name == name:
+                return rank
+        known = ", ".join(device.name for device in self.devices)
+        raise SpecError(f"cluster {self.name} has no device {name}: it has {known}.")
+
+    def link_index(self, name: str) -> int:
+        """Index of the link called `a--b` or `b--a`; raises `SpecError` for an unknown one."""
+        for index, link in enumerate(self.links):
+            if name in (link.name, f"{link.b}--{link.a}"):
+                return index
+        known = ", ".join(link.name for link in self.links)
+        raise SpecError(f"cluster {self.name} has no link {name}: it has {known}.")
+
+    def path(self, src: int, dst: int) -> tuple[Hop, ...]:
+        """Directed links from rank `src` to rank `dst`: fewest hops, then least seconds per bit."""
+        at, goal, hops = self.devices[src].name, self.devices[dst].name, []
+        while at != goal:
+            at, hop = self.next_hop(at, goal)
+            hops.append(hop)
+        return tuple(hops)
+
+    def delay_s(self, src: int, dst: int) -> float:
+        """One-way delay of the path from rank `src` to rank `dst`, s."""
+        return sum(self.links[hop.link].delay(hop.forward) for hop in self.path(src, dst))
+
+    def next_hop(self, at: str, goal: str) -> tuple[str, Hop]:
+        """Where a packet for device `goal` goes from node `at`. Devices forward for others, like switches."""
+        return self._trees[goal][at]
+
+    @cached_property
+    def _trees(self) -> dict[str, dict[str, tuple[str, Hop]]]:
+        return {device.name: self._tree(device.name) for device in self.devices}
+
+    def _tree(self, goal: str) -> dict[str, tuple[str, Hop]]:
+        """Next hop of every node that reaches `goal`: Dijkstra backwards on (hops, seconds per bit, name)."""
+        into: dict[str, list[tuple[str, Hop, float]]] = {}
+        for index, link in enumerate(self.links):
+            into.setdefault(link.b, []).append((link.a, Hop(link=index, forward=True), link.rate(True)))
+            into.setdefault(link.a, []).append((link.b, Hop(link=index, forward=False), link.rate(False)))
+        tree: dict[str, tuple[str, Hop]] = {}
+        heap: list[tuple[int, float, str, tuple[str, Hop] | None]] = [(0, 0.0, goal, None)]
+        done: set[str] = set()
+        while heap:
+            hops, cost, at, via = heapq.heappop(heap)
+            if at in done:
+                continue
+            done.add(at)
+            if via is not None:
+                tree[at] = via
+            for neighbour, hop, rate in into.get(at, []):
+                if neighbour not in done:
+                    heapq.heappush(heap, (hops + 1, cost + 1 / rate, neighbour, (at, hop)))
+        return tree

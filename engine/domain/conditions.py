@@ -1,0 +1,89 @@
+"""The cluster as it is now: what the scenario and the people at the browser have made of the drawn one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.scenario import (
+    Change,
+    DropDevice,
+    JoinDevice,
+    Scenario,
+    SetDelay,
+    SetLoss,
+    SetRate,
+    SlowDevice,
+)
+
+
+class Conditions:
+    """One observer's view. `cluster` is `drawn` with changed rates, delays, losses and speeds, and with
+    lost or absent devices as terminals: planners can be called on it. Paths stay the drawn ones'.
+    """
+
+    def __init__(self, drawn: ClusterSpec, absent: Iterable[int] = ()):
+        self.drawn = drawn
+        self.lost: frozenset[int] = frozenset()
+        self.cluster = drawn
+        for rank in absent:
+            self.lose(rank)
+
+    def apply(self, change: Change) -> None:
+        """What a change makes of links and speeds; who is lost is for others to find out."""
+        if isinstance(change, SetRate | SetDelay | SetLoss):
+            index = self.cluster.link_index(change.link)
+            self._replace_link(index, changed_link(self.cluster.links[index], change))
+        elif isinstance(change, SlowDevice):
+            rank = self.cluster.rank(change.device)
+            slowed = slowed_device(self.drawn.devices[rank], change.factor)
+            self._replace_device(rank, slowed.model_copy(update={"role": self.cluster.devices[rank].role}))
+
+    def lose(self, rank: int) -> None:
+        self.lost |= {rank}
+        self.cluster = self.cluster.without([rank])
+
+    def join(self, rank: int) -> None:
+        self.lost -= {rank}
+        role = self.drawn.devices[rank].role
+        self._replace_device(rank, self.cluster.devices[rank].model_copy(update={"role": role}))
+
+    def _replace_link(self, index: int, link: LinkSpec) -> None:
+        links = (*self.cluster.links[:index], link, *self.cluster.links[index + 1 :])
+        self.cluster = self.cluster.without(()).model_copy(update={"links": links})
+
+    def _replace_device(self, rank: int, device: DeviceSpec) -> None:
+        devices = (*self.cluster.devices[:rank], device, *self.cluster.devices[rank + 1 :])
+        self.cluster = self.cluster.without(()).model_copy(update={"devices": devices})
+
+
+def changed_link(link: LinkSpec, change: SetRate | SetDelay | SetLoss) -> LinkSpec:
+    """`link` after `change` of one direction or both."""
+    if isinstance(change, SetRate):
+        names, old, new = ("bit_per_s", "reverse_bit_per_s"), link.rate, change.bit_per_s
+    elif isinstance(change, SetDelay):
+        names, old, new = ("delay_s", "reverse_delay_s"), link.delay, change.delay_s
+    else:
+        names, old, new = ("loss_frac", "reverse_loss_frac"), link.loss, change.loss_frac
+    forward = old(True) if change.direction == "backward" else new
+    backward = old(False) if change.direction == "forward" else new
+    return link.model_copy(update=dict(zip(names, (forward, backward), strict=True)))
+
+
+def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
+    """`device` with a busy neighbour: every operation takes `factor` times as long."""
+    return device.model_copy(update={
+        "flop_per_s": device.flop_per_s / factor,
+        "memory_byte_per_s": device.memory_byte_per_s / factor,
+        "op_overhead_s": device.op_overhead_s * factor,
+        "measured_scale": device.measured_scale * factor,
+    })
+
+
+def absent_at_start(cluster: ClusterSpec, scenario: Scenario) -> frozenset[int]:
+    """Devices whose first change is to join: nobody counts on them before."""
+    first: dict[int, Change] = {}
+    for change in scenario.changes:
+        if isinstance(change, DropDevice | JoinDevice):
+            first.setdefault(cluster.rank(change.device), change)
+    return frozenset(rank for rank, change in first.items() if isinstance(change, JoinDevice))

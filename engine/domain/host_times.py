@@ -1,0 +1,130 @@
+"""What one host takes for matrix products and element-wise passes: tables of measured times, as a value."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import product as combinations
+from typing import Self
+
+from pydantic import model_validator
+
+from engine.domain.values import Name, NonNegative, Positive, Value
+
+ATTENTION = "attention"
+
+
+class MeasuredRow(Value):
+    """Seconds per FLOP of products [rows, inner] × [inner, cols], beyond the overhead of a kernel."""
+
+    rows: Positive
+    s_per_flop: Positive
+    inner: Positive = 1024.0
+    cols: Positive = 1024.0
+
+
+class MeasuredPass(Value):
+    """An element-wise pass of one name: seconds per call and per element.
+
+    That of attention is what calling it costs beyond its products; their times include the softmax.
+    """
+
+    name: Name
+    overhead_s: NonNegative
+    s_per_element: NonNegative
+
+
+class HostProfile(Value):
+    """What `calibrate` measured on one host, one thread per device process.
+
+    `products` are those with weights; `attention` is scores, softmax and values together, per FLOP of the
+    two products (empty: like `products`). Both are full grids over rows, inner and cols. `passes` are known
+    by name; others take `elementwise_s_per_element`. `call_s` is paid once per operation.
+    """
+
+    host: str
+    products: tuple[MeasuredRow, ...]
+    elementwise_s_per_element: Positive
+    op_overhead_s: Positive
+    memory_byte_per_s: Positive
+    attention: tuple[MeasuredRow, ...] = ()
+    passes: tuple[MeasuredPass, ...] = ()
+    call_s: NonNegative = 0.0
+
+    @model_validator(mode="after")
+    def _grids(self) -> Self:
+        for table in (self.products, self.attention):
+            if table:
+                Grid(table)
+        return self
+
+    def product_s(self, name: str, rows: int, inner: int, cols: int, count: int) -> float:
+        """Seconds of `count` products [rows, inner] × [inner, cols]."""
+        flops = 2 * count * rows * inner * cols
+        if name == ATTENTION and self.attention:
+            # wide × seen and seen × wide are the two halves of one computation, and cost the same
+            wide, seen = sorted((inner, cols))
+            return flops * self._attention.s_per_flop(rows, wide, seen) + self.op_overhead_s
+        return flops * self._products.s_per_flop(rows, inner, cols) + self.op_overhead_s
+
+    def pass_s(self, name: str, elements: int) -> float:
+        """Seconds of an element-wise pass."""
+        known = self._passes.get(name)
+        if known is None:
+            return elements * self.elementwise_s_per_element + self.op_overhead_s
+        return elements * known.s_per_element + known.overhead_s
+
+    @cached_property
+    def _products(self) -> Grid:
+        return Grid(self.products)
+
+    @cached_property
+    def _attention(self) -> Grid:
+        return Grid(self.attention)
+
+    @cached_property
+    def _passes(self) -> dict[str, MeasuredPass]:
+        return {item.name: item for item in self.passes}
+
+
+class Grid:
+    """Seconds per FLOP between the points of a table: linear in the logarithms, constant beyond the ends."""
+
+    def __init__(self, table: Sequence[MeasuredRow]):
+        """Raises `ValueError` unless every combination of rows, inner and cols is there once."""
+        self.axes = tuple(
+            sorted({point[axis] for point in map(_place, table)}) for axis in range(3)
+        )
+        self.logs = {_place(row): math.log(row.s_per_flop) for row in table}
+        if len(self.logs) != len(table) or len(table) != math.prod(len(axis) for axis in self.axes):
+            raise ValueError(
+                f"{len(table)} measured products are no full grid over rows, inner and cols: calibrate again"
+            )
+        self.known: dict[tuple[int, int, int], float] = {}
+
+    def s_per_flop(self, rows: int, inner: int, cols: int) -> float:
+        place = (rows, inner, cols)
+        if place not in self.known:
+            ends = [_between(axis, value) for axis, value in zip(self.axes, place, strict=True)]
+            total = 0.0
+            for corner in combinations(*ends):
+                (low, a), (middle, b), (high, c) = corner
+                total += a * b * c * self.logs[low, middle, high]
+            self.known[place] = math.exp(total)
+        return self.known[place]
+
+
+def _place(row: MeasuredRow) -> tuple[float, float, float]:
+    return row.rows, row.inner, row.cols
+
+
+def _between(axis: Sequence[float], value: float) -> tuple[tuple[float, float], ...]:
+    """The neighbours of `value` on `axis` with their weights, which add up to 1."""
+    at = bisect_right(axis, value)
+    if at in (0, len(axis)):
+        return ((axis[min(at, len(axis) - 1)], 1.0),)
+    low, high = axis[at - 1], axis[at]
+    share = math.log(value / low) / math.log(high / low)
+    return (low, 1.0 - share), (high, share)

@@ -1,0 +1,96 @@
+"""The one protocol through which an emulator plugs into the engine: a network that devices live in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.scenario import Change
+
+
+class LinkMeasurement(NamedTuple):
+    """One direction of a link: asked for and achieved (virtual bit/s), and the back end that shapes it."""
+
+    link: int
+    forward: bool
+    asked_bit_per_s: float
+    achieved_bit_per_s: float
+    backend: str
+
+
+class LinkState(NamedTuple):
+    """One direction of a link now: frames' bytes sent so far, rate asked for and last measured (virtual)."""
+
+    link: int
+    forward: bool
+    sent_bytes: int
+    set_bit_per_s: float
+    measured_bit_per_s: float | None
+    up: bool
+
+
+class Network(Protocol):
+    """Made for one run with a dilation D: links run at rate / D and delays at D × delay. Rates in its
+    answers are virtual.
+
+    A context manager: entering builds it, leaving removes everything it made.
+    """
+
+    cluster: ClusterSpec
+    backend: str
+
+    def __enter__(self) -> Network: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def enter(self, rank: int) -> None:
+        """Called in the freshly forked process of device `rank`: move into its namespace."""
+
+    def address(self, rank: int) -> str:
+        """IP address on which device `rank` listens, reachable from every other device."""
+
+    def holds_delay(self, link: int) -> bool:
+        """Whether receivers must hold messages for the delay of a link, because the network cannot."""
+
+    def apply(self, change: Change) -> dict[str, Any]:
+        """Do a live change; returns facts read back from the kernel (for the acknowledgement)."""
+
+    def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
+        """Send real data over each direction of each link (or of links `only`); 1–2 s in all at most."""
+
+    def state(self) -> list[LinkState]:
+        """Every direction of every link as it is now; cheap enough for several readings per second."""
+
+
+class LoopbackNetwork:
+    """All devices on 127.0.0.1, unshaped: no root, no Mininet. For correctness, bytes and native speed."""
+
+    backend = "loopback"
+
+    def __init__(self, cluster: ClusterSpec):
+        self.cluster = cluster
+
+    def __enter__(self) -> LoopbackNetwork:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def enter(self, rank: int) -> None:
+        pass
+
+    def address(self, rank: int) -> str:
+        return "127.0.0.1"
+
+    def holds_delay(self, link: int) -> bool:
+        return False
+
+    def apply(self, change: Change) -> dict[str, Any]:
+        return {}
+
+    def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
+        return []
+
+    def state(self) -> list[LinkState]:
+        return []

@@ -1,0 +1,133 @@
+"""Plan: who HAS which weights and who COMPUTES which slice of every layer. Pure data, checked before use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.values import Count, Value
+
+Part = Literal["embed", "vision", "attention", "ffn", "lm_head"]
+Axis = Literal["all", "heads", "columns", "positions"]
+Phase = Literal["both", "prefill", "decode"]
+Bits = Literal[0, 4, 8]
+
+
+class Slice(Value):
+    """A piece of a layer's part: half-open [start, stop) along `axis`; axis "all" is the whole part.
+
+    embed, vision (a tower with its projector) and lm_head (with the final norm) have `layer = -1`. Heads
+    are query heads; the KV heads they read come along. Columns are rows of the first FFN matrix (and
+    columns of the second). Norms and output biases come whole with every slice of their part that is not
+    `bare`. Whole parts of layers may be quantised to so many `bits`; 0: they have the model's own numbers.
+    """
+
+    layer: int = Field(ge=-1)
+    part: Part
+    axis: Axis = "all"
+    start: Count = 0
+    stop: Count = 0
+    bare: bool = False
+    bits: Bits = 0
+
+
+class Holding(Value):
+    """`device` (rank) has the weights of `slice`. Holdings may overlap: replicas and backups."""
+
+    device: Count
+    slice: Slice
+    home: Literal["resident", "offloaded", "backup"] = "resident"
+
+
+class Work(Value):
+    """`device` (rank) computes `slice` in `phase`. Together the works of a phase cover each part once."""
+
+    device: Count
+    slice: Slice
+    phase: Phase = "both"
+
+
+class Plan(Value):
+    """A strategy's decision. `extra` holds what is the strategy's own (bounds, orders, stages) as JSON."""
+
+    version: Count = 0
+    strategy: str
+    holdings: tuple[Holding, ...]
+    work: tuple[Work, ...]
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+    def held_by(self, device: int) -> tuple[Slice, ...]:
+        """Slices in `device`'s memory from the start: its own, and copies of others' should they be lost."""
+        return tuple(h.slice for h in self.holdings if h.device == device and h.home != "offloaded")
+
+    def validate_cover(self, model: ModelSpec, num_positions: int, generates: bool) -> None:
+        """Every part of every layer computed exactly once per phase, by a device that has its weights.
+
+        Raises `PlanError` with the first violation.
+        """
+        phases: tuple[Phase, ...] = ("prefill", "decode") if generates else ("prefill",)
+        whole = {"heads": model.num_heads, "columns": model.intermediate_size, "positions": num_positions}
+        parts: list[tuple[int, Part]] = [(-1, "embed")]
+        parts += [(layer, part) for layer in range(model.num_layers) for part in ("attention", "ffn")]
+        if model.has_head:
+            parts.append((-1, "lm_head"))
+        held = defaultdict(list)
+        for holding in self.holdings:
+            held[holding.device, holding.slice.layer, holding.slice.part].append(holding.slice)
+        for phase in phases:
+            table = defaultdict(list)
+            for work in self.work:
+                if work.phase in ("both", phase):
+                    table[work.slice.layer, work.slice.part].append(work)
+            tower: list[tuple[int, Part]] = [(-1, "vision")] if phase == "prefill" and model.has_tower else []
+            for layer, part in (*tower, *parts):
+                _check_cover(table.get((layer, part), []), whole, f"{phase}, layer {layer} {part}")
+                for work in table[layer, part]:
+                    if not any(contains(s, work.slice) for s in held[work.device, layer, part]):
+                        raise PlanError(
+                            f"{self.strategy}: {phase}, layer {layer} {part}: device {work.device} computes "
+                            f"{work.slice.axis} {work.slice.start}:{work.slice.stop} without its weights."
+                        )
+
+
+def _check_cover(works: list[Work], whole: dict[str, int], where: str) -> None:
+    if not works:
+        raise PlanError(f"{where}: nobody computes it.")
+    axes = {work.slice.axis for work in works}
+    if axes == {"all"}:
+        if len(works) > 1:
+            raise PlanError(f"{where}: computed {len(works)} times, expected once.")
+        return
+    if len(axes) > 1:
+        raise PlanError(f"{where}: mixes the axes {', '.join(sorted(axes))}.")
+    at = 0
+    (axis,) = axes
+    for piece in sorted((work.slice for work in works), key=lambda s: (s.start, s.stop)):
+        if piece.start != at:
+            kind = "nobody computes" if piece.start > at else "computed twice:"
+            raise PlanError(f"{where}: {kind} {axis} {min(at, piece.start)}:{max(at, piece.start)}.")
+        at = piece.stop
+    if at != whole[axis]:
+        raise PlanError(f"{where}: covers {axis} up to {at}, expected {whole[axis]}.")
+
+
+def covers(have: Slice, need: Slice) -> bool:
+    """Whether the weights `have` include those of `need`, of the same part."""
+    return (have.layer, have.part) == (need.layer, need.part) and contains(have, need)
+
+
+def contains(have: Slice, need: Slice) -> bool:
+    """Whether weights `have` suffice for work `need`: positions need the whole part.
+
+    An empty range needs only what every slice of the part carries: its norm and output bias. Quantised
+    weights serve nobody who asks for others.
+    """
+    if have.bits != need.bits or (have.bare and not need.bare):
+        return False
+    if have.axis == "all" or (need.axis in ("heads", "columns") and need.start == need.stop):
+        return True
+    return have.axis == need.axis and have.start <= need.start and need.stop <= have.stop

@@ -1,0 +1,180 @@
+"""RunReport: what is kept of a run. Written once, never changed; pages, tables and comparisons read it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.domain.plan import Plan
+from engine.domain.scenario import Scenario
+from engine.domain.spec import RunSpec
+from engine.domain.values import Value
+
+
+class DeviceReport(Value):
+    name: str
+    busy_s: float
+    wait_s: float
+    peak_memory_bytes: int
+    memory_bytes: float
+    flops: int
+    energy_j: float = 0.0
+
+
+class LinkReport(Value):
+    """One direction of a link; `rate_bit_per_s` is asked for, `achieved_bit_per_s` measured (real world)."""
+
+    a: str
+    b: str
+    direction: Literal["forward", "backward"]
+    bytes: int
+    payload_bytes: int
+    busy_s: float
+    rate_bit_per_s: float
+    achieved_bit_per_s: float | None = None
+    energy_j: float = 0.0
+
+
+class LayerReport(Value):
+    """First start and last end of a layer's computation on one device, in the first forward pass."""
+
+    layer: int
+    device: str
+    start_s: float
+    end_s: float
+
+
+class ClassReport(Value):
+    """A class that a classifier finds likely."""
+
+    index: int
+    probability: float
+    label: str = ""
+
+
+class RequestReport(Value):
+    """One request: `token_s` are the times of its tokens since its arrival; `classes` are a classifier's
+    answer, the most likely first.
+    """
+
+    index: int
+    arrival_s: float
+    ttft_s: float
+    token_s: tuple[float, ...]
+    output_tokens: tuple[int, ...]
+    text: str = ""
+    classes: tuple[ClassReport, ...] = ()
+
+
+class Attribution(Value):
+    """Where the end-to-end time went, along the critical path; the parts add up to `latency_s`."""
+
+    compute_s: float = 0.0
+    link_s: float = 0.0
+    load_s: float = 0.0
+    staging_s: float = 0.0
+    wait_s: float = 0.0
+
+
+class Correctness(Value):
+    """Against the single-device `transformers` reference. `checked` is False in the simulated world.
+
+    A lossy run is neither right nor wrong: `ok` is None, unless its numbers are not finite, and the figures
+    say how far it is off. They compare each of its logits with what the reference says after the same
+    tokens, those that the run emitted (teacher forcing): `kl_mean` is the mean of KL(reference ‖ run), in
+    nats, and `top1_agreement` the fraction of tokens that the reference would have chosen too.
+
+    Where only token ids reach the source, tokens are all that can be compared: there are no errors then.
+    """
+
+    checked: bool = False
+    ok: bool | None = None
+    lossy: bool = False
+    token_identical: bool | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    kl_mean: float | None = None
+    top1_agreement: float | None = None
+    why: str = ""
+
+
+class Fidelity(Value):
+    """How close the emulation came to what was asked for. `valid` is None in the simulated world."""
+
+    valid: bool | None = None
+    compute_error_mean: float | None = None
+    compute_error_p95: float | None = None
+    link_error_max: float | None = None
+    late_frac: float | None = None
+    backend: str = ""
+    why: tuple[str, ...] = ()
+
+
+class Outcome(Value):
+    """How the run ended. `sentence` is for people."""
+
+    kind: Literal["finished", "out_of_memory", "peer_lost", "deadlock", "cancelled", "failed"] = "finished"
+    sentence: str = ""
+    device: str = ""
+    time_s: float = 0.0
+
+
+class Recovery(Value):
+    """A loss, or a device that joined, and how the run went on (`engine/recoveries.py` defines the times).
+
+    `replanned` is False where the strategy coped by itself or nothing had to change; `rebuild_s` is None if
+    no token came after it.
+    """
+
+    device: str
+    how: Literal["killed", "frozen", "unreachable", "joined"]
+    at_s: float
+    detect_s: float
+    replanned: bool
+    replan_s: float
+    reload_s: float
+    rebuild_s: float | None
+
+
+class Prediction(Value):
+    """The simulated world's figures for the same spec and scenario."""
+
+    latency_s: float
+    ttft_s: float
+    tpot_s: float
+    tokens_per_s: float
+    peak_memory_bytes: dict[str, int]
+    attribution: Attribution = Attribution()
+
+
+class RunReport(Value):
+    spec: RunSpec
+    plan: Plan | None
+    world: Literal["simulated", "real"]
+    dilation: float
+    outcome: Outcome = Outcome()
+    latency_s: float = 0.0
+    ttft_s: float = 0.0
+    tpot_s: float = 0.0
+    tokens_per_s: float = 0.0
+    energy_j: float = 0.0
+    edp_j_s: float = 0.0
+    output_tokens: tuple[int, ...] = ()
+    text: str = ""
+    requests: tuple[RequestReport, ...] = ()
+    devices: tuple[DeviceReport, ...] = ()
+    links: tuple[LinkReport, ...] = ()
+    layers: tuple[LayerReport, ...] = ()
+    attribution: Attribution = Attribution()
+    correctness: Correctness = Correctness()
+    fidelity: Fidelity = Fidelity()
+    prediction: Prediction | None = None
+    recoveries: tuple[Recovery, ...] = ()
+    without_replan: Outcome | None = Field(
+        default=None, description="How the run would have ended without new plans, in the simulated world."
+    )
+    scenario: Scenario = Scenario()
+    versions: dict[str, str] = Field(default_factory=dict)
+    timings: dict[str, Any] = Field(default_factory=dict, description="Wall seconds of set-up steps.")
+    seed: int = 0

@@ -1,0 +1,113 @@
+"""Timed changes of a run: what was done live, or is to be done, in virtual seconds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.values import Fraction, Name, NonNegative, Positive, Value
+
+Direction = Literal["both", "forward", "backward"]
+"""a→b is forward."""
+
+
+class SetRate(Value):
+    """Link `link` gets `bit_per_s` in one direction or both."""
+
+    kind: Literal["set_rate"] = "set_rate"
+    at_s: NonNegative
+    link: str
+    bit_per_s: Positive
+    direction: Direction = "both"
+
+
+class SetDelay(Value):
+    """Link `link` gets the one-way delay `delay_s`."""
+
+    kind: Literal["set_delay"] = "set_delay"
+    at_s: NonNegative
+    link: str
+    delay_s: NonNegative
+    direction: Direction = "both"
+
+
+class SetLoss(Value):
+    """Link `link` loses the fraction `loss_frac` of its packets."""
+
+    kind: Literal["set_loss"] = "set_loss"
+    at_s: NonNegative
+    link: str
+    loss_frac: Fraction
+    direction: Direction = "both"
+
+
+class SlowDevice(Value):
+    """Everything that the device computes takes `factor` times as long as drawn (a busy neighbour)."""
+
+    kind: Literal["slow_device"] = "slow_device"
+    at_s: NonNegative
+    device: Name
+    factor: Positive
+
+
+class LinkDown(Value):
+    kind: Literal["link_down"] = "link_down"
+    at_s: NonNegative
+    link: str
+
+
+class LinkUp(Value):
+    kind: Literal["link_up"] = "link_up"
+    at_s: NonNegative
+    link: str
+
+
+class DropDevice(Value):
+    """The device's process is killed and its links go down."""
+
+    kind: Literal["drop_device"] = "drop_device"
+    at_s: NonNegative
+    device: Name
+
+
+class FreezeDevice(Value):
+    """The device stops where it is and says nothing: no connection is closed."""
+
+    kind: Literal["freeze_device"] = "freeze_device"
+    at_s: NonNegative
+    device: Name
+
+
+class JoinDevice(Value):
+    """A device that was dropped, or that was not there from the start, comes with empty memory."""
+
+    kind: Literal["join_device"] = "join_device"
+    at_s: NonNegative
+    device: Name
+
+
+LinkChange = SetRate | SetDelay | SetLoss | LinkDown | LinkUp
+DeviceChange = SlowDevice | DropDevice | FreezeDevice | JoinDevice
+Change = Annotated[LinkChange | DeviceChange, Field(discriminator="kind")]
+CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
+"""Validates a change from plain data."""
+
+
+class Scenario(Value):
+    """Changes in the order of their times."""
+
+    changes: tuple[Change, ...] = ()
+
+    def check(self, cluster: ClusterSpec) -> None:
+        """Raises `SpecError` if a change names a link or device that the cluster lacks."""
+        for index, change in enumerate(self.changes):
+            try:
+                if isinstance(change, DeviceChange):
+                    cluster.rank(change.device)
+                else:
+                    cluster.link_index(change.link)
+            except SpecError as error:
+                raise SpecError(f"changes[{index}]: {error}") from error

@@ -1,0 +1,45 @@
+"""RunSpec: everything that decides a run. Same spec, same seed: same run."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.domain.cluster import ClusterSpec, ComputeModel
+from engine.domain.host_times import HostProfile
+from engine.domain.model import ModelSpec
+from engine.domain.scenario import Scenario
+from engine.domain.values import Count, Positive, Value
+from engine.domain.workload import Workload
+
+
+class WeightsRef(Value):
+    """Where the weights are. `random` makes them from the seed; `directory` is a local Hugging Face one."""
+
+    kind: Literal["random", "directory"] = "random"
+    directory: str = ""
+
+
+class RunSpec(Value):
+    """A run, fully resolved: no presets, no names that need a look-up except the strategy's.
+
+    `dilation` is wall seconds per virtual second; "auto" chooses it, "native" switches pacing off.
+    """
+
+    name: str = ""
+    cluster: ClusterSpec
+    model: ModelSpec
+    weights: WeightsRef = WeightsRef()
+    workload: Workload = Workload(prompt_tokens=16)
+    strategy: str
+    params: dict[str, Any] = Field(default_factory=dict)
+    scenario: Scenario = Scenario()
+    compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
+    profile: HostProfile | None = Field(default=None, description="This host's times, for `measured`.")
+    dilation: Positive | Literal["auto", "native"] = "auto"
+    silence_s: Positive = Field(default=2.0, description="Virtual seconds of silence that mean a lost peer.")
+    failover: Literal["replan", "stop"] = Field(
+        default="replan", description="After a loss: plan again over the survivors and go on, or end the run."
+    )
+    seed: Count = 0

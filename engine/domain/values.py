@@ -1,0 +1,71 @@
+"""The base of every frozen value that travels as JSON: specs, plans, reports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from engine.domain.errors import SpecError
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,30}$")]
+
+
+class Value(BaseModel):
+    """A frozen value: equal by content, no unknown keys, no NaN, JSON in and out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def parse(cls, data: Any, where: str) -> Any:
+        """Validate plain data; raises `SpecError` whose sentence names the field.
+
+        `where` is what a person would look for: a file name, "request body", …
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise_spec_error(error, where)
+
+
+def raise_spec_error(error: ValidationError, where: str) -> NoReturn:
+    """Turn pydantic's list of problems into one sentence about the first, keeping all as paths."""
+    items = error.errors()
+    deeper = [item["loc"] for item in items]
+    fields = [
+        (field_path(item["loc"]), complaint(item))
+        for item in items
+        # a list that lost its wrong items is also "too short": that is no second problem
+        if item["type"] != "too_short"
+        or not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in deeper)
+    ]
+    path, message = fields[0]
+    more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
+    place = f"{where}, {path}" if path else where
+    raise SpecError(f"{place}: {message}{more}.", fields=fields) from error
+
+
+def complaint(item: Any) -> str:
+    """Pydantic's message in our words: what was expected, and what was there if that is short."""
+    if item["type"] == "extra_forbidden":
+        return "unknown key"
+    if item["type"] == "missing":
+        return "missing"
+    message = str(item["msg"]).removeprefix("Value error, ")
+    value = item.get("input")
+    shown = isinstance(value, str | int | float | bool) and len(str(value)) <= 60
+    if shown and item["type"] != "value_error":
+        message += f", got {value!r}"
+    return message
+
+
+def field_path(location: tuple[int | str, ...]) -> str:
+    """`("links", 2, "bit_per_s")` → `links[2].bit_per_s`."""
+    path = ""
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+    return path

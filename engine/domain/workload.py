@@ -1,0 +1,38 @@
+"""What is asked of the cluster: prompts, how many tokens, when requests arrive."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from engine.domain.values import Count, Value
+
+
+class Workload(Value):
+    """`requests` prompts of equal length. Exactly one of `prompt` and `prompt_tokens` gives them, and none
+    for a model that reads no text.
+
+    A model that sees gets `image` with every request, or a random picture for each.
+
+    sporadic: one request at a time, the next arrives when the last is answered.
+    bursty: all arrive at time 0 (LIME, section V: as many as there are devices).
+    Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
+    """
+
+    prompt: str | None = None
+    prompt_tokens: int | None = Field(default=None, gt=0, description="Random prompt of this many tokens.")
+    image: str | None = Field(default=None, description="PNG of the model's image size, in base64.")
+    new_tokens: Count = 16
+    requests: int = Field(default=1, gt=0)
+    pattern: Literal["sporadic", "bursty"] = "sporadic"
+
+
+class Request(Value):
+    """A workload made concrete: token ids of one request. The last `emitted` of them are answers already:
+    a request that goes on after a loss begins with all that it has.
+    """
+
+    index: Count
+    tokens: tuple[int, ...]
+    emitted: Count = 0

@@ -1,0 +1,108 @@
+"""A workload made concrete: the token ids of every request."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Request
+from engine.models.inputs.pictures import picture_of, pixels, random_picture
+from engine.models.inputs.text import encode
+
+IMAGE = "<image>"
+CONVERSATION = "USER: <image>\n{} ASSISTANT:"
+"""LLaVA-1.5 was tuned on Vicuna's conversations: its model card has this format."""
+
+
+def requests_of(spec: RunSpec) -> tuple[Request, ...]:
+    """The requests of a run, all of one length. Raises `SpecError` for a workload that the model cannot do.
+
+    A text is every request's prompt; `prompt_tokens` gives each request its own ids, from the seed. The rows
+    of a picture stand as so many image tokens, as zeros where the model reads no text.
+    """
+    model, workload = spec.model, spec.workload
+    _check_picture(spec)
+    if not model.reads_text:
+        return _of_pictures(spec)
+    if (workload.prompt is None) == (workload.prompt_tokens is None):
+        raise SpecError("workload: give exactly one of prompt and prompt_tokens.", [("workload", "prompt")])
+    if workload.new_tokens and not (model.causal and model.has_head):
+        raise SpecError(
+            f"workload.new_tokens: is {workload.new_tokens}, and {model.name} generates nothing: give 0.",
+            [("workload.new_tokens", "expected 0 for an encoder")],
+        )
+    if workload.prompt is not None:
+        prompts = [_encoded(spec, workload.prompt)] * workload.requests
+    else:
+        prompts = [_image_ids(model) + _random_ids(spec, index) for index in range(workload.requests)]
+    need = len(prompts[0]) + workload.new_tokens
+    if need > model.max_positions:
+        raise SpecError(
+            f"workload: {len(prompts[0])} prompt tokens and {workload.new_tokens} new ones are {need} "
+            f"positions, and {model.name} has {model.max_positions}: ask for fewer.",
+            [("workload", f"at most {model.max_positions} positions")],
+        )
+    return tuple(Request(index=index, tokens=prompt) for index, prompt in enumerate(prompts))
+
+
+def _random_ids(spec: RunSpec, request: int) -> tuple[int, ...]:
+    random = Random(f"{spec.seed}/{request}")
+    count = spec.workload.prompt_tokens or 0
+    return tuple(random.randrange(spec.model.num_text_tokens) for _ in range(count))
+
+
+def _of_pictures(spec: RunSpec) -> tuple[Request, ...]:
+    model, workload = spec.model, spec.workload
+    if workload.prompt is not None or workload.prompt_tokens is not None or workload.new_tokens:
+        raise SpecError(
+            f"workload: {model.name} sees a picture and reads no text: leave out prompt and prompt_tokens, "
+            "and give 0 new_tokens.", [("workload", f"{model.name} reads no text")],
+        )
+    rows = (0,) * model.image_rows
+    return tuple(Request(index=index, tokens=rows) for index in range(workload.requests))
+
+
+def _check_picture(spec: RunSpec) -> None:
+    model, image = spec.model, spec.workload.image
+    if image is None:
+        return
+    if model.vision is None:
+        raise SpecError(
+            f"workload.image: {model.name} sees no pictures: leave it out, or choose a model that does.",
+            [("workload.image", f"{model.name} sees no pictures")],
+        )
+    picture_of(model.vision, image)
+
+
+def _image_ids(model: ModelSpec) -> tuple[int, ...]:
+    """The image token for each of the picture's rows; it is the first id that is no text."""
+    return (model.num_text_tokens,) * model.image_rows
+
+
+def _encoded(spec: RunSpec, text: str) -> tuple[int, ...]:
+    """Ids of a text, the picture where its tokenizer finds <image>, else before the text."""
+    model = spec.model
+    if not model.vision:
+        return encode(model, spec.weights, text)
+    if spec.weights.kind == "random":
+        return _image_ids(model) + encode(model, spec.weights, text)
+    ids = encode(model, spec.weights, text if IMAGE in text else CONVERSATION.format(text))
+    at = [index for index, token in enumerate(ids) if token == model.num_text_tokens]
+    if len(at) != 1:
+        raise SpecError(
+            f"workload.prompt: has {len(at)} times {IMAGE}, expected one picture: leave it out, and it comes "
+            "first.", [("workload.prompt", f"expected {IMAGE} once")],
+        )
+    return ids[: at[0]] + _image_ids(model) + ids[at[0] + 1 :]
+
+
+def pixels_of(spec: RunSpec, request: int) -> Any:
+    """The picture of a request in the model's numbers: float32 [3, H, W]."""
+    vision = spec.model.vision
+    assert vision is not None, f"{spec.model.name} sees no pictures"
+    image = spec.workload.image
+    picture = picture_of(vision, image) if image else random_picture(vision, spec.seed, request)
+    return pixels(vision, picture)

@@ -1,0 +1,70 @@
+"""Text to token ids and back, with the tokenizer.json beside the weights."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.spec import WeightsRef
+from engine.models.weights.directory import read_json
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+FILE = "tokenizer.json"
+
+
+def encode(model: ModelSpec, weights: WeightsRef, text: str) -> tuple[int, ...]:
+    """Token ids of `text`, special tokens as the tokenizer adds them.
+
+    Random weights have no tokenizer: every byte becomes a token (mod num_text_tokens). Raises `SpecError`
+    for trained weights without tokenizer.json, and for text that gives no token.
+    """
+    if weights.kind == "random":
+        ids = [byte % model.num_text_tokens for byte in text.encode()]
+    else:
+        ids = _tokenizer(weights.directory).encode(text).ids
+    if not ids:
+        raise SpecError("prompt: has no tokens, expected at least one: give some text.")
+    if max(ids) >= model.vocab_size:
+        raise SpecError(
+            f"{weights.directory}/{FILE}: gives token {max(ids)}, and {model.name} knows {model.vocab_size}: "
+            "it belongs to another model."
+        )
+    return tuple(ids)
+
+
+def decode(model: ModelSpec, weights: WeightsRef, ids: tuple[int, ...]) -> str:
+    """Text of `ids`; without a tokenizer, the ids themselves, each with a space before it."""
+    if weights.kind == "directory" and (Path(weights.directory) / FILE).is_file():
+        return str(_tokenizer(weights.directory).decode(list(ids)))
+    return "".join(f" {token}" for token in ids)
+
+
+def label_of(weights: WeightsRef, index: int) -> str:
+    """What a trained classifier calls class `index`; "" without a name for it."""
+    return _labels(weights.directory).get(str(index), "") if weights.kind == "directory" else ""
+
+
+@lru_cache(maxsize=8)
+def _labels(directory: str) -> dict[str, str]:
+    return dict(read_json(Path(directory) / "config.json").get("id2label") or {})
+
+
+@lru_cache(maxsize=8)
+def _tokenizer(directory: str) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    path = Path(directory) / FILE
+    if not path.is_file():
+        raise SpecError(f"{path}: no such file, so text cannot become tokens: give --prompt-tokens instead.")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception for a bad file
+        raise SpecError(f"{path}: is no tokenizer: {error}.") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer

@@ -1,0 +1,260 @@
+"""What `transformers` itself computes on one device: the truth that every run is compared with.
+
+`python -m engine.models.reference.reference SPEC.json OUT.safetensors` computes it in a process of its own,
+from the very same weights: a directory is loaded by the library, random weights are drawn into its modules.
+Greedy tokens are those of its own KV cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine.domain.errors import HostError
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Request
+from engine.models.families.families import candidates, config_of_spec, stored_as, unused_names
+from engine.models.inputs.prompts import pixels_of, requests_of
+from engine.ops.layout import TensorPart, tensor_parts, whole_model
+
+if TYPE_CHECKING:
+    import torch
+
+CACHE_VARIABLE = "EDGELOOM_CACHE"
+KEEP_FILES = 200
+ENGINE = Path(__file__).resolve().parents[2]
+CODE = (
+    "models/reference/reference.py", "models/weights/weights.py", "models/weights/drawn.py", "ops/layout.py",
+    "models/families/families.py", "models/families/text_families.py", "models/families/vision_families.py",
+    "models/inputs/prompts.py", "models/inputs/pictures.py",
+)
+"""Files that decide the numbers: an answer of older code is not taken from the cache."""
+
+
+class Reference(NamedTuple):
+    """Per request: `logits` [new_tokens, V] and the greedy `tokens`; or an encoder's `hidden` [T, D], a
+    classifier's class logits [C].
+    """
+
+    tokens: tuple[tuple[int, ...], ...]
+    logits: tuple[torch.Tensor, ...]
+    hidden: tuple[torch.Tensor, ...]
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """`logits.<i>` or `hidden.<i>` of every request i."""
+        named = {f"logits.{index}": logits for index, logits in enumerate(self.logits)}
+        return named | {f"hidden.{index}": hidden for index, hidden in enumerate(self.hidden)}
+
+
+def default_cache() -> Path:
+    """$EDGELOOM_CACHE, or `edgeloom` in the user's cache directory."""
+    base = os.environ.get(CACHE_VARIABLE)
+    if base:
+        return Path(base)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edgeloom"
+
+
+def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
+    """The reference of `spec`, computed at most once per model, weights, prompts and library versions.
+
+    Raises `HostError` when the process that computes it fails.
+    """
+    folder = (cache_dir or default_cache()) / "references"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{_content_hash(spec)}.safetensors"
+    if not path.is_file():
+        _compute_apart(spec, path)
+        _prune(folder)
+    return _read(path)
+
+
+def _content_hash(spec: RunSpec) -> str:
+    """Of everything that decides the reference, and of nothing else."""
+    weights: Any = spec.seed
+    if spec.weights.kind == "directory":
+        files = sorted(Path(spec.weights.directory).glob("*.safetensors"))
+        weights = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    facts = {
+        "model": spec.model.model_dump(mode="json", exclude={"name", "source"}),
+        "weights": weights,
+        "tokens": [request.tokens for request in requests_of(spec)],
+        "pictures": (spec.workload.image or spec.seed) if spec.model.vision else None,
+        "new_tokens": spec.workload.new_tokens,
+        "versions": [version(package) for package in ("torch", "transformers", "numpy")],
+        "code": [_digest(ENGINE / name) for name in CODE],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _compute_apart(spec: RunSpec, path: Path) -> None:
+    made = path.with_suffix(f".{os.getpid()}.part")
+    try:
+        run_apart("engine.models.reference.reference", spec, made)
+        made.rename(path)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def run_apart(module: str, spec: RunSpec, made: Path, *more: str) -> None:
+    """`python -m module SPEC.json MADE …`, in a process of its own, which may use all cores and leaves
+    nothing behind in this one. Raises `HostError` when it fails.
+    """
+    asked = made.with_suffix(f".{os.getpid()}.json")
+    asked.write_text(spec.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, "-m", module, str(asked), str(made), *more]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    try:
+        done = subprocess.run(
+            command, cwd=ENGINE.parent, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise HostError(f"the reference of {spec.model.name} could not be computed: {last}")
+    finally:
+        asked.unlink(missing_ok=True)
+
+
+def _prune(folder: Path) -> None:
+    """Keep the newest files only: a reference can always be computed again."""
+    files = sorted(folder.glob("*.safetensors"), key=lambda file: file.stat().st_mtime_ns)
+    for file in files[:-KEEP_FILES]:
+        file.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Reference:
+    from safetensors.torch import load_file
+
+    tensors = load_file(path)
+    count = 1 + max(int(name.rpartition(".")[2]) for name in tensors)
+    if "hidden.0" in tensors:
+        return Reference((), (), tuple(tensors[f"hidden.{index}"] for index in range(count)))
+    tokens = tuple(tuple(tensors[f"tokens.{index}"].tolist()) for index in range(count))
+    return Reference(tokens, tuple(tensors[f"logits.{index}"] for index in range(count)), ())
+
+
+def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
+    """`tokens.<i>` and `logits.<i>`, or `hidden.<i>`, of every request i, by `transformers`, here and now."""
+    import torch
+
+    model = library_model(spec)
+    answers: dict[Any, dict[str, torch.Tensor]] = {}
+    named: dict[str, torch.Tensor] = {}
+    with torch.inference_mode():
+        for request in requests_of(spec):
+            own_picture = spec.model.vision is not None and spec.workload.image is None
+            key = (request.tokens, request.index if own_picture else -1)
+            if key not in answers:
+                answers[key] = _answer(spec, model, request)
+            named |= {f"{name}.{request.index}": x for name, x in answers[key].items()}
+    return {name: tensor.clone().contiguous() for name, tensor in named.items()}
+
+
+def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tensor]:
+    import torch
+
+    seen = {}
+    if spec.model.vision:
+        seen["pixel_values"] = torch.from_numpy(pixels_of(spec, request.index))[None].to(model.dtype)
+    if spec.model.num_classes:
+        return {"hidden": model(**seen).logits[0]}
+    ids = torch.tensor([request.tokens])
+    if spec.model.reads_text:
+        seen["input_ids"] = ids
+    if not spec.workload.new_tokens:
+        return {"hidden": model.base_model(**seen).last_hidden_state[0]}
+    rows, tokens, cache = [], [], None
+    for _ in range(spec.workload.new_tokens):
+        out = model(**seen, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        cache = out.past_key_values
+        rows.append(out.logits[0, -1])
+        seen = {"input_ids": rows[-1].argmax().reshape(1, 1)}
+        tokens.append(int(rows[-1].argmax()))
+    return {"tokens": torch.tensor(tokens), "logits": torch.stack(rows)}
+
+
+def library_model(spec: RunSpec) -> Any:
+    """The `transformers` module of `spec`, with its weights, ready to infer."""
+    import torch
+    from transformers import AutoConfig
+    from transformers.initialization import no_init_weights
+
+    model, kind = spec.model, _library_class(spec.model)
+    dtype = getattr(torch, model.dtype)
+    if spec.weights.kind == "directory":
+        loaded = kind.from_pretrained(
+            spec.weights.directory, dtype=dtype, local_files_only=True, trust_remote_code=False,
+            use_safetensors=True,
+        )
+        return loaded.eval()
+    config = config_of_spec(model)
+    with no_init_weights():
+        made = kind.from_config(AutoConfig.for_model(config.pop("model_type"), **config), dtype=dtype)
+    made.tie_weights()
+    fill(made, model, spec.seed)
+    return made.eval()
+
+
+def _library_class(model: ModelSpec) -> Any:
+    import transformers
+
+    if model.num_classes:
+        return transformers.AutoModelForImageClassification
+    if not model.has_head:
+        return transformers.AutoModel
+    return transformers.AutoModelForImageTextToText if model.vision else transformers.AutoModelForCausalLM
+
+
+def fill(module: Any, model: ModelSpec, seed: int) -> None:
+    """Put our random weights into the library's module, through the names that its files would have."""
+    import torch
+
+    from engine.models.weights.drawn import RandomSource
+
+    source = RandomSource(seed)
+    state = module.state_dict()
+    touched: set[str] = set()
+    with torch.no_grad():
+        for piece in whole_model(model):
+            for part in tensor_parts(model, piece):
+                touched.add(_fill_part(state, model, part, source))
+    unused = ("pooler.", *unused_names(model))
+    unknown = {name for name in set(state) - touched if not name.startswith(unused)}
+    tied = state.get("lm_head.weight")
+    if model.tied_head and tied is not None and tied.data_ptr() in {state[n].data_ptr() for n in touched}:
+        unknown.discard("lm_head.weight")
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        raise HostError(f"transformers has weights that our {model.family} lacks: {names}.")
+
+
+def _fill_part(state: dict[str, Any], model: ModelSpec, part: TensorPart, source: Any) -> str:
+    stored = stored_as(model, part.name)
+    name = next(name for name in candidates(model, stored) if name in state)
+    target = state[name].t() if stored.transposed and len(part.full_shape) == 2 else state[name]
+    rows = part.full_shape[0]
+    target.narrow(0, stored.fused * rows, rows).copy_(source.read(model, part))
+    return name
+
+
+def main(arguments: list[str]) -> int:
+    from safetensors.torch import save_file
+
+    spec_path, out_path = arguments
+    spec = RunSpec.parse(json.loads(Path(spec_path).read_text(encoding="utf-8")), spec_path)
+    save_file(compute(spec), out_path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""A local Hugging Face model directory: its config, and which file has which tensor. Nothing is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.models.families.families import spec_of_config
+from engine.models.inputs.processor import FILES, adapted
+
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+def read_spec(directory: Path, name: str) -> ModelSpec:
+    """The ModelSpec in `directory`'s config.json. Raises `SpecError` with the file and the reason."""
+    if not directory.is_dir():
+        raise SpecError(f"{directory}: no such model directory: give one with config.json and safetensors.")
+    spec = spec_of_config(name, read_json(directory / "config.json"), str(directory / "config.json"))
+    file = next((directory / name for name in FILES if (directory / name).is_file()), None)
+    if spec.vision is None or file is None:
+        return spec
+    return spec.model_copy(update={"vision": adapted(spec.vision, read_json(file), str(file))})
+
+
+def weight_files(directory: Path) -> tuple[Path, ...]:
+    """The safetensors files of `directory`: the single one, or those of the index.
+
+    Raises `SpecError`, also for directories that only have pickled weights: loading a pickle runs code.
+    """
+    if (directory / SINGLE).is_file():
+        return (directory / SINGLE,)
+    if (directory / INDEX).is_file():
+        names = sorted(set(read_json(directory / INDEX).get("weight_map", {}).values()))
+        files = tuple(directory / name for name in names)
+        for file in files:
+            if file.parent != directory or not file.is_file():
+                raise SpecError(f"{directory / INDEX} names {file.name}, which is not in the directory.")
+        return files
+    pickles = sorted(path.name for pattern in PICKLES for path in directory.glob(pattern))
+    if pickles:
+        raise SpecError(
+            f"{directory}: {pickles[0]} is a pickle, which can run code when it is loaded, and is refused: "
+            f"convert the weights to {SINGLE}."
+        )
+    raise SpecError(f"{directory}: has neither {SINGLE} nor {INDEX}: download the safetensors weights.")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; raises `SpecError` if there is none."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SpecError(f"{path}: no such file: a model directory needs it.") from None
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{path}: cannot be read as JSON: {error}.") from error
+    if not isinstance(data, dict):
+        raise SpecError(f"{path}: holds a {type(data).__name__}, expected a JSON object.")
+    return data

@@ -1,0 +1,158 @@
+"""Weights slice by slice: a device reads, or draws, only what it owns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice, contains
+from engine.domain.spec import WeightsRef
+from engine.models.families.families import candidates, stored_as
+from engine.models.weights.directory import weight_files
+from engine.models.weights.drawn import DTYPES, RandomSource
+from engine.models.weights.quantise import Quantised, Restoring, quantise
+from engine.ops.layout import TensorPart, tensor_parts
+
+PAGE_ELEMENTS = 1024
+
+
+class Source(Protocol):
+    """Where tensors come from."""
+
+    def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
+        """Exactly `part`, in the file's dtype."""
+
+
+class DirectorySource:
+    """Safetensors files of a local directory, mapped read-only: devices on one host share their pages.
+
+    Raises `SpecError` for a missing or misshapen tensor.
+    """
+
+    def __init__(self, directory: str):
+        self.directory = directory
+        self.files: dict[str, Any] = {}
+        for path in weight_files(Path(directory)):
+            try:
+                file = safe_open(path, framework="pt")
+            except (SafetensorError, OSError) as error:
+                raise SpecError(f"{path}: is no safetensors file: {error}.") from error
+            self.files |= dict.fromkeys(file.keys(), file)
+
+    def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
+        stored = stored_as(model, part.name)
+        names = candidates(model, stored)
+        name = next((name for name in names if name in self.files), None)
+        if name is None:
+            raise SpecError(f"{self.directory}: has no tensor {names[0]}, which {model.name} needs.")
+        tensor = self.files[name].get_slice(name)
+        shape = [part.full_shape[0] * stored.of, *part.full_shape[1:]]
+        ranges = [(0, size) for size in part.full_shape]
+        ranges[part.dim] = (part.start, part.stop)
+        offset = stored.fused * part.full_shape[0]
+        ranges[0] = (ranges[0][0] + offset, ranges[0][1] + offset)
+        turned = stored.transposed and len(shape) == 2
+        if turned:
+            shape.reverse()
+            ranges.reverse()
+        if list(tensor.get_shape()) != shape:
+            actual = list(tensor.get_shape())
+            raise SpecError(f"{self.directory}: {name} has shape {actual}, expected {shape}.")
+        cut: Tensor = tensor[tuple(slice(start, stop) for start, stop in ranges)]
+        return cut.t() if turned else cut
+
+
+@lru_cache(maxsize=4)
+def source_of(ref: WeightsRef, seed: int, shared: Path | None = None) -> Source:
+    """Opened once per process; `shared` is where random tensors are kept for the other devices of a run.
+
+    Raises `SpecError` for a directory without safetensors.
+    """
+    return RandomSource(seed, shared) if ref.kind == "random" else DirectorySource(ref.directory)
+
+
+def load(model: ModelSpec, ref: WeightsRef, piece: Slice, seed: int) -> dict[str, Tensor]:
+    """The tensors of `piece` under their keys in `layout.py`, in the model's dtype. Reads only them.
+
+    Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have.
+    """
+    source = source_of(ref, seed)
+    return {part.key: _read(source, model, part) for part in tensor_parts(model, piece)}
+
+
+def _read(source: Source, model: ModelSpec, part: TensorPart) -> Tensor:
+    tensor = source.read(model, part).to(DTYPES[model.dtype]).contiguous()
+    tensor.view(-1)[::PAGE_ELEMENTS].sum()  # fault mapped pages in now, not in the first operation
+    return tensor
+
+
+class WeightStore:
+    """The weights that one device has. A tensor in two slices (a tied table) is in memory once."""
+
+    def __init__(self, model: ModelSpec, ref: WeightsRef, seed: int, shared: Path | None = None):
+        self.model, self.ref, self.seed, self.shared = model, ref, seed, shared
+        self.held: dict[Slice, Mapping[str, Tensor]] = {}
+        self.views: dict[Slice, Mapping[str, Tensor]] = {}
+        self.by_name: WeakValueDictionary[tuple[str, int, int], Tensor] = WeakValueDictionary()
+
+    def load(self, piece: Slice) -> None:
+        """Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have."""
+        if piece in self.held:
+            return
+        self.held[piece] = self._quantised(piece) if piece.bits else self._loaded(piece)
+
+    def _quantised(self, piece: Slice) -> Mapping[str, Tensor]:
+        """Each matrix of the model's own numbers is gone before the next one is read."""
+        source, stored = source_of(self.ref, self.seed, self.shared), dict[str, Tensor | Quantised]()
+        for part in tensor_parts(self.model, piece):
+            tensor = _read(source, self.model, part)
+            stored[part.key] = quantise(tensor, piece.bits) if part.is_matrix else tensor
+        return Restoring(stored, DTYPES[self.model.dtype])
+
+    def _loaded(self, piece: Slice) -> Mapping[str, Tensor]:
+        source, tensors = source_of(self.ref, self.seed, self.shared), {}
+        for part in tensor_parts(self.model, piece):
+            identity = (part.name, part.start, part.stop)
+            tensor = self.by_name.get(identity)
+            if tensor is None:
+                tensor = _read(source, self.model, part)
+                self.by_name[identity] = tensor
+            tensors[part.key] = tensor
+        return tensors
+
+    def evict(self, piece: Slice) -> None:
+        self.held.pop(piece, None)
+        self.views.clear()
+
+    def get(self, piece: Slice) -> Mapping[str, Tensor]:
+        """Tensors of `piece`, cut without a copy from a held slice that contains it; else `PlanError`."""
+        tensors = self.held.get(piece) or self.views.get(piece)
+        if tensors is None:
+            tensors = self.views[piece] = self._cut(piece)
+        return tensors
+
+    def _cut(self, piece: Slice) -> Mapping[str, Tensor]:
+        for have, tensors in list(self.held.items()):  # another thread may be loading
+            if (have.layer, have.part) == (piece.layer, piece.part) and contains(have, piece):
+                wholes = {whole.key: whole for whole in tensor_parts(self.model, have)}
+                return {
+                    part.key: _within(tensors[part.key], wholes[part.key], part)
+                    for part in tensor_parts(self.model, piece)
+                }
+        raise PlanError(
+            f"{piece.part} of layer {piece.layer}, {piece.axis} {piece.start}:{piece.stop}, is not resident."
+        )
+
+
+def _within(tensor: Tensor, have: TensorPart, part: TensorPart) -> Tensor:
+    """`part` as a view of `tensor`, which is `have`. An empty part may lie anywhere, also beyond it."""
+    start = min(max(0, part.start - have.start), have.stop - have.start)
+    return tensor.narrow(part.dim, start, part.stop - part.start)

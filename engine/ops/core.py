@@ -1,0 +1,314 @@
+"""Operations of a transformer as data: what a device computes, what it costs, what it needs resident.
+
+An op is a frozen value. `cost` needs only shapes; `engine/models/torch_ops.py` has the arithmetic. An
+op that names a `cache` appends the keys and values of its T new rows to the device's KV cache of that
+name and layer, and attends over all S rows in it.
+
+Tensors are [B, T, D] unless said otherwise (B batch, T new rows, S all rows, D hidden_size, E head_dim).
+Pre-norm families normalise inside attention and feed-forward ops unless these are told that their input
+is `normed` already (by a `Norm`), post-norm ones in `Residual`.
+Matrix products are counted exactly, element-wise passes as one operation per element: norms, softmax,
+activations, RoPE, additions. Views, masks and table look-ups' arithmetic are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import ClassVar, Literal, NamedTuple, Protocol
+
+from engine.domain.host_times import ATTENTION
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Axis, Part, Slice
+from engine.ops.cost import Kernel, elementwise, product
+from engine.ops.layout import kv_heads
+from engine.ops.tensors import Meta
+
+LayerPart = Literal["attention", "ffn"]
+
+
+class Cost(NamedTuple):
+    """Kernels to run, shape of the result, bytes of temporary tensors, growth of the KV cache.
+
+    The kernels run `speed` times as fast as the device's compute model says.
+    """
+
+    kernels: tuple[Kernel, ...]
+    output: Meta
+    scratch_bytes: int = 0
+    kv_bytes: int = 0
+    kv_rows: int = 0
+    speed: float = 1.0
+
+
+class Op(Protocol):
+    """`layer` is -1 outside the layers. `cache` is the KV cache's name or None."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def layer(self) -> int: ...
+
+    @property
+    def cache(self) -> str | None: ...
+
+    def slices(self, model: ModelSpec) -> Sequence[Slice]:
+        """Weights that must be resident on the device."""
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        """`cached` is the number of rows already in this op's KV cache (0 without one)."""
+
+
+@lru_cache(maxsize=65536)
+def piece_of(
+    layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0, bare: bool = False
+) -> Slice:
+    """The slice, made once: ops ask for the same few in every step."""
+    return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop, bare=bare)
+
+
+def norm_piece(layer: int, part: LayerPart) -> Slice:
+    """Norms come with every holding of the part: an empty range asks for nothing else."""
+    return piece_of(layer, part, "heads" if part == "attention" else "columns", 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """Token ids [B, T] → hidden rows at positions `start`…, with all that the family adds to them."""
+
+    start: int
+    name: ClassVar[str] = "embed"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(-1, "embed"),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, rows = inputs[0].shape
+        added = (model.positions == "learned") + (model.token_types > 0)
+        names = ("lookup", *["add"] * added, *[model.norm] * model.embedding_norm)
+        kernels = [
+            elementwise(batch * rows, model.hidden_size, model.element_bytes, name=name) for name in names
+        ]
+        return Cost(tuple(kernels), Meta((batch, rows, model.hidden_size), model.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Query heads [start, stop) → their partial sum after the output matrix; all heads' sums add up.
+
+    The output bias is added only if `bias`: by one device. A `normed` input that gets no bias needs nothing
+    but the bare slice. KV heads come along (`kv_heads`).
+    """
+
+    layer: int
+    start: int
+    stop: int
+    bias: bool
+    cache: str | None = None
+    normed: bool = False
+    name: ClassVar[str] = "attention"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        bare = self.normed and not self.bias
+        return (piece_of(self.layer, "attention", "heads", self.start, self.stop, bare),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        (x,) = inputs
+        batch, rows, hidden = x.shape
+        heads, size, wide = self.stop - self.start, model.element_bytes, model.head_dim
+        if not heads:
+            return Cost((), x)
+        first, last = kv_heads(model, self.start, self.stop)
+        keys, seen = last - first, cached + rows
+        norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
+        kernels = [
+            *norms,
+            product(batch * rows, hidden, heads * wide, size),
+            *[product(batch * rows, hidden, keys * wide, size)] * 2,
+            *position_kernels(model, batch * rows, heads, keys),
+            *attention_kernels(rows, wide, seen, size, batch * heads),
+            product(batch * rows, heads * wide, hidden, size),
+        ]
+        scratch = batch * rows * (len(norms) * hidden + (2 * heads + 2 * keys) * wide + heads * seen)
+        added = 2 * batch * rows * keys * wide * size if self.cache else 0
+        return Cost(tuple(kernels), x, scratch * size, added, rows if self.cache else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForward:
+    """Columns [start, stop) → their partial sum after the second matrix, its bias added only if `bias`."""
+
+    layer: int
+    start: int
+    stop: int
+    bias: bool
+    normed: bool = False
+    name: ClassVar[str] = "ffn"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        bare = self.normed and not self.bias
+        return (piece_of(self.layer, "ffn", "columns", self.start, self.stop, bare),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        (x,) = inputs
+        rows, hidden = x.shape[0] * x.shape[1], x.shape[2]
+        columns, size, gated = self.stop - self.start, model.element_bytes, int(model.gated_ffn)
+        if not columns:
+            return Cost((), x)
+        norms = () if self.normed else norm_kernels(model, rows, "pre")
+        kernels = (
+            *norms,
+            *[product(rows, hidden, columns, size)] * (1 + gated),
+            elementwise(rows, columns, size, 1 + gated, model.activation),
+            product(rows, columns, hidden, size),
+        )
+        return Cost(kernels, x, rows * (len(norms) * hidden + (1 + gated) * columns) * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """x → the input that `part` computes on: normalised in pre-norm families, x itself in post-norm ones."""
+
+    layer: int
+    part: LayerPart
+    name: ClassVar[str] = "norm"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (norm_piece(self.layer, self.part),) if model.norm_position == "pre" else ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        x = inputs[0]
+        return Cost(norm_kernels(model, x.shape[0] * x.shape[1], "pre"), x)
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """(x, complete sum of `part`) → x + sum, normalised afterwards in post-norm families."""
+
+    layer: int
+    part: LayerPart
+    name: ClassVar[str] = "residual"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (norm_piece(self.layer, self.part),) if model.norm_position == "post" else ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        x = inputs[0]
+        rows = x.shape[0] * x.shape[1]
+        add = elementwise(rows, model.hidden_size, model.element_bytes, name="add")
+        return Cost((add, *norm_kernels(model, rows, "post")), x)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A whole layer: the same numbers as all heads, their residual, all columns, theirs."""
+
+    layer: int
+    cache: str | None = None
+    name: ClassVar[str] = "block"
+
+    def parts(self, model: ModelSpec) -> tuple[Attention, Residual, FeedForward, Residual]:
+        return (
+            Attention(self.layer, 0, model.num_heads, True, self.cache),
+            Residual(self.layer, "attention"),
+            FeedForward(self.layer, 0, model.intermediate_size, True),
+            Residual(self.layer, "ffn"),
+        )
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return piece_of(self.layer, "attention"), piece_of(self.layer, "ffn")
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        (x,) = inputs
+        attention, residual, ffn, residual_ffn = self.parts(model)
+        costs = [
+            attention.cost(model, (x,), cached), residual.cost(model, (x, x), 0),
+            ffn.cost(model, (x,), 0), residual_ffn.cost(model, (x, x), 0),
+        ]
+        kernels = tuple(kernel for cost in costs for kernel in cost.kernels)
+        between = prod(x.shape) * model.element_bytes  # the residual stream while a part runs
+        scratch = between + max(cost.scratch_bytes for cost in costs)
+        return Cost(kernels, x, scratch, costs[0].kv_bytes, costs[0].kv_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Two tensors of equal shape → their sum: one step of a reduction."""
+
+    name: ClassVar[str] = "add"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        shape = inputs[0].shape
+        add = elementwise(prod(shape[:-1]), shape[-1], model.element_bytes, name="add")
+        return Cost((add,), inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Final norm and output matrix on the last row → logits [B, V]."""
+
+    name: ClassVar[str] = "head"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(-1, "lm_head"),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, hidden = inputs[0].shape[0], model.hidden_size
+        logits = product(batch, hidden, model.vocab_size, model.element_bytes)
+        output = Meta((batch, model.vocab_size), model.dtype)
+        kernels = (*norm_kernels(model, batch, "pre"), logits)
+        return Cost(kernels, output, batch * hidden * model.element_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalHidden:
+    """All rows, after the final norm if the family has one: an encoder's output."""
+
+    name: ClassVar[str] = "final_hidden"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(-1, "lm_head"),) if model.norm_position == "pre" else ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        x = inputs[0]
+        return Cost(norm_kernels(model, x.shape[0] * x.shape[1], "pre"), x)
+
+
+def norm_kernels(model: ModelSpec, rows: int, where: Literal["pre", "post"]) -> tuple[Kernel, ...]:
+    if model.norm_position != where:
+        return ()
+    return (elementwise(rows, model.hidden_size, model.element_bytes, name=model.norm),)
+
+
+def attention_kernels(rows: int, wide: int, seen: int, element_bytes: int, count: int) -> tuple[Kernel, ...]:
+    """Scores, softmax and values of `count` heads of E = `wide`: `rows` queries over `seen` keys."""
+    return (
+        product(rows, wide, seen, element_bytes, count, ATTENTION),
+        elementwise(rows, seen, element_bytes, count, ATTENTION),
+        product(rows, seen, wide, element_bytes, count, ATTENTION),
+    )
+
+
+def position_kernels(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
+    """What families do to `heads` projected queries and `keys` keys per row: norm each head, rotate it."""
+    size, width = model.element_bytes, (heads + keys) * model.head_dim
+    norms = (elementwise(rows, width, size, name="rmsnorm"),) if model.qk_norm else ()
+    turns = (elementwise(rows, width, size, name="rope"),) if model.positions == "rope" else ()
+    return (*norms, *turns)

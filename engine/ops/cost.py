@@ -1,0 +1,109 @@
+"""How long an operation takes on a device, and how much it moves: the very same object in both worlds.
+
+An operation is a list of kernels (matrix products, attention products, element-wise passes). Four
+compute models turn kernels into seconds (FLOPs / rate alone is a wrong device model: skinny products
+run at a fraction of the peak and read all weights):
+
+flops      FLOPs / flop_per_s: the papers' arithmetic.
+roofline   max(FLOPs / (flop_per_s · e), bytes / memory_byte_per_s) + op_overhead_s per kernel, with the
+           shape-dependent efficiency e = rows / (rows + half_rows) of a product with that many rows.
+serial     as roofline, but FLOPs and bytes take turns: their times add up (microcontrollers).
+measured   this host's measured time of the kernel × measured_scale (a `HostProfile`, `host_times.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.domain.cluster import ComputeModel, DeviceSpec
+from engine.domain.errors import SpecError
+from engine.domain.host_times import HostProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One pass over data. A product is [rows, inner] × [inner, cols], `count` of them.
+
+    `name` says what the pass is where hosts differ in that: a norm, an activation, "attention" for scores,
+    softmax and values, which hosts compute in one go. Only `measured` looks at it.
+    """
+
+    kind: Literal["product", "elementwise"]
+    rows: int
+    inner: int
+    cols: int
+    count: int
+    element_bytes: int
+    name: str = ""
+
+    @property
+    def flops(self) -> int:
+        if self.kind == "product":
+            return 2 * self.count * self.rows * self.inner * self.cols
+        return self.count * self.rows * self.cols
+
+    @property
+    def bytes(self) -> int:
+        """Operands read once plus result written once."""
+        rows, inner, cols = self.rows, self.inner, self.cols
+        elements = rows * inner + inner * cols + rows * cols if self.kind == "product" else 2 * rows * cols
+        return self.count * elements * self.element_bytes
+
+
+def product(
+    rows: int, inner: int, cols: int, element_bytes: int, count: int = 1, name: str = ""
+) -> Kernel:
+    return Kernel("product", rows, inner, cols, count, element_bytes, name)
+
+
+def elementwise(rows: int, cols: int, element_bytes: int, count: int = 1, name: str = "") -> Kernel:
+    return Kernel("elementwise", rows, 1, cols, count, element_bytes, name)
+
+
+def total_flops(kernels: Sequence[Kernel]) -> int:
+    return sum(kernel.flops for kernel in kernels)
+
+
+def total_bytes(kernels: Sequence[Kernel]) -> int:
+    return sum(kernel.bytes for kernel in kernels)
+
+
+def op_time_s(
+    device: DeviceSpec,
+    kernels: Sequence[Kernel],
+    profile: HostProfile | None = None,
+    override: ComputeModel | None = None,
+) -> float:
+    """Virtual seconds of an operation on `device`; kernels without work take none.
+
+    Raises `SpecError` if the model is "measured" and no profile is given.
+    """
+    model = override or device.compute_model
+    busy = [kernel for kernel in kernels if kernel.flops]
+    if model == "flops":
+        return total_flops(busy) / device.flop_per_s
+    if model in ("roofline", "serial"):
+        join: Callable[[tuple[float, float]], float] = max if model == "roofline" else sum
+        return sum(join(_kernel_s(device, kernel)) + device.op_overhead_s for kernel in busy)
+    if profile is None:
+        raise SpecError(
+            f"{device.name}: compute_model is measured and this host has no profile: run ./loom calibrate."
+        )
+    if not busy:
+        return 0.0
+    return device.measured_scale * (profile.call_s + sum(measured_s(profile, kernel) for kernel in busy))
+
+
+def _kernel_s(device: DeviceSpec, kernel: Kernel) -> tuple[float, float]:
+    """Seconds of a kernel's FLOPs and of its bytes."""
+    efficiency = kernel.rows / (kernel.rows + device.half_rows) if kernel.kind == "product" else 1.0
+    return kernel.flops / (device.flop_per_s * efficiency), kernel.bytes / device.memory_byte_per_s
+
+
+def measured_s(profile: HostProfile, kernel: Kernel) -> float:
+    """Seconds of a kernel on the host of `profile`, without what calling an operation costs."""
+    if kernel.kind == "product":
+        return profile.product_s(kernel.name, kernel.rows, kernel.inner, kernel.cols, kernel.count)
+    return profile.pass_s(kernel.name, kernel.flops)

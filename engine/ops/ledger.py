@@ -1,0 +1,156 @@
+"""The logical memory ledger of one device: what the model says is in memory, whatever the host has.
+
+Both worlds keep it in the same way, so peaks agree to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.domain.errors import OutOfMemory, PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice, covers
+from engine.ops.core import Cost, Op
+from engine.ops.sizes import weight_bytes
+from engine.ops.tensors import Meta, payload_bytes
+
+ENDS = ("embed", "lm_head")
+
+
+class Ledger:
+    """Weights, KV cache and the working set of the running operation, against `memory_bytes`.
+
+    Raises `OutOfMemory` at the first byte too many.
+    """
+
+    def __init__(self, device: str, memory_bytes: float, model: ModelSpec):
+        self.device = device
+        self.memory_bytes = memory_bytes
+        self.model = model
+        self.resident: dict[Slice, int] = {}
+        self.cached: dict[tuple[str, int], tuple[int, int]] = {}  # (cache, layer) → rows, bytes
+        self.on_disk: dict[tuple[str, int], int] = {}  # (cache, layer) → rows
+        self.dropped: dict[tuple[str, int], tuple[int, int]] = {}  # … → rows and bytes that only the disk has
+        self.weights_bytes = self.kv_bytes = self.peak_bytes = 0
+
+    @property
+    def resident_bytes(self) -> int:
+        return self.weights_bytes + self.kv_bytes
+
+    def load(self, piece: Slice) -> int:
+        """Account for `piece`; returns its bytes (0 if it is resident already)."""
+        if piece in self.resident:
+            return 0
+        size = weight_bytes(self.model, piece)
+        if piece.part in ENDS and self.model.tied_head and any(s.part in ENDS for s in self.resident):
+            size = max(0, size - self._shared_embedding_bytes())
+        self.resident[piece] = size
+        self.weights_bytes += size
+        self._check(0, "weights")
+        return size
+
+    def _shared_embedding_bytes(self) -> int:
+        """A tied head reads the embedding table: one copy serves both."""
+        return self.model.vocab_size * self.model.hidden_size * self.model.element_bytes
+
+    def evict(self, piece: Slice) -> None:
+        self.weights_bytes -= self.resident.pop(piece, 0)
+
+    def need(self, op: Op) -> None:
+        """Raises `PlanError` if weights that `op` needs are not resident."""
+        for need in op.slices(self.model):
+            if need not in self.resident and not any(covers(have, need) for have in self.resident):
+                raise PlanError(
+                    f"{self.device}: {op.name} of layer {op.layer} needs {need.part} {need.axis} "
+                    f"{need.start}:{need.stop}, which is not resident: the plan must place or load it."
+                )
+
+    def rows(self, op: Op) -> int:
+        """Rows already in the KV cache that `op` names."""
+        return self.cached.get((op.cache, op.layer), (0, 0))[0] if op.cache else 0
+
+    def run(self, op: Op, inputs: Sequence[Meta], cost: Cost) -> None:
+        """Account for one run of `op`: its working set for the peak, its KV rows for good."""
+        self.need(op)
+        if op.cache:
+            if (op.cache, op.layer) in self.dropped:
+                raise PlanError(
+                    f"{self.device}: {op.name} of layer {op.layer} needs all rows of the KV cache "
+                    f"{op.cache}, and {self.dropped[op.cache, op.layer][0]} of them are only on disk: "
+                    "fetch them first."
+                )
+            rows, size = self.cached.get((op.cache, op.layer), (0, 0))
+            self.cached[op.cache, op.layer] = (rows + cost.kv_rows, size + cost.kv_bytes)
+            self.kv_bytes += cost.kv_bytes
+        working = sum(payload_bytes(x) for x in inputs) + payload_bytes(cost.output) + cost.scratch_bytes
+        self._check(working, f"{op.name} of layer {op.layer}" if op.layer >= 0 else op.name)
+
+    def store_rows(self, cache: str, layer: int, rows: int) -> int:
+        """Account for the oldest `rows` rows of a KV cache on disk; returns the bytes it had not yet.
+
+        Raises `PlanError` if they are not in memory.
+        """
+        have, size = self.cached.get((cache, layer), (0, 0))
+        if (cache, layer) in self.dropped or rows > have:
+            raise PlanError(
+                f"{self.device}: rows 0:{rows} of layer {layer} of the KV cache {cache} cannot be stored: in "
+                f"memory are the last {have}; fetch the others first."
+            )
+        before = self.on_disk.get((cache, layer), 0)
+        self.on_disk[cache, layer] = max(before, rows)
+        return max(0, rows - before) * (size // have)
+
+    def drop_rows(self, cache: str, layer: int) -> int:
+        """Rows that the disk has leave memory; returns how many. Raises `PlanError` if it has none."""
+        rows = self.on_disk.get((cache, layer), 0)
+        if not rows or (cache, layer) in self.dropped:
+            raise PlanError(
+                f"{self.device}: layer {layer} of the KV cache {cache} has no rows that are in memory and on "
+                "disk: store or fetch them first."
+            )
+        have, size = self.cached[cache, layer]
+        moved = rows * (size // have)
+        self.cached[cache, layer] = (have - rows, size - moved)
+        self.dropped[cache, layer] = (rows, moved)
+        self.kv_bytes -= moved
+        return rows
+
+    def fetch_rows(self, cache: str, layer: int) -> int:
+        """Dropped rows are in memory again; returns their bytes (0 if none were dropped)."""
+        rows, moved = self.dropped.pop((cache, layer), (0, 0))
+        if rows:
+            have, size = self.cached[cache, layer]
+            self.cached[cache, layer] = (have + rows, size + moved)
+            self.kv_bytes += moved
+            self._check(0, "KV rows from disk")
+        return moved
+
+    def release(self, cache: str) -> None:
+        """Forget a finished sequence's KV cache, on disk too."""
+        for rows in (self.on_disk, self.dropped):
+            for key in [key for key in rows if key[0] == cache]:
+                del rows[key]
+        for key in [key for key in self.cached if key[0] == cache]:
+            self.kv_bytes -= self.cached.pop(key)[1]
+
+    def release_all(self) -> None:
+        """Forget all KV caches."""
+        self.cached.clear()
+        self.on_disk.clear()
+        self.dropped.clear()
+        self.kv_bytes = 0
+
+    def empty(self) -> None:
+        """Memory as after a restart."""
+        self.release_all()
+        self.resident.clear()
+        self.weights_bytes = 0
+
+    def _check(self, working_bytes: int, what: str) -> None:
+        need = self.resident_bytes + working_bytes
+        self.peak_bytes = max(self.peak_bytes, need)
+        if need > self.memory_bytes:
+            raise OutOfMemory(
+                self.device, need, int(self.memory_bytes),
+                f"weights {self.weights_bytes / 1e6:.1f} MB, KV {self.kv_bytes / 1e6:.1f} MB and {what}",
+            )

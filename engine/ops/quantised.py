@@ -1,0 +1,48 @@
+"""A layer whose matrices are in 8 or 4 bits: each is restored, then multiplied with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Bits, Slice
+from engine.ops.core import Block, Cost
+from engine.ops.cost import elementwise
+from engine.ops.layout import tensor_parts
+from engine.ops.tensors import Meta
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisedBlock:
+    """A whole layer on restored matrices, `speed` times as fast as its kernels would be on the device.
+
+    Restoring is one pass per matrix, and the largest matrix is there in full while it is used.
+    """
+
+    layer: int
+    bits: Bits
+    cache: str | None = None
+    speed: float = 1.0
+    name: ClassVar[str] = "block"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return quantised_slices(self.layer, self.bits)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        block = Block(self.layer, self.cache).cost(model, inputs, cached)
+        parts = [part for piece in self.slices(model) for part in tensor_parts(model, piece)]
+        matrices = [part for part in parts if part.is_matrix]
+        size = model.element_bytes
+        kernels = (
+            *(elementwise(1, matrix.num_elements, size, name="dequantise") for matrix in matrices),
+            *block.kernels,
+        )
+        scratch = block.scratch_bytes + size * max(matrix.num_elements for matrix in matrices)
+        return block._replace(kernels=kernels, scratch_bytes=scratch, speed=self.speed)
+
+
+def quantised_slices(layer: int, bits: Bits) -> tuple[Slice, Slice]:
+    """Both parts of a whole layer."""
+    return Slice(layer=layer, part="attention", bits=bits), Slice(layer=layer, part="ffn", bits=bits)

@@ -1,0 +1,91 @@
+"""Attention whose oldest keys and values are not cached but computed again from their tokens, step by step.
+
+What LIME's baselines do when the KV cache no longer fits (Lin et al., "LIME", section V): evicted tokens
+go through all layers again with the new one, and their keys and values live only while their layer runs.
+The oldest go first, so the cache always has the newest rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice
+from engine.ops.core import Cost, attention_kernels, norm_kernels, piece_of, position_kernels
+from engine.ops.cost import elementwise, product
+from engine.ops.layout import kv_heads
+from engine.ops.tensors import Meta
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedAgain:
+    """Token ids [B, T] at positions `start`… → their hidden rows after those of the `evicted` oldest tokens.
+
+    It remembers the ids it has seen, under the name of the KV cache. Evicted tokens that are among the new
+    ones come once: the result has T + min(evicted, start) rows.
+    """
+
+    start: int
+    evicted: int
+    cache: str
+    name: ClassVar[str] = "embed"
+    layer: ClassVar[int] = -1
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(-1, "embed"),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, new = inputs[0].shape
+        rows = new + min(self.evicted, self.start)
+        passes = 1 + (model.positions == "learned") + (model.token_types > 0) + model.embedding_norm
+        kernel = elementwise(batch * rows, model.hidden_size, model.element_bytes, passes, "lookup")
+        output = Meta((batch, rows, model.hidden_size), model.dtype)
+        return Cost((kernel,), output, kv_rows=new)  # like the prompt, ids are not counted as memory
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionAgain:
+    """`Attention` of `ops.py` whose first `evicted` rows are at positions 0…, and the others from `position`.
+
+    Rows of the cache before position `evicted` are forgotten; those of the evicted rows are not kept.
+    """
+
+    layer: int
+    start: int
+    stop: int
+    bias: bool
+    cache: str
+    evicted: int
+    position: int
+    normed: bool = False
+    name: ClassVar[str] = "attention"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "attention", "heads", self.start, self.stop),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        (x,) = inputs
+        batch, rows, hidden = x.shape
+        heads, size, wide = self.stop - self.start, model.element_bytes, model.head_dim
+        if not heads:
+            return Cost((), x)
+        first, last = kv_heads(model, self.start, self.stop)
+        keys, new = last - first, rows - self.evicted
+        seen = self.position + new
+        norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
+        kernels = (
+            *norms,
+            product(batch * rows, hidden, heads * wide, size),
+            *[product(batch * rows, hidden, keys * wide, size)] * 2,
+            *position_kernels(model, batch * rows, heads, keys),
+            *attention_kernels(self.evicted, wide, self.evicted, size, batch * heads),
+            *attention_kernels(new, wide, seen, size, batch * heads),
+            product(batch * rows, heads * wide, hidden, size),
+        )
+        scores = heads * max(self.evicted**2, new * seen)
+        per_row = len(norms) * hidden + (2 * heads + 2 * keys) * wide
+        scratch = batch * (rows * per_row + scores + 2 * seen * keys * wide)
+        grown = seen - self.evicted - cached
+        return Cost(kernels, x, scratch * size, 2 * batch * grown * keys * wide * size, grown)

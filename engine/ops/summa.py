@@ -1,0 +1,88 @@
+"""A feed-forward part in blocks of both matrices' dimensions, as SUMMA multiplies: X'_j = Σ_k X_k · W_kj.
+
+Xu and You, "An Efficient 2D Method for Training Super-Large Deep Learning Models" (IPDPS 2023), as Hu et al.,
+"AdaptLink" (AAAI 2025 workshop), Fig. 3, use it. The sum over k is complete before the activation: applied to
+partial sums it would give other numbers. Inputs are normed already; rows are one block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice
+from engine.ops.core import Cost, piece_of
+from engine.ops.cost import elementwise, product
+from engine.ops.tensors import Meta
+
+
+@dataclass(frozen=True, slots=True)
+class SummaUp:
+    """Hidden units [first, last) of the input, [B, T, last-first] → their part of columns [start, stop)
+    before the activation, the gate's columns after the others': [B, T, (1 or 2)·(stop-start)].
+    """
+
+    layer: int
+    first: int
+    last: int
+    start: int
+    stop: int
+    name: ClassVar[str] = "summa_up"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "ffn", "columns", self.start, self.stop),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, rows, inner = inputs[0].shape
+        columns, matrices = self.stop - self.start, 1 + model.gated_ffn
+        kernels = (product(batch * rows, inner, columns, model.element_bytes),) * matrices
+        return Cost(kernels, Meta((batch, rows, matrices * columns), model.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class SummaActivate:
+    """The complete sums of columns [start, stop), as `SummaUp` has them → activated: [B, T, stop-start]."""
+
+    layer: int
+    start: int
+    stop: int
+    name: ClassVar[str] = "summa_activate"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "ffn", "columns", self.start, self.stop),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, rows, _ = inputs[0].shape
+        columns, size = self.stop - self.start, model.element_bytes
+        kernel = elementwise(batch * rows, columns, size, 1 + model.gated_ffn, model.activation)
+        scratch = batch * rows * columns * model.gated_ffn * size
+        return Cost((kernel,), Meta((batch, rows, columns), model.dtype), scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaDown:
+    """Activated columns [start, stop) → their part of hidden units [first, last) of the output, [B, T,
+    last-first]; the output bias is added only if `bias`: by one device.
+    """
+
+    layer: int
+    start: int
+    stop: int
+    first: int
+    last: int
+    bias: bool
+    name: ClassVar[str] = "summa_down"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "ffn", "columns", self.start, self.stop),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, rows, inner = inputs[0].shape
+        outputs = self.last - self.first
+        kernel = product(batch * rows, inner, outputs, model.element_bytes)
+        return Cost((kernel,), Meta((batch, rows, outputs), model.dtype))

@@ -1,0 +1,29 @@
+"""Choosing tokens where the logits are, so that only ids have to travel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice
+from engine.ops.core import Cost
+from engine.ops.cost import elementwise
+from engine.ops.tensors import Meta
+
+
+@dataclass(frozen=True, slots=True)
+class Greedy:
+    """Logits [B, V] → ids [B] of the most likely tokens, the lowest of equally likely ones."""
+
+    name: ClassVar[str] = "greedy"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, vocabulary = inputs[0].shape
+        return Cost((elementwise(batch, vocabulary, model.element_bytes),), Meta((batch,), "int64"))

@@ -1,0 +1,48 @@
+"""From an operation to its arithmetic: one table of all functions, whichever file they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.domain.model import ModelSpec
+from engine.ops.core import Op
+from engine.ops.torch_kernels import (
+    core,
+    heads,
+    kv_cache,
+    positions,
+    quantised,
+    recompute,
+    summa,
+    tiles,
+    tokens,
+    vision,
+)
+from engine.ops.torch_kernels.core import ACTIVATIONS, Caches, Weights
+
+FUNCTIONS: dict[type, Callable[..., Tensor]] = (
+    core.FUNCTIONS | positions.FUNCTIONS | heads.FUNCTIONS | vision.FUNCTIONS | kv_cache.FUNCTIONS
+    | tiles.FUNCTIONS | quantised.FUNCTIONS | recompute.FUNCTIONS | tokens.FUNCTIONS | summa.FUNCTIONS
+)
+
+
+def run(op: Op, model: ModelSpec, weights: Weights, caches: Caches, inputs: tuple[Tensor, ...]) -> Tensor:
+    """The output of `op`. Grows the KV cache that it names. Raises `PlanError` for an impossible op."""
+    return FUNCTIONS[type(op)](op, model, weights, caches, *inputs)
+
+
+def warm_up(model: ModelSpec) -> None:
+    """Each kind of kernel once, on rows of the model's width: libraries set themselves up on first use."""
+    dtype = getattr(torch, model.dtype)
+    x_TD = torch.zeros(8, model.hidden_size, dtype=dtype)
+    w_FD = torch.zeros(model.intermediate_size, model.hidden_size, dtype=dtype)
+    h_TF = ACTIVATIONS[model.activation](F.linear(x_TD, w_FD))
+    F.linear(h_TF[:1], w_FD.t())
+    F.layer_norm(x_TD, x_TD.shape[1:])
+    F.softmax(x_TD @ x_TD.t(), dim=-1)
+    if model.vision:
+        vision.warm_up(model)

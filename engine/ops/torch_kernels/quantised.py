@@ -1,0 +1,33 @@
+"""The arithmetic of the operations in `quantised_ops.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from torch import Tensor
+
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Bits, Slice
+from engine.ops.core import Block
+from engine.ops.quantised import QuantisedBlock
+from engine.ops.torch_kernels.core import Caches, Weights, run_block
+
+
+class _Whole(NamedTuple):
+    """Where a layer's operations find the restored matrices."""
+
+    weights: Weights
+    bits: Bits
+
+    def get(self, piece: Slice) -> Mapping[str, Tensor]:
+        return self.weights.get(Slice(layer=piece.layer, part=piece.part, bits=self.bits))
+
+
+def _quantised_block(
+    op: QuantisedBlock, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
+) -> Tensor:
+    return run_block(Block(op.layer, op.cache), model, _Whole(weights, op.bits), caches, x_BTD)
+
+
+FUNCTIONS: dict[type, Callable[..., Tensor]] = {QuantisedBlock: _quantised_block}

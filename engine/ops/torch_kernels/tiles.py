@@ -1,0 +1,31 @@
+"""The arithmetic of `tile_ops.py`. Shapes are those of `torch_ops.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.domain.model import ModelSpec
+from engine.ops.tiles import Contract, Expand
+from engine.ops.torch_kernels.core import Caches, Weights, expand, norm, only_bias
+
+
+def _expand(op: Expand, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+    if op.start == op.stop:
+        return x_BTD.new_empty(*x_BTD.shape[:2], 0)
+    w = weights.get(op.slices(model)[0])
+    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
+    return expand(model, w, h_BTD)
+
+
+def _contract(op: Contract, model: ModelSpec, weights: Weights, caches: Caches, up_BTF: Tensor) -> Tensor:
+    w = weights.get(op.slices(model)[0])
+    bias = w.get("down.bias") if op.bias else None
+    if op.start == op.stop:
+        return only_bias(up_BTF.new_empty(*up_BTF.shape[:2], model.hidden_size), bias)
+    return F.linear(up_BTF, w["down.weight"], bias)
+
+
+FUNCTIONS: dict[type, Callable[..., Tensor]] = {Expand: _expand, Contract: _contract}

@@ -1,0 +1,18 @@
+"""The arithmetic of the operations in `token_ops.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from engine.domain.model import ModelSpec
+from engine.ops.tokens import Greedy
+from engine.ops.torch_kernels.core import Caches, Weights
+
+
+def _greedy(op: Greedy, model: ModelSpec, weights: Weights, caches: Caches, logits_BV: Tensor) -> Tensor:
+    return logits_BV.argmax(dim=-1)
+
+
+FUNCTIONS: dict[type, Callable[..., Tensor]] = {Greedy: _greedy}

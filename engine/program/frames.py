@@ -1,0 +1,77 @@
+"""How a tensor crosses a connection: a fixed header, a note of integers, then the tensor's bytes.
+The same sizes in both worlds.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from engine.domain.errors import EdgeLoomError
+
+FRAME_HEADER_BYTES = 112
+MAX_DIMS = 5
+MAX_TAG_BYTES = 40
+DTYPES = ("float32", "bfloat16", "float16", "int64", "uint8")
+
+NOTE_BYTES = 8
+_LAYOUT = struct.Struct(f"<qqqddBBBBB{MAX_DIMS}I{MAX_TAG_BYTES}s")
+MAX_NOTE = 255
+EPOCHS = 256
+
+
+class FrameHeader(NamedTuple):
+    """Times are monotonic wall seconds, one clock for all devices: `sent_s` is the sender's logical time
+    of sending, `due_s` the earliest time at which an idle path could have delivered the message. `epoch`
+    tells messages of a plan that was given up; it counts modulo `EPOCHS`.
+    """
+
+    message: int
+    payload_bytes: int
+    request_token: tuple[int, int]
+    sent_s: float
+    due_s: float
+    dtype: str
+    shape: tuple[int, ...]
+    tag: str
+    note_size: int = 0
+    epoch: int = 0
+
+    @property
+    def body_bytes(self) -> int:
+        """What follows the header: note and tensor."""
+        return self.note_size * NOTE_BYTES + self.payload_bytes
+
+    def pack(self) -> bytes:
+        tag = self.tag.encode()
+        if len(tag) > MAX_TAG_BYTES or len(self.shape) > MAX_DIMS or self.note_size > MAX_NOTE:
+            raise EdgeLoomError(
+                f"message {self.tag!r} of shape {self.shape}, note of {self.note_size}: a frame carries tags "
+                f"up to {MAX_TAG_BYTES} bytes, tensors up to {MAX_DIMS} dimensions and notes up to "
+                f"{MAX_NOTE} integers; shorten or reshape."
+            )
+        request, token = self.request_token
+        dims = (*self.shape, *[0] * (MAX_DIMS - len(self.shape)))
+        packed = _LAYOUT.pack(
+            self.message, self.payload_bytes, (request + 1) << 32 | (token + 1), self.sent_s, self.due_s,
+            DTYPES.index(self.dtype), len(self.shape), len(tag), self.note_size, self.epoch, *dims, tag,
+        )
+        return packed.ljust(FRAME_HEADER_BYTES, b"\0")
+
+    @classmethod
+    def unpack(cls, data: bytes | bytearray | memoryview) -> FrameHeader:
+        fields = _LAYOUT.unpack_from(data)
+        message, payload, both, sent_s, due_s, dtype, num_dims, tag_len, note_size, epoch = fields[:10]
+        dims, tag = fields[10 : 10 + num_dims], fields[10 + MAX_DIMS]
+        return cls(
+            message, payload, ((both >> 32) - 1, (both & 0xFFFFFFFF) - 1), sent_s, due_s, DTYPES[dtype],
+            tuple(dims), tag[:tag_len].decode(), note_size, epoch,
+        )
+
+
+def pack_note(note: tuple[int, ...]) -> bytes:
+    return struct.pack(f"<{len(note)}q", *note)
+
+
+def unpack_note(header: FrameHeader, body: bytearray) -> tuple[int, ...]:
+    return struct.unpack_from(f"<{header.note_size}q", body)

@@ -1,0 +1,140 @@
+"""The one loop that every device runs, in both worlds: requests in, forward passes, tokens out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from engine.domain.plan import Plan, Slice
+from engine.domain.workload import Request, Workload
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+from engine.program.strategy import Step, Strategy
+
+Batch = tuple[Request, ...]
+
+
+class SourceIO(Protocol):
+    """What the device `cluster.source` does besides computing."""
+
+    def prompt(self, requests: Sequence[Request]) -> Tensor:
+        """Token ids [B, T] of a batch; marks its requests as arrived, once each."""
+
+    def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
+        """Logits [B, V], or ids [B] chosen already, → token ids [B, 1]; marks them as emitted."""
+
+    def hidden(self, step: Step, hidden: Tensor) -> None:
+        """An encoder's result [B, T, D]."""
+
+
+async def serve(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    workload: Workload,
+    requests: Sequence[Request],
+    source: SourceIO | None,
+) -> None:
+    """Answer all `requests`; `source` is None on all devices but the source."""
+    for wave in waves(strategy, workload, requests):
+        await _answer(ctx, strategy, plan, wave, workload.new_tokens, source)
+
+
+async def go_on(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    missing: Sequence[Slice],
+    workload: Workload,
+    requests: Sequence[Request],
+    source: SourceIO | None,
+) -> None:
+    """After a new plan: load the weights that are `missing` on this device, then serve what is left."""
+    for handle in [ctx.load(piece) for piece in missing]:
+        await handle
+    ctx.mark("reloaded", slices=len(missing))
+    await serve(ctx, strategy, plan, workload, requests, source)
+
+
+def waves(
+    strategy: Strategy, workload: Workload, requests: Sequence[Request]
+) -> tuple[tuple[Batch, ...], ...]:
+    """Which requests run together. The waves follow each other; the batches of one may overlap.
+
+    sporadic: waves of one request. bursty: one wave, of one batch or of one micro-batch per request.
+    """
+    if workload.pattern == "sporadic":
+        return tuple(((request,),) for request in requests)
+    if strategy.batches_bursts:
+        return ((tuple(requests),),)
+    return (tuple((request,) for request in requests),)
+
+
+async def _answer(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    wave: tuple[Batch, ...],
+    new_tokens: int,
+    source: SourceIO | None,
+) -> None:
+    """All tokens of a wave. A token of every batch is through before any batch's next one starts (GPipe's
+    flush), unless the strategy is continuous. A batch is known by its first request.
+    """
+    tokens: dict[int, Tensor] = {}
+    last = max(new_tokens - 1, 0)
+
+    def done(step: Step, result: Tensor) -> None:
+        assert source is not None, "only the source gets results"
+        if new_tokens:
+            tokens[step.requests[0]] = source.next_tokens(step, result)
+        else:
+            source.hidden(step, result)
+        if step.index == last:
+            for request in step.requests:
+                ctx.mark("request_finished", request=request)
+
+    if source is not None:
+        for batch in wave:
+            tokens[batch[0].index] = source.prompt(batch)
+    indices = range(min(batch[0].emitted for batch in wave), last + 1)
+    for together in [indices] if strategy.continuous(plan) else [[index] for index in indices]:
+        steps = [
+            step_of(batch, index, new_tokens)
+            for index in together for batch in wave if index >= batch[0].emitted
+        ]
+        await strategy.forward_all(ctx, plan, steps, _Inputs(steps, tokens), done)
+    for batch in wave if new_tokens else ():
+        ctx.release(cache_name(batch))
+
+
+class _Inputs(Sequence[Tensor | None]):
+    """The tokens of each step, looked up when they are asked for: later ones follow from earlier results."""
+
+    def __init__(self, steps: Sequence[Step], tokens: Mapping[int, Tensor]):
+        self.steps = steps
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.tokens.get(self.steps[number].requests[0])
+
+
+def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
+    """The forward pass that gives token `index` of a batch: first over all there is, then one row each."""
+    rows, fed_back = len(batch[0].tokens), index - batch[0].emitted
+    return Step(
+        phase="decode" if fed_back else "prefill",
+        cache=cache_name(batch) if new_tokens else "",
+        batch=len(batch),
+        start=rows + fed_back - 1 if fed_back else 0,
+        rows=1 if fed_back else rows,
+        index=index,
+        requests=tuple(request.index for request in batch),
+    )
+
+
+def cache_name(batch: Batch) -> str:
+    return f"r{batch[0].index}"

@@ -1,0 +1,141 @@
+"""What a strategy is. A new one is one file with a `Strategy` and one line in `registry.py`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+
+
+class Params(Value):
+    """Base of every strategy's parameters: forms, command-line options and docs derive from it."""
+
+
+class Step(Value):
+    """One forward pass of a batch: the same value on every device.
+
+    `cache` names the KV cache ("" for an encoder), `start` is the number of rows already in it,
+    `rows` the number T of new rows, `batch` the number B of sequences, `index` the token's number
+    (0: prefill).
+    """
+
+    phase: Literal["prefill", "decode"]
+    cache: str
+    batch: int
+    start: int
+    rows: int
+    index: int
+    requests: tuple[int, ...]
+
+
+Done = Callable[[Step, Tensor], None]
+"""What the source does with a result as soon as it is there: `done(step, logits or hidden states)`."""
+
+
+class Strategy(ABC):
+    """SPMD: every device runs `forward` with the same plan and step.
+
+    The device `cluster.source` gives `tokens` (token ids [B, T]; None elsewhere) and gets back the
+    logits [B, V] of the last row (or the ids [B] of the next tokens, if they are chosen elsewhere), or for
+    an encoder the hidden states [B, T, D]. Others return None.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    summary: ClassVar[str]
+    lossless: ClassVar[bool] = True
+    """Whether every run gives the model's own numbers; `is_lossy` says it of one plan."""
+    batches_bursts: ClassVar[bool] = True
+    """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
+
+    Params: ClassVar[type[Params]] = Params
+
+    def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
+        """None, or the reason in one sentence why this strategy cannot run this model or cluster."""
+        return None
+
+    @abstractmethod
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        """Pure; `params` is a value of this strategy's `Params`, `workload` has its prompt counted in tokens.
+
+        Raises `PlanError` naming the binding constraint when no plan exists.
+        """
+
+    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+        """Pairs (sender, receiver) of ranks that may send, besides those that the prediction shows.
+
+        Only a strategy whose messages depend on data or on failures needs to say.
+        """
+        return frozenset()
+
+    def replan(
+        self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
+    ) -> Plan:
+        """The plan after a loss that no program caught. Pure.
+
+        `cluster` is as it is now, lost devices being terminals; `workload` counts what is still to do, the
+        tokens emitted so far being part of the prompt. Raises `PlanError` when the survivors cannot do it.
+        """
+        reason = self.supports(cluster, model)
+        if reason:
+            raise PlanError(f"{self.name}: {reason}")
+        return self.plan(cluster, model, workload, params)
+
+    def lossless_params(self) -> dict[str, Any]:
+        """Parameters with which a run gives the model's own numbers, given the memory for it."""
+        return {}
+
+    def is_lossy(self, plan: Plan) -> bool:
+        """Whether a run of `plan` may give other numbers than the model: its report then measures how far
+        they are off instead of calling them wrong.
+        """
+        return not self.lossless
+
+    def continuous(self, plan: Plan) -> bool:
+        """Whether a request of a burst starts its next token before the others have theirs.
+
+        Then `forward_all` gets the steps of all tokens at once instead of one token's at a time.
+        """
+        return False
+
+    @abstractmethod
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        """One step on this device; the result at the source, None elsewhere."""
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        """Forward passes, in order; returns when all are through on this device.
+
+        One after the other unless a strategy overlaps them. `done` is called at the source. Steps of one
+        request follow from each other: tokens[i] is there once the step before it was handed to `done`.
+        """
+        for step, ids in zip(steps, tokens, strict=True):
+            ctx.at(step.requests[0], step.index)
+            result = await self.forward(ctx, plan, step, ids)
+            if result is not None:
+                done(step, result)
+
+
+class Overlapping(Strategy):
+    """A strategy whose steps overlap: its own code is `forward_all`, and one step is a list of one."""
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        results: list[Tensor] = []
+        await self.forward_all(ctx, plan, [step], [tokens], lambda _, result: results.append(result))
+        return results[0] if results else None
+
+    @abstractmethod
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None: ...

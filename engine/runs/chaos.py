@@ -1,0 +1,139 @@
+"""Random runs with random faults, each repeatable from (seed, number): what a campaign of losses is made of.
+
+A trial draws a strategy, a model, a cluster, a workload, and one or two faults at random moments of the
+undisturbed run. It ends well if the sentence is finished with the right tokens, or if it ends with a clear
+reason why nobody could finish it: the source is gone, or the survivors cannot hold the model.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Literal, NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.report import RunReport
+from engine.domain.scenario import Change, DropDevice, FreezeDevice, JoinDevice, LinkDown, Scenario
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models.catalogue import resolve
+from engine.runs.predict import predict
+from engine.strategies.registry import STRATEGIES
+
+MODELS = ("tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-opt", "tiny-qwen3")
+SILENCE_S = 0.5
+Ending = Literal["finished", "ended clearly", "wrong tokens", "hung", "failed"]
+GOOD: tuple[Ending, ...] = ("finished", "ended clearly")
+
+
+class Trial(NamedTuple):
+    """One run of a campaign: `spec` has the faults as its scenario."""
+
+    seed: int
+    number: int
+    spec: RunSpec
+
+    @property
+    def title(self) -> str:
+        faults = ", ".join(f"{c.kind} at {c.at_s:.4f} s" for c in self.spec.scenario.changes)
+        return (
+            f"trial {self.number} of seed {self.seed}: {self.spec.strategy}, {self.spec.model.name}, "
+            f"{len(self.spec.cluster.devices)} devices, {faults}"
+        )
+
+
+def trial(seed: int, number: int) -> Trial:
+    """The same trial for the same numbers, on any machine."""
+    random = Random(f"{seed}/{number}")
+    while True:
+        spec = _undisturbed(random, number)
+        chosen = next(strategy for strategy in STRATEGIES if strategy.name == spec.strategy)
+        if chosen.supports(spec.cluster, spec.model) is not None:
+            continue
+        try:
+            latency_s = predict(spec).latency_s
+        except PlanError:
+            continue
+        scenario = Scenario(changes=_faults(random, spec.cluster, latency_s))
+        return Trial(seed, number, spec.model_copy(update={"scenario": scenario}))
+
+
+def _undisturbed(random: Random, number: int) -> RunSpec:
+    strategy = random.choice(STRATEGIES)
+    model, weights = resolve(random.choice(MODELS), None)
+    requests = random.choice([1, 1, 2, 3])
+    workload = Workload(
+        prompt_tokens=random.randint(4, 14),
+        new_tokens=random.randint(2, 6) if model.has_head else 0,
+        requests=requests,
+        pattern=random.choice(["sporadic", "bursty"]),
+    )
+    return RunSpec(
+        name=f"trial-{number}", cluster=_cluster(random), model=model, weights=weights, workload=workload,
+        strategy=strategy.name, params=strategy.lossless_params(), seed=number, silence_s=SILENCE_S,
+    )
+
+
+def _cluster(random: Random) -> ClusterSpec:
+    """Two to six uneven devices on one switch."""
+    names = [f"d{index}" for index in range(random.randint(2, 6))]
+    return ClusterSpec(
+        name="chaos", source=names[0],
+        devices=[
+            {
+                "name": name, "flop_per_s": random.choice([5e8, 1e9, 4e9]), "memory_bytes": 2e8,
+                "memory_byte_per_s": random.choice([5e8, 2e9]), "disk_byte_per_s": 1e8,
+            }
+            for name in names
+        ],
+        switches=[{"name": "s1"}],
+        links=[
+            {"a": name, "b": "s1", "bit_per_s": random.choice([1e7, 2e7, 5e7]),
+             "delay_s": random.choice([0.0, 0.001])}
+            for name in names
+        ],
+    )
+
+
+def _faults(random: Random, cluster: ClusterSpec, latency_s: float) -> tuple[Change, ...]:
+    """One loss, sometimes a second, sometimes the first one's return. The source is seldom the one."""
+    names = [device.name for device in cluster.devices]
+    victims = random.sample(names[1:], min(len(names) - 1, random.choice([1, 1, 2])))
+    if random.random() < 0.1:
+        victims[0] = cluster.source
+    changes: list[Change] = []
+    for victim in victims:
+        at_s = random.uniform(0.02, 0.98) * latency_s
+        fault = random.choice(["drop", "drop", "freeze", "link"])
+        if fault == "drop":
+            changes.append(DropDevice(at_s=at_s, device=victim))
+        elif fault == "freeze":
+            changes.append(FreezeDevice(at_s=at_s, device=victim))
+        else:
+            changes.append(LinkDown(at_s=at_s, link=f"{victim}--s1"))
+        if fault == "drop" and random.random() < 0.25 and victim != cluster.source:
+            changes.append(JoinDevice(at_s=at_s + random.uniform(0.1, 0.6) * latency_s, device=victim))
+    return tuple(sorted(changes, key=lambda change: change.at_s))
+
+
+def judge(one: Trial, report: RunReport) -> Ending:
+    """How a trial ended."""
+    outcome = report.outcome
+    if outcome.kind == "finished":
+        return "finished" if _complete(one.spec, report) and _right(report) else "wrong tokens"
+    if outcome.kind == "peer_lost" and _nobody_could(outcome.sentence):
+        return "ended clearly"
+    return "hung" if outcome.kind in ("deadlock", "cancelled") else "failed"
+
+
+def _nobody_could(sentence: str) -> bool:
+    return "it is the source" in sentence or "cannot go on" in sentence
+
+
+def _complete(spec: RunSpec, report: RunReport) -> bool:
+    answered = [len(request.token_s) for request in report.requests]
+    return answered == [spec.workload.new_tokens] * spec.workload.requests
+
+
+def _right(report: RunReport) -> bool:
+    return report.world == "simulated" or report.correctness.ok is True

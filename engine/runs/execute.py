@@ -1,0 +1,181 @@
+"""A real run from spec to report: plan, build the network, launch, verify, fold."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.domain.network import LinkMeasurement, Network
+from engine.domain.report import Correctness, RunReport
+from engine.domain.scenario import Scenario
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span, to_json
+from engine.models.inputs.text import decode, label_of
+from engine.reports.fold import fold
+from engine.reports.verify import compare_with_reference
+from engine.reports.versions import versions
+from engine.runs.failover import pairs_of
+from engine.runs.fidelity import fidelity_of
+from engine.runs.predict import (
+    Event,
+    Prepared,
+    Watch,
+    decisions_in,
+    predict,
+    prediction_of,
+    prepare,
+    simulate,
+)
+from engine.runs.supervisor import Launch, RealResult
+from engine.strategies.registry import strategy
+from engine.worlds.real.device_process import Assignment
+from engine.worlds.real.dilation import choose_dilation
+
+__all__ = ["execute", "predict"]
+
+OpenNetwork = Callable[[RunSpec, float], Network]
+
+
+def execute(
+    spec: RunSpec,
+    open_network: OpenNetwork,
+    watch: Watch = lambda event: None,
+    next_command: Callable[[], Event | None] = lambda: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> RunReport:
+    """The real world's report: real weights, real sockets over the network that `open_network` makes.
+
+    `open_network(spec, dilation)` gives the network to enter. `watch` sees every event as it happens;
+    `next_command` gives live commands or None. Raises `SpecError`, `PlanError`, `HostError`.
+    """
+    return _Execution(spec, watch).run(open_network, next_command, should_stop)
+
+
+class _Execution:
+    """One real run, step by step; `timings` has the wall seconds of each."""
+
+    def __init__(self, spec: RunSpec, watch: Watch):
+        self.spec = spec
+        self.watch = watch
+        self.timings: dict[str, float] = {}
+        self.began_s = time.monotonic()
+        self.texts: dict[int, list[int]] = {}
+
+    def run(
+        self, open_network: OpenNetwork, next_command: Callable[[], Event | None],
+        should_stop: Callable[[], bool],
+    ) -> RunReport:
+        spec = self.spec
+        self._state("planning")
+        prepared = prepare(spec)
+        self.watch(prepared.plan.model_dump(mode="json") | {"type": "plan"})
+        undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
+        expected_trace, _ = simulate(undisturbed, should_stop)
+        dilation = choose_dilation(spec, expected_trace)
+        pairs = pairs_of(spec, prepared.plan, expected_trace)
+        self._lap("planning")
+
+        self._state("building", f"dilation {dilation:g}")
+        importing = threading.Thread(target=_import_torch)
+        importing.start()
+        with open_network(spec, dilation) as network, tempfile.TemporaryDirectory() as results:
+            importing.join()
+            self._lap("building")
+            self._state("calibrating", f"links by {network.backend}")
+            measured = network.measure()
+            self._lap("calibrating")
+            self._state("loading")
+            assignment = Assignment(
+                spec, prepared.plan, prepared.requests, network, spec.dilation != "native", Path(results)
+            )
+            launch = Launch(
+                assignment, network, dilation, pairs, self._watch, self._with_text, next_command, should_stop,
+            )
+            result = launch.run()
+            self._lap("running")
+            self.timings["devices_ready"] = result.ready_s
+            outputs = Path(results) / "outputs.safetensors"
+            backend = network.backend
+            correctness = self._verify(prepared, result, outputs)
+        self._lap("verifying")
+        return self._report(prepared, result, dilation, measured, backend, correctness)
+
+    def _state(self, state: str, detail: str = "") -> None:
+        self.watch({"type": "state", "state": state, "detail": detail})
+
+    def _lap(self, step: str) -> None:
+        now_s = time.monotonic()
+        self.timings[step] = now_s - self.began_s
+        self.began_s = now_s
+
+    def _watch(self, item: Span | Mark | Event) -> None:
+        self.watch(item if isinstance(item, dict) else to_json(item))
+
+    def _with_text(self, mark: Mark) -> Mark:
+        """A token gets its text here, where the tokenizer is, a class its label."""
+        if mark.name == "classified":
+            classes = [one | {"label": self._label(one["index"])} for one in mark.facts["classes"]]
+            return mark._replace(facts=mark.facts | {"classes": classes})
+        if mark.name != "token_emitted":
+            return mark
+        return mark._replace(facts=mark.facts | {"text": self._text(mark.facts)})
+
+    def _label(self, index: int) -> str:
+        return label_of(self.spec.weights, index)
+
+    def _text(self, facts: dict[str, Any]) -> str:
+        """What this token adds to its request's text."""
+        tokens = self.texts.setdefault(facts["request"], [])
+        before = decode(self.spec.model, self.spec.weights, tuple(tokens))
+        tokens.append(facts["token"])
+        return decode(self.spec.model, self.spec.weights, tuple(tokens)).removeprefix(before)
+
+    def _verify(self, prepared: Prepared, result: RealResult, outputs: Path) -> Correctness:
+        if result.outcome.kind != "finished":
+            return Correctness(why=f"not compared: the run ended as {result.outcome.kind}")
+        self._state("verifying", "against transformers on one device")
+        lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
+        return compare_with_reference(self.spec, outputs, lossy)
+
+    def _report(
+        self, prepared: Prepared, result: RealResult, dilation: float, measured: list[LinkMeasurement],
+        backend: str, correctness: Correctness,
+    ) -> RunReport:
+        spec = self.spec
+        scenario = Scenario(changes=result.changes)
+        report = fold(
+            spec, prepared.plan, result.trace, world="real", outcome=result.outcome, dilation=dilation,
+            measured=measured,
+        )
+        replayed = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
+        update: dict[str, Any] = {
+            "correctness": correctness,
+            "fidelity": fidelity_of(
+                spec.cluster, result, measured, backend, None if spec.dilation == "native" else dilation
+            ),
+            "prediction": prediction_of(replayed, decisions_in(result.trace)),
+            "scenario": scenario,
+            "versions": versions(),
+            "timings": self.timings,
+            "seed": spec.seed,
+        }
+        if report.recoveries:
+            stopping = replayed.spec.model_copy(update={"failover": "stop"})
+            decisions = decisions_in(result.trace)
+            _, update["without_replan"] = simulate(replayed._replace(spec=stopping), decisions=decisions)
+        report = report.model_copy(update=update)
+        kind = result.outcome.kind
+        self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
+        self.watch(report.model_dump(mode="json") | {"type": "report"})
+        return report
+
+
+def _import_torch() -> None:
+    """Once, in the parent of all devices; one thread, because nobody can be forked once OpenMP has more."""
+    import torch
+
+    torch.set_num_threads(1)

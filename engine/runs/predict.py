@@ -1,0 +1,156 @@
+"""The simulated world's part of a run: check the spec, plan it, play it through in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from engine.domain.conditions import Conditions, absent_at_start
+from engine.domain.errors import EdgeLoomError, PeerLost, PlanError, RunError
+from engine.domain.plan import Plan
+from engine.domain.report import Outcome, Prediction, RunReport
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span, to_json
+from engine.domain.workload import Request
+from engine.models.inputs.prompts import requests_of
+from engine.program.serve import go_on, serve
+from engine.reports.fold import fold
+from engine.reports.versions import versions
+from engine.runs.replan import replan, unfinished
+from engine.strategies.registry import strategy
+from engine.worlds.common.source import SimulatedSource
+from engine.worlds.simulated.world import Programs, SimulatedWorld
+
+Event = dict[str, Any]
+Watch = Callable[[Event], None]
+OUTCOMES = {
+    "OutOfMemory": "out_of_memory", "PeerLost": "peer_lost", "Deadlock": "deadlock", "Cancelled": "cancelled",
+}
+
+
+class Prepared(NamedTuple):
+    """A spec that has been checked and planned: prompts as tokens, and the plan."""
+
+    spec: RunSpec
+    requests: tuple[Request, ...]
+    plan: Plan
+
+
+def prepare(spec: RunSpec) -> Prepared:
+    """Raises `SpecError` and `PlanError`."""
+    requests = requests_of(spec)
+    return Prepared(spec, requests, plan_of(spec, requests))
+
+
+def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
+    """Raises `SpecError` for bad parameters, `PlanError` when the strategy cannot or finds no plan."""
+    chosen = strategy(spec.strategy)
+    params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
+    spec.scenario.check(spec.cluster)
+    cluster = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario)).cluster
+    reason = chosen.supports(cluster, spec.model)
+    if reason:
+        raise PlanError(f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: {reason}")
+    num_positions = len(requests[0].tokens)
+    workload = spec.workload.model_copy(update={"prompt": None, "prompt_tokens": num_positions})
+    plan = chosen.plan(cluster, spec.model, workload, params)
+    plan.validate_cover(spec.model, num_positions, generates=spec.workload.new_tokens > 0)
+    return plan
+
+
+def predict(
+    spec: RunSpec, watch: Watch = lambda event: None, should_stop: Callable[[], bool] = lambda: False
+) -> RunReport:
+    """The simulated world's report. Loads no torch, needs no root.
+
+    Raises `SpecError` and `PlanError`; a run that cannot finish is an outcome in the report.
+    """
+    prepared = prepare(spec)
+    watch(prepared.plan.model_dump(mode="json") | {"type": "plan"})
+    trace, outcome = simulate(prepared, should_stop)
+    for item in trace:
+        watch(to_json(item))
+    report = fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
+    report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario})
+    watch(report.model_dump(mode="json") | {"type": "report"})
+    return report
+
+
+Decisions = Mapping[tuple[str, str], Any]
+"""What a real run decided, by device and name of the choice."""
+
+
+def decisions_in(trace: Iterable[Span | Mark]) -> Decisions:
+    return {
+        (item.device, item.facts["decision"]): item.facts["answer"]
+        for item in trace if isinstance(item, Mark) and item.name == "decided"
+    }
+
+
+def simulate(
+    prepared: Prepared, should_stop: Callable[[], bool] = lambda: False, decisions: Decisions | None = None
+) -> tuple[list[Span | Mark], Outcome]:
+    """Trace and outcome of the simulated world; `decisions` are those of a real run of the same spec."""
+    spec = prepared.spec
+    trace: list[Span | Mark] = []
+    world = SimulatedWorld(spec, prepared.plan, trace.append, decisions)
+    source = SimulatedSource(world.devices[spec.cluster.source_rank])
+    absent = absent_at_start(spec.cluster, spec.scenario)
+    chosen = strategy(spec.strategy)
+
+    def source_of(rank: int) -> SimulatedSource | None:
+        return source if rank == spec.cluster.source_rank else None
+
+    def recover(event: Exception) -> Programs:
+        """Plan what is left over the devices that there are now."""
+        requests = unfinished(prepared.requests, trace)
+        cluster, lost = source.device.cluster_now, source.device.lost
+        if spec.cluster.source_rank in lost:
+            raise event
+        if not requests:
+            return []
+        try:
+            world.plan = replan(spec, world.plan, cluster, requests)
+        except EdgeLoomError as error:
+            raise gave_up(event, error) from error
+        facts = {"reason": str(event), "plan": world.plan.model_dump(mode="json")}
+        trace.append(Mark(world.now_s, "replanned", facts=facts))
+        return [
+            (rank, go_on(
+                device, chosen, world.plan, device.adopt(world.plan), spec.workload, requests,
+                source_of(rank),
+            ))
+            for rank, device in enumerate(world.devices) if rank not in lost
+        ]
+
+    programs = [
+        (rank, serve(device, chosen, prepared.plan, spec.workload, prepared.requests, source_of(rank)))
+        for rank, device in enumerate(world.devices) if rank not in absent
+    ]
+    try:
+        world.run(programs, should_stop, recover if spec.failover == "replan" else None)
+    except RunError as error:
+        return trace, outcome_of(error)
+    return trace, Outcome()
+
+
+def gave_up(event: Exception, error: Exception) -> RunError:
+    """The end of a run that lost a device and cannot go on without it."""
+    device, time_s = (event.device, event.time_s) if isinstance(event, RunError) else ("", 0.0)
+    return PeerLost(f"{event} The others cannot go on: {error}", device, time_s)
+
+
+def outcome_of(error: RunError) -> Outcome:
+    kind: Any = OUTCOMES.get(type(error).__name__, "failed")
+    return Outcome(kind=kind, sentence=str(error), device=error.device, time_s=error.time_s)
+
+
+def prediction_of(prepared: Prepared, decisions: Decisions | None = None) -> Prediction:
+    """The simulated world's figures for the same spec and scenario."""
+    trace, outcome = simulate(prepared, decisions=decisions)
+    report = fold(prepared.spec, prepared.plan, trace, world="simulated", outcome=outcome)
+    return Prediction(
+        latency_s=report.latency_s, ttft_s=report.ttft_s, tpot_s=report.tpot_s,
+        tokens_per_s=report.tokens_per_s, attribution=report.attribution,
+        peak_memory_bytes={device.name: device.peak_memory_bytes for device in report.devices},
+    )

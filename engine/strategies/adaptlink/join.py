@@ -1,0 +1,73 @@
+"""A device joins AdaptLink: whose columns it gets a copy of, and whether it takes that device's place. Pure.
+
+Hu et al., "AdaptLink" (AAAI 2025 workshop), section "Stability Assurance Mechanism": a new device gets
+"unassigned sub-blocks and [is] evaluated against the performance of the original device"; if it is better it
+becomes secondary and the original one a backup. Shares stay what they are. How much better is not said: a
+margin keeps two devices of the same speed from changing places again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.strategies.adaptlink.roles import Layout, Room, Shard, ffn_passes, ffn_time
+
+SWAP_MARGIN = 0.9
+
+
+def layout_with(room: Room, layout: Layout, joiner: int) -> Layout:
+    """`layout` with device `joiner` as secondary, as backup, or with nothing to do.
+
+    What is compared is T = F/P + O/B of both, as the cluster is now: the emulated devices keep to it.
+    """
+    target = target_of(room, layout, joiner)
+    if target is None:
+        return layout
+    copy = target._replace(device=joiner)
+    times_s = _times_s(room, layout, [joiner, target.device])
+    if swaps(times_s[joiner], times_s[target.device]):
+        shards = tuple(copy if shard == target else shard for shard in layout.shards)
+        backups = {rank: pieces for rank, pieces in layout.backups.items() if rank != target.device}
+        return layout._replace(shards=shards, backups=backups | {joiner: (target,)})
+    if is_saved(layout, target):
+        return layout
+    return layout._replace(backups={**layout.backups, target.device: (copy,)})
+
+
+def target_of(room: Room, layout: Layout, joiner: int) -> Shard | None:
+    """The shard that a joiner gets: one without a complete backup, else the slowest secondary's.
+
+    None if it has no room for any, or none can be given: heads stay where their KV cache is.
+    """
+    keep_heads = {share.device for share in layout.heads}
+    shards = [
+        shard for shard in layout.shards[1:]
+        if shard.device not in keep_heads and _bytes_of(room, layout, shard) <= room.server_bytes(joiner)
+    ]
+    if not shards:
+        return None
+    times_s = _times_s(room, layout, [shard.device for shard in shards])
+    return max(shards, key=lambda one: (not is_saved(layout, one), times_s[one.device], -one.device))
+
+
+def swaps(joiner_s: float, owner_s: float, margin: float = SWAP_MARGIN) -> bool:
+    """Whether a joiner takes an owner's place: only if it is clearly faster."""
+    return joiner_s < margin * owner_s
+
+
+def is_saved(layout: Layout, shard: Shard) -> bool:
+    """Whether backups have all of its columns."""
+    saved = sum(piece.stop - piece.start for piece in layout.backups.get(shard.device, ()))
+    return saved == shard.stop - shard.start
+
+
+def _times_s(room: Room, layout: Layout, ranks: list[int]) -> Mapping[int, float]:
+    passes = ffn_passes(room.model, room.demand)
+    return {
+        rank: ffn_time(room.cluster, room.model, passes, rank, layout.primary).total_s for rank in ranks
+    }
+
+
+def _bytes_of(room: Room, layout: Layout, shard: Shard) -> float:
+    columns = (shard.stop - shard.start) / room.model.intermediate_size
+    return layout.num_split * columns * room.ffn_bytes

@@ -1,0 +1,272 @@
+"""Who is what in AdaptLink: the primary, its secondaries, backups, and what each of them has. Pure.
+
+Hu et al., "AdaptLink" (AAAI 2025 workshop), sections "Dynamic Allocation Strategy" and "Stability Assurance
+Mechanism". The paper gives no rule for roles; here the primary is the fastest of the devices with the
+most memory, secondaries are the first few by T = F/P + O/B that have enough memory together, and all others
+are inactive: backups. Whatever is left to a tie goes to the lower rank.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Axis, Part, Plan, Slice
+from engine.domain.units import transfer_s
+from engine.ops.core import FeedForward
+from engine.ops.sizes import weight_bytes
+from engine.ops.tensors import payload_bytes
+from engine.strategies.adaptlink.shares import FfnTime, Primary, Split, split_layers
+from engine.strategies.shared.demand import (
+    Demand,
+    Pass,
+    block_passes,
+    end_passes,
+    hidden,
+    weights_bytes,
+    working_bytes,
+)
+from engine.strategies.shared.shares import pass_s
+
+
+class Shard(NamedTuple):
+    """Columns [start, stop) of every split feed-forward part, on `device` (rank)."""
+
+    device: int
+    start: int
+    stop: int
+
+
+class HeadShare(NamedTuple):
+    """Query heads [start, stop) of `layer`, with their KV cache, on `device` (rank)."""
+
+    layer: int
+    device: int
+    start: int
+    stop: int
+
+
+class Layout(NamedTuple):
+    """What everybody has. `shards` begin with the primary's; `backups` are by secondary."""
+
+    primary: int
+    grid: int
+    num_split: int
+    shards: tuple[Shard, ...]
+    heads: tuple[HeadShare, ...]
+    backups: Mapping[int, tuple[Shard, ...]]
+
+    def coverage(self) -> float:
+        """Share of the secondaries' columns that some backup has."""
+        columns = sum(shard.stop - shard.start for shard in self.shards[1:])
+        saved = sum(piece.stop - piece.start for pieces in self.backups.values() for piece in pieces)
+        return saved / columns if columns else 1.0
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes: what one device may use, what it needs besides layers, and what layers need of it."""
+
+    cluster: ClusterSpec
+    model: ModelSpec
+    demand: Demand
+    ends: Plan
+    beta: float
+
+    def usable_bytes(self, rank: int) -> float:
+        return self.beta * self.cluster.devices[rank].memory_bytes
+
+    def besides_bytes(self, rank: int, passes: Sequence[Pass]) -> int:
+        """The source's ends, and the working set of `passes`."""
+        source = rank == self.cluster.source_rank
+        all_passes = [*passes, *(end_passes(self.model, self.demand) if source else ())]
+        weights = weights_bytes(self.ends, self.model, rank) if source else 0
+        return weights + working_bytes(self.model, all_passes)
+
+    def rest_bytes(self, part: Part) -> int:
+        """Norm and output bias: they come with every slice of `part`, however small."""
+        return weight_bytes(self.model, _piece(part, 0, 0))
+
+    @property
+    def ffn_bytes(self) -> int:
+        """What of one feed-forward part can move."""
+        return weight_bytes(self.model, Slice(layer=0, part="ffn")) - self.rest_bytes("ffn")
+
+    @property
+    def group_bytes(self) -> int:
+        """One KV head of one layer with its query heads and its KV cache."""
+        weights = weight_bytes(self.model, _piece("attention", 0, self.model.group_size))
+        return weights - self.rest_bytes("attention") + self.demand.kv_bytes(self.model, 1)
+
+    def primary(self, rank: int) -> Primary:
+        model, passes = self.model, block_passes(self.model, self.demand)
+        fixed = self.besides_bytes(rank, passes) + model.num_layers * (
+            weight_bytes(model, Slice(layer=0, part="attention"))
+            + self.demand.kv_bytes(model, model.num_kv_heads)
+            + self.rest_bytes("ffn")
+        )
+        return Primary(fixed, self.ffn_bytes, model.num_layers, self.usable_bytes(rank))
+
+    def server_bytes(self, rank: int) -> float:
+        """For slices of layers, on a device that serves the primary."""
+        passes = block_passes(self.model, self.demand)
+        rests = self.model.num_layers * self.rest_bytes("ffn")
+        return self.usable_bytes(rank) - self.besides_bytes(rank, passes) - rests
+
+
+def ffn_passes(model: ModelSpec, demand: Demand) -> Counter[Pass]:
+    """A whole feed-forward part over the prompt, then over every further token, and how often."""
+    op = FeedForward(0, 0, model.intermediate_size, True, normed=True)
+    passes = Counter([Pass(op, (hidden(model, demand.batch, demand.rows),))])
+    passes[Pass(op, (hidden(model, demand.batch, 1),))] += max(0, demand.new_tokens - 1)
+    return +passes
+
+
+def ffn_time(
+    cluster: ClusterSpec, model: ModelSpec, passes: Mapping[Pass, int], rank: int, primary: int
+) -> FfnTime:
+    """Seconds that `passes` take on device `rank`, and that their outputs take to `primary`."""
+    device = cluster.devices[rank]
+    compute_s = sum(times * pass_s(device, model, one) for one, times in passes.items())
+    if rank == primary:
+        return FfnTime(compute_s)
+    path = cluster.path(rank, primary)
+    rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
+    fixed_s = device.message_overhead_s + cluster.delay_s(rank, primary)
+    output_s = sum(
+        times * (transfer_s(payload_bytes(one.inputs[0]), rate) + fixed_s) for one, times in passes.items()
+    )
+    return FfnTime(compute_s, output_s)
+
+
+def primary_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> int:
+    """The fastest of the workers with the most memory."""
+    most = max(cluster.devices[rank].memory_bytes for rank in cluster.workers)
+    largest = [rank for rank in cluster.workers if cluster.devices[rank].memory_bytes == most]
+    passes = ffn_passes(model, demand)
+    return min(largest, key=lambda rank: (ffn_time(cluster, model, passes, rank, rank).compute_s, rank))
+
+
+def layout_of(
+    room: Room, primary: int, grid: int, share: float | None, max_secondaries: int, backups: bool
+) -> Layout:
+    """The layout with the fewest secondaries. Raises `PlanError` if memory is too small for any.
+
+    `share` is the primary's share of a split part, None for a balanced one.
+    """
+    cluster, model, demand = room.cluster, room.model, room.demand
+    mine = room.primary(primary)
+    if mine.over_bytes <= 0:
+        return Layout(primary, grid, 0, (Shard(primary, 0, model.intermediate_size),), (), {})
+    passes = ffn_passes(model, demand)
+    times = {rank: ffn_time(cluster, model, passes, rank, primary) for rank in cluster.workers}
+    candidates = sorted(
+        (rank for rank in cluster.workers if rank != primary), key=lambda rank: (times[rank].total_s, rank)
+    )
+    rooms = {rank: room.server_bytes(rank) for rank in candidates}
+    for count in range(1, min(max_secondaries or len(candidates), len(candidates)) + 1):
+        chosen = candidates[:count]
+        times_s = [times[rank].total_s for rank in (primary, *chosen)]
+        split = split_layers(mine, [rooms[rank] for rank in chosen], times_s, grid, share)
+        if split is None:
+            continue
+        used = {rank: size for rank, size in zip(chosen, split.blocks[1:], strict=True) if size}
+        block_bytes = split.num_split * mine.ffn_bytes / grid
+        left = {rank: rooms[rank] - size * block_bytes for rank, size in used.items()}
+        freed_bytes = (grid - split.blocks[0]) * block_bytes
+        heads = place_heads(room, mine.over_bytes - freed_bytes, left)
+        if heads is None:
+            continue
+        shards = shards_of(model, (primary, *chosen), split, grid)
+        idle = {rank: rooms[rank] for rank in candidates if rank not in used}
+        column_bytes = block_bytes * grid / model.intermediate_size
+        rests = split.num_split * room.rest_bytes("ffn")
+        saved = place_backups(shards, idle, column_bytes, rests, model.intermediate_size // grid)
+        return Layout(primary, grid, split.num_split, shards, heads, saved if backups else {})
+    raise _too_small(room, primary, mine, rooms)
+
+
+def shards_of(model: ModelSpec, ranks: Sequence[int], split: Split, grid: int) -> tuple[Shard, ...]:
+    """Consecutive columns, the primary's first, though it may have none; no other shard is empty."""
+    width, shards, at = model.intermediate_size // grid, [], 0
+    for number, (rank, size) in enumerate(zip(ranks, split.blocks, strict=True)):
+        if size or not number:
+            shards.append(Shard(rank, at, at + size * width))
+            at += size * width
+    return tuple(shards)
+
+
+def place_heads(
+    room: Room, over_bytes: float, left_bytes: Mapping[int, float]
+) -> tuple[HeadShare, ...] | None:
+    """Whole KV groups for secondaries, last layer first, until `over_bytes` are moved; None without room."""
+    model, left, shares = room.model, dict(left_bytes), []
+    groups = max(0, -int(-over_bytes // room.group_bytes))
+    for layer in reversed(range(model.num_layers)):
+        at = model.num_kv_heads - min(groups, model.num_kv_heads)
+        groups -= model.num_kv_heads - at
+        for rank in left:
+            free = int((left[rank] - room.rest_bytes("attention")) // room.group_bytes)
+            taken = max(0, min(free, model.num_kv_heads - at))
+            if taken:
+                heads = (at * model.group_size, (at + taken) * model.group_size)
+                shares.append(HeadShare(layer, rank, *heads))
+                left[rank] -= taken * room.group_bytes + room.rest_bytes("attention")
+                at += taken
+        if at < model.num_kv_heads:
+            return None
+        if not groups:
+            return tuple(shares)
+    return None
+
+
+def place_backups(
+    shards: Sequence[Shard], idle_bytes: Mapping[int, float], column_bytes: float, rest_bytes: float,
+    width: int,
+) -> dict[int, tuple[Shard, ...]]:
+    """Copies of the secondaries' shards on inactive devices, the largest shard first.
+
+    The first device with room for all of a shard has it, so that a failover changes no bit; without such a
+    device the shard is spread in whole blocks of `width` columns. `rest_bytes` come with each piece.
+    """
+    left, backups = dict(idle_bytes), {}
+    for shard in sorted(shards[1:], key=lambda one: (one.start - one.stop, one.device)):
+        need = (shard.stop - shard.start) * column_bytes + rest_bytes
+        whole = [rank for rank in left if left[rank] >= need][:1]
+        pieces, at = [], shard.start
+        for rank in whole or left:
+            fits = int((left[rank] - rest_bytes) // (column_bytes * width)) * width
+            stop = min(shard.stop, at + max(0, fits))
+            if whole:
+                stop = shard.stop
+            if stop > at:
+                pieces.append(Shard(rank, at, stop))
+                left[rank] -= (stop - at) * column_bytes + rest_bytes
+                at = stop
+        if pieces:
+            backups[shard.device] = tuple(pieces)
+    return backups
+
+
+def _piece(part: Part, start: int, stop: int) -> Slice:
+    axis: Axis = "heads" if part == "attention" else "columns"
+    return Slice(layer=0, part=part, axis=axis, start=start, stop=stop)
+
+
+def _too_small(room: Room, primary: int, mine: Primary, rooms: Mapping[int, float]) -> PlanError:
+    device = room.cluster.devices[primary]
+    need = mine.usable_bytes + mine.over_bytes
+    others = ", ".join(
+        f"{room.cluster.devices[rank].name} has room for {max(0.0, free) / 1e6:.1f} MB"
+        for rank, free in rooms.items()
+    )
+    return PlanError(
+        f"{room.ends.strategy}: {device.name} as primary needs {need / 1e6:.1f} MB for {room.model.name} "
+        f"and has {device.memory_bytes / 1e6:.1f} MB, {room.beta:.0%} of which may be used; "
+        f"{others or 'it is alone'}: add devices or memory, raise beta, or shorten prompt and answer."
+    )

@@ -1,0 +1,184 @@
+"""AdaptLink's messages: the primary asks for partial sums, the others answer whatever they are asked.
+
+A question is a message with the normed rows [B, T, D] and the note (kind, step, layer, epoch, start, stop);
+its answer, the partial sum [B, T, D], repeats the note. All questions of a wave of requests come under one
+tag until an end, so a backup that was never asked before simply begins to get questions when its
+secondary dies. Sums are in the order of the shards: the answers' times change no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.domain.errors import PeerLost
+from engine.domain.plan import Plan
+from engine.ops.core import Add, Attention, Block, FeedForward, Norm, Op, Residual
+from engine.ops.tensors import Tensor, narrow
+from engine.program.ctx import Ctx, Note
+from engine.program.strategy import Step
+from engine.strategies.adaptlink import summa
+from engine.strategies.adaptlink.roles import HeadShare, Shard
+from engine.strategies.shared.ends import cache_of, tag
+
+END, FFN, HEADS, SUMMA = range(4)
+ANSWERS = {FFN: "ffn_out", HEADS: "heads_out"}
+
+
+async def answer_questions(ctx: Ctx, plan: Plan, steps: Sequence[Step]) -> None:
+    """A secondary's or backup's program for a wave of requests."""
+    inbox, number, primary = tag(steps[0], "ask"), -1, plan.extra["primary"]
+    members = [Shard(*shard) for shard in plan.extra["shards"]]
+    while True:
+        note, x = await ctx.recv_noted(primary, inbox)
+        kind, asked_in, layer, _, start, stop = note
+        if kind == END:
+            return
+        step = steps[asked_in]
+        if number != asked_in:
+            number = asked_in
+            ctx.at(step.requests[0], step.index)
+        if kind == SUMMA:
+            await summa.feed_forward(ctx, step, layer, members, x)
+            continue
+        op: Op = FeedForward(layer, start, stop, False, normed=True)
+        if kind == HEADS:
+            op = Attention(layer, start, stop, False, cache_of(step), normed=True)
+        ctx.send(await ctx.compute(op, x), primary, tag(step, ANSWERS[kind], layer), note)
+
+
+class Asker:
+    """The primary's side of a wave. `serving` has who computes each secondary's shard now."""
+
+    def __init__(self, ctx: Ctx, plan: Plan, steps: Sequence[Step]):
+        self.ctx = ctx
+        self.steps = steps
+        self.inbox = tag(steps[0], "ask")
+        self.first_split = ctx.model.num_layers - len(plan.extra["split_layers"])
+        self.members = [Shard(*shard) for shard in plan.extra["shards"]]
+        self.by_summa = plan.extra["partition"] == "summa"
+        mine, *others = self.members
+        self.columns = mine.stop
+        self.serving: dict[Shard, tuple[Shard, ...]] = {shard: (shard,) for shard in others}
+        self.backups = {
+            int(rank): tuple(Shard(*piece) for piece in pieces)
+            for rank, pieces in plan.extra["backups"].items()
+        }
+        self.heads: dict[int, list[HeadShare]] = {}
+        for share in (HeadShare(*share) for share in plan.extra["heads"]):
+            self.heads.setdefault(share.layer, []).append(share)
+        self.servers = servers_of(plan.extra)
+        self.epoch = 0
+        self.answers: dict[tuple[int, Note], Tensor] = {}
+        for shard in others:
+            if shard.device in ctx.lost and self._is_saved(shard):
+                self._hand_over(shard)
+
+    async def layers(self, number: int, x: Tensor) -> Tensor:
+        """All layers of step `number`."""
+        cache = cache_of(self.steps[number])
+        for layer in range(self.ctx.model.num_layers):
+            if layer < self.first_split:
+                x = await self.ctx.compute(Block(layer, cache), x)
+            else:
+                x = await self._attention(number, layer, x)
+                x = await (self._summa if self.by_summa else self._feed_forward)(number, layer, x)
+        return x
+
+    def end(self) -> None:
+        """The wave is through: nobody will be asked any more."""
+        for rank in self.servers:
+            self.ctx.send(self.nothing, rank, self.inbox, (END, 0, 0, self.epoch, 0, 0))
+
+    async def _attention(self, number: int, layer: int, x: Tensor) -> Tensor:
+        """Where heads moved, their KV caches are elsewhere: a loss among them is not for us to mend."""
+        ctx, cache, shares = self.ctx, cache_of(self.steps[number]), self.heads.get(layer, ())
+        if not shares:
+            total = await ctx.compute(Attention(layer, 0, ctx.model.num_heads, True, cache), x)
+            return await ctx.compute(Residual(layer, "attention"), x, total)
+        h = await ctx.compute(Norm(layer, "attention"), x)
+        asked = [(one.device, self._ask(HEADS, number, layer, one[1:], h)) for one in shares]
+        total = await ctx.compute(Attention(layer, 0, shares[0].start, True, cache, normed=True), h)
+        for device, note in asked:
+            total = await ctx.compute(Add(), total, await self._answer(device, note))
+        return await ctx.compute(Residual(layer, "attention"), x, total)
+
+    async def _feed_forward(self, number: int, layer: int, x: Tensor) -> Tensor:
+        ctx = self.ctx
+        self.answers.clear()
+        h = await ctx.compute(Norm(layer, "ffn"), x)
+        asked = {
+            shard: [(piece.device, self._ask(FFN, number, layer, piece, h)) for piece in pieces]
+            for shard, pieces in self.serving.items()
+        }
+        total = await ctx.compute(FeedForward(layer, 0, self.columns, True, normed=True), h)
+        for shard in self.serving:
+            for partial in await self._partials(number, layer, h, shard, asked[shard]):
+                total = await ctx.compute(Add(), total, partial)
+        return await ctx.compute(Residual(layer, "ffn"), x, total)
+
+    async def _summa(self, number: int, layer: int, x: Tensor) -> Tensor:
+        ctx, members = self.ctx, self.members
+        h = await ctx.compute(Norm(layer, "ffn"), x)
+        for member in members[1:]:
+            self._ask(SUMMA, number, layer, member, summa.input_block(ctx, member, h))
+        mine = summa.input_block(ctx, members[0], h)
+        total = await summa.feed_forward(ctx, self.steps[number], layer, members, mine)
+        return await ctx.compute(Residual(layer, "ffn"), x, total)
+
+    async def _partials(
+        self, number: int, layer: int, h: Tensor, shard: Shard, asked: list[tuple[int, Note]]
+    ) -> list[Tensor]:
+        """The shard's partial sums, from its backups if its device is lost; `h` is kept until then."""
+        while True:
+            try:
+                return [await self._answer(device, note) for device, note in asked]
+            except PeerLost as loss:
+                self._promote(shard, layer, loss)
+                asked = [
+                    (piece.device, self._ask(FFN, number, layer, piece, h)) for piece in self.serving[shard]
+                ]
+
+    def _promote(self, shard: Shard, layer: int, loss: PeerLost) -> None:
+        """The backups of a lost secondary take its columns; raises `loss` if they do not have them all."""
+        if self.serving[shard] != (shard,) or not self._is_saved(shard):
+            raise loss
+        self._hand_over(shard)
+        self.ctx.mark(
+            "promoted", lost=shard.device, layer=layer, epoch=self.epoch, columns=[shard.start, shard.stop],
+            backups=[list(piece) for piece in self.serving[shard]],
+        )
+
+    def _is_saved(self, shard: Shard) -> bool:
+        """Whether backups have all that its device had: all columns, and there were no heads."""
+        saved = sum(piece.stop - piece.start for piece in self.backups.get(shard.device, ()))
+        has_heads = any(share.device == shard.device for shares in self.heads.values() for share in shares)
+        return saved == shard.stop - shard.start and not has_heads
+
+    def _hand_over(self, shard: Shard) -> None:
+        self.epoch += 1
+        self.serving[shard] = self.backups[shard.device]
+
+    def _ask(self, kind: int, number: int, layer: int, piece: tuple[int, int, int], h: Tensor) -> Note:
+        device, start, stop = piece
+        note = (kind, number, layer, self.epoch, start, stop)
+        self.nothing = narrow(h, 1, 0, 0)
+        self.ctx.send(h, device, self.inbox, note)
+        return note
+
+    async def _answer(self, device: int, note: Note) -> Tensor:
+        """The answer to exactly this question. One device may owe several; those of an older epoch rot."""
+        kind, number, layer = note[:3]
+        inbox = tag(self.steps[number], ANSWERS[kind], layer)
+        while (device, note) not in self.answers:
+            answered, partial = await self.ctx.recv_noted(device, inbox)
+            self.answers[device, answered] = partial
+        return self.answers.pop((device, note))
+
+
+def servers_of(extra: dict[str, Any]) -> tuple[int, ...]:
+    """Ranks that may be asked: secondaries, then backups."""
+    devices = [Shard(*shard).device for shard in extra["shards"][1:]]
+    devices += [HeadShare(*share).device for share in extra["heads"]]
+    devices += [Shard(*piece).device for pieces in extra["backups"].values() for piece in pieces]
+    return tuple(dict.fromkeys(devices))

@@ -1,0 +1,170 @@
+"""AdaptLink: one primary has as much of the model as fits; secondaries compute parts of the last layers.
+
+Hu et al., "AdaptLink: A Heterogeneity-Aware Adaptive Framework for Distributed MLLM Inference" (AAAI 2025
+workshop). Splitting goes from the last layer towards the first, and only as far as the primary's memory
+demands; a secondary has some columns of every split feed-forward part, a backup a copy of them. Only if
+all feed-forward parts together are too little, attention moves, too, by whole KV groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Count, Fraction, Value
+from engine.domain.workload import Workload
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+from engine.program.strategy import Done, Overlapping, Params, Step
+from engine.strategies.adaptlink.join import layout_with
+from engine.strategies.adaptlink.plan import layout_in, plan_of_layout
+from engine.strategies.adaptlink.roles import Room, layout_of, primary_of
+from engine.strategies.adaptlink.serve import Asker, answer_questions, servers_of
+from engine.strategies.adaptlink.shares import grid_size
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.ends import embed, end_holdings, end_work, finish, tag, wanted_rows
+from engine.strategies.shared.shares import named_worker
+
+
+class AdaptLinkParams(Params):
+    beta: Fraction = Field(default=0.9, gt=0, description="Fraction of a device's memory that may be used.")
+    grid: Count = Field(
+        default=0,
+        description="Blocks that columns are dealt out in; it must divide the model's widths. "
+        "0: the largest up to 64.",
+    )
+    primary_share: Fraction | None = Field(
+        default=None,
+        description="Primary's share p of a split feed-forward part; empty: both sides balanced. "
+        "With 0 the fewest layers are split, so the fewest messages are sent.",
+    )
+    max_secondaries: Count = Field(default=0, description="At most so many secondaries; 0: any number.")
+    backups: Literal["auto", "none"] = Field(
+        default="auto", description="Copies of the secondaries' columns on devices that are inactive."
+    )
+    partition: Literal["columns", "summa"] = Field(
+        default="columns",
+        description="Split parts by columns, or in 2D blocks with SUMMA's broadcasts (then without backups).",
+    )
+    replan_on_join: bool = Field(
+        default=False, description="Plan anew when a device joins, instead of keeping all shares."
+    )
+    primary: str = Field(
+        default="", description="The primary; empty: the fastest of the workers with most memory."
+    )
+
+
+class AdaptLink(Overlapping):
+    name = "adaptlink"
+    title = "AdaptLink"
+    paper = "Hu et al., AdaptLink, AAAI 2025 workshop"
+    summary = "A primary has what fits; columns of the last layers go to secondaries, copies to backups."
+    Params = AdaptLinkParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, AdaptLinkParams)
+        room = self._room(cluster, model, workload, params)
+        named = named_worker(cluster, params.primary, "parameters of adaptlink, primary")
+        layout = layout_of(
+            room,
+            primary_of(cluster, model, room.demand) if named is None else named,
+            _grid(model, params.grid), params.primary_share, params.max_secondaries,
+            params.backups == "auto" and params.partition == "columns",
+        )
+        return plan_of_layout(cluster, model, room.demand, room.ends, layout, params.partition)
+
+    def replan(
+        self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
+    ) -> Plan:
+        """Whoever joins gets a shard of the layout that there is; after a loss everything is planned anew."""
+        assert isinstance(params, AdaptLinkParams)
+        known, joined = set(plan.extra["workers"]), set(cluster.workers) - set(plan.extra["workers"])
+        if params.replan_on_join or params.partition == "summa" or not joined or known - set(cluster.workers):
+            return super().replan(plan, cluster, model, workload, params)
+        room = self._room(cluster, model, workload, params)
+        layout = layout_in(plan.extra)
+        for rank in sorted(joined):
+            layout = layout_with(room, layout, rank)
+        try:
+            return plan_of_layout(cluster, model, room.demand, room.ends, layout)
+        except PlanError:  # the prompt has grown by the tokens so far: all of it needs more memory at once
+            return super().replan(plan, cluster, model, workload, params)
+
+    def _room(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
+    ) -> Room:
+        demand = demand_of(model, workload, self.batches_bursts)
+        ends = Plan(
+            strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model)
+        )
+        return Room(cluster, model, demand, ends, params.beta)
+
+    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+        """A backup is asked once its secondary is lost."""
+        primary, servers = plan.extra["primary"], servers_of(plan.extra)
+        return frozenset(pair for rank in servers for pair in ((primary, rank), (rank, primary)))
+
+    def continuous(self, plan: Plan) -> bool:
+        """Those who answer questions do so for a whole wave; its steps still follow each other."""
+        return True
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        primary, source = plan.extra["primary"], ctx.cluster.source_rank
+        if ctx.rank == primary:
+            await _lead(ctx, plan, steps, tokens, done)
+            return
+        answers = ctx.rank in servers_of(plan.extra)
+        program = ctx.spawn(answer_questions(ctx, plan, steps)) if answers else None
+        if ctx.rank == source:
+            await _feed(ctx, steps, tokens, primary, done)
+        if program is not None:
+            await program
+
+
+async def _lead(
+    ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+) -> None:
+    """The primary's program for a wave."""
+    source, asker = ctx.cluster.source_rank, Asker(ctx, plan, steps)
+    for number, step in enumerate(steps):
+        ctx.at(step.requests[0], step.index)
+        if ctx.rank == source:
+            x = await embed(ctx, step, tokens[number])
+        else:
+            x = await ctx.recv(source, tag(step, "input"))
+        x = await asker.layers(number, x)
+        if ctx.rank == source:
+            done(step, await finish(ctx, step, x))
+        else:
+            ctx.send(wanted_rows(step, x), source, tag(step, "output"))
+    asker.end()
+
+
+async def _feed(
+    ctx: Ctx, steps: Sequence[Step], tokens: Sequence[Tensor | None], primary: int, done: Done
+) -> None:
+    """A source that is not the primary embeds, and turns the last rows into results."""
+    for number, step in enumerate(steps):
+        ctx.at(step.requests[0], step.index)
+        ctx.send(await embed(ctx, step, tokens[number]), primary, tag(step, "input"))
+        done(step, await finish(ctx, step, await ctx.recv(primary, tag(step, "output"))))
+
+
+def _grid(model: ModelSpec, grid: int) -> int:
+    """Raises `SpecError` for a grid that does not divide the model's widths."""
+    if not grid:
+        return grid_size(model)
+    if model.hidden_size % grid or model.intermediate_size % grid:
+        raise SpecError(
+            f"parameters of adaptlink, grid: {grid} does not divide {model.hidden_size} and "
+            f"{model.intermediate_size}, the widths of {model.name}: choose a common divisor."
+        )
+    return grid

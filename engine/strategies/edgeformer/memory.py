@@ -1,0 +1,122 @@
+"""How many heads of attention each device has room for, and that no run of a plan exceeds a memory. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.ops.core import FeedForward, Residual
+from engine.ops.heads import Attend, Features, Importance, Join, Project, Recall, Regroup
+from engine.ops.sizes import kv_bytes_per_row
+from engine.ops.tensors import Meta
+from engine.strategies.shared.demand import (
+    Demand,
+    Pass,
+    check_memory,
+    end_passes,
+    hidden,
+    weights_bytes,
+    working_bytes,
+)
+
+FEATURE_POINTS = 64
+"""Values to which f_inter is resampled, so that inputs of any length can be compared."""
+
+
+class Rooms(NamedTuple):
+    """Heads that a device has room for, by rank: at once in a block of its own, and in each of others'."""
+
+    own: tuple[int, ...]
+    lent: tuple[int, ...]
+
+    def hold_all(self, owner: int, num_heads: int) -> bool:
+        """Whether all heads of a block of `owner` find room somewhere."""
+        return self.own[owner] + sum(self.lent) - self.lent[owner] >= num_heads
+
+
+def rooms_for_heads(
+    cluster: ClusterSpec, model: ModelSpec, plan: Plan, demand: Demand, caches: bool
+) -> Rooms:
+    """How many heads every device can attend, such that no run of the plan can exceed its memory.
+
+    Blocks of its own come first. What a device lends to others' blocks includes, with `caches`, K and V of
+    its heads in every block that it does not own. Raises `PlanError` if an owner has no room for the rest
+    of its blocks' operations.
+    """
+    blocks = {rank: stop - start for rank, start, stop in plan.extra["blocks"]}
+    kv_of_head = demand.sequences * demand.cached_rows * kv_bytes_per_row(model, 1) if caches else 0
+    kv_bytes = {rank: blocks.get(rank, 0) * model.num_kv_heads * kv_of_head for rank in
+                range(len(cluster.devices))}
+    passes: dict[int, list[Pass]] = {rank: owner_passes(model, demand, caches) for rank in blocks}
+    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    check_memory(
+        cluster, model, plan, kv_bytes, passes, "give it more memory, or add devices that own some blocks"
+    )
+    own, lent = [], []
+    own_needs, lent_needs = (
+        [working_bytes(model, attend_passes(model, demand, heads, caches, owns))
+         for heads in range(model.num_heads + 1)]
+        for owns in (True, False)
+    )
+    for rank, device in enumerate(cluster.devices):
+        free = device.memory_bytes - weights_bytes(plan, model, rank) - kv_bytes[rank]
+        mine = _most(own_needs, free) if rank in blocks else 0
+        busy = max(own_needs[mine] if rank in blocks else 0, working_bytes(model, passes.get(rank, ())))
+        foreign = (model.num_layers - blocks.get(rank, 0)) * kv_of_head
+        needs = [
+            max(busy, need) + foreign * min(m, model.num_kv_heads) for m, need in enumerate(lent_needs)
+        ]
+        own.append(mine)
+        lent.append(_most(needs, free) if rank in cluster.workers else 0)
+    return Rooms(tuple(own), tuple(lent))
+
+
+def _most(needs: Sequence[int], free: float) -> int:
+    """The largest number of heads whose need is no more than `free`; 0 if there is none."""
+    return max((heads for heads, need in enumerate(needs) if need <= free), default=0)
+
+
+def owner_passes(model: ModelSpec, demand: Demand, caches: bool) -> list[Pass]:
+    """An owner's operations over the prompt, but for attending: those of a later token are smaller."""
+    batch, rows, wide = demand.batch, demand.rows, model.head_dim
+    heads, keys = tuple(range(model.num_heads)), tuple(range(model.num_kv_heads))
+    x = hidden(model, batch, rows)
+    queries = Meta((batch, len(heads), rows, wide), model.dtype)
+    keys_only = Meta((batch, len(keys), rows, wide), model.dtype)
+    packed = Meta((batch, len(heads) + 2 * len(keys), rows, wide), model.dtype)
+    passes = [
+        Pass(Project(0, 0, len(heads)), (x,)),
+        Pass(Features(0, FEATURE_POINTS), (packed,)),
+        Pass(Importance(0, heads, keys), (queries, keys_only)),
+        Pass(Join(0, 0, len(heads), heads, True), (queries,)),
+        Pass(Residual(0, "attention"), (x, x)),
+        Pass(FeedForward(0, 0, model.intermediate_size, True), (x,)),
+    ]
+    if caches and demand.new_tokens > 1:
+        passes.append(Pass(Recall(0, keys, keys, batch, "plan"), (), demand.cached_rows))
+    return passes
+
+
+def attend_passes(model: ModelSpec, demand: Demand, heads: int, caches: bool, owns: bool) -> list[Pass]:
+    """Attending `heads` heads over the prompt and over the last token, and taking cached heads over.
+
+    An owner with caches passes K and V of all heads in, a neighbour those of its heads: one each at most.
+    """
+    numbers, every = tuple(range(heads)), tuple(range(model.num_kv_heads))
+    stored = every if owns and caches else every[: min(heads, model.num_kv_heads)]
+    sizes = [(demand.rows, 0)]
+    if caches and demand.new_tokens > 1:
+        sizes.append((1, demand.cached_rows - 1))
+    passes = []
+    for rows, cached in sizes:
+        queries = Meta((demand.batch, heads, rows, model.head_dim), model.dtype)
+        keys_values = Meta((demand.batch, 2 * len(stored), rows, model.head_dim), model.dtype)
+        attend = Attend(0, numbers, stored, "plan" if caches else None)
+        passes.append(Pass(attend, (queries, keys_values), cached))
+    if caches and demand.new_tokens > 1 and not owns:
+        moved = Meta((demand.batch, 2 * len(stored), demand.cached_rows, model.head_dim), model.dtype)
+        passes.append(Pass(Regroup(0, (), stored, "plan"), (moved,), demand.cached_rows))
+    return passes

@@ -1,0 +1,292 @@
+"""The owner of a block: it projects, measures the heads, lends them out, attends its own and joins all.
+
+Messages to a neighbour go under one tag per pass, with a note that says what to do: ATTEND (layer, heads),
+REGROUP (layer, number of KV heads it has, those, those it shall have), END.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PeerLost
+from engine.domain.plan import Plan
+from engine.ops.core import FeedForward, Residual
+from engine.ops.heads import Attend, Features, Heads, Importance, Join, Project, Recall, kv_of
+from engine.ops.tensors import Tensor, concat, narrow, shape_of, take
+from engine.program.ctx import Ctx
+from engine.program.strategy import Step
+from engine.strategies.edgeformer.allocation import (
+    PRUNED,
+    Allocation,
+    Site,
+    allocate,
+    even_split,
+    li_scores,
+    normalised,
+    prune_to_deadline,
+)
+from engine.strategies.edgeformer.choices import Book, Learn, Lookup
+from engine.strategies.edgeformer.costs import Rows, deadline_s, sites_of
+from engine.strategies.edgeformer.memory import FEATURE_POINTS, Rooms
+from engine.strategies.edgeformer.params import EdgeFormerParams
+from engine.strategies.shared.ends import tag
+
+END, ATTEND, REGROUP = range(3)
+
+
+class Kept(NamedTuple):
+    """An assignment that stays for the tokens of a sequence, and the conditions under which it was made."""
+
+    allocation: Allocation
+    raw: tuple[float, ...]
+    cluster: ClusterSpec
+    lost: frozenset[int]
+
+
+class State:
+    """What a device remembers between passes of one plan."""
+
+    def __init__(self, plan: Plan, book: Book):
+        self.version = plan.version
+        self.params: EdgeFormerParams = EdgeFormerParams.model_validate(plan.extra["params"])
+        self.rooms = Rooms(tuple(plan.extra["own_heads"]), tuple(plan.extra["lent_heads"]))
+        self.workers: tuple[int, ...] = tuple(plan.extra["workers"])
+        self.book = book
+        self.kept: dict[tuple[str, int], Kept] = {}
+        self.deadlines_s: dict[Rows, float] = {}
+        self.sites: dict[Rows, tuple[Site, ...]] = {}
+        self.conditions: tuple[ClusterSpec, frozenset[int]] | None = None
+        self.shown: dict[int, object] = {}
+        self.prompts: dict[str, Tensor] = {}
+
+
+class Owner:
+    """One pass over the blocks of this device. `cache` is None where every pass starts from scratch."""
+
+    def __init__(self, ctx: Ctx, state: State, step: Step, cache: str | None):
+        self.ctx, self.state, self.step, self.cache = ctx, state, step, cache
+        self.model, self.params = ctx.model, state.params
+        self.heads: Heads = tuple(range(ctx.model.num_heads))
+        self.kv_heads: Heads = tuple(range(ctx.model.num_kv_heads))
+
+    async def block(self, layer: int, x: Tensor) -> Tensor:
+        """Hidden rows [B, T, D] → those after the block."""
+        ctx, num_heads = self.ctx, len(self.heads)
+        first_row = self.step.start if self.cache else 0
+        packed = await ctx.compute(Project(layer, 0, num_heads, first_row), x)
+        q, kv = narrow(packed, 1, 0, num_heads), narrow(packed, 1, num_heads, shape_of(packed)[1])
+        batch, new = shape_of(x)[:2]
+        rows = Rows(batch, new, first_row + new)
+        if self.cache and self.step.phase == "decode":
+            allocation = await self._still(layer, rows)
+        else:
+            allocation = await self._assign(layer, packed, q, kv, rows)
+        total = await self._attend(layer, allocation, q, kv, rows)
+        x = await ctx.compute(Residual(layer, "attention"), x, total)
+        total = await ctx.compute(FeedForward(layer, 0, self.model.intermediate_size, True), x)
+        return await ctx.compute(Residual(layer, "ffn"), x, total)
+
+    def end(self, x: Tensor) -> None:
+        """Tell all neighbours that this pass has no more work for them."""
+        for rank in self._neighbours():
+            self.ctx.send(narrow(x, 1, 0, 0), rank, tag(self.step, "heads"), (END,))
+
+    # who attends what
+
+    async def _assign(self, layer: int, packed: Tensor, q: Tensor, kv: Tensor, rows: Rows) -> Allocation:
+        raw, hits = await self._importance(layer, packed, q, kv)
+        allocation = self._allocate(raw, rows)
+        if self.cache:
+            self.state.kept[self.cache, layer] = Kept(
+                allocation, raw, self.ctx.cluster_now, self.ctx.lost
+            )
+        self._show(layer, allocation, raw, rows, hits)
+        return allocation
+
+    async def _importance(
+        self, layer: int, packed: Tensor, q: Tensor, kv: Tensor
+    ) -> tuple[tuple[float, ...], int]:
+        """Raw importance of all heads, and how many of them the mapping table knew."""
+        ctx, book, width = self.ctx, self.state.book, 2 * self.model.head_dim
+        name = f"v{self.state.version}.L{layer}.r{self.step.requests[0]}.t{self.step.index}"
+        features = await ctx.compute(Features(layer, FEATURE_POINTS), packed)
+        lookup = Lookup(book, layer, width, idle=self.step.phase == "prefill")
+        raw = list(ctx.decide(f"hits.{name}", lookup, features))
+        missed = tuple(head for head in self.heads if raw[head] is None)
+        if missed:
+            stored = kv_of(self.model, missed)
+            measure = Importance(layer, missed, stored)
+            statistics = await ctx.compute(measure, take(q, 1, missed), take(kv, 1, stored))
+            learn = Learn(book, layer, width, missed)
+            for head, value in zip(
+                missed, ctx.decide(f"importance.{name}", learn, statistics, features), strict=True
+            ):
+                raw[head] = value
+        return tuple(raw), len(self.heads) - len(missed)
+
+    def _allocate(self, raw: Sequence[float], rows: Rows) -> Allocation:
+        params, below = self.params, self.params.prune_below
+        return allocate(
+            normalised(raw), self._sites(rows), self._deadline_s(rows), params.fill, params.check,
+            params.min_keep, self._split({*self._neighbours(), self.ctx.rank}),
+            barred=() if below is None else [head for head in self.heads if raw[head] < below],
+        )
+
+    def _split(self, there: Collection[int]) -> tuple[int, ...] | None:
+        """The one rank, of those `there`, that the ablation without scheduling has fixed for every head."""
+        if self.params.scheduling == "dynamic":
+            return None
+        return even_split(len(self.heads), [rank for rank in self.state.workers if rank in there])
+
+    async def _still(self, layer: int, rows: Rows) -> Allocation:
+        """The assignment of the prefill; another one if links, speeds or devices have changed since."""
+        assert self.cache
+        kept = self.state.kept[self.cache, layer]
+        now, lost = self.ctx.cluster_now, self.ctx.lost
+        if kept.cluster is now and kept.lost == lost:
+            return kept.allocation
+        sites = self._sites(rows)
+        alone = set(kept.allocation.device_of) - {site.rank for site in sites} - {PRUNED}
+        if self.params.on_change == "prune" and not alone:
+            allocation = prune_to_deadline(
+                normalised(kept.raw), kept.allocation, sites, self._deadline_s(rows),
+                self.params.importance_weight,
+            )
+        else:
+            allocation = self._allocate(kept.raw, rows)
+        if allocation.device_of != kept.allocation.device_of:
+            await self._move(layer, kept.allocation, allocation, rows.batch)
+            names = [self.ctx.cluster.devices[rank].name for rank in sorted(lost - kept.lost)]
+            reason = f"{', '.join(names)} lost" if names else "links or speeds changed"
+            self.ctx.mark(
+                "reallocated", layer=layer, owner=self.ctx.rank, reason=reason,
+                device_of_before=list(kept.allocation.device_of), device_of=list(allocation.device_of),
+            )
+            self._show(layer, allocation, kept.raw, rows, len(self.heads))
+        self.state.kept[self.cache, layer] = Kept(allocation, kept.raw, now, lost)
+        return allocation
+
+    async def _move(self, layer: int, before: Allocation, after: Allocation, batch: int) -> None:
+        """Bring the neighbours' K and V up to what they attend from now on, from the master copy."""
+        assert self.cache
+        for rank in self._neighbours():
+            has, shall = (kv_of(self.model, allocation.heads_of(rank)) for allocation in (before, after))
+            if has != shall:
+                arriving = tuple(head for head in shall if head not in has)
+                recall = Recall(layer, arriving, self.kv_heads, batch, self.cache)
+                moved = await self.ctx.compute(recall)
+                note = (REGROUP, layer, len(has), *has, *shall)
+                self.ctx.send(moved, rank, tag(self.step, "heads"), note)
+
+    # conditions
+
+    def _neighbours(self) -> list[int]:
+        """Ranks of the other workers that are there."""
+        now = self.ctx.cluster_now.workers
+        here = [rank for rank in self.state.workers if rank in now and rank not in self.ctx.lost]
+        return [rank for rank in here if rank != self.ctx.rank]
+
+    def _sites(self, rows: Rows) -> tuple[Site, ...]:
+        """Who may attend heads of these rows, and at what cost, as things are now."""
+        now, lost, before = self.ctx.cluster_now, self.ctx.lost, self.state.conditions
+        if before is None or before[0] is not now or before[1] != lost:
+            self.state.sites.clear()
+            self.state.conditions = (now, lost)
+        if rows not in self.state.sites:
+            self.state.sites[rows] = self._sites_in(now, self._neighbours(), rows)
+        return self.state.sites[rows]
+
+    def _sites_in(self, cluster: ClusterSpec, neighbours: Sequence[int], rows: Rows) -> tuple[Site, ...]:
+        rooms, me = self.state.rooms, self.ctx.rank
+        return sites_of(
+            cluster, self.model, me, neighbours, rooms.own[me], rooms.lent, rows, self.params.cost_model
+        )
+
+    def _deadline_s(self, rows: Rows) -> float:
+        """T_max of a block with these rows; a ratio is one of the undisturbed cluster, whatever happens."""
+        if rows not in self.state.deadlines_s:
+            others = [rank for rank in self.state.workers if rank != self.ctx.rank]
+            nominal = self._sites_in(self.ctx.cluster, others, rows)
+            self.state.deadlines_s[rows] = deadline_s(
+                self.params.t_max_mode, self.params.t_max, self.model.num_layers, nominal, len(self.heads),
+                self._split(self.state.workers),
+            )
+        return self.state.deadlines_s[rows]
+
+    def _show(
+        self, layer: int, allocation: Allocation, raw: Sequence[float], rows: Rows, hits: int
+    ) -> None:
+        """Mark who attends which head, if it differs from what was marked last."""
+        device_of = list(allocation.device_of)
+        scores = li_scores(
+            normalised(raw), allocation, self._sites(rows), self.params.importance_weight
+        )
+        shown = [None if score is None else round(score, 4) for score in scores]
+        facts = (device_of, shown, hits)
+        if self.state.shown.get(layer) == facts:
+            return
+        self.state.shown[layer] = facts
+        t_max_s = None if self.params.t_max_mode == "none" else self._deadline_s(rows)
+        self.ctx.mark(
+            "heads", layer=layer, owner=self.ctx.rank, device_of=device_of, scores=shown, hits=hits,
+            misses=len(self.heads) - hits, t_collab_s=allocation.collab_s, t_max_s=t_max_s,
+        )
+        if not set(device_of) - {PRUNED}:
+            self.ctx.mark("all_heads_pruned", layer=layer, owner=self.ctx.rank)
+
+    # attention
+
+    async def _attend(
+        self, layer: int, allocation: Allocation, q: Tensor, kv: Tensor, rows: Rows
+    ) -> Tensor:
+        """Attention's sum [B, T, D]: neighbours' heads travel while the owner attends its own."""
+        ctx, step = self.ctx, self.step
+        sites = {site.rank: site for site in self._sites(rows)}
+        shares = [
+            (rank, heads) for rank in sites if rank != ctx.rank and (heads := allocation.heads_of(rank))
+        ]
+        shares.sort(key=lambda share: (-sites[share[0]].busy_s(len(share[1])), share[0]))
+        replies = []
+        for rank, heads in shares:
+            packed = concat((take(q, 1, heads), self._keys_values(kv, kv_of(self.model, heads))), 1)
+            ctx.send(packed, rank, tag(step, "heads"), (ATTEND, layer, *heads))
+            replies.append((rank, heads, ctx.recv(rank, tag(step, "context", layer))))
+        own = allocation.heads_of(ctx.rank)
+        stored = self.kv_heads if self.cache else kv_of(self.model, own)
+        attend = Attend(layer, own, stored, self.cache)
+        contexts = [await ctx.compute(attend, take(q, 1, own), self._keys_values(kv, stored))]
+        order = own
+        for rank, heads, reply in replies:
+            try:
+                contexts.append(await reply)
+            except PeerLost:
+                ctx.mark("heads_recomputed", layer=layer, owner=ctx.rank, lost=rank, heads=list(heads))
+                contexts += await self._instead(layer, heads, q, kv, rows.batch)
+            order += heads
+        join = Join(layer, 0, len(self.heads), order, True)
+        return await ctx.compute(join, concat(contexts, 1))
+
+    async def _instead(
+        self, layer: int, heads: Heads, q: Tensor, kv: Tensor, batch: int
+    ) -> list[Tensor]:
+        """Heads of a neighbour that was lost, as many at a time as there is room for."""
+        contexts = []
+        room = max(1, self.state.rooms.own[self.ctx.rank])
+        for start in range(0, len(heads), room):
+            some = heads[start : start + room]
+            stored = kv_of(self.model, some)
+            if self.cache:
+                recall = Recall(layer, stored, self.kv_heads, batch, self.cache)
+                keys_values = await self.ctx.compute(recall)
+            else:
+                keys_values = self._keys_values(kv, stored)
+            contexts.append(
+                await self.ctx.compute(Attend(layer, some, stored), take(q, 1, some), keys_values)
+            )
+        return contexts
+
+    def _keys_values(self, kv: Tensor, stored: Heads) -> Tensor:
+        """K and V of some KV heads, out of those of all."""
+        return take(kv, 1, (*stored, *(len(self.kv_heads) + head for head in stored)))

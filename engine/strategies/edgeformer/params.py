@@ -1,0 +1,74 @@
+"""What can be set of EdgeFormer; defaults are the paper's where it has them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from engine.domain.values import Count, Fraction, NonNegative, Positive
+from engine.program.strategy import Params
+from engine.strategies.edgeformer.allocation import Check, Fill
+from engine.strategies.edgeformer.costs import CostModel, DeadlineMode
+from engine.strategies.edgeformer.plan import BlockOrder
+
+Scoring = Literal["var", "paper", "var_minus_entropy"]
+
+
+class EdgeFormerParams(Params):
+    """The paper gives T_max = 3.0 without saying whether per block or per pass: see `t_max_mode`."""
+
+    t_max_mode: DeadlineMode = Field(
+        default="ratio",
+        description="Deadline of a block's attention: t_max times what all heads take on the undisturbed "
+        "cluster (ratio), t_max seconds for a whole pass (forward_s) or for each block (block_s), or none: "
+        "then no head is ever pruned for time.",
+    )
+    t_max: Positive = Field(
+        default=0.88, description="The deadline's value; 0.88 keeps as many heads as the paper's Table 4."
+    )
+    cost_model: CostModel = Field(
+        default="corrected",
+        description="What a head is supposed to cost: FLOPs and bytes (corrected), the formulas as printed "
+        "(paper), or as the devices' own compute model prices it (device).",
+    )
+    block_alloc: BlockOrder = Field(
+        default="eta",
+        description="Who owns blocks first: largest FLOP/s per block of capacity (eta), fastest, or even.",
+    )
+    importance: Scoring = Field(
+        default="var",
+        description="Importance of a head: variance of its attention matrix, variance plus entropy as "
+        "printed (paper), or variance minus entropy.",
+    )
+    importance_weight: Fraction = Field(
+        default=0.8, description="λ: weight of importance against latency in the LiScore."
+    )
+    zeta: NonNegative = Field(default=0.6, description="Weight of the token-wise features in a distance.")
+    tau: float = Field(default=0.6, description="Distance up to which a known head's importance is reused.")
+    sep_norm: Literal["unit", "literal"] = Field(
+        default="unit", description="Whether mean queries and keys are scaled to length 1 before comparing."
+    )
+    fill: Fill = Field(
+        default="balance",
+        description="Next head to the device that is through first (balance), or fill the cheapest (bands).",
+    )
+    check: Check = Field(
+        default="makespan", description="Deadline against the makespan, or as printed, which counts twice."
+    )
+    min_keep: Count = Field(default=0, description="Heads that stay on the owner whatever the deadline.")
+    prune_below: float | None = Field(
+        default=None, description="Prune heads whose raw importance is lower; empty: none."
+    )
+    scheduling: Literal["dynamic", "static"] = Field(
+        default="dynamic",
+        description="static: a fixed even split of the heads over all devices (the ablation w/o DS).",
+    )
+    decode: Literal["kv", "recompute"] = Field(
+        default="kv", description="Tokens after the first: from KV caches, or a whole pass each (paper)."
+    )
+    on_change: Literal["reallocate", "prune"] = Field(
+        default="reallocate",
+        description="What a changed network does to heads with caches: assign anew and move K and V, or "
+        "only prune on the slowest device.",
+    )

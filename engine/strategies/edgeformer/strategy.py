@@ -1,0 +1,159 @@
+"""EdgeFormer: a chain of block owners, each lending heads of attention to its neighbours under a deadline.
+
+Yao, Niu, Dai, Ren, "EdgeFormer: Latency-Aware Collaborative Multi-Head Attention". Blocks are contiguous
+intervals of layers. Inside a block the owner computes Q, K, V, W_o, norms and feed-forward; only
+softmax(QKᵀ)V, which needs no weights, is split by heads over owner and neighbours. Heads are ranked by
+importance, and those for which the deadline leaves no time are pruned: the method is lossy, except with
+`t_max_mode=none`. The owner keeps K and V of all heads, so the loss of a neighbour costs nothing but time.
+
+Not in the paper, which has no KV cache: while a sequence is generated heads stay where the prefill put
+them, unless the network changes. Attention that stays at home is not kept from measuring importance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.tensors import Tensor, concat
+from engine.program.ctx import Ctx
+from engine.program.strategy import Step, Strategy
+from engine.strategies.edgeformer.allocation import even_split
+from engine.strategies.edgeformer.choices import Book
+from engine.strategies.edgeformer.memory import Rooms, rooms_for_heads
+from engine.strategies.edgeformer.neighbour import lend
+from engine.strategies.edgeformer.owner import Owner, State
+from engine.strategies.edgeformer.params import EdgeFormerParams
+from engine.strategies.edgeformer.plan import plan_blocks
+from engine.strategies.shared.demand import Demand, demand_of
+from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
+
+
+class EdgeFormer(Strategy):
+    name = "edgeformer"
+    title = "Collaborative attention (EdgeFormer)"
+    paper = "Yao et al., EdgeFormer"
+    summary = "Owners of consecutive layers lend attention heads to neighbours; late, unimportant heads go."
+    lossless = False
+    batches_bursts = False
+    Params = EdgeFormerParams
+
+    def __init__(self) -> None:
+        self._states: WeakKeyDictionary[Ctx, State] = WeakKeyDictionary()
+
+    def lossless_params(self) -> dict[str, Any]:
+        return {"t_max_mode": "none"}
+
+    def is_lossy(self, plan: Plan) -> bool:
+        return bool(plan.extra["lossy"])
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, EdgeFormerParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        caches = demand.generates and params.decode == "kv"
+        if demand.generates and not caches:
+            demand = _recomputed(model, demand)
+        plan = plan_blocks(self.name, cluster, model, demand, params.block_alloc)
+        rooms = rooms_for_heads(cluster, model, plan, demand, caches)
+        lossy = params.t_max_mode != "none" or params.prune_below is not None or not _keeps_all(
+            plan, rooms, cluster.workers, model.num_heads, params
+        )
+        extra = {
+            **plan.extra, "view": "heads", "workers": list(cluster.workers), "own_heads": list(rooms.own),
+            "lent_heads": list(rooms.lent), "lossy": lossy, "params": params.model_dump(mode="json"),
+        }
+        return plan.model_copy(update={"extra": extra})
+
+    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+        """Every owner and every worker, both ways: who gets heads depends on data."""
+        pairs = {
+            (owner, rank) for owner, _, _ in plan.extra["blocks"] for rank in plan.extra["workers"]
+            if owner != rank
+        }
+        return frozenset(pairs | {(b, a) for a, b in pairs})
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        state, source, blocks = self._state(ctx, plan), ctx.cluster.source_rank, plan.extra["blocks"]
+        cache = cache_of(step) if state.params.decode == "kv" else None
+        lenders = [
+            ctx.spawn(lend(ctx, step, owner, cache)) for owner, _, _ in blocks
+            if owner != ctx.rank and ctx.rank in state.workers
+        ]
+        x: Tensor = None
+        if ctx.rank == source:
+            x = await self._embed(ctx, state, step, tokens, cache)
+            if blocks[0][0] != source:
+                ctx.send(x, blocks[0][0], tag(step, "hidden"))
+        for number, (rank, start, stop) in enumerate(blocks):
+            if rank != ctx.rank:
+                continue
+            before = blocks[number - 1][0] if number else source
+            if before != ctx.rank:
+                x = await ctx.recv(before, tag(step, "hidden", start - 1))
+            owner = Owner(ctx, state, step, cache)
+            for layer in range(start, stop):
+                x = await owner.block(layer, x)
+            if number + 1 < len(blocks):
+                ctx.send(x, blocks[number + 1][0], tag(step, "hidden", stop - 1))
+            elif rank != source:
+                ctx.send(wanted_rows(step, x), source, tag(step, "hidden", stop - 1))
+            owner.end(x)
+        result = None
+        if ctx.rank == source:
+            last = blocks[-1][0]
+            if last != source:
+                x = await ctx.recv(last, tag(step, "hidden", ctx.model.num_layers - 1))
+            result = await finish(ctx, step, x)
+        for lender in lenders:
+            await lender
+        return result
+
+    async def _embed(
+        self, ctx: Ctx, state: State, step: Step, tokens: Tensor, cache: str | None
+    ) -> Tensor:
+        """Hidden rows of the new tokens; without a cache, of all tokens so far."""
+        if cache or not step.cache:
+            return await embed(ctx, step, tokens)
+        if step.phase == "decode":
+            tokens = concat((state.prompts[step.cache], tokens), 1)
+        state.prompts[step.cache] = tokens
+        return await embed(ctx, step.model_copy(update={"start": 0}), tokens)
+
+    def _state(self, ctx: Ctx, plan: Plan) -> State:
+        """This device's memory of the run; what its tables have learnt outlives a new plan."""
+        state = self._states.get(ctx)
+        if state is None or state.version != plan.version:
+            params = EdgeFormerParams.model_validate(plan.extra["params"])
+            state = State(plan, state.book if state else Book(params))
+            self._states[ctx] = state
+        return state
+
+
+def _recomputed(model: ModelSpec, demand: Demand) -> Demand:
+    """Every token as a prefill of all rows so far: as large as the last one, and nothing cached."""
+    if model.vision:
+        raise PlanError(
+            f"edgeformer: decode=recompute feeds all tokens again, and {model.name} sees a picture: "
+            "use decode=kv."
+        )
+    return demand._replace(rows=demand.cached_rows, new_tokens=1, cached_rows=0)
+
+
+def _keeps_all(
+    plan: Plan, rooms: Rooms, workers: tuple[int, ...], num_heads: int, params: EdgeFormerParams
+) -> bool:
+    """Whether every head of every block finds room; with a static split, each where it must be."""
+    owners = [owner for owner, _, _ in plan.extra["blocks"]]
+    if params.scheduling == "dynamic":
+        return all(rooms.hold_all(owner, num_heads) for owner in owners)
+    split = even_split(num_heads, workers)
+    return all(
+        split.count(rank) <= (rooms.own if rank == owner else rooms.lent)[rank]
+        for owner in owners for rank in workers
+    )

@@ -1,0 +1,209 @@
+"""LIME's plan of a run: the ring, the placement, what to stream as caches grow, and who stores rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Plan, Work
+from engine.domain.values import Count
+from engine.ops.sizes import kv_bytes_per_row, weight_bytes
+from engine.program.strategy import Params
+from engine.strategies.lime.allocation import Mode, Ring
+from engine.strategies.lime.blocks import OnlinePlan, online_plans, spare_bytes
+from engine.strategies.lime.ring import Placement, best_placement, ring_of, token_bytes
+from engine.strategies.lime.run import layout_of
+from engine.strategies.lime.slots import piece_at
+from engine.strategies.lime.transfer import Transfer, pairs_of
+from engine.strategies.shared.demand import (
+    Demand,
+    block_passes,
+    working_bytes,
+)
+from engine.strategies.shared.ends import layer_slices
+from engine.strategies.shared.pipeline import plan_of_ends
+from engine.strategies.shared.shares import layer_s
+from engine.strategies.shared.stages import free_bytes
+
+
+class LimeParams(Params):
+    mode: Mode = Field(
+        default="exact",
+        description="exact: the cost model's optimum; dp: the paper's Algorithm 1 with overlapping loads; "
+        "printed: Algorithm 1 to the letter.",
+    )
+    num_segments: Count = Field(default=0, description="Rounds of the ring per token; 0: the fastest.")
+    assumed_tokens: int = Field(
+        default=512, gt=0, description="Length of a sequence for which the plan keeps KV memory free."
+    )
+    fine_grained: bool = Field(
+        default=True, description="Let single attention or feed-forward blocks of streamed layers stay."
+    )
+    online_planner: Literal["blocks", "layers", "off"] = Field(
+        default="blocks", description="What is streamed in addition when KV caches outgrow their memory."
+    )
+    kv_transfer: bool = Field(default=True, description="Park KV rows on a device with memory to spare.")
+    fluctuation_rows: int = Field(
+        default=8, gt=0, description="Smaller changes of the number of parked rows are not made."
+    )
+    lookahead_tokens: int = Field(default=1, gt=0, description="How much longer the next online plan lasts.")
+    reserve_frac: float = Field(
+        default=0.05, ge=0, lt=1, description="Share of a device's memory that no plan uses."
+    )
+
+
+def plan_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: LimeParams) -> Plan:
+    """Raises `PlanError` if not even one layer per slot fits."""
+    ends = plan_of_ends(name, cluster, model)
+    num_tokens = min(params.assumed_tokens, model.max_positions)
+    free = {
+        rank: size - params.reserve_frac * cluster.devices[rank].memory_bytes
+        for rank, size in free_bytes(cluster, model, demand, ends).items()
+    }
+    for ranks in _rings(cluster, model, demand, free, num_tokens):
+        ring = ring_of(cluster, model, demand, ranks, [free[rank] for rank in ranks], num_tokens)
+        placement = best_placement(
+            ring, params.mode, params.num_segments, params.fine_grained, demand.sequences
+        )
+        if placement is not None:
+            return _plan(ends, _extra(cluster, model, demand, params, ranks, ring, placement))
+    raise _too_small(name, cluster, model, free, num_tokens * token_bytes(model, demand))
+
+
+def _extra(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: LimeParams, ranks: Sequence[int],
+    ring: Ring, placement: Placement,
+) -> dict[str, Any]:
+    """What devices and the live view need to know of the placement on `ranks`."""
+    segments = [
+        [[rank, *bounds] for rank, bounds in zip(ranks, segment, strict=True)] for segment in placement.stages
+    ]
+    online = [_online(ring, placement, device, model, demand, params) for device in range(ring.size)]
+    return {
+        "view": "slots",
+        "mode": params.mode,
+        "segments": segments,
+        "slots": {
+            str(rank): len({block.position for block in blocks})
+            for rank, blocks in zip(ranks, placement.blocks, strict=True)
+        },
+        "streamed": {
+            str(rank): [list(block) for block in blocks]
+            for rank, blocks in zip(ranks, placement.blocks, strict=True)
+        },
+        "online": {
+            str(rank): [list(plan) for plan in plans] for rank, plans in zip(ranks, online, strict=True)
+        },
+        "transfers": _transfers(ring, placement, model, demand, ranks, online, params),
+        "fluctuation_rows": params.fluctuation_rows,
+        "planned_step_s": placement.step_s,
+        "left_out": [cluster.devices[rank].name for rank in cluster.workers if rank not in ranks],
+    }
+
+
+def _plan(ends: Plan, extra: dict[str, Any]) -> Plan:
+    """Holdings and work of all stages; of the streamed blocks, the first segment's are there at the start."""
+    layout, holdings, work = layout_of(extra), list(ends.holdings), list(ends.work)
+    for rank in layout.ranks:
+        for number, bounds in enumerate(layout.of(rank)):
+            streamed = {piece_at(bounds, block) for block in layout.blocks[rank]} if number else set()
+            for piece in (piece for layer in range(*bounds) for piece in layer_slices(layer)):
+                home: Literal["resident", "offloaded"] = "offloaded" if piece in streamed else "resident"
+                holdings.append(Holding(device=rank, slice=piece, home=home))
+                work.append(Work(device=rank, slice=piece))
+    return Plan(strategy=ends.strategy, holdings=tuple(holdings), work=tuple(work), extra=extra)
+
+
+def _rings(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, free: dict[int, float], num_tokens: int
+) -> Iterator[tuple[int, ...]]:
+    """Rings worth trying, in this order: all devices with room for a layer, the fastest where there are fewer
+    layers than devices; then the largest devices, few enough for two segments with a layer for each.
+    """
+    need_bytes = _layer_bytes(model) + num_tokens * token_bytes(model, demand)
+    able = [rank for rank in free if free[rank] >= need_bytes]
+    source = cluster.source_rank
+
+    def speed(rank: int) -> tuple[bool, float, int]:
+        return rank != source, layer_s(cluster.devices[rank], model, demand), rank
+
+    def size(rank: int) -> tuple[bool, float, int]:
+        return rank != source, -free[rank], rank
+
+    first = sorted(able, key=speed)[: model.num_layers]
+    if able:
+        yield tuple(rank for rank in able if rank in first)
+    for num in range(min(len(first) - 1, model.num_layers // 2), 0, -1):
+        largest = sorted(able, key=size)[:num]
+        yield tuple(rank for rank in able if rank in largest)
+
+
+def _layer_bytes(model: ModelSpec) -> int:
+    return sum(weight_bytes(model, piece) for piece in layer_slices(0))
+
+
+def _too_small(
+    name: str, cluster: ClusterSpec, model: ModelSpec, free: dict[int, float], kv_bytes: int
+) -> PlanError:
+    layer_bytes = _layer_bytes(model)
+    have = ", ".join(
+        f"{cluster.devices[rank].name} has {max(0.0, size) / 1e6:.1f} MB" for rank, size in free.items()
+    )
+    return PlanError(
+        f"{name}: {model.name} needs {model.num_layers} layers of {layer_bytes / 1e6:.1f} MB, of which a "
+        f"slot hosts one of each segment, with {kv_bytes / 1e6:.1f} MB of KV cache each, and {have} for it: "
+        "add devices or memory, or lower assumed_tokens or reserve_frac."
+    )
+
+
+def _online(
+    ring: Ring, placement: Placement, device: int, model: ModelSpec, demand: Demand, params: LimeParams
+) -> tuple[OnlinePlan, ...]:
+    """How `device` makes room as its KV caches grow, counted in tokens of all sequences."""
+    chosen, blocks = placement.chosen, placement.blocks[device]
+    smallest = min(stop - start for start, stop in (segment[device] for segment in placement.stages))
+    streamed = [sum(block.part == part for block in blocks) for part in ("attention", "ffn")]
+    adapts = params.online_planner != "off"
+    room = OnlinePlan(
+        demand.sequences * model.max_positions, *(adapts * (smallest - num) for num in streamed)
+    )
+    frees = [(chosen.num_segments - 1) * weight_bytes(model, piece) for piece in layer_slices(0)]
+    row_bytes = kv_bytes_per_row(model, model.num_kv_heads) if demand.generates else 0
+    return online_plans(
+        _kv_room(ring, placement, device), chosen.layers[device] * row_bytes, room, (frees[0], frees[1]),
+        params.lookahead_tokens, params.online_planner == "layers",
+    )
+
+
+def _kv_room(ring: Ring, placement: Placement, device: int) -> float:
+    """Bytes that `device` has left for KV caches."""
+    assumed = placement.chosen.layers[device] * ring.kv_bytes
+    return spare_bytes(ring, placement.chosen, device, placement.streams[device]) + assumed
+
+
+def _transfers(
+    ring: Ring, placement: Placement, model: ModelSpec, demand: Demand, ranks: Sequence[int],
+    online: Sequence[Sequence[OnlinePlan]], params: LimeParams,
+) -> list[dict[str, Any]]:
+    """Who stores rows for whom, once and for all. Where everything is resident, nobody waits for a disk."""
+    chosen = placement.chosen
+    if not (params.kv_transfer and demand.generates and chosen.num_segments > 1):
+        return []
+    row_bytes = kv_bytes_per_row(model, model.num_kv_heads)
+    largest = [
+        max(stop - start for start, stop in (segment[device] for segment in placement.stages))
+        for device in range(ring.size)
+    ]
+    return [
+        Transfer(
+            ranks[source], ranks[target], largest[source] * row_bytes, chosen.layers[target] * row_bytes,
+            _kv_room(ring, placement, target),
+            working_bytes(model, block_passes(model, demand)) // (2 * row_bytes),
+        )._asdict()
+        for source, target in pairs_of([plans[0].max_tokens for plans in online])
+    ]

@@ -1,0 +1,267 @@
+"""LIME at run time: hidden states go around the ring once per segment, while streamed blocks change places.
+
+Sun et al., "LIME" (arXiv 2512.21835), sections IV-A and IV-D. Every device takes (step, segment, micro-batch)
+strictly in this order: a request starts its next token once its result is back and its turn has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from engine.domain.errors import OutOfMemory
+from engine.domain.model import ModelSpec
+from engine.ops.core import Block
+from engine.ops.sizes import kv_bytes_per_row, weight_bytes
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+from engine.program.strategy import Done, Step
+from engine.strategies.lime.blocks import OnlinePlan, streamed_online
+from engine.strategies.lime.cost import StreamedBlock, idle_s
+from engine.strategies.lime.parking import Parking
+from engine.strategies.lime.ring import step_times
+from engine.strategies.lime.slots import Slots, piece_at
+from engine.strategies.lime.transfer import Rows, Transfer, byte_per_s, num_rows, rows_to_park
+from engine.strategies.shared.demand import Demand
+from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
+
+Numbered = tuple[int, Step]
+"""A step and its number among all steps, under which its tokens are found."""
+
+
+class Layout(NamedTuple):
+    """A plan as its devices read it: `bounds` are [segment][device] → layers [start, stop)."""
+
+    ranks: tuple[int, ...]
+    bounds: tuple[tuple[tuple[int, int], ...], ...]
+    blocks: dict[int, tuple[StreamedBlock, ...]]
+    online: dict[int, tuple[OnlinePlan, ...]]
+    transfers: tuple[Transfer, ...]
+    fluctuation_rows: int
+
+    @property
+    def num_segments(self) -> int:
+        return len(self.bounds)
+
+    def of(self, rank: int) -> tuple[tuple[int, int], ...]:
+        """The layers of `rank` per segment."""
+        return tuple(segment[self.ranks.index(rank)] for segment in self.bounds)
+
+    def num_layers(self, rank: int) -> int:
+        return sum(stop - start for start, stop in self.of(rank))
+
+
+def layout_of(extra: dict[str, Any]) -> Layout:
+    segments = extra["segments"]
+    return Layout(
+        ranks=tuple(rank for rank, _, _ in segments[0]),
+        bounds=tuple(tuple((start, stop) for _, start, stop in segment) for segment in segments),
+        blocks={
+            int(rank): tuple(StreamedBlock(*block) for block in blocks)
+            for rank, blocks in extra["streamed"].items()
+        },
+        online={
+            int(rank): tuple(OnlinePlan(*plan) for plan in plans) for rank, plans in extra["online"].items()
+        },
+        transfers=tuple(Transfer(**one) for one in extra["transfers"]),
+        fluctuation_rows=extra["fluctuation_rows"],
+    )
+
+
+async def feed(
+    ctx: Ctx, layout: Layout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+) -> None:
+    """The part of a source without layers: prompts and tokens into the ring, results out of it."""
+    before: dict[int, Step] = {}
+    for number, step in enumerate(steps):
+        await _take(ctx, before.pop(step.requests[0], None), layout.ranks[-1], done)
+        ctx.at(step.requests[0], step.index)
+        ctx.send(await embed(ctx, step, tokens[number]), layout.ranks[0], tag(step, "hidden"))
+        before[step.requests[0]] = step
+    for step in before.values():
+        await _take(ctx, step, layout.ranks[-1], done)
+
+
+async def _take(ctx: Ctx, step: Step | None, last: int, done: Done) -> None:
+    """The result of `step`, if there is one to wait for, from the last device of the ring."""
+    if step is not None:
+        ctx.at(step.requests[0], step.index)
+        x = await ctx.recv(last, tag(step, "hidden", ctx.model.num_layers - 1))
+        done(step, await finish(ctx, step, x))
+
+
+class Member:
+    """One device of the ring for one wave of requests."""
+
+    def __init__(
+        self, ctx: Ctx, layout: Layout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ):
+        self.ctx, self.layout, self.tokens, self.done = ctx, layout, tokens, done
+        self.rounds = [list(group) for _, group in groupby(enumerate(steps), key=lambda one: one[1].index)]
+        self.place = layout.ranks.index(ctx.rank)
+        self.bounds = layout.of(ctx.rank)
+        self.slots = Slots(ctx, self.bounds, layout.blocks[ctx.rank])
+        self.online = layout.online[ctx.rank][0]
+        self.parking = next(
+            (Parking(ctx, one, self.bounds, steps[0].requests[0])
+             for one in layout.transfers if one.source == ctx.rank), None,
+        )
+        self.before: dict[int, Step] = {}
+        self.around: dict[int, Tensor] = {}  # hidden states that a ring of one device sends to itself
+
+    @property
+    def feeds(self) -> bool:
+        """Whether this device is the source: then it is the first of the ring."""
+        return self.ctx.rank == self.ctx.cluster.source_rank
+
+    async def run(self) -> None:
+        for number, together in enumerate(self.rounds):
+            self._adapt([step for _, step in together])
+            for segment in range(self.layout.num_segments):
+                x = await self._segment(segment, together)
+                following = (segment + 1) % self.layout.num_segments
+                over = number + 1 == len(self.rounds) and following == 0
+                if self.parking and not over:
+                    self.parking.swap(segment, following, [step for _, step in together], x)
+        if self.feeds:
+            for step in self.before.values():
+                await _take(self.ctx, step, self.layout.ranks[-1], self.done)
+        if self.parking:
+            await self.parking.ready()
+            self.parking.end(x)
+
+    async def _segment(self, segment: int, together: Sequence[Numbered]) -> Tensor:
+        """All micro-batches through the stage of `segment`; the last one's rows."""
+        for number, step in together:
+            x = await self._input(segment, number, step)
+            if self.parking:
+                await self.parking.ready()
+            await self.slots.ready(segment)
+            x = await self._stage(segment, step, x, last=step is together[-1][1])
+            await self._output(segment, step, x)
+        return x
+
+    async def _input(self, segment: int, number: int, step: Step) -> Tensor:
+        ctx, ranks, start = self.ctx, self.layout.ranks, self.bounds[segment][0]
+        if start == 0 and self.feeds:
+            await _take(ctx, self.before.pop(step.requests[0], None), ranks[-1], self.done)
+        ctx.at(step.requests[0], step.index)
+        if start == 0 and self.feeds:
+            return await embed(ctx, step, self.tokens[number])
+        if start == 0:
+            return await ctx.recv(ctx.cluster.source_rank, tag(step, "hidden"))
+        if len(ranks) == 1:
+            return self.around.pop(step.requests[0])
+        return await ctx.recv(ranks[self.place - 1], tag(step, "hidden", start - 1))
+
+    async def _stage(self, segment: int, step: Step, x: Tensor, last: bool) -> Tensor:
+        """Layers of one stage. After the last micro-batch's streamed blocks, the slots move on."""
+        ctx, front = self.ctx, self.slots.front if last else None
+        for position, layer in enumerate(range(*self.bounds[segment])):
+            block = Block(layer, cache_of(step))
+            if front == StreamedBlock(position, "attention"):
+                attention, residual, ffn, residual_ffn = block.parts(ctx.model)
+                x = await ctx.compute(residual, x, await ctx.compute(attention, x))
+                self.slots.advance(segment)
+                x = await ctx.compute(residual_ffn, x, await ctx.compute(ffn, x))
+                continue
+            x = await ctx.compute(block, x)
+            if front == StreamedBlock(position, "ffn"):
+                self.slots.advance(segment)
+        return x
+
+    async def _output(self, segment: int, step: Step, x: Tensor) -> None:
+        ctx, ranks, stop = self.ctx, self.layout.ranks, self.bounds[segment][1]
+        if stop < ctx.model.num_layers:
+            if len(ranks) == 1:
+                self.around[step.requests[0]] = x
+            else:
+                after = ranks[(self.place + 1) % len(ranks)]
+                ctx.send(x, after, tag(step, "hidden", stop - 1))
+        elif self.feeds:
+            self.done(step, await finish(ctx, step, x))
+        else:
+            ctx.send(wanted_rows(step, x), ctx.cluster.source_rank, tag(step, "hidden", stop - 1))
+        if self.feeds and ranks[-1] != ctx.rank and segment == self.layout.num_segments - 1:
+            self.before[step.requests[0]] = step
+
+    # memory that grows
+
+    def _adapt(self, steps: Sequence[Step]) -> None:
+        """Before a step: rows to park, and the plan with which its KV caches fit.
+
+        Raises `OutOfMemory` if no plan is left.
+        """
+        if not steps[0].cache:
+            return
+        ctx, tokens = self.ctx, sum(step.start + step.rows for step in steps)
+        parked_tokens = self._park(steps, tokens) if self.parking else 0
+        plans = self.layout.online[ctx.rank]
+        needed = next((plan for plan in plans if tokens <= plan.max_tokens + parked_tokens), None)
+        if needed is None:
+            token_bytes = self.layout.num_layers(ctx.rank) * _row_bytes(ctx.model)
+            missing = (tokens - plans[-1].max_tokens - parked_tokens) * token_bytes
+            have = int(ctx.device.memory_bytes)
+            raise OutOfMemory(
+                ctx.device.name, have + missing, have,
+                f"KV caches of {tokens} tokens, with every block streamed that makes room",
+            )
+        if needed.max_tokens > self.online.max_tokens:
+            self.online = needed
+            self.slots.adapt(streamed_online(self.layout.blocks[ctx.rank], needed))
+            ctx.mark("threshold", tokens=tokens, **needed._asdict())
+
+    def _park(self, steps: Sequence[Step], tokens: int) -> int:
+        """Choose the rows to park from this step on; tokens' worth of memory that this surely frees."""
+        assert self.parking is not None, "only sources of a transfer park rows"
+        first, before = steps[0], self.parking.rows
+        if first.start:
+            name = f"kv_rows.r{first.requests[0]}.t{first.index}"
+            self.parking.rows = self.ctx.decide(name, Rows(self._rows(steps, tokens)))
+        if self.parking.rows != before:
+            target = self.ctx.cluster.devices[self.parking.transfer.target].name
+            self.ctx.mark("kv_transfer", target=target, rows=self.parking.rows)
+        kept = min(before, self.parking.rows) * len(steps) * self.parking.transfer.segment_bytes
+        own_bytes = self.layout.num_layers(self.ctx.rank) * _row_bytes(self.ctx.model)
+        return (self.layout.num_segments - 1) * kept // own_bytes
+
+    def _rows(self, steps: Sequence[Step], tokens: int) -> int:
+        """Eq. 8 under the present conditions of links and devices, within what the target can store."""
+        assert self.parking is not None, "only sources of a transfer park rows"
+        ctx, layout, transfer, now = self.ctx, self.layout, self.parking.transfer, self.ctx.cluster_now
+        first = steps[0]
+        rows, cached_rows = first.rows, first.start + first.rows
+        demand = Demand(first.batch, len(steps), rows, new_tokens=2, cached_rows=cached_rows)
+        times = step_times(now, ctx.model, layout.ranks, demand, first.rows, first.start)
+        layers = [layout.num_layers(rank) for rank in layout.ranks]
+        front_s = times.front_s(self.place, self.slots.blocks)
+        load_bytes = sum(
+            weight_bytes(ctx.model, piece_at(self.bounds[0], block)) for block in self.slots.blocks
+        )
+        load_s = load_bytes / now.devices[ctx.rank].disk_byte_per_s
+        uncovered_s = load_s - idle_s(times, layers, layout.num_segments, self.place, front_s)
+        row_bytes = len(steps) * transfer.segment_bytes
+        wanted = num_rows(uncovered_s, byte_per_s(now, ctx.rank, transfer.target), row_bytes)
+        # the target may be a step ahead
+        free = transfer.free_bytes - transfer.target_bytes * (tokens + len(steps))
+        room = int(max(0.0, free) // (row_bytes * (layout.num_segments - 1)))
+        most = min(room, transfer.max_rows, first.start)
+        chosen = rows_to_park(
+            min(wanted, most), self.parking.rows, tokens, self.online.max_tokens, len(steps),
+            layout.fluctuation_rows,
+        )
+        return min(chosen, most)
+
+    async def restore(self) -> None:
+        """As before the first step: sequences are over, only the offline plan's blocks are streamed."""
+        for _, step in self.rounds[-1]:
+            if step.cache:
+                self.ctx.release(step.cache)
+        self.slots.adapt(self.layout.blocks[self.ctx.rank])
+        for segment in range(self.layout.num_segments):
+            await self.slots.ready(segment)
+
+
+def _row_bytes(model: ModelSpec) -> int:
+    return kv_bytes_per_row(model, model.num_kv_heads)

@@ -1,0 +1,71 @@
+"""LIME: an interleaved pipeline whose devices stream layers from disk while the others work.
+
+Sun et al., "LIME: Accelerating Collaborative Lossless LLM Inference on Memory-Constrained Edge Devices"
+(arXiv 2512.21835). A model is cut into segments; hidden states go around the ring of devices once for each.
+Of each of its stages a device streams the first layers, and all segments share their memory: as soon as one
+is through with it, the next segment's layers are read. KV caches that grow make room by streaming more
+blocks, and by parking rows on a device with memory to spare.
+
+The source is the first of the ring, or outside of it if it is a terminal or too small for a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+from engine.program.strategy import Done, Overlapping, Step
+from engine.strategies.lime.parking import keep_rows
+from engine.strategies.lime.plan import LimeParams, plan_of
+from engine.strategies.lime.run import Member, feed, layout_of
+from engine.strategies.shared.demand import demand_of
+
+
+class Lime(Overlapping):
+    name = "lime"
+    title = "Interleaved pipeline with offloading (LIME)"
+    paper = "Sun et al., LIME, arXiv 2512.21835"
+    summary = "Layers that do not fit come from disk while other devices compute; memory adapts to KV caches."
+    batches_bursts = False
+    Params = LimeParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        """Raises `PlanError` if not even one layer per slot fits."""
+        assert isinstance(params, LimeParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        return plan_of(self.name, cluster, model, demand, params)
+
+    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+        """Rows that the prediction does not park may be parked when links change."""
+        transfers = layout_of(plan.extra).transfers
+        return frozenset(
+            pair for one in transfers for pair in ((one.source, one.target), (one.target, one.source))
+        )
+
+    def continuous(self, plan: Plan) -> bool:
+        return True
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        """All tokens of some requests. Leaves a device's weights as it found them."""
+        layout = layout_of(plan.extra)
+        keepers = [
+            ctx.spawn(keep_rows(ctx, one, layout.of(one.source), steps))
+            for one in layout.transfers if one.target == ctx.rank
+        ]
+        if ctx.rank not in layout.ranks:
+            if ctx.rank == ctx.cluster.source_rank:
+                await feed(ctx, layout, steps, tokens, done)
+            return
+        member = Member(ctx, layout, steps, tokens, done)
+        await member.run()
+        for keeper in keepers:
+            await keeper
+        await member.restore()

@@ -1,0 +1,147 @@
+"""Time and energy of one Transformer block on microcontrollers, as Bochem et al. (DATE 2025) count them.
+
+Of the chips j = 1…N with W_j bytes of a block's weights each:
+
+T_block = max_j (T_comp,j + W_j / BW_on-chip + [streamed] W_j / BW_off-chip) + T_link
+T_link  = 2 synchronisations × (up + down the tree), each level one message after another
+E_block = N_link E_link + Σ_j (P T_comp,j + N_off-chip,j E_off-chip + N_on-chip,j E_on-chip)   (section V)
+
+A chip's `memory_byte_per_s` and `j_per_memory_byte` are its on-chip memory's (L2 to L1), `disk_byte_per_s`
+and `j_per_disk_byte` the off-chip memory's (L3 to L2). Only weights count as traffic, only products as work.
+
+Two ways of accounting for weights that are fetched while the block before runs: "paper" never lets them
+delay anything, which is the only way to the published times; "steady" lets a block take no less time than
+fetching the next one's weights does. Both worlds run what "steady" says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice
+from engine.domain.units import transfer_s
+from engine.ops.layout import kv_heads
+from engine.ops.sizes import weight_bytes
+from engine.strategies.mcu.tree import Level
+
+Regime = Literal["resident", "double-buffered", "streamed"]
+SYNCS_PER_BLOCK = 2
+
+
+class BlockEstimate(NamedTuple):
+    """Seconds are the slowest chip's, joules those of all chips; `paper_s` and `steady_s` are T_block."""
+
+    compute_s: float
+    on_chip_s: float
+    off_chip_s: float
+    link_s: float
+    paper_s: float
+    steady_s: float
+    compute_j: float
+    on_chip_j: float
+    off_chip_j: float
+    link_j: float
+
+    @property
+    def energy_j(self) -> float:
+        return self.compute_j + self.on_chip_j + self.off_chip_j + self.link_j
+
+    @property
+    def edp_j_s(self) -> float:
+        """Energy-delay product, with the paper's accounting of time."""
+        return self.energy_j * self.paper_s
+
+
+def regime_of(slice_bytes: int, num_layers: int, on_chip_bytes: float) -> Regime:
+    """Where the weights of a chip can stay whose slice of one block has `slice_bytes`."""
+    if num_layers * slice_bytes <= on_chip_bytes:
+        return "resident"
+    return "double-buffered" if 2 * slice_bytes <= on_chip_bytes else "streamed"
+
+
+def block_slice_bytes(model: ModelSpec, heads: tuple[int, int], columns: tuple[int, int]) -> int:
+    """Bytes of one block's heads and columns, without what only the root has."""
+    pieces = (
+        Slice(layer=0, part="attention", axis="heads", start=heads[0], stop=heads[1], bare=True),
+        Slice(layer=0, part="ffn", axis="columns", start=columns[0], stop=columns[1], bare=True),
+    )
+    return sum(weight_bytes(model, piece) for piece in pieces if piece.start < piece.stop)
+
+
+def block_macs(
+    model: ModelSpec, heads: tuple[int, int], columns: tuple[int, int], rows: int, seen: int
+) -> int:
+    """Multiply-accumulates of `rows` new rows that attend over `seen` rows, dense."""
+    num_heads, num_columns = heads[1] - heads[0], columns[1] - columns[0]
+    first, last = kv_heads(model, *heads)
+    projections = 2 * (num_heads + last - first) * model.head_dim * model.hidden_size
+    ffn = (2 + model.gated_ffn) * model.hidden_size * num_columns
+    return rows * (projections + ffn) + 2 * rows * seen * num_heads * model.head_dim
+
+
+def block_estimate(
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    levels: Sequence[Level],
+    shares: Sequence[tuple[int, tuple[int, int], tuple[int, int]]],
+    regime: Regime,
+    rows: int,
+    seen: int,
+) -> BlockEstimate:
+    """`shares` are (rank, heads, columns) of each chip, half-open."""
+    busy_s, on_chip_s, off_chip_s, all_s, compute_j, on_chip_j, off_chip_j = [], [], [], [], 0.0, 0.0, 0.0
+    for rank, heads, columns in shares:
+        chip = cluster.devices[rank]
+        size = block_slice_bytes(model, heads, columns)
+        moves = 0 if regime == "resident" or chip.on_chip_weight_bytes is None else size
+        chip_s = _compute_s(chip, block_macs(model, heads, columns, rows, seen), rows)
+        fetch_s = moves / chip.disk_byte_per_s
+        busy_s.append(chip_s)
+        on_chip_s.append(size / chip.memory_byte_per_s)
+        off_chip_s.append(fetch_s)
+        all_s.append(chip_s + on_chip_s[-1] + (fetch_s if regime == "streamed" else 0.0))
+        compute_j += chip.watts * chip_s
+        on_chip_j += chip.j_per_memory_byte * size
+        off_chip_j += chip.j_per_disk_byte * moves
+    message_bytes = rows * model.hidden_size * model.element_bytes
+    link_s = SYNCS_PER_BLOCK * _tree_s(cluster, levels, message_bytes)
+    paper_s = max(all_s) + link_s
+    return BlockEstimate(
+        compute_s=max(busy_s), on_chip_s=max(on_chip_s), off_chip_s=max(off_chip_s), link_s=link_s,
+        paper_s=paper_s,
+        steady_s=max(paper_s, *off_chip_s) if regime == "double-buffered" else paper_s,
+        compute_j=compute_j, on_chip_j=on_chip_j, off_chip_j=off_chip_j,
+        link_j=SYNCS_PER_BLOCK * _over_tree(levels, lambda a, b: message_bytes * _j_per_byte(cluster, a, b)),
+    )
+
+
+def _compute_s(chip: DeviceSpec, macs: int, rows: int) -> float:
+    """The published kernels need fewer cycles per row the more rows there are: `half_rows`."""
+    return 2 * macs / (chip.flop_per_s * rows / (rows + chip.half_rows))
+
+
+def _tree_s(cluster: ClusterSpec, levels: Sequence[Level], message_bytes: int) -> float:
+    """Up and down once: a leader's messages follow each other, the groups of a level run in parallel."""
+    def pair_s(src: int, dst: int) -> float:
+        rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
+        overhead_s = cluster.devices[src].message_overhead_s
+        return transfer_s(message_bytes, rate) + cluster.delay_s(src, dst) + overhead_s
+
+    total_s = 0.0
+    for level in levels:
+        groups = [list(group) for _, group in groupby(level, key=lambda edge: edge[1])]
+        total_s += max(sum(pair_s(member, leader) for member, leader in group) for group in groups)
+        total_s += max(sum(pair_s(leader, member) for member, leader in group) for group in groups)
+    return total_s
+
+
+def _over_tree(levels: Sequence[Level], value: Callable[[int, int], float]) -> float:
+    return sum(value(member, leader) + value(leader, member) for level in levels for member, leader in level)
+
+
+def _j_per_byte(cluster: ClusterSpec, src: int, dst: int) -> float:
+    return sum(cluster.links[hop.link].j_per_byte for hop in cluster.path(src, dst))

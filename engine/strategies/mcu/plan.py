@@ -1,0 +1,198 @@
+"""Who has which heads and columns, where a chip keeps them, and how chips are joined: the plan of `mcu`.
+
+Heads and columns are split evenly and no weight exists twice; norms and output biases are the root's. A KV
+head goes with its query heads, so the unit is a KV group. Chips without heads still have columns; chips
+without either take no part.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.ops.core import Attention, FeedForward, Norm, Residual, norm_piece, piece_of
+from engine.ops.layout import kv_heads
+from engine.ops.sizes import weight_bytes
+from engine.strategies.mcu.estimate import Regime, block_estimate, block_slice_bytes, regime_of
+from engine.strategies.mcu.tree import serial_hops, split, tree_levels
+from engine.strategies.shared.demand import Demand, Pass, check_memory, end_passes, hidden
+from engine.strategies.shared.ends import end_holdings, end_work
+from engine.strategies.shared.shares import bounds_of
+
+REGIMES: tuple[Regime, ...] = ("resident", "double-buffered", "streamed")
+
+
+class Share(NamedTuple):
+    """What one chip has of every block, half-open; `tiles` are the bounds of columns in memory together."""
+
+    rank: int
+    heads: tuple[int, int]
+    columns: tuple[int, int]
+    tiles: tuple[int, ...]
+    regime: Regime
+
+    @property
+    def has_heads(self) -> bool:
+        return self.heads[0] < self.heads[1]
+
+    @property
+    def has_columns(self) -> bool:
+        return self.columns[0] < self.columns[1]
+
+    def pieces(self, layer: int) -> tuple[Slice, ...]:
+        """The slices of a block in the order in which they are needed."""
+        return (*self.attention(layer), *self.ffn(layer))
+
+    def attention(self, layer: int) -> tuple[Slice, ...]:
+        if not self.has_heads:
+            return ()
+        first, last = self.heads
+        return (piece_of(layer, "attention", "heads", first, last, True),)
+
+    def ffn(self, layer: int) -> tuple[Slice, ...]:
+        return tuple(
+            piece_of(layer, "ffn", "columns", first, last, True) for first, last in pairwise(self.tiles)
+        )
+
+
+def make_plan(
+    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, group_size: int, allow_kv_dup: bool
+) -> Plan:
+    """Raises `PlanError` naming every device that lacks memory."""
+    shares = shares_of(cluster, model, allow_kv_dup)
+    group = [share.rank for share in shares]
+    levels = tree_levels(group, group_size)
+    regime = max((share.regime for share in shares), key=REGIMES.index)
+    root_pieces = [norm_piece(layer, "attention") for layer in range(model.num_layers)]
+    root_pieces += [norm_piece(layer, "ffn") for layer in range(model.num_layers)]
+    plan = Plan(
+        strategy=name,
+        holdings=(
+            *end_holdings(cluster, model),
+            *(Holding(device=group[0], slice=piece) for piece in root_pieces),
+            *(
+                Holding(device=share.rank, slice=piece, home=_home(share.regime, layer))
+                for share in shares for layer in range(model.num_layers) for piece in share.pieces(layer)
+            ),
+        ),
+        work=(
+            *end_work(cluster, model),
+            *(
+                Work(device=share.rank, slice=piece)
+                for share in shares for layer in range(model.num_layers) for piece in share.pieces(layer)
+            ),
+        ),
+        extra={
+            "view": "tree", "group": group, "tree": [[list(edge) for edge in level] for level in levels],
+            "senders": {
+                "attention": [share.rank for share in shares if share.has_heads],
+                "ffn": [share.rank for share in shares if share.has_columns],
+            },
+            "serial_hops": serial_hops(levels), "regime": regime,
+            "regimes": [share.regime for share in shares],
+            "excluded": [rank for rank in cluster.workers if rank not in group],
+            "slice_bytes": [block_slice_bytes(model, share.heads, share.columns) for share in shares],
+            "heads": [list(share.heads) for share in shares],
+            "columns": [list(share.columns) for share in shares],
+            "tiles": [list(share.tiles) for share in shares],
+            "block": _estimates(cluster, model, demand, shares, levels, regime),
+        },
+    )
+    _check(cluster, model, demand, plan, shares)
+    return plan
+
+
+def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tuple[Share, ...]:
+    """Of every chip that has a share; the root, which is the source if that is a chip, is the first."""
+    source, workers = cluster.source_rank, cluster.workers
+    group = (source, *(rank for rank in workers if rank != source)) if source in workers else workers
+    cut = model.num_kv_heads < len(group) and allow_kv_dup
+    units, unit = (model.num_heads, 1) if cut else (model.num_kv_heads, model.group_size)
+    heads = bounds_of([unit * number for number in split(units, len(group))])
+    columns = bounds_of(split(model.intermediate_size, len(group)))
+    used = sum(
+        heads[i] < heads[i + 1] or columns[i] < columns[i + 1] for i in range(len(group))
+    )  # the split gives more to the first, so these are the first ones
+    ranges = [((heads[i], heads[i + 1]), (columns[i], columns[i + 1])) for i in range(used)]
+    largest = max(block_slice_bytes(model, *one) for one in ranges)
+    limits = [cluster.devices[rank].on_chip_weight_bytes for rank in group[:used]]
+    regimes = [regime_of(largest, model.num_layers, limit) for limit in limits if limit is not None]
+    regime: Regime = max(regimes, key=REGIMES.index, default="resident")
+    return tuple(
+        Share(
+            rank, *one, _tiles(model, *one, limit if regime == "streamed" else None),
+            "resident" if limit is None else regime,
+        )
+        for rank, one, limit in zip(group, ranges, limits, strict=False)
+    )
+
+
+def _tiles(
+    model: ModelSpec, heads: tuple[int, int], columns: tuple[int, int], limit_bytes: float | None
+) -> tuple[int, ...]:
+    """Bounds of as few equal ranges of columns as fit on the chip one at a time."""
+    first, last = columns
+    if first == last:
+        return ()
+    ffn_bytes = block_slice_bytes(model, (0, 0), columns)
+    number = 1 if limit_bytes is None else min(last - first, -int(-ffn_bytes // limit_bytes))
+    return tuple(first + bound for bound in bounds_of(split(last - first, number)))
+
+
+def _home(regime: Regime, layer: int) -> Any:
+    """A chip that fetches the next block meanwhile begins with the first one; one that cannot, with none."""
+    here = regime == "resident" or (regime == "double-buffered" and layer == 0)
+    return "resident" if here else "offloaded"
+
+
+def _estimates(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, shares: tuple[Share, ...], levels: Any,
+    regime: Regime,
+) -> dict[str, dict[str, float]]:
+    """What a block is expected to take, over the prompt and for the last token that is fed back."""
+    sizes = {"prefill": (demand.rows, demand.rows)}
+    if demand.new_tokens > 1:
+        sizes["decode"] = (1, demand.cached_rows)
+    chips = [(share.rank, share.heads, share.columns) for share in shares]
+    found = {}
+    for phase, (rows, seen) in sizes.items():
+        one = block_estimate(cluster, model, levels, chips, regime, demand.batch * rows, seen)
+        found[phase] = one._asdict() | {"energy_j": one.energy_j, "edp_j_s": one.edp_j_s}
+    return found
+
+
+def _check(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan, shares: tuple[Share, ...]
+) -> None:
+    """Resident weights, fetched ones, KV caches and working sets against each chip's memory."""
+    kept: dict[int, int] = {}
+    passes: dict[int, list[Pass]] = {rank: [] for rank in (*plan.extra["group"], cluster.source_rank)}
+    for share in shares:
+        first, last = kv_heads(model, *share.heads)
+        fetched = [weight_bytes(model, piece) for piece in share.pieces(1 % model.num_layers)]
+        slots = {"resident": 0, "double-buffered": sum(fetched), "streamed": max(fetched)}[share.regime]
+        kept[share.rank] = model.num_layers * demand.kv_bytes(model, last - first) + slots
+        passes[share.rank] += _passes(model, demand, share, is_root=share is shares[0])
+    passes[cluster.source_rank] += end_passes(model, demand)
+    check_memory(
+        cluster, model, plan, kept, passes, "give it more memory, or add chips that take a share"
+    )
+
+
+def _passes(model: ModelSpec, demand: Demand, share: Share, is_root: bool) -> list[Pass]:
+    """One chip's operations over the prompt, and over the last token that is fed back."""
+    cache = "plan" if demand.generates else None
+    sizes = [(demand.rows, 0)] + [(1, demand.cached_rows - 1)] * (demand.new_tokens > 1)
+    passes = []
+    for rows, cached in sizes:
+        x = hidden(model, demand.batch, rows)
+        if share.has_heads:
+            passes.append(Pass(Attention(0, *share.heads, False, cache, True), (x,), cached))
+        for first, last in pairwise(share.tiles):
+            passes.append(Pass(FeedForward(0, first, last, False, True), (x,)))
+        if is_root:
+            passes += [Pass(Norm(0, "ffn"), (x,)), Pass(Residual(0, "ffn"), (x, x))]
+    return passes

@@ -1,0 +1,178 @@
+"""Tensor parallelism with minimal off-chip traffic for microcontrollers.
+
+Bochem, Jung, Prasad, Conti, Benini, "Distributed Inference with Minimal Off-Chip Traffic for Transformers on
+Low-Power MCUs" (DATE 2025). Heads and columns are split over the chips so that no weight exists twice. Per
+block two partial sums go up a tree of groups of four to the root, which adds the skip connection and
+normalises, and its result comes down the same tree: 4(N-1) messages of [T, D] and two synchronisations. The
+broadcast that ends a block is the one that begins the next; the first is of the embedded input.
+
+Pre-norm models: the residual stream is on the root alone, chips get the normalised input of their part.
+What the paper leaves open: the source embeds and computes the logits, and if it is no chip, the root hands
+it the last hidden state; more chips than KV heads leave some with columns only, unless `allow_kv_dup`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.core import Add, Attention, FeedForward, LayerPart, Norm, Op, Residual
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx, Handle
+from engine.program.strategy import Done, Params, Step, Strategy
+from engine.strategies.mcu.plan import Share, make_plan
+from engine.strategies.mcu.tree import broadcast_from_root, place_of, reduce_to_root
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
+
+
+class McuParams(Params):
+    group_size: int = Field(default=4, ge=2, description="Chips of a group, one of which leads it.")
+    allow_kv_dup: bool = Field(
+        default=False,
+        description="With fewer KV heads than chips: copy KV heads, instead of chips without heads.",
+    )
+
+
+class Mcu(Strategy):
+    name = "mcu"
+    title = "Tensor parallel on microcontrollers"
+    paper = "Bochem et al., DATE 2025"
+    summary = (
+        "Heads and columns split without copies, partial sums up and down a tree of groups of four; weights "
+        "stay on chip where they fit, else the next block's are fetched meanwhile."
+    )
+    Params = McuParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, McuParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        return make_plan(self.name, cluster, model, demand, params.group_size, params.allow_kv_dup)
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        chip = Chip(ctx, plan)
+        result = await chip.forward(step, tokens)
+        await chip.fetched()
+        return result
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        """A result is handed over before the first block's weights are back for the next step."""
+        for step, ids in zip(steps, tokens, strict=True):
+            ctx.at(step.requests[0], step.index)
+            chip = Chip(ctx, plan)
+            result = await chip.forward(step, ids)
+            if result is not None:
+                done(step, result)
+            await chip.fetched()
+
+
+class Chip:
+    """One step on one device, which may be a source that is no chip."""
+
+    def __init__(self, ctx: Ctx, plan: Plan):
+        self.ctx, self.extra = ctx, plan.extra
+        self.group: list[int] = plan.extra["group"]
+        self.root, self.source = self.group[0], ctx.cluster.source_rank
+        self.place = place_of(plan.extra["tree"], ctx.rank)
+        self.share = _share(plan, self.group.index(ctx.rank)) if ctx.rank in self.group else None
+        self.pending: list[Handle] = []
+
+    async def forward(self, step: Step, tokens: Tensor | None) -> Tensor | None:
+        ctx = self.ctx
+        x = await embed(ctx, step, tokens) if ctx.rank == self.source else None
+        if self.source != self.root:
+            if ctx.rank == self.source:
+                ctx.send(x, self.root, tag(step, "input"))
+            elif ctx.rank == self.root:
+                x = await ctx.recv(self.source, tag(step, "input"))
+        if self.share is not None:
+            for layer in range(ctx.model.num_layers):
+                x = await self.block(layer, self.share, step, x)
+        if self.source != self.root:
+            if ctx.rank == self.root:
+                ctx.send(wanted_rows(step, x), self.source, tag(step, "output"))
+            elif ctx.rank == self.source:
+                x = await ctx.recv(self.root, tag(step, "output"))
+        return await finish(ctx, step, x) if ctx.rank == self.source else None
+
+    async def fetched(self) -> None:
+        """Wait for the weights that are on their way."""
+        for handle in self.pending:
+            await handle
+        self.pending = []
+
+    async def block(self, layer: int, share: Share, step: Step, x: Tensor | None) -> Tensor | None:
+        """The residual stream (after the norm in post-norm models) at the root, None elsewhere."""
+        await self.fetched()
+        ctx, prefetches = self.ctx, share.regime == "double-buffered"
+        if prefetches:
+            following = share.pieces((layer + 1) % ctx.model.num_layers)
+            self.pending = [ctx.load(piece) for piece in following]
+        x = await self._part(layer, "attention", share, step, x)
+        x = await self._part(layer, "ffn", share, step, x)
+        if prefetches:
+            for piece in share.pieces(layer):
+                ctx.evict(piece)
+        return x
+
+    async def _part(
+        self, layer: int, part: LayerPart, share: Share, step: Step, x: Tensor | None
+    ) -> Tensor | None:
+        """Broadcast, partial sums, reduction: one synchronisation. The skip is added once, on the root."""
+        ctx, model = self.ctx, self.ctx.model
+        is_root = ctx.rank == self.root
+        own = x
+        if is_root and model.norm_position == "pre":
+            own = await ctx.compute(Norm(layer, part), x)
+        own = await broadcast_from_root(ctx, own, self.place, tag(step, f"{part}-in", layer))
+        partial = await self._partial(layer, part, share, step, own)
+        senders = self.extra["senders"][part]
+        total = await reduce_to_root(ctx, partial, self.place, senders, tag(step, part, layer))
+        if not is_root:
+            return None
+        if model.attention_bias if part == "attention" else model.ffn_bias:
+            total = await ctx.compute(Add(), total, await ctx.compute(_bias(layer, part), total))
+        return await ctx.compute(Residual(layer, part), x, total)
+
+    async def _partial(
+        self, layer: int, part: LayerPart, share: Share, step: Step, x: Tensor
+    ) -> Tensor | None:
+        """The sum over this chip's heads or columns; None if it has none."""
+        ctx, streams = self.ctx, share.regime == "streamed"
+        partial = None
+        for piece in share.attention(layer) if part == "attention" else share.ffn(layer):
+            if streams:
+                await ctx.load(piece)
+            op = (
+                Attention(layer, piece.start, piece.stop, False, cache_of(step), True)
+                if part == "attention" else FeedForward(layer, piece.start, piece.stop, False, True)
+            )
+            summand = await ctx.compute(op, x)
+            partial = summand if partial is None else await ctx.compute(Add(), partial, summand)
+            if streams:
+                ctx.evict(piece)
+        return partial
+
+
+def _bias(layer: int, part: LayerPart) -> Op:
+    """The output bias alone: the partial sum of no heads or columns."""
+    if part == "attention":
+        return Attention(layer, 0, 0, True, None, True)
+    return FeedForward(layer, 0, 0, True, True)
+
+
+def _share(plan: Plan, chip: int) -> Share:
+    extra = plan.extra
+    heads, columns = extra["heads"][chip], extra["columns"][chip]
+    return Share(
+        extra["group"][chip], (heads[0], heads[1]), (columns[0], columns[1]), tuple(extra["tiles"][chip]),
+        extra["regimes"][chip],
+    )

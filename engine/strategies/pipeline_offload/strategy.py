@@ -1,0 +1,143 @@
+"""A pipeline whose stages may be larger than their devices: layers that do not fit take turns in slots.
+
+The baseline of Sun et al., "LIME: Accelerating Collaborative Lossless LLM Inference on Memory-Constrained
+Edge Devices" (arXiv 2512.21835), section III and Fig. 3(a): stages in proportion to memory, offloading within
+each stage. A load can hide only behind later layers of its own device. Where everything fits this is
+GPipe's pipeline.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan, Slice
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.core import Block
+from engine.ops.sizes import weight_bytes
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx, Handle
+from engine.program.strategy import Params, Step
+from engine.strategies.pipeline_offload.slots import cycles_of, num_missing, turns_of
+from engine.strategies.shared.demand import Demand, demand_of
+from engine.strategies.shared.ends import cache_of, layer_slices
+from engine.strategies.shared.pipeline import Pipeline, StageLayers, plan_of_ends, plan_of_stages
+from engine.strategies.shared.shares import largest_remainder
+from engine.strategies.shared.stages import Room, Stage, all_rooms, consecutive, fill, stages_of, too_small
+
+
+class PipelineOffloadParams(Params):
+    schedule: Literal["continuous", "flush"] = Field(
+        default="continuous",
+        description="continuous: a request of a burst starts its next token at once; flush: all wait until "
+        "everybody has the current one.",
+    )
+
+
+class PipelineOffload(Pipeline):
+    name = "pipeline_offload"
+    title = "Pipeline with offloading"
+    paper = "Baseline of Sun et al., LIME, arXiv 2512.21835"
+    summary = "Stages by memory; layers that do not fit are read from disk in every pass, within their stage."
+    Params = PipelineOffloadParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        """Raises `PlanError` if KV caches and one slot per device leave layers over."""
+        assert isinstance(params, PipelineOffloadParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        ends = plan_of_ends(self.name, cluster, model)
+        rooms = all_rooms(cluster, model, demand, ends)
+        if sum(room.layers for room in rooms) >= model.num_layers:
+            stages = stages_of(cluster, model, demand, ends, "memory")
+        else:
+            stages = _overfull(cluster, model, demand, ends, rooms)
+        free = {room.rank: room.bytes for room in rooms}
+        layer_bytes, kv_bytes = _sizes(model, demand)
+        cycles = {
+            stage.device: cycles_of(size, num_missing(size, free[stage.device], layer_bytes, kv_bytes))
+            for stage in stages for size in (stage.stop - stage.start,)
+        }
+        extra = {
+            "view": "slots",
+            "segments": [[list(stage) for stage in stages]],
+            "slots": {str(rank): len(one) for rank, one in cycles.items()},
+            "cycles": {str(rank): [list(cycle) for cycle in one] for rank, one in cycles.items()},
+            "schedule": params.schedule,
+        }
+        plan = plan_of_stages(ends, stages, extra)
+        later = {
+            (stage.device, piece)
+            for stage in stages for cycle in cycles[stage.device] for position in cycle[1:]
+            for piece in layer_slices(stage.start + position)
+        }
+        holdings = tuple(
+            held.model_copy(update={"home": "offloaded"}) if (held.device, held.slice) in later else held
+            for held in plan.holdings
+        )
+        return plan.model_copy(update={"holdings": holdings})
+
+    def continuous(self, plan: Plan) -> bool:
+        return bool(plan.extra["schedule"] == "continuous")
+
+    def stage_layers(self, ctx: Ctx, plan: Plan, layers: range) -> StageLayers:
+        return SlottedLayers(ctx, plan, layers, plan.extra["cycles"][str(ctx.rank)])
+
+
+class SlottedLayers(StageLayers):
+    """Layers of which some take turns in slots; at the start each slot has its first one."""
+
+    def __init__(self, ctx: Ctx, plan: Plan, layers: range, cycles: Sequence[Sequence[int]]):
+        super().__init__(ctx, plan, layers)
+        self.turns: Mapping[int, int] = turns_of([tuple(cycle) for cycle in cycles])
+        self.loads: defaultdict[int, list[Handle]] = defaultdict(list)
+
+    async def run(self, step: Step, x: Tensor) -> Tensor:
+        for position, layer in enumerate(self.layers):
+            await self._loaded(position)
+            x = await self.ctx.compute(Block(layer, cache_of(step)), x)
+            if position in self.turns:
+                after = self.turns[position]
+                for piece in self._pieces(position):
+                    self.ctx.evict(piece)
+                self.loads[after] += [self.ctx.load(piece) for piece in self._pieces(after)]
+        return x
+
+    async def end(self) -> None:
+        for position in list(self.loads):
+            await self._loaded(position)
+
+    async def _loaded(self, position: int) -> None:
+        for handle in self.loads.pop(position, ()):
+            await handle
+
+    def _pieces(self, position: int) -> tuple[Slice, Slice]:
+        return layer_slices(self.layers[position])
+
+
+def _sizes(model: ModelSpec, demand: Demand) -> tuple[int, int]:
+    """Bytes of one layer's weights, and of all its KV caches."""
+    weights_bytes = sum(weight_bytes(model, piece) for piece in layer_slices(0))
+    return weights_bytes, demand.kv_bytes(model, model.num_kv_heads)
+
+
+def _overfull(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, rooms: Sequence[Room]
+) -> tuple[Stage, ...]:
+    """Stages in proportion to memory, each with room for one slot and the KV caches of all its layers."""
+    layer_bytes, kv_bytes = _sizes(model, demand)
+    most = [
+        0 if room.layers == 0
+        else int((room.bytes - layer_bytes) // kv_bytes) if kv_bytes else model.num_layers
+        for room in rooms
+    ]
+    if sum(most) < model.num_layers:
+        raise too_small(cluster, model, demand, ends.strategy, rooms)
+    weights = [room.bytes if room.layers else 0.0 for room in rooms]
+    sizes = fill(largest_remainder(model.num_layers, weights), most)
+    return consecutive([room.rank for room in rooms], sizes)

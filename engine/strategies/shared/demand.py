@@ -1,0 +1,209 @@
+"""What a workload demands of a plan, and whether the devices have the memory for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.workload import Workload
+from engine.ops.core import Attention, Block, Embed, FeedForward, Op, Residual
+from engine.ops.ledger import Ledger
+from engine.ops.recompute import AttentionAgain
+from engine.ops.sizes import kv_bytes_per_row
+from engine.ops.tensors import Meta, payload_bytes
+from engine.ops.vision import EmbedPrompt, image_ops, pixels_meta
+from engine.strategies.shared.ends import result_op
+
+WHOLE_LAYERS = 2
+"""Layers whose KV caches are whole in memory at a time (`kv_disk.py`)."""
+
+
+class Demand(NamedTuple):
+    """Sizes of a run: `batch` sequences of `rows` prompt tokens in one forward pass, `sequences` alive
+    at once, each of which ends with `cached_rows` rows in its KV cache (the last token is never fed back),
+    or with fewer: the oldest `evicted_rows` are then computed again in every step. The oldest
+    `offloaded_rows` are on disk but for the layers whose turn it is.
+    """
+
+    batch: int
+    sequences: int
+    rows: int
+    new_tokens: int
+    cached_rows: int
+    evicted_rows: int = 0
+    offloaded_rows: int = 0
+
+    @property
+    def generates(self) -> bool:
+        return self.new_tokens > 0
+
+    @property
+    def kept_rows(self) -> int:
+        """Rows that a sequence's KV cache has in the end."""
+        return self.cached_rows - self.evicted_rows
+
+    @property
+    def memory_rows(self) -> int:
+        """Those of them that stay in memory between the turns of their layer."""
+        return self.kept_rows - self.offloaded_rows
+
+    def kv_bytes(self, model: ModelSpec, num_kv_heads: int) -> int:
+        """Bytes of one layer's finished KV caches of all sequences alive, in memory between its turns."""
+        return self.sequences * self.memory_rows * kv_bytes_per_row(model, num_kv_heads)
+
+    def fetched_bytes(self, model: ModelSpec, num_kv_heads: int) -> int:
+        """Bytes of offloaded rows in memory at a time: of the layer whose turn it is and of the next one."""
+        return WHOLE_LAYERS * self.batch * self.offloaded_rows * kv_bytes_per_row(model, num_kv_heads)
+
+
+class Pass(NamedTuple):
+    """One operation as the memory check sees it; `fetched_bytes` of KV rows from disk are there meanwhile."""
+
+    op: Op
+    inputs: tuple[Meta, ...]
+    cached: int = 0
+    fetched_bytes: int = 0
+
+
+def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:
+    """Raises `SpecError` if `workload` has no token count yet or asks for what `model` cannot do."""
+    if workload.prompt_tokens is None:
+        raise SpecError("workload.prompt_tokens: a plan needs the number of tokens, so tokenise first.")
+    if workload.prompt_tokens <= model.image_rows - (not model.reads_text):
+        raise SpecError(
+            f"workload.prompt_tokens: {workload.prompt_tokens} rows, and a picture alone has "
+            f"{model.image_rows} in {model.name}: count them too."
+        )
+    if workload.new_tokens and not (model.causal and model.has_head):
+        raise SpecError(
+            f"workload.new_tokens is {workload.new_tokens}: {model.name} is an encoder and generates none; "
+            "set it to 0."
+        )
+    cached_rows = workload.prompt_tokens + workload.new_tokens - 1 if workload.new_tokens else 0
+    longest = max(workload.prompt_tokens, cached_rows)
+    if longest > model.max_positions:
+        raise SpecError(
+            f"workload: {workload.prompt_tokens} prompt tokens and {workload.new_tokens} new ones need "
+            f"{longest} positions, {model.name} has {model.max_positions}: shorten the prompt or the answer."
+        )
+    together = workload.requests if workload.pattern == "bursty" else 1
+    return Demand(
+        batch=together if batches_bursts else 1,
+        sequences=together,
+        rows=workload.prompt_tokens,
+        new_tokens=workload.new_tokens,
+        cached_rows=cached_rows,
+    )
+
+
+def hidden(model: ModelSpec, batch: int, rows: int) -> Meta:
+    """Hidden states [B, T, D]."""
+    return Meta((batch, rows, model.hidden_size), model.dtype)
+
+
+def end_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
+    """The source's own operations."""
+    rows = 1 if demand.generates else demand.rows
+    last = Pass(result_op(model, demand.generates), (hidden(model, demand.batch, rows),))
+    return (*_prompt_passes(model, demand), last)
+
+
+def _prompt_passes(model: ModelSpec, demand: Demand) -> list[Pass]:
+    tokens = Meta((demand.batch, demand.rows), "int64")
+    if not model.vision:
+        return [Pass(Embed(0), (tokens,))]
+    passes, x = [], pixels_meta(model, demand.batch)
+    for op in image_ops(model):
+        passes.append(Pass(op, (x,)))
+        x = op.cost(model, (x,), 0).output
+    return [*passes, Pass(EmbedPrompt(), (tokens, x))] if model.reads_text else passes
+
+
+def attention_passes(model: ModelSpec, demand: Demand, start: int, stop: int) -> list[Pass]:
+    """Query heads [start, stop) over the prompt, and over the last token that is fed back."""
+    steps = [(0, demand.rows)] + [(demand.cached_rows - 1, 1)] * (demand.new_tokens > 1)
+    passes = []
+    for position, new in steps:
+        evicted = max(0, position + new - demand.kept_rows) if demand.evicted_rows else 0
+        x = hidden(model, demand.batch, new + min(position, evicted))
+        op: Op = Attention(0, start, stop, True, "plan" if demand.generates else None)
+        if evicted:
+            op = AttentionAgain(0, start, stop, True, "plan", evicted, max(position, evicted))
+        passes.append(Pass(op, (x,), min(position, demand.kept_rows)))
+    return passes
+
+
+def beside_rows(
+    model: ModelSpec, demand: Demand, num_kv_heads: int, passes: Iterable[Pass]
+) -> list[Pass]:
+    """`passes` of a device with so many KV heads, beside the rows that come from disk and go there."""
+    fetched_bytes = demand.fetched_bytes(model, num_kv_heads)
+    return [one._replace(fetched_bytes=fetched_bytes) for one in passes]
+
+
+def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
+    """A whole layer over the prompt, and over the last token that is fed back."""
+    cache = "plan" if demand.generates else None
+    passes = [Pass(Block(0, cache), (hidden(model, demand.batch, demand.rows),))]
+    if demand.new_tokens > 1:
+        passes.append(Pass(Block(0, "plan"), (hidden(model, demand.batch, 1),), demand.cached_rows - 1))
+    if demand.evicted_rows:
+        for attention in attention_passes(model, demand, 0, model.num_heads):
+            (x,) = attention.inputs
+            columns = FeedForward(0, 0, model.intermediate_size, True)
+            passes += [attention, Pass(Residual(0, "ffn"), (x, x)), Pass(columns, (x,))]
+    return tuple(passes)
+
+
+def working_bytes(model: ModelSpec, passes: Iterable[Pass]) -> int:
+    """The largest working set: inputs, output and temporary tensors of one operation."""
+    return max((_working(model, one) for one in passes), default=0)
+
+
+def _working(model: ModelSpec, one: Pass) -> int:
+    cost = one.op.cost(model, one.inputs, one.cached)
+    tensors = sum(payload_bytes(x) for x in one.inputs) + payload_bytes(cost.output)
+    return tensors + cost.scratch_bytes + one.fetched_bytes
+
+
+def weights_bytes(plan: Plan, model: ModelSpec, device: int) -> int:
+    """Bytes of the weights resident on `device`; a tied table counts once."""
+    ledger = Ledger("", inf, model)
+    for piece in plan.held_by(device):
+        ledger.load(piece)
+    return ledger.weights_bytes
+
+
+def needed_bytes(
+    model: ModelSpec, plan: Plan, rank: int, kv_bytes: Mapping[int, int], passes: Mapping[int, Sequence[Pass]]
+) -> int:
+    """Weights, KV caches at their largest and the working set of device `rank`."""
+    working = working_bytes(model, passes.get(rank, ()))
+    return weights_bytes(plan, model, rank) + kv_bytes.get(rank, 0) + working
+
+
+def check_memory(
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    plan: Plan,
+    kv_bytes: Mapping[int, int],
+    passes: Mapping[int, Sequence[Pass]],
+    remedy: str,
+) -> None:
+    """Weights, KV caches at their largest and working sets against each device's memory.
+
+    `kv_bytes` and `passes` are by rank. Raises `PlanError` with every device that lacks memory.
+    """
+    short = []
+    for rank in sorted({holding.device for holding in plan.holdings}):
+        device, have = cluster.devices[rank], cluster.devices[rank].memory_bytes
+        need = needed_bytes(model, plan, rank, kv_bytes, passes)
+        if need > have:
+            short.append(f"{device.name} needs {need / 1e6:.1f} MB and has {have / 1e6:.1f} MB")
+    if short:
+        raise PlanError(f"{plan.strategy}: {', '.join(short)}: {remedy}.")

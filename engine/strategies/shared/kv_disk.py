@@ -1,0 +1,77 @@
+"""The oldest rows of the KV cache on the device's own disk, read back for each step, written once.
+
+What a method without memory management can do instead of evicting tokens for good. A layer's rows are whole
+in memory only around its turn: while it runs the next layer's come from disk, and its own leave while what
+follows runs. So at most two layers' caches are whole at a time, and every operation is the one that
+unlimited memory would see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from engine.domain.plan import Plan
+from engine.ops.core import Op
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx, Handle
+from engine.program.strategy import Step
+
+KEPT = "kv_memory_rows"
+"""In a plan's `extra`: rows of a KV cache that stay in memory between the turns of their layer."""
+
+Compute = Callable[..., Awaitable[Any]]
+
+
+class DiskRows:
+    """The KV caches of `layers` in one step on this device; `compute` runs an operation."""
+
+    def __init__(self, ctx: Ctx, plan: Plan, step: Step, layers: range, compute: Compute | None = None):
+        self.ctx, self.step, self.layers = ctx, step, layers
+        self._compute = compute or ctx.compute
+        kept = plan.extra.get(KEPT, step.start + step.rows)
+        self.away = max(0, step.start - kept)
+        self.leaving = max(0, step.start + step.rows - kept) if layers else 0
+        self.fetching: dict[int, Handle] = {}
+        self.storing: tuple[int, Handle] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether rows leave memory after this step."""
+        return self.leaving > 0
+
+    def begin(self) -> None:
+        """The first layer's rows come, beside whatever the device waits for."""
+        self._fetch(self.layers.start)
+
+    async def compute(self, op: Op, *inputs: Tensor) -> Tensor:
+        """`op`, with all rows of the KV cache that it names."""
+        if not self.active or op.cache is None:
+            return await self._compute(op, *inputs)
+        await self.settle()
+        if op.layer in self.fetching:
+            await self.fetching.pop(op.layer)
+        self._fetch(op.layer + 1)
+        result = await self._compute(op, *inputs)
+        self.storing = op.layer, self.ctx.store_rows(op.cache, op.layer, self.leaving)
+        return result
+
+    async def settle(self) -> None:
+        """Rows of the layer that ran last leave memory as soon as the disk has them."""
+        if self.storing is not None:
+            layer, stored = self.storing
+            self.storing = None
+            await stored
+            self.ctx.drop_rows(self.step.cache, layer)
+
+    def _fetch(self, layer: int) -> None:
+        if self.away and layer in self.layers:
+            self.fetching[layer] = self.ctx.fetch_rows(self.step.cache, layer)
+
+
+def disk_rows(
+    ctx: Ctx, plan: Plan, step: Step, heads: tuple[int, int], compute: Compute | None = None
+) -> DiskRows:
+    """Of a device that has query heads [start, stop) of every layer; without heads it has no rows."""
+    start, stop = heads
+    return DiskRows(ctx, plan, step, range(ctx.model.num_layers if start < stop else 0), compute)

@@ -1,0 +1,122 @@
+"""What a strategy without memory management does when the KV cache no longer fits: nothing, recompute, or
+offload.
+
+Lin et al., "LIME" (section V), on its baselines: tokens whose keys and values do not fit are evicted and
+computed again in every step. Here the oldest go: a cache keeps as many rows as fit beside the last step,
+whose working set is the largest. With E tokens evicted a step passes E + 1 rows through all layers, which
+changes no result. Or the oldest rows are on disk and come back for each step (`kv_disk.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.ops.core import Attention, Block, FeedForward, Op, Residual
+from engine.ops.recompute import AttentionAgain, EmbedAgain
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+from engine.program.strategy import Step
+from engine.strategies.shared.demand import Demand
+from engine.strategies.shared.ends import cache_of, embed
+from engine.strategies.shared.kv_disk import KEPT, DiskRows
+
+KVPressure = Literal["oom", "recompute", "offload_kv"]
+CANDIDATES = 32
+KV_PRESSURE_HELP = (
+    "When the KV cache outgrows memory: oom refuses the plan; recompute evicts the oldest tokens "
+    "and computes their keys and values again in every step; offload_kv has the oldest rows on disk "
+    "and reads them back in every step."
+)
+
+
+def plan_under(
+    pressure: KVPressure, model: ModelSpec, demand: Demand, plan_for: Callable[[Demand], Plan]
+) -> Plan:
+    """`plan_for(demand)`, or if need be the plan that evicts or offloads the fewest rows, as `pressure` says.
+
+    Its `extra` says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. Each row that
+    goes frees memory in all layers and takes some in those that run, so too many do not fit either: looks at
+    `CANDIDATES` numbers of rows, then between the first that fits and the one before. Raises `PlanError` if
+    none of them fits.
+    """
+    try:
+        return plan_for(demand)
+    except PlanError as error:
+        if pressure == "oom" or not demand.generates or (pressure == "recompute" and model.vision):
+            raise
+        refused = error
+
+    def attempt(evicted: int) -> Plan | None:
+        gone = {"evicted_rows" if pressure == "recompute" else "offloaded_rows": evicted}
+        try:
+            return plan_for(demand._replace(**gone))
+        except PlanError:
+            return None
+
+    stride = -(-demand.cached_rows // CANDIDATES)
+    too_few = 0
+    for evicted in (*range(stride, demand.cached_rows - 1, stride), demand.cached_rows - 1):
+        plan = attempt(evicted)
+        if plan is not None:
+            break
+        too_few = evicted
+    else:
+        raise refused
+    while evicted - too_few > 1:
+        middle = (evicted + too_few) // 2
+        fewer = attempt(middle)
+        if fewer is None:
+            too_few = middle
+        else:
+            plan, evicted = fewer, middle
+    name = "kv_rows" if pressure == "recompute" else KEPT
+    return plan.model_copy(update={"extra": {**plan.extra, name: demand.cached_rows - evicted}})
+
+
+def evicted_rows(plan: Plan, step: Step) -> int:
+    """How many of the oldest tokens are not in the cache after `step`."""
+    rows = step.start + step.rows
+    kept: int = plan.extra.get("kv_rows", rows)
+    return max(0, rows - kept)
+
+
+def rows_in_step(plan: Plan, step: Step) -> int:
+    """Rows that go through the layers: the new ones and the evicted ones that are not among them."""
+    return step.rows + min(step.start, evicted_rows(plan, step))
+
+
+async def embed_rows(ctx: Ctx, plan: Plan, step: Step, tokens: Tensor) -> Tensor:
+    """The hidden rows that go through the layers [B, E + T, D]; at the source."""
+    if "kv_rows" not in plan.extra:
+        return await embed(ctx, step, tokens)
+    evicted = evicted_rows(plan, step)
+    if evicted:
+        ctx.mark("recomputed", rows=evicted)
+    return await ctx.compute(EmbedAgain(step.start, evicted, step.cache), tokens)
+
+
+def attention_op(
+    plan: Plan, step: Step, layer: int, start: int, stop: int, bias: bool, normed: bool = False
+) -> Op:
+    """Query heads [start, stop) over the rows of `step`."""
+    evicted = evicted_rows(plan, step)
+    if not evicted:
+        return Attention(layer, start, stop, bias, cache_of(step), normed)
+    position = max(step.start, evicted)
+    return AttentionAgain(layer, start, stop, bias, step.cache, evicted, position, normed)
+
+
+async def run_block(rows: DiskRows, plan: Plan, step: Step, layer: int, x: Tensor) -> Tensor:
+    """A whole layer over the rows of `step`; in parts if its KV cache must be seen to in between."""
+    ctx = rows.ctx
+    if not evicted_rows(plan, step) and not rows.active:
+        return await ctx.compute(Block(layer, cache_of(step)), x)
+    model = ctx.model
+    total = await rows.compute(attention_op(plan, step, layer, 0, model.num_heads, True), x)
+    x = await ctx.compute(Residual(layer, "attention"), x, total)
+    total = await ctx.compute(FeedForward(layer, 0, model.intermediate_size, True), x)
+    return await ctx.compute(Residual(layer, "ffn"), x, total)

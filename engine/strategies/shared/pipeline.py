@@ -1,0 +1,152 @@
+"""Stages of consecutive layers, one per device, and how micro-batches go through them: what all pipelines
+share. They differ in who gets which layers, and in when a request may start its next token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Plan, Work
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx, Handle
+from engine.program.strategy import Done, Overlapping, Step
+from engine.strategies.shared.ends import end_holdings, end_work, finish, layer_slices, tag, wanted_rows
+from engine.strategies.shared.kv_disk import DiskRows
+from engine.strategies.shared.kv_pressure import embed_rows, run_block
+from engine.strategies.shared.stages import Stage
+
+Returns = dict[tuple[int, int], Handle]
+"""By request and token: the program that takes this result in at the source."""
+
+
+def plan_of_ends(name: str, cluster: ClusterSpec, model: ModelSpec) -> Plan:
+    """What the source has and does in every pipeline: embedding and head, and no layer yet."""
+    return Plan(strategy=name, holdings=end_holdings(cluster, model), work=end_work(cluster, model))
+
+
+def plan_of_stages(ends: Plan, stages: Sequence[Stage], extra: Mapping[str, Any]) -> Plan:
+    """The ends and the layers of all stages."""
+    pieces = [
+        (stage.device, piece)
+        for stage in stages
+        for layer in range(stage.start, stage.stop)
+        for piece in layer_slices(layer)
+    ]
+    return Plan(
+        strategy=ends.strategy,
+        holdings=(*ends.holdings, *(Holding(device=rank, slice=piece) for rank, piece in pieces)),
+        work=(*ends.work, *(Work(device=rank, slice=piece) for rank, piece in pieces)),
+        extra={"stages": [stage._asdict() for stage in stages], **extra},
+    )
+
+
+class StageLayers:
+    """The layers of one device's stage, all of them resident."""
+
+    def __init__(self, ctx: Ctx, plan: Plan, layers: range):
+        self.ctx = ctx
+        self.plan = plan
+        self.layers = layers
+
+    def begin(self, step: Step) -> None:
+        """A step is next: what it needs from disk may come before its input does."""
+        self.rows = DiskRows(self.ctx, self.plan, step, self.layers)
+        self.rows.begin()
+
+    async def run(self, step: Step, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = await run_block(self.rows, self.plan, step, layer, x)
+        await self.rows.settle()
+        return x
+
+    async def end(self) -> None:
+        """After the last step: everything is as before the first."""
+
+
+class Pipeline(Overlapping):
+    """Runs the `stages` of a plan's `extra`. A source with layers has the first of them."""
+
+    batches_bursts = False
+
+    def stage_layers(self, ctx: Ctx, plan: Plan, layers: range) -> StageLayers:
+        return StageLayers(ctx, plan, layers)
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        """Every device takes the micro-batches in their order. At the source one more program per step
+        waits for its result, so that results never wait for stages.
+        """
+        source = ctx.cluster.source_rank
+        stages = [Stage(**stage) for stage in plan.extra["stages"]]
+        first, last = stages[0].device, stages[-1].device
+        returns: Returns = {}
+        if ctx.rank == source and last != source:
+            returns = {
+                (step.requests[0], step.index): ctx.spawn(_take(ctx, step, last, done)) for step in steps
+            }
+        if ctx.rank == source and first != source:
+            await _feed(ctx, plan, steps, tokens, first, returns)
+        for number, (rank, start, stop) in enumerate(stages):
+            if ctx.rank == rank:
+                before = stages[number - 1].device if number else source
+                after = stages[number + 1].device if number + 1 < len(stages) else source
+                stage = self.stage_layers(ctx, plan, range(start, stop))
+                await _stage(ctx, steps, tokens, stage, before, after, done, returns)
+        for handle in returns.values():
+            await handle
+
+
+async def _feed(
+    ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], first: int, returns: Returns
+) -> None:
+    for number, step in enumerate(steps):
+        ctx.at(step.requests[0], step.index)
+        ctx.send(await _input(ctx, plan, step, tokens, number, returns), first, tag(step, "hidden"))
+
+
+async def _stage(
+    ctx: Ctx,
+    steps: Sequence[Step],
+    tokens: Sequence[Tensor | None],
+    stage: StageLayers,
+    before: int,
+    after: int,
+    done: Done,
+    returns: Returns,
+) -> None:
+    """All steps on one device. A neighbour that is the device itself means: it is the source at this end."""
+    layers = stage.layers
+    for number, step in enumerate(steps):
+        ctx.at(step.requests[0], step.index)
+        stage.begin(step)
+        if before == ctx.rank:
+            x = await _input(ctx, stage.plan, step, tokens, number, returns)
+        else:
+            x = await ctx.recv(before, tag(step, "hidden", layers.start - 1))
+        x = await stage.run(step, x)
+        if after == ctx.rank:
+            done(step, await finish(ctx, step, x))
+        else:
+            final = layers.stop == ctx.model.num_layers
+            ctx.send(wanted_rows(step, x) if final else x, after, tag(step, "hidden", layers.stop - 1))
+    await stage.end()
+
+
+async def _input(
+    ctx: Ctx, plan: Plan, step: Step, tokens: Sequence[Tensor | None], number: int, returns: Returns
+) -> Tensor:
+    """Embeds step `number`, once the token is there that it feeds back."""
+    awaited = returns.pop((step.requests[0], step.index - 1), None)
+    if awaited is not None:
+        await awaited
+    return await embed_rows(ctx, plan, step, tokens[number])
+
+
+async def _take(ctx: Ctx, step: Step, last: int, done: Done) -> None:
+    ctx.at(step.requests[0], step.index)
+    x = await ctx.recv(last, tag(step, "hidden", ctx.model.num_layers - 1))
+    done(step, await finish(ctx, step, x))

@@ -1,0 +1,72 @@
+"""Dividing work among unequal devices: whole units, by weight, by speed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.ops.core import Block
+from engine.ops.cost import op_time_s
+from engine.strategies.shared.demand import Demand, Pass, hidden
+
+
+def largest_remainder(total: int, weights: Sequence[float]) -> tuple[int, ...]:
+    """`total` units in proportion to `weights` (at least one positive): each gets the floor of its quota,
+    what is left goes to the largest remainders, ties to the lowest index.
+    """
+    whole = sum(weights)
+    quotas = [total * weight / whole for weight in weights]
+    shares = [int(quota) for quota in quotas]
+    by_remainder = sorted(range(len(weights)), key=lambda i: (shares[i] - quotas[i], i))
+    for index in by_remainder[: total - sum(shares)]:
+        shares[index] += 1
+    return tuple(shares)
+
+
+def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Half-open bounds of consecutive pieces: (2, 0, 3) → (0, 2, 2, 5)."""
+    return tuple(accumulate(sizes, initial=0))
+
+
+def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
+    """Seconds of an operation on `device`, as the planner knows it.
+
+    A plan must not depend on the planning host, so a device that repeats this host's measured times is
+    planned by its roofline.
+    """
+    measured = device.compute_model == "measured"
+    cost = one.op.cost(model, one.inputs, one.cached)
+    return op_time_s(device, cost.kernels, override="roofline" if measured else None) / cost.speed
+
+
+def prefill_layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
+    """Seconds of one whole layer over the prompt."""
+    return pass_s(device, model, Pass(Block(0, None), (hidden(model, demand.batch, demand.rows),)))
+
+
+def layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
+    """Seconds that one whole layer costs per batch: the prompt once, then every further token."""
+    total_s = prefill_layer_s(device, model, demand)
+    if demand.new_tokens > 1:
+        token = hidden(model, demand.batch, 1)
+        middle = (demand.rows + demand.cached_rows) // 2
+        total_s += (demand.new_tokens - 1) * pass_s(device, model, Pass(Block(0, "plan"), (token,), middle))
+    return total_s
+
+
+def named_worker(cluster: ClusterSpec, name: str, where: str) -> int | None:
+    """Rank of the worker called `name`, None for an empty name; raises `SpecError` for any other device."""
+    if not name:
+        return None
+    rank = cluster.rank(name)
+    if rank not in cluster.workers:
+        raise SpecError(f"{where}: {name} is a terminal: name a worker.")
+    return rank
+
+
+def fastest(cluster: ClusterSpec, ranks: Sequence[int], model: ModelSpec, demand: Demand) -> int:
+    """The rank among `ranks` that computes a layer soonest; ties to the lowest."""
+    return min(ranks, key=lambda rank: (layer_s(cluster.devices[rank], model, demand), rank))

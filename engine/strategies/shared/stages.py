@@ -1,0 +1,138 @@
+"""Pipeline stages: how many consecutive layers each device gets, never more than its memory holds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.ops.sizes import weight_bytes
+from engine.strategies.shared.demand import (
+    Demand,
+    beside_rows,
+    block_passes,
+    check_memory,
+    end_passes,
+    weights_bytes,
+    working_bytes,
+)
+from engine.strategies.shared.ends import layer_slices
+from engine.strategies.shared.shares import bounds_of, largest_remainder, layer_s
+
+StagesBy = Literal["memory", "flops", "even"]
+
+
+class Stage(NamedTuple):
+    """Layers [start, stop) on `device` (rank)."""
+
+    device: int
+    start: int
+    stop: int
+
+
+class Room(NamedTuple):
+    """Bytes that device `rank` can give to layers, and how many layers that is."""
+
+    rank: int
+    bytes: float
+    layers: int
+
+
+def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> dict[int, float]:
+    """What each worker can give to layers, by rank in the order of computation.
+
+    `ends` is a plan of the source's own holdings: that and one operation's working set is what a device
+    cannot give. Raises `PlanError` if the source has too little memory for its ends alone.
+    """
+    ranks = source_first(cluster)
+    passes = {rank: [*block_passes(model, demand)] for rank in ranks}
+    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    for rank in ranks:
+        passes[rank] = beside_rows(model, demand, model.num_kv_heads, passes[rank])
+    check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
+    taken = [weights_bytes(ends, model, rank) + working_bytes(model, passes[rank]) for rank in ranks]
+    return {rank: cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)}
+
+
+def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> tuple[Room, ...]:
+    """Of all workers, in the order of computation.
+
+    Raises `PlanError` if the workers together have too little memory.
+    """
+    rooms = all_rooms(cluster, model, demand, ends)
+    if sum(room.layers for room in rooms) < model.num_layers:
+        raise too_small(cluster, model, demand, ends.strategy, rooms)
+    return rooms
+
+
+def all_rooms(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> tuple[Room, ...]:
+    """Of all workers, in the order of computation, whether or not they suffice."""
+    size = layer_bytes(model, demand)
+    return tuple(
+        Room(rank, room, max(0, int(room // size)))
+        for rank, room in free_bytes(cluster, model, demand, ends).items()
+    )
+
+
+def stages_of(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, by: StagesBy
+) -> tuple[Stage, ...]:
+    """Stages in the order of computation; devices without layers have none.
+
+    Raises `PlanError` if the workers together have too little memory.
+    """
+    rooms = rooms_of(cluster, model, demand, ends)
+    weights = {
+        "memory": [max(0.0, room.bytes) for room in rooms],
+        "flops": [1 / layer_s(cluster.devices[room.rank], model, demand) for room in rooms],
+        "even": [1.0] * len(rooms),
+    }[by]
+    sizes = fill(largest_remainder(model.num_layers, weights), [room.layers for room in rooms])
+    return consecutive([room.rank for room in rooms], sizes)
+
+
+def consecutive(ranks: Sequence[int], sizes: Sequence[int]) -> tuple[Stage, ...]:
+    """Stages one after the other; a device without layers has none."""
+    bounds = bounds_of(sizes)
+    stages = (Stage(rank, bounds[i], bounds[i + 1]) for i, rank in enumerate(ranks))
+    return tuple(stage for stage in stages if stage.start < stage.stop)
+
+
+def source_first(cluster: ClusterSpec) -> tuple[int, ...]:
+    """Workers by rank, but the source first: its own layers then need no message."""
+    return tuple(sorted(cluster.workers, key=lambda rank: (rank != cluster.source_rank, rank)))
+
+
+def layer_bytes(model: ModelSpec, demand: Demand) -> int:
+    """Weights of one layer and all KV caches that it will have."""
+    weights = sum(weight_bytes(model, piece) for piece in layer_slices(0))
+    return weights + demand.kv_bytes(model, model.num_kv_heads)
+
+
+def fill(sizes: Sequence[int], caps: Sequence[int]) -> tuple[int, ...]:
+    """Cap `sizes`; what is over goes to those with room, lowest index first."""
+    filled = [min(size, cap) for size, cap in zip(sizes, caps, strict=True)]
+    excess = sum(sizes) - sum(filled)
+    for index, cap in enumerate(caps):
+        moved = min(excess, cap - filled[index])
+        filled[index] += moved
+        excess -= moved
+    return tuple(filled)
+
+
+def too_small(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, strategy: str, rooms: Sequence[Room]
+) -> PlanError:
+    have = ", ".join(
+        f"{cluster.devices[room.rank].name} has {cluster.devices[room.rank].memory_bytes / 1e6:.1f} MB "
+        f"for {room.layers}"
+        for room in rooms
+    )
+    return PlanError(
+        f"{strategy}: {model.name} needs {model.num_layers} layers of "
+        f"{layer_bytes(model, demand) / 1e6:.1f} MB "
+        f"(weights and KV cache) and {have}: add devices or memory, or shorten prompt and answer."
+    )

@@ -1,0 +1,287 @@
+"""Shares of heads and columns by ratio, and which blocks of weights stream through a window. Pure.
+
+Li et al., "TPI-LLM" (arXiv:2410.00531): tensor-parallel shares in given proportions, and the sliding window
+of its memory scheduler. Block 2l is the attention part of layer l, block 2l + 1 its feed-forward part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Plan, Slice
+from engine.ops.core import FeedForward
+from engine.ops.sizes import weight_bytes
+from engine.ops.tensors import payload_bytes
+from engine.program.collectives import AllReduce
+from engine.strategies.shared.demand import (
+    Demand,
+    Pass,
+    attention_passes,
+    check_memory,
+    end_passes,
+    weights_bytes,
+    working_bytes,
+)
+from engine.strategies.shared.ends import end_holdings
+from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.tensor_parallel import kv_bytes_of, passes_of
+from engine.strategies.tpi_llm.token_time import BlockTime, all_reduce_s, steady_token_s
+
+ROUNDING = 1e-9
+
+Streams = tuple[tuple[int, int], ...]
+"""(block, rows): the block streams in steps after which the KV cache has at least so many rows. In the
+order in which blocks begin to; either none streams or more than a window holds."""
+
+StreamsOf = Callable[["Share"], Streams]
+
+
+def split_from_last(total: int, ratios: Sequence[float]) -> tuple[int, ...]:
+    """Each member gets the floor of its part of `total`; what is left goes one by one from the last back."""
+    sizes = [int(total * ratio / sum(ratios) + ROUNDING) for ratio in ratios]
+    for index in range(total - sum(sizes)):
+        sizes[-1 - index] += 1
+    return tuple(sizes)
+
+
+def ratios_of(text: str, members: int) -> tuple[float, ...]:
+    """`0.5, 0.25, 0.25` as numbers. Raises `SpecError` unless each member has a positive one, in sum 1."""
+    try:
+        ratios = tuple(float(number) for number in text.split(","))
+    except ValueError:
+        ratios = ()
+    if len(ratios) != members or min(ratios) <= 0 or abs(sum(ratios) - 1) > 1e-6:
+        raise SpecError(
+            f"parameters, ratio: {text!r} is no list of {members} positive numbers with sum 1, "
+            "one per worker, the source's first: write it like 0.5, 0.25, 0.25."
+        )
+    return ratios
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the planner knows of one member: its share of every block with its bytes, and its memory.
+
+    `fixed_bytes` is all that neither streams nor grows with the cache: the ends, norms, the largest
+    operation's working set. A block without heads or columns has size 0: only its norm, which never streams.
+    """
+
+    rank: int
+    blocks: tuple[Slice, ...]
+    sizes: tuple[int, ...]
+    fixed_bytes: int
+    kv_row_bytes: int
+    memory_bytes: float
+
+    @property
+    def streamable(self) -> tuple[int, ...]:
+        return tuple(block for block, size in enumerate(self.sizes) if size)
+
+    def weights_bytes(self, streaming: Sequence[int], window: int) -> int:
+        """Of all blocks while `streaming` go through the window: the others, and the fullest window."""
+        sizes = [self.sizes[block] for block in sorted(streaming)]
+        return sum(self.sizes) - sum(sizes) + fullest_window(sizes, window)
+
+    def need_bytes(self, streaming: Sequence[int], window: int, rows: int) -> int:
+        """The largest that memory gets while the cache has up to `rows` rows."""
+        return self.fixed_bytes + self.weights_bytes(streaming, window) + rows * self.kv_row_bytes
+
+
+def fullest_window(sizes: Sequence[int], window: int) -> int:
+    """The most that `window` consecutive blocks weigh, the first following the last."""
+    if len(sizes) <= window:
+        return sum(sizes)
+    around = [*sizes, *sizes[: window - 1]]
+    return max(sum(around[start : start + window]) for start in range(len(sizes)))
+
+
+def shares_in(cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan) -> tuple[Share, ...]:
+    """The members of a plan of shares, in the group's order."""
+    kv_bytes, passes = kv_bytes_of(plan, model, demand), passes_of(cluster, plan, model, demand)
+    shares = []
+    for rank in plan.extra["group"]:
+        blocks = blocks_of(plan, rank, model.num_layers)
+        sizes = [
+            _piece_bytes(model, block.model_copy(update={"layer": 0})) if block.start < block.stop else 0
+            for block in blocks
+        ]
+        fixed = weights_bytes(plan, model, rank) - sum(sizes) + working_bytes(model, passes[rank])
+        if _keeps_norms(model):
+            fixed += sum(_piece_bytes(model, _norm_of(block)) for block in blocks)
+        kv_row_bytes = kv_bytes[rank] // demand.memory_rows if demand.cached_rows else 0
+        memory_bytes = cluster.devices[rank].memory_bytes
+        shares.append(Share(rank, blocks, tuple(sizes), fixed, kv_row_bytes, memory_bytes))
+    return tuple(shares)
+
+
+@lru_cache(maxsize=4096)
+def _piece_bytes(model: ModelSpec, piece: Slice) -> int:
+    return weight_bytes(model, piece)
+
+
+def _keeps_norms(model: ModelSpec) -> bool:
+    """Whether a part's norm is needed after its all-reduce, when its weights have been released."""
+    return model.norm_position == "post"
+
+
+def _norm_of(block: Slice) -> Slice:
+    return Slice(layer=0, part=block.part, axis=block.axis)
+
+
+def blocks_of(plan: Plan, rank: int, num_layers: int) -> tuple[Slice, ...]:
+    """The share of member `rank` in every block."""
+    me = plan.extra["group"].index(rank)
+    heads, columns = (plan.extra[name][me : me + 2] for name in ("heads", "columns"))
+    return tuple(
+        piece
+        for layer in range(num_layers)
+        for piece in (
+            Slice(layer=layer, part="attention", axis="heads", start=heads[0], stop=heads[1]),
+            Slice(layer=layer, part="ffn", axis="columns", start=columns[0], stop=columns[1]),
+        )
+    )
+
+
+def streams_always(share: Share, window: int, retain_every: int) -> Streams:
+    """All blocks but one feed-forward part in every `retain_every` (0: none is kept), from the start."""
+    blocks = [
+        block for block in share.streamable
+        if not (retain_every and block % 2 and block // 2 % retain_every == 0)
+    ]
+    return tuple((block, 0) for block in blocks) if len(blocks) > window else ()
+
+
+def streams_as_needed(share: Share, window: int, rows: int) -> Streams:
+    """Blocks stay while there is memory; as the cache grows to `rows` rows they begin to stream: the largest
+    part first, feed-forward before attention, from the last layer back.
+    """
+    order = sorted(share.streamable, key=lambda block: (block % 2 == 0, -block))
+    levels = [0, *range(window + 1, len(order) + 1)]
+    streams: list[tuple[int, int]] = []
+    from_rows = 0
+    for level in levels:
+        streams += [(block, from_rows) for block in order[len(streams) : level]]
+        free = share.memory_bytes - share.need_bytes(order[:level], window, 0)
+        if free >= rows * share.kv_row_bytes:
+            return tuple(streams)
+        from_rows = max(from_rows, int(free // share.kv_row_bytes) + 1) if share.kv_row_bytes else 0
+    return tuple(streams)
+
+
+def streaming_at(streams: Sequence[Sequence[int]], rows: int) -> frozenset[int]:
+    """Blocks that stream in a step after which the cache has `rows` rows."""
+    return frozenset(block for block, from_rows in streams if rows >= from_rows)
+
+
+def with_streams(
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    plan: Plan,
+    window: int,
+    how: AllReduce,
+    streams_of: StreamsOf,
+) -> Plan:
+    """`plan` with most streaming weights offloaded: memory has the first window of them from the start.
+
+    Raises `PlanError` naming every device that lacks memory even so.
+    """
+    source = cluster.source_rank
+    if source not in plan.extra["group"]:
+        ends = plan.model_copy(update={"holdings": end_holdings(cluster, model)})
+        passes = {source: end_passes(model, demand)}
+        check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
+    shares = shares_in(cluster, model, demand, plan)
+    streams = {share.rank: streams_of(share) for share in shares}
+    _check_memory(cluster, plan.strategy, shares, streams, window, demand)
+    away: set[tuple[int, Slice]] = set()
+    norms: list[Holding] = []
+    for share in shares:
+        streaming = sorted(streaming_at(streams[share.rank], demand.rows))
+        away |= {(share.rank, share.blocks[block]) for block in streaming[window:]}
+        if _keeps_norms(model):
+            pieces = (share.blocks[block] for block, _ in streams[share.rank])
+            norms += [
+                Holding(device=share.rank, slice=piece.model_copy(update={"start": 0, "stop": 0}))
+                for piece in pieces
+            ]
+    holdings = [
+        holding.model_copy(update={"home": "offloaded"})
+        if (holding.device, holding.slice) in away else holding
+        for holding in plan.holdings
+    ]
+    extra = {
+        **plan.extra,
+        "view": "slots",
+        "all_reduce": how,
+        "window": window,
+        "streams": {str(rank): [list(stream) for stream in each] for rank, each in streams.items()},
+        "predicted_token_s": _predicted_s(cluster, model, demand, plan, shares, streams, window, how),
+    }
+    return plan.model_copy(update={"holdings": (*holdings, *norms), "extra": extra})
+
+
+def _check_memory(
+    cluster: ClusterSpec, name: str, shares: Sequence[Share], streams: Mapping[int, Streams], window: int,
+    demand: Demand,
+) -> None:
+    rows = demand.memory_rows
+    short = []
+    for share in shares:
+        need = share.need_bytes([block for block, _ in streams[share.rank]], window, rows)
+        if need > share.memory_bytes:
+            short.append(
+                f"{cluster.devices[share.rank].name} needs {need / 1e6:.1f} MB "
+                f"and has {share.memory_bytes / 1e6:.1f} MB"
+            )
+    if short:
+        raise PlanError(
+            f"{name}: {', '.join(short)}: give it more memory, take a smaller window or ratio, "
+            "or add devices that take a share."
+        )
+
+
+def _predicted_s(
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    plan: Plan,
+    shares: Sequence[Share],
+    streams: Mapping[int, Streams],
+    window: int,
+    how: AllReduce,
+) -> float:
+    """Seconds of one pass at the end of the run, a decode step's or an encoder's, in the steady state."""
+    heads, columns = plan.extra["heads"], plan.extra["columns"]
+    devices = []
+    for me, share in enumerate(shares):
+        device = cluster.devices[share.rank]
+        *_, attention = attention_passes(model, demand, heads[me], heads[me + 1])
+        (x,) = attention.inputs
+        ffn = Pass(FeedForward(0, columns[me], columns[me + 1], True), (x,))
+        computes_s = [pass_s(device, model, one) for one in (attention, ffn)]
+        streaming = streaming_at(streams[share.rank], demand.cached_rows)
+        devices.append([
+            BlockTime(
+                computes_s[block % 2], size / device.disk_byte_per_s if block in streaming else None
+            )
+            for block, size in enumerate(share.sizes)
+        ])
+    return steady_token_s(devices, _all_reduce_s(cluster, plan, payload_bytes(x), how), window)
+
+
+def _all_reduce_s(cluster: ClusterSpec, plan: Plan, size_bytes: int, how: AllReduce) -> float:
+    """As if every path were like the worst one to or from the first member."""
+    first, *others = plan.extra["group"]
+    if not others:
+        return 0.0
+    ways = [way for peer in others for way in ((first, peer), (peer, first))]
+    hops = [hop for src, dst in ways for hop in cluster.path(src, dst)]
+    bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in hops)
+    delay_s = max(cluster.delay_s(src, dst) + cluster.devices[src].message_overhead_s for src, dst in ways)
+    return all_reduce_s(how, 1 + len(others), size_bytes, bit_per_s, delay_s)

@@ -1,0 +1,112 @@
+"""TPI-LLM: tensor parallelism whose weights stream through a sliding window while partial sums are added up.
+
+Li et al., "TPI-LLM: Serving 70B-scale LLMs Efficiently on Low-resource Edge Devices" (arXiv:2410.00531).
+The source, its master, embeds and samples; shares follow given ratios; a star all-reduce saves link
+latency. Where its text and its published code differ (columns), a parameter chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.tensors import Tensor
+from engine.program.collectives import AllReduce
+from engine.program.ctx import Ctx
+from engine.program.strategy import Done, Params, Step
+from engine.strategies.shared.demand import Demand, demand_of
+from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
+from engine.strategies.shared.shares import layer_s
+from engine.strategies.shared.stages import source_first
+from engine.strategies.shared.tensor_parallel import TensorParallel, plan_of_shares, split_pass
+from engine.strategies.tpi_llm.plan import ratios_of, split_from_last, streams_always, with_streams
+from engine.strategies.tpi_llm.window import window_of
+
+
+class TPIParams(Params):
+    ratio: str = Field(
+        default="",
+        description="Share of each worker, the source's first, like 0.5, 0.25, 0.25; empty: by speed.",
+    )
+    ffn_split: Literal["ratio", "equal"] = Field(
+        default="ratio", description="Feed-forward columns by ratio as in the paper, or equal as in its code."
+    )
+    all_reduce: AllReduce = Field(
+        default="star",
+        description="How partial sums are added up: star has the fewest hops, ring the fewest bytes.",
+    )
+    window: int = Field(
+        default=2, ge=1, description="Blocks (attention or feed-forward parts) in memory at a time."
+    )
+
+
+class TPILLMParams(TPIParams):
+    retain_every: int = Field(
+        default=0, ge=0, description="Keep one feed-forward part in this many in memory; 0: none."
+    )
+    kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
+
+
+class SlidingWindow(TensorParallel):
+    """Runs `window` and `streams` of a plan's `extra`. They differ in which blocks stream from when."""
+
+    def continuous(self, plan: Plan) -> bool:
+        """All steps of a request at once: weights for the next token load before this one is sampled."""
+        return True
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        window = window_of(ctx, plan, steps) if ctx.rank in plan.extra["group"] else None
+        for number, step in enumerate(steps):
+            ctx.at(step.requests[0], step.index)
+            if window is not None:
+                window.begin(step.start + step.rows)
+            compute = window.compute if window is not None else ctx.compute
+            result = await split_pass(ctx, plan, step, tokens[number], compute)
+            if result is not None:
+                done(step, result)
+        if window is not None:
+            await window.settle()
+
+
+def plan_by_ratio(
+    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: TPIParams
+) -> Plan:
+    """Whole KV groups and columns of each worker, the source being the first of them if it is one."""
+    group = source_first(cluster)
+    if params.ratio:
+        ratios = ratios_of(params.ratio, len(group))
+    else:
+        ratios = tuple(1 / layer_s(cluster.devices[rank], model, demand) for rank in group)
+    heads = [model.group_size * groups for groups in split_from_last(model.num_kv_heads, ratios)]
+    equal = params.ffn_split == "equal"
+    columns = split_from_last(model.intermediate_size, [1.0] * len(group) if equal else ratios)
+    return plan_of_shares(name, cluster, model, group, heads, columns)
+
+
+class TPILLM(SlidingWindow):
+    name = "tpi_llm"
+    title = "Streamed tensor parallel (TPI-LLM)"
+    paper = "Li et al., TPI-LLM, arXiv:2410.00531, 2024"
+    summary = "Tensor parallelism with a few blocks in memory: the next ones load during the all-reduces."
+    Params = TPILLMParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, TPILLMParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        plan = plan_by_ratio(self.name, cluster, model, demand, params)
+        return plan_under(
+            params.kv_pressure, model, demand,
+            lambda demand: with_streams(
+                cluster, model, demand, plan, params.window, params.all_reduce,
+                lambda share: streams_always(share, params.window, params.retain_every),
+            ),
+        )

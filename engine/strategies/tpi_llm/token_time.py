@@ -1,0 +1,88 @@
+"""How long a token takes when weights stream through a window while all-reduces go on. Pure.
+
+Li et al., "TPI-LLM: Serving 70B-scale LLMs Efficiently on Low-resource Edge Devices" (arXiv:2410.00531),
+the sliding-window memory scheduler (Propositions 3 and 4) and the all-reduce latency analysis.
+Blocks are attention and feed-forward parts in turn; each ends with an all-reduce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.program.collectives import AllReduce
+
+
+class BlockTime(NamedTuple):
+    """One block on one device. `load_s` is None if its weights stay in memory."""
+
+    compute_s: float
+    load_s: float | None = None
+
+
+def token_ends_s(
+    devices: Sequence[Sequence[BlockTime]], all_reduce_s: float, window: int, tokens: int = 1
+) -> tuple[float, ...]:
+    """When each of `tokens` consecutive tokens is through, all devices having the same number of blocks.
+
+    load_end[b] = max(load_end[b-1], compute_end[b-w]) + load, compute_end[b] = max(ar_end[b-1],
+    load_end[b]) + compute, ar_end[b] = the slowest device's compute_end[b] + all-reduce; only blocks that
+    stream count in a window, and the first token waits for its first loads.
+    """
+    loaded_s = [0.0] * len(devices)
+    released_s: list[list[float]] = [[0.0] * window for _ in devices]
+    reduced_s, ends_s = 0.0, []
+    for _ in range(tokens):
+        for block in range(len(devices[0])):
+            computed_s = []
+            for index, blocks in enumerate(devices):
+                compute_s, load_s = blocks[block]
+                ready_s = reduced_s
+                if load_s is not None:
+                    loaded_s[index] = max(loaded_s[index], released_s[index][-window]) + load_s
+                    ready_s = max(ready_s, loaded_s[index])
+                computed_s.append(ready_s + compute_s)
+                if load_s is not None:
+                    released_s[index].append(computed_s[-1])
+            reduced_s = max(computed_s) + all_reduce_s
+        ends_s.append(reduced_s)
+    return tuple(ends_s)
+
+
+def steady_token_s(
+    devices: Sequence[Sequence[BlockTime]], all_reduce_s: float, window: int, tokens: int = 4
+) -> float:
+    """Seconds between the last two of `tokens` tokens: what is left when the start is forgotten."""
+    ends_s = token_ends_s(devices, all_reduce_s, window, tokens)
+    return ends_s[-1] - ends_s[-2]
+
+
+def never_stalls(attention: BlockTime, ffn: BlockTime, all_reduce_s: float) -> bool:
+    """Proposition 3's condition on a whole layer: its computing and all-reduces cover its loads."""
+    busy_s = attention.compute_s + ffn.compute_s + 2 * all_reduce_s
+    return busy_s >= (attention.load_s or 0.0) + (ffn.load_s or 0.0)
+
+
+def never_stalls_tightly(attention: BlockTime, ffn: BlockTime, all_reduce_s: float) -> bool:
+    """Proposition 4: each block's computing and all-reduce cover the load of the block after it."""
+    return (
+        attention.compute_s + all_reduce_s >= (ffn.load_s or 0.0)
+        and ffn.compute_s + all_reduce_s >= (attention.load_s or 0.0)
+    )
+
+
+def all_reduce_s(how: AllReduce, members: int, size_bytes: float, bit_per_s: float, delay_s: float) -> float:
+    """Seconds of an all-reduce of `size_bytes` over equal links: `delay_s` is one path's delay.
+
+    star  the first member's link carries (K-1)·z in, then (K-1)·z out.
+    ring  2(K-1) steps of z/K.
+    tree  2·⌈log₂ K⌉ steps of z.
+    """
+    if members == 1:
+        return 0.0
+    z_s = 8 * size_bytes / bit_per_s
+    return {
+        "star": 2 * ((members - 1) * z_s + delay_s),
+        "ring": 2 * (members - 1) * (z_s / members + delay_s),
+        "tree": 2 * (members - 1).bit_length() * (z_s + delay_s),
+    }[how]

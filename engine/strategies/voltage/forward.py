@@ -1,0 +1,135 @@
+"""Voltage's forward pass (Hu, Li, ICDCS 2024, Algorithms 1 and 2), and new bounds on the way.
+
+All devices compute, with one all-gather after each layer but the last, whose shards go to the source. The
+input goes to each device in turn over the source's link (the paper's "broadcast").
+
+As everybody has all rows, the partition may change before any layer. The source decides before the first
+one and the leader, the first device with rows, before the others; the bounds travel as a note on messages
+that go to everybody anyway: the input, the leader's shards, and last to a source that computes nothing.
+"""
+
+from __future__ import annotations
+
+from engine.domain.plan import Plan
+from engine.ops.tensors import Tensor, concat, narrow
+from engine.program.collectives import all_gather, broadcast, gather
+from engine.program.ctx import Ctx, Note
+from engine.program.strategy import Step
+from engine.strategies.shared.ends import cache_of, tag
+from engine.strategies.voltage.partition import Partition
+
+
+async def forward_pass(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor | None:
+    """From the input [B, N, D], at the source, to the last layer's rows there: all, or the one needed."""
+    partition = Partition(ctx, plan, step.start + step.rows, step.batch)
+    source, group, last = ctx.cluster.source_rank, partition.group, ctx.model.num_layers - 1
+    if ctx.rank not in group and ctx.rank != source:
+        return None
+    if partition.renews:
+        x = await _noted_input(ctx, partition, x, tag(step, "input"))
+    else:
+        x = await broadcast(ctx, x, source, group, tag(step, "input"))
+    rows = None
+    if ctx.rank in group:
+        cache = cache_of(step) if ctx.rank == plan.extra["owner"] else None
+        for layer in range(last):
+            rows = await _own_rows(ctx, partition, layer, cache, x)
+            x = await _all_rows(ctx, plan, partition, layer, rows, tag(step, "rows", layer))
+        partition.end()
+        rows = await _own_rows(ctx, partition, last, cache, x)
+    if partition.renews:
+        return await _noted_output(ctx, partition, rows, tag(step, "rows", last))
+    if ctx.rank not in group:
+        partition.end()
+    return await gather(ctx, rows, partition.sizes, source, group, tag(step, "rows", last))
+
+
+async def _own_rows(
+    ctx: Ctx, partition: Partition, layer: int, cache: str | None, x: Tensor
+) -> Tensor | None:
+    """This device's rows of the layer's output; None without any, but the leader always has a shard to send
+    with a note.
+    """
+    shard = partition.shards[partition.group.index(ctx.rank)]
+    if shard.size or cache:  # a decode owner without rows still fills its KV cache
+        rows = await ctx.compute(shard.op(layer, cache), x)
+    if shard.size:
+        return rows
+    return narrow(x, 1, 0, 0) if partition.renews and ctx.rank == partition.leader else None
+
+
+async def _all_rows(
+    ctx: Ctx, plan: Plan, partition: Partition, layer: int, rows: Tensor | None, name: str
+) -> Tensor:
+    """The all-gather after a layer; a causal one leaves out the rows that this device will never see."""
+    if partition.renews:
+        return await _noted_gather(ctx, partition, layer, rows, name)
+    if plan.extra["gather"] == "causal":
+        return await _causal_gather(ctx, partition, rows, name)
+    return await all_gather(ctx, rows, partition.sizes, partition.group, name, plan.extra["gather"])
+
+
+async def _causal_gather(ctx: Ctx, partition: Partition, rows: Tensor | None, name: str) -> Tensor | None:
+    """Shards go to later devices with rows only: device i sends its P_i rows to each of them."""
+    sharers = [shard.device for shard in partition.shards if shard.size]
+    if rows is None:
+        return None
+    me = sharers.index(ctx.rank)
+    for peer in sharers[me + 1 :]:
+        ctx.send(rows, peer, name)
+    started = [ctx.recv(peer, name) for peer in sharers[:me]]
+    return concat([*[await handle for handle in started], rows], 1)
+
+
+async def _noted_input(ctx: Ctx, partition: Partition, x: Tensor | None, name: str) -> Tensor:
+    """The source's input on every device, with new bounds if there are any."""
+    source = ctx.cluster.source_rank
+    if ctx.rank != source:
+        note, x = await ctx.recv_noted(source, name)
+    else:
+        note = partition.decide(0)
+        for peer in partition.group:
+            if peer != source:
+                ctx.send(x, peer, name, note)
+    partition.adopt(note)
+    partition.lead()
+    return x
+
+
+async def _noted_gather(
+    ctx: Ctx, partition: Partition, layer: int, rows: Tensor | None, name: str
+) -> Tensor:
+    """The direct all-gather, in which the leader says what bounds the next layer has."""
+    group, leader = partition.group, partition.leader
+    me = group.index(ctx.rank)
+    note: Note = partition.decide(layer + 1) if ctx.rank == leader else ()
+    if rows is not None:
+        for step in range(1, len(group)):
+            ctx.send(rows, group[(me + step) % len(group)], name, note)
+    started = {peer: ctx.recv_noted(peer, name) for peer in partition.senders if peer != ctx.rank}
+    shards = {} if rows is None else {ctx.rank: rows}
+    for peer, handle in started.items():
+        told, shards[peer] = await handle
+        note = note or told
+    partition.adopt(note)
+    return concat([shards[peer] for peer in partition.group if peer in shards], 1)
+
+
+async def _noted_output(ctx: Ctx, partition: Partition, rows: Tensor | None, name: str) -> Tensor | None:
+    """The last layer's rows at the source, to which the leader says who has some, if it cannot know."""
+    source, leader = ctx.cluster.source_rank, partition.leader
+    outside = source not in partition.group
+    if ctx.rank != source:
+        if rows is not None:
+            ctx.send(rows, source, name, partition.told if outside and ctx.rank == leader else ())
+        return None
+    shards = {} if rows is None else {source: rows}
+    if outside:
+        note, shards[leader] = await ctx.recv_noted(leader, name)
+        partition.adopt(note)
+        partition.end()
+    others = [peer for peer in partition.senders if peer not in (*shards, source)]
+    started = {peer: ctx.recv(peer, name) for peer in others}
+    for peer, handle in started.items():
+        shards[peer] = await handle
+    return concat([shards[peer] for peer in partition.group if peer in shards], 1)

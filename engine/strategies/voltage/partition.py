@@ -1,0 +1,166 @@
+"""Who has which rows in a forward pass of Voltage, and after a change of speeds: who shall have which.
+
+The partition changes "without any penalty" from layer to layer (Hu, Li, ICDCS 2024, section V): all devices
+hold all weights and all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from math import inf
+from typing import Any
+
+from engine.domain.cluster import DeviceSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.program.ctx import Ctx, Note
+from engine.strategies.shared.demand import Pass, hidden, working_bytes
+from engine.strategies.shared.shares import pass_s
+from engine.strategies.voltage.positions import OrderChoice, Shard, ShardTime, bounds, search, shard_of
+
+SPEEDS = ("flop_per_s", "memory_byte_per_s", "op_overhead_s", "measured_scale")
+"""What a busy neighbour changes of a device."""
+
+
+def shards_at(model: ModelSpec, extra: Mapping[str, Any], ends: Sequence[int]) -> tuple[Shard, ...]:
+    """The devices' shards at these bounds: one per device in `extra`, some of them empty."""
+    return tuple(
+        shard_of(
+            model, device, range(ends[i], ends[i + 1]), ends[-1], extra["order"], extra["causal_trim"],
+            device == extra["owner"],
+        )
+        for i, device in enumerate(extra["devices"])
+    )
+
+
+def shards_for(model: ModelSpec, extra: Mapping[str, Any], rows: int) -> tuple[Shard, ...]:
+    """The planned shares of a pass over `rows` rows."""
+    return shards_at(model, extra, bounds(rows, extra["ratios"]))
+
+
+def last_layer(model: ModelSpec, extra: Mapping[str, Any], shards: tuple[Shard, ...]) -> tuple[Shard, ...]:
+    """The shards of the last layer: with last_layer_rows "needed" one row of whoever owns it, which for a
+    decoder is the last and for a classifier the first.
+    """
+    row = needed_row(model, shards[-1].stop)
+    if extra["last_layer_rows"] == "all" or row is None:
+        return shards
+    num_positions, result = shards[-1].stop, []
+    for shard in shards:
+        rows = range(row, row + 1) if shard.start <= row < shard.stop else range(row, row)
+        result.append(shard_of(
+            model, shard.device, rows, num_positions, extra["order"], extra["causal_trim"],
+            shard.device == extra["owner"],
+        ))
+    return tuple(result)
+
+
+def needed_row(model: ModelSpec, num_positions: int) -> int | None:
+    """The row of the last layer from which the answer is read; None if all are asked for."""
+    if model.num_classes:
+        return 0
+    return num_positions - 1 if model.causal and model.has_head else None
+
+
+def shard_time(
+    model: ModelSpec, devices: Sequence[DeviceSpec], batch: int, num_positions: int,
+    shard: Callable[[int, int, int], Shard], room_bytes: Sequence[float],
+) -> ShardTime:
+    """Seconds of a layer's shard by device index and rows; infinite where its working set does not fit."""
+    x = hidden(model, batch, num_positions)
+
+    def seconds(index: int, start: int, stop: int) -> float:
+        one = Pass(shard(index, start, stop).op(0, None), (x,))
+        return inf if working_bytes(model, [one]) > room_bytes[index] else pass_s(devices[index], model, one)
+
+    return seconds
+
+
+class Partition:
+    """The shards of one forward pass, as this device knows them. All devices that compute know the same ones
+    before each layer.
+    """
+
+    def __init__(self, ctx: Ctx, plan: Plan, rows: int, batch: int):
+        self.ctx, self.extra, self.batch = ctx, plan.extra, batch
+        self.shards = shards_for(ctx.model, plan.extra, rows)
+        self.group: tuple[int, ...] = tuple(plan.extra["devices"])
+        self.renews: bool = plan.extra["repartition"] and len(self.group) > 1
+        self.known = {rank: _speed(ctx.cluster.devices[rank]) for rank in self.group}
+        self.told: Note = ()
+        self.lead()
+
+    @property
+    def sizes(self) -> list[int]:
+        return [shard.size for shard in self.shards]
+
+    @property
+    def senders(self) -> list[int]:
+        """Devices whose shards travel: those with rows, and the leader."""
+        return [shard.device for shard in self.shards if shard.size or shard.device == self.leader]
+
+    def lead(self) -> None:
+        """From now on the first device with rows is the leader, and stays it without any."""
+        self.leader = next(shard.device for shard in self.shards if shard.size)
+
+    def adopt(self, note: Note) -> None:
+        """`note`: the next layer's bounds; without numbers they stay."""
+        if note:
+            self.told, self.shards = note, shards_at(self.ctx.model, self.extra, note)
+
+    def end(self) -> None:
+        """The last layer comes next: once per pass."""
+        self.shards = last_layer(self.ctx.model, self.extra, self.shards)
+
+    def decide(self, layer: int) -> Note:
+        """New bounds from `layer` on, if this device knows of a change of speeds that asks for others."""
+        now = self.ctx.cluster_now
+        speeds = {rank: _speed(now.devices[rank]) for rank in self.group}
+        changed = [rank for rank in self.group if speeds[rank] != self.known[rank]]
+        if not changed:
+            return ()
+        reason = ", ".join(
+            f"{now.devices[rank].name} computes {speeds[rank][0] / self.known[rank][0]:.3g} times as fast"
+            for rank in changed
+        )
+        self.known = speeds
+        old = tuple(accumulate(self.sizes, initial=0))
+        new = best_bounds(
+            self.ctx.model, tuple(now.devices[rank] for rank in self.group), self.batch, old,
+            self.extra["order"], self.extra["causal_trim"], self._owner(), tuple(self.extra["room_bytes"]),
+        )
+        if new == old:
+            return ()
+        self.ctx.mark("repartitioned", layer=layer, bounds=list(new), reason=reason)
+        return new
+
+    def _owner(self) -> int | None:
+        """Number of the decode owner in the group."""
+        owner = self.extra["owner"]
+        return None if owner is None else self.group.index(owner)
+
+
+@lru_cache(maxsize=64)
+def best_bounds(
+    model: ModelSpec, devices: tuple[DeviceSpec, ...], batch: int, old: tuple[int, ...], order: OrderChoice,
+    trims: bool, owner: int | None, room_bytes: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Bounds from which the slowest of `devices` is fastest, found from the bounds `old`; with trimmed keys
+    `owner`, who fills a KV cache, keeps the last row. Every pass after a change asks for the same ones.
+    """
+    num_positions = old[-1]
+
+    def shard(index: int, start: int, stop: int) -> Shard:
+        return shard_of(model, index, range(start, stop), num_positions, order, trims, index == owner)
+
+    seconds = shard_time(model, devices, batch, num_positions, shard, room_bytes)
+    if not trims or owner is None:
+        return search(num_positions, old, seconds)
+    ends = search(num_positions, old[: owner + 2], seconds, keeps=owner)
+    return (*ends, *old[owner + 2 :])
+
+
+def _speed(device: DeviceSpec) -> tuple[float, ...]:
+    return tuple(getattr(device, name) for name in SPEEDS)

@@ -1,0 +1,233 @@
+"""Voltage's plan: shares of the positions, the decode owner, and whether all layers fit everywhere. Pure.
+
+Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import inf
+from typing import Any, Literal
+
+from pydantic import Field
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.program.strategy import Params
+from engine.strategies.shared.demand import (
+    Demand,
+    Pass,
+    block_passes,
+    check_memory,
+    end_passes,
+    hidden,
+    weights_bytes,
+)
+from engine.strategies.shared.ends import end_holdings, end_work, layer_slices
+from engine.strategies.shared.shares import fastest, named_worker, prefill_layer_s
+from engine.strategies.voltage.partition import last_layer, shard_time, shards_for
+from engine.strategies.voltage.positions import OrderChoice, Shard, bounds, search, shard_of
+from engine.strategies.voltage.time import forward_s
+
+
+class VoltageParams(Params):
+    ratio: Literal["even", "proportional", "search"] = Field(
+        default="even",
+        description="Positions per device: equal (the paper), by speed, or searched for the fastest layer.",
+    )
+    gather: Literal["direct", "ring", "causal"] = Field(
+        default="direct",
+        description="All-gather: to each peer, around a ring, or only to the peers whose rows come later "
+        "(with causal_trim).",
+    )
+    order: OrderChoice = Field(
+        default="auto", description="Order of matrix products: Theorem 2 decides, or one of the two always."
+    )
+    causal_trim: bool = Field(
+        default=False, description="Compute keys only as far as the causal mask lets a device's rows see."
+    )
+    last_layer_rows: Literal["all", "needed"] = Field(
+        default="all",
+        description="Rows of the last layer: all (the paper), or only the one that the answer is read from.",
+    )
+    decode: Literal["kv_single", "recompute"] = Field(
+        default="kv_single",
+        description="New tokens: by one device with the KV cache, or each by a pass over all rows.",
+    )
+    decode_owner: str = Field(default="", description="Worker that generates; empty: the fastest.")
+    fallback: Literal["none", "single"] = Field(
+        default="none",
+        description="single: one device alone where all together would take longer (the paper's cost model).",
+    )
+    repartition: bool = Field(
+        default=False,
+        description="After a change of a device's speed, divide the positions anew before the next layer.",
+    )
+
+
+def voltage_plan(
+    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
+) -> Plan:
+    """Raises `PlanError` where a worker lacks memory, `SpecError` for parameters at odds."""
+    _check_params(model, params)
+    ratios = _ratios(cluster, model, demand, params)
+    owner = _owner(cluster, model, demand, params, ratios)
+    extra: dict[str, Any] = {
+        "devices": list(cluster.workers), "ratios": list(ratios), "owner": owner,
+        **params.model_dump(exclude={"ratio", "decode_owner", "fallback"}),
+    }
+    shards = shards_for(model, extra, demand.rows)
+    final = last_layer(model, extra, shards)
+    if params.fallback == "single" and len(shards) > 1:
+        alone = _alone(cluster, model, demand, params, forward_s(cluster, model, demand, shards, final))
+        if alone is not None:
+            return voltage_plan(name, alone, model, demand, params)
+    extra["shards"] = [shard.model_dump() for shard in shards]
+    holdings = (
+        *end_holdings(cluster, model),
+        *(Holding(device=rank, slice=piece)
+          for rank in cluster.workers for layer in range(model.num_layers) for piece in layer_slices(layer)),
+    )
+    work = [*end_work(cluster, model), *_works(model, params, shards, final)]
+    if owner is not None:
+        work += [
+            Work(device=owner, phase="decode", slice=piece)
+            for layer in range(model.num_layers) for piece in layer_slices(layer)
+        ]
+    kv_bytes = {} if owner is None else {owner: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
+    plan = Plan(strategy=name, holdings=holdings, work=tuple(work), extra=extra)
+    if params.repartition:
+        room_bytes = [
+            int(cluster.devices[rank].memory_bytes) - weights_bytes(plan, model, rank) - kv_bytes.get(rank, 0)
+            for rank in cluster.workers
+        ]
+        plan = plan.model_copy(update={"extra": {**extra, "room_bytes": room_bytes}})
+    check_memory(
+        cluster, model, plan, kv_bytes, _passes(cluster, model, demand, extra),
+        "voltage keeps all layers on every worker: give it more memory, take it out, "
+        "or choose a strategy that splits the weights (gpipe, megatron)",
+    )
+    return plan
+
+
+def _alone(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, together_s: float
+) -> ClusterSpec | None:
+    """The cluster with one worker, if that needs less than `together_s` for the prompt."""
+    best = _free_owner(cluster, model, demand, params)
+    rows = range(demand.rows)
+    whole = [shard_of(model, best, rows, demand.rows, params.order, params.causal_trim, demand.generates)]
+    if forward_s(cluster, model, demand, whole, whole) >= together_s:
+        return None
+    return cluster.without([rank for rank in cluster.workers if rank != best])
+
+
+def _check_params(model: ModelSpec, params: VoltageParams) -> None:
+    where = "parameters of voltage"
+    if params.gather == "causal" and not (model.causal and params.causal_trim):
+        raise SpecError(
+            f"{where}, gather: causal hands no rows to earlier devices, which need them unless the model is "
+            f"causal and causal_trim is on ({model.name}, {params.causal_trim}): choose direct or ring."
+        )
+    if params.repartition and params.gather != "direct":
+        raise SpecError(
+            f"{where}, repartition: new bounds travel with the shards that one device sends to all others, "
+            f"and gather is {params.gather}: choose direct."
+        )
+    if params.decode_owner and params.decode == "recompute":
+        raise SpecError(
+            f"{where}, decode_owner is {params.decode_owner}, but with decode recompute all devices "
+            f"generate: leave it empty."
+        )
+
+
+def _ratios(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
+) -> tuple[float, ...]:
+    """Each worker's share of the positions."""
+    ranks = cluster.workers
+    devices = [cluster.devices[rank] for rank in ranks]
+    if params.ratio == "even":
+        return (1 / len(ranks),) * len(ranks)
+    speeds = [1 / prefill_layer_s(device, model, demand) for device in devices]
+    shares = tuple(speed / sum(speeds) for speed in speeds)
+    if params.ratio == "proportional":
+        return shares
+    decodes = None if params.decode == "recompute" else _free_owner(cluster, model, demand, params)
+
+    def shard(index: int, start: int, stop: int) -> Shard:
+        # with trimmed keys only the device with the last rows sees all keys, so it must fill the KV cache
+        owns = stop == demand.rows if params.causal_trim and decodes is not None else ranks[index] == decodes
+        return shard_of(
+            model, ranks[index], range(start, stop), demand.rows, params.order, params.causal_trim,
+            owns and demand.generates,
+        )
+
+    seconds = shard_time(model, devices, demand.batch, demand.rows, shard, [inf] * len(ranks))
+    ends = search(demand.rows, bounds(demand.rows, shares), seconds)
+    return tuple((stop - start) / demand.rows for start, stop in pairwise(ends))
+
+
+def _free_owner(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> int:
+    """The worker asked for, or the fastest."""
+    named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
+    return fastest(cluster, cluster.workers, model, demand) if named is None else named
+
+
+def _owner(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, ratios: Sequence[float]
+) -> int | None:
+    """Who generates with a KV cache; with `causal_trim` that is who has the last rows."""
+    if not demand.generates or params.decode == "recompute":
+        return None
+    if not params.causal_trim:
+        return _free_owner(cluster, model, demand, params)
+    ends = bounds(demand.rows, ratios)
+    last = cluster.workers[max(i for i in range(len(ratios)) if ends[i] < ends[i + 1])]
+    if params.decode_owner and cluster.rank(params.decode_owner) != last:
+        raise PlanError(
+            f"voltage: decode_owner is {params.decode_owner}, but with causal_trim only "
+            f"{cluster.devices[last].name}, which has the last positions, fills a whole KV cache: "
+            f"name it, or switch causal_trim off."
+        )
+    return last
+
+
+def _works(
+    model: ModelSpec, params: VoltageParams, shards: Sequence[Shard], final: Sequence[Shard]
+) -> list[Work]:
+    """Who computes what: of a last layer of which one row is needed, its owner does all there is to do."""
+    works = []
+    for layer in range(model.num_layers):
+        chosen = final if layer == model.num_layers - 1 else shards
+        alone = chosen is not shards and chosen != shards
+        pieces = [
+            (shard.device, piece if alone else _rows_of(piece, shard))
+            for shard in chosen if shard.size for piece in layer_slices(layer)
+        ]
+        phase: Literal["both", "prefill"] = "both" if params.decode == "recompute" else "prefill"
+        works += [Work(device=device, phase=phase, slice=piece) for device, piece in pieces]
+    return works
+
+
+def _rows_of(piece: Slice, shard: Shard) -> Slice:
+    return piece.model_copy(update={"axis": "positions", "start": shard.start, "stop": shard.stop})
+
+
+def _passes(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, extra: dict[str, Any]
+) -> dict[int, list[Pass]]:
+    """What each device computes, as far as memory is concerned."""
+    owner, passes = extra["owner"], {rank: list[Pass]() for rank in cluster.workers}
+    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    again = demand.generates and owner is None
+    for rows in range(demand.rows, demand.cached_rows + 1) if again else [demand.rows]:
+        shards, x = shards_for(model, extra, rows), hidden(model, demand.batch, rows)
+        for shard in {*shards, *last_layer(model, extra, shards)}:
+            passes[shard.device].append(Pass(shard.op(0, "plan" if shard.device == owner else None), (x,)))
+    if owner is not None:
+        passes[owner] += block_passes(model, demand)[1:]
+    return passes

@@ -1,0 +1,87 @@
+"""Voltage: every device holds all layers and computes its own positions; one all-gather per layer.
+
+Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024).
+The paper computes one forward pass. For generation one device, the decode owner, keeps the full KV
+cache, for which the prompt's pass gives it every row that it needs, and decodes alone; or every token is
+one more forward pass over all rows, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Plan
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.ops.core import Block
+from engine.ops.tensors import Tensor, concat
+from engine.program.collectives import broadcast
+from engine.program.ctx import Ctx
+from engine.program.strategy import Done, Step, Strategy
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.ends import cache_of, embed, finish, tag
+from engine.strategies.voltage.forward import forward_pass
+from engine.strategies.voltage.plan import VoltageParams, voltage_plan
+
+
+class Voltage(Strategy):
+    name = "voltage"
+    title = "Position partition (Voltage)"
+    paper = "Hu, Li, Voltage, ICDCS 2024"
+    summary = "Every device holds all layers and computes some positions; one all-gather per layer."
+    Params = VoltageParams
+
+    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+        assert isinstance(params, VoltageParams)
+        demand = demand_of(model, workload, self.batches_bursts)
+        return voltage_plan(self.name, cluster, model, demand, params)
+
+    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+        """A device without positions may get some: by a new partition, or with more rows."""
+        shards = plan.extra["shards"]
+        if not plan.extra["repartition"] and all(shard["start"] < shard["stop"] for shard in shards):
+            return frozenset()
+        ranks = {shard["device"] for shard in shards} | {cluster.source_rank}
+        return frozenset(permutations(ranks, 2))
+
+    def continuous(self, plan: Plan) -> bool:
+        """To compute all rows again, the source keeps them over the tokens of a wave."""
+        return bool(plan.extra["decode"] == "recompute")
+
+    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+        source = ctx.cluster.source_rank
+        x = await embed(ctx, step, tokens) if ctx.rank == source else None
+        run = forward_pass if step.phase == "prefill" else _decode
+        x = await run(ctx, plan, step, x)
+        return await finish(ctx, step, x) if ctx.rank == source else None
+
+    async def forward_all(
+        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ) -> None:
+        if not self.continuous(plan):
+            await super().forward_all(ctx, plan, steps, tokens, done)
+            return
+        x = None
+        for step, ids in zip(steps, tokens, strict=True):
+            ctx.at(step.requests[0], step.index)
+            if ctx.rank == ctx.cluster.source_rank:
+                new = await embed(ctx, step, ids)
+                x = new if x is None else concat([x, new], 1)
+            result = await forward_pass(ctx, plan, step, x)
+            if ctx.rank == ctx.cluster.source_rank:
+                done(step, await finish(ctx, step, result))
+
+
+async def _decode(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor | None:
+    """The owner alone: one row has no positions to divide."""
+    owner, source = plan.extra["owner"], ctx.cluster.source_rank
+    if ctx.rank not in (owner, source):
+        return None
+    x = await broadcast(ctx, x, source, (owner,), tag(step, "input"))
+    if ctx.rank == owner:
+        for layer in range(ctx.model.num_layers):
+            x = await ctx.compute(Block(layer, cache_of(step)), x)
+    return await broadcast(ctx, x, owner, (source,), tag(step, "output"))

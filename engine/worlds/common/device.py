@@ -1,0 +1,255 @@
+"""What a device does alike in both worlds: its ledger, its costs, its mailbox, its spans."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.conditions import Conditions, absent_at_start
+from engine.domain.errors import PeerLost, PlanError, RunError
+from engine.domain.plan import Plan, Slice, covers
+from engine.domain.scenario import Change, SlowDevice
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.ops.core import Cost, Op
+from engine.ops.cost import op_time_s, total_bytes, total_flops
+from engine.ops.ledger import Ledger
+from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
+from engine.program.ctx import Note
+from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
+from engine.worlds.common.programs import Handle, Program
+
+Emit = Callable[[Span | Mark], None]
+Message = tuple[Note, Tensor]
+Mailbox = dict[tuple[int, str], deque[tuple[Message, float]]]
+
+
+class Receipt(Handle):
+    """Waits for a message; its value is the tensor, or `(note, tensor)` if `noted`."""
+
+    __slots__ = ("noted",)
+
+    def __init__(self, what: str, noted: bool):
+        super().__init__(what)
+        self.noted = noted
+
+    def wanted(self, message: Message) -> Any:
+        return message if self.noted else message[1]
+
+
+class Device(ABC):
+    """The shared half of a `Ctx`. A world adds what happens when time passes.
+
+    `current` is the program that is running right now; verbs act on its behalf and in its time.
+    """
+
+    def __init__(self, rank: int, spec: RunSpec, plan: Plan, emit: Emit):
+        self.rank = rank
+        self.spec = spec
+        self.cluster = spec.cluster
+        self.world_size = len(spec.cluster.devices)
+        self.device = spec.cluster.devices[rank]
+        self.model = spec.model
+        self.conditions = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario))
+        self.emit = emit
+        self.ledger = Ledger(self.device.name, self.device.memory_bytes, spec.model)
+        self.current = Program(rank, None, 0.0)
+        self.message_numbers: dict[int, int] = defaultdict(int)
+        self.prices: dict[tuple[Op, tuple[Meta, ...], int], tuple[Cost, float]] = {}
+        self.arrived: Mailbox = defaultdict(deque)
+        self.expected: dict[tuple[int, str], deque[Receipt]] = defaultdict(deque)
+        for piece in plan.held_by(rank):
+            self.ledger.load(piece)
+
+    @property
+    def now_s(self) -> float:
+        return self.current.now_s
+
+    @property
+    def cluster_now(self) -> ClusterSpec:
+        return self.conditions.cluster
+
+    @property
+    def lost(self) -> frozenset[int]:
+        return self.conditions.lost
+
+    def change(self, change: Change) -> None:
+        """Know of a change of links or speeds."""
+        self.conditions.apply(change)
+        if isinstance(change, SlowDevice):
+            self.prices.clear()
+
+    def halt(self) -> None:
+        """Forget what the programs had under way, and their KV caches; weights stay."""
+        self.arrived.clear()
+        self.expected.clear()
+        self.ledger.release_all()
+
+    def empty(self) -> None:
+        """Memory as after a restart."""
+        self.halt()
+        self.ledger.empty()
+
+    def adopt(self, plan: Plan) -> tuple[Slice, ...]:
+        """Drop weights that `plan` has no use for here; returns the slices that it needs loaded."""
+        needed = plan.held_by(self.rank)
+        for have in list(self.ledger.resident):
+            if not any(covers(have, need) for need in needed):
+                self.evict(have)
+        return tuple(
+            need for need in needed if not any(covers(have, need) for have in self.ledger.resident)
+        )
+
+    def fail_waiting(self, rank: int, time_s: float) -> None:
+        """Device `rank` is known to be lost: whoever waits for it gets `PeerLost`."""
+        waiting = [queue for (src, _), queue in self.expected.items() if src == rank]
+        for queue in waiting:
+            while queue:
+                self.fail(queue.popleft(), self._peer_lost(rank, time_s), time_s)
+
+    def _peer_lost(self, rank: int, time_s: float) -> PeerLost:
+        name = self.cluster.devices[rank].name
+        sentence = f"{name} was lost while {self.device.name} needed it, at {time_s:.3f} s."
+        return PeerLost(sentence, name, time_s)
+
+    def at(self, request: int, token: int) -> None:
+        self.current.request, self.current.token = request, token
+        self.emit(self.memory_mark(self.now_s))
+
+    def spawn(self, program: Coroutine[Any, Any, Any]) -> Handle:
+        child = Program(self.rank, program, self.now_s)
+        child.request, child.token = self.current.request, self.current.token
+        self.start(child)
+        return child.handle
+
+    @abstractmethod
+    def start(self, program: Program) -> None:
+        """Let `program` run, now or as soon as its time comes."""
+
+    def mark(self, name: str, **facts: Any) -> None:
+        self.emit(Mark(self.now_s, name, self.device.name, facts))
+
+    def release(self, cache: str) -> None:
+        self.ledger.release(cache)
+
+    def drop_rows(self, cache: str, layer: int) -> None:
+        self._forget_rows(cache, layer, self.ledger.drop_rows(cache, layer))
+
+    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:  # noqa: B027  (nothing, on shapes)
+        """The oldest `rows` rows leave memory, where there are numbers."""
+
+    def evict(self, piece: Slice) -> None:
+        self.ledger.evict(piece)
+        self.span("evict", piece.part, piece.layer, self.now_s, self.now_s)
+
+    def holds(self, piece: Slice) -> bool:
+        return piece in self.ledger.resident
+
+    def price(self, op: Op, inputs: tuple[Tensor, ...]) -> tuple[Cost, float]:
+        """Cost of `op` now and its virtual seconds on this device; the ledger has taken it in."""
+        metas = tuple(meta_of(x) for x in inputs)
+        key = (op, metas, self.ledger.rows(op))
+        if key not in self.prices:
+            cost = op.cost(self.model, metas, key[2])
+            device = self.cluster_now.devices[self.rank]
+            duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
+            self.prices[key] = cost, duration_s / cost.speed
+        cost, duration_s = self.prices[key]
+        self.ledger.run(op, metas, cost)
+        return cost, duration_s
+
+    def number_message(self, dst: int, tag: str) -> int:
+        """The next message number of the pair (self, dst)."""
+        if dst == self.rank or not 0 <= dst < self.world_size:
+            raise PlanError(f"{self.device.name} sends {tag!r} to rank {dst}: name another device's rank.")
+        self.message_numbers[dst] += 1
+        return self.message_numbers[dst] - 1
+
+    def recv(self, src: int, tag: str) -> Handle:
+        return self._receive(src, tag, noted=False)
+
+    def recv_noted(self, src: int, tag: str) -> Handle:
+        return self._receive(src, tag, noted=True)
+
+    def _receive(self, src: int, tag: str, noted: bool) -> Handle:
+        """A handle for the next message with `tag` from `src`, arrived or not."""
+        handle = Receipt(f"recv {tag} from {self.cluster.devices[src].name}", noted)
+        queue = self.arrived[src, tag]
+        if queue:
+            message, time_s = queue.popleft()
+            handle.done, handle.value, handle.time_s = True, handle.wanted(message), time_s
+        elif src in self.lost:
+            handle.done, handle.time_s = True, self.now_s
+            handle.error = self._peer_lost(src, self.now_s)
+        else:
+            self.expected[src, tag].append(handle)
+        return handle
+
+    def deliver(self, src: int, tag: str, message: Message, time_s: float) -> None:
+        """A message is usable from `time_s`: whoever waits for it goes on."""
+        waiting = self.expected[src, tag]
+        if waiting:
+            handle = waiting.popleft()
+            self.finish(handle, handle.wanted(message), time_s)
+        else:
+            self.arrived[src, tag].append((message, time_s))
+
+    @abstractmethod
+    def finish(self, handle: Handle, value: Any, time_s: float) -> None:
+        """`handle` is done since `time_s`; whoever waits for it goes on."""
+
+    def fail(self, handle: Handle, error: RunError, time_s: float) -> None:
+        """`handle` will never be done: whoever waits for it gets `error`."""
+        handle.error = error
+        self.finish(handle, None, time_s)
+
+    def span(self, kind: Any, name: str, layer: int, start_s: float, end_s: float, **more: Any) -> None:
+        """Emit a span on behalf of the running program."""
+        more.setdefault("request", self.current.request)
+        more.setdefault("token", self.current.token)
+        self.emit(Span(self.device.name, kind, name, layer, start_s, end_s, **more))
+
+    def compute_facts(self, op: Op, cost: Cost) -> dict[str, Any]:
+        """The fields of a compute span that both worlds must agree on."""
+        return {
+            "name": op.name, "layer": op.layer, "bytes": total_bytes(cost.kernels),
+            "flops": total_flops(cost.kernels), "request": self.current.request, "token": self.current.token,
+        }
+
+    def message_facts(self, tensor: Tensor, tag: str, note: Note, message: int) -> dict[str, Any]:
+        """The fields of a send span that both worlds must agree on."""
+        payload = payload_bytes(tensor)
+        return {
+            "name": tag, "layer": layer_of(tag), "payload_bytes": payload,
+            "bytes": FRAME_HEADER_BYTES + len(note) * NOTE_BYTES + payload, "message": message,
+            "request": self.current.request, "token": self.current.token,
+        }
+
+    def waited(self, program: Program, handle: Handle) -> None:
+        """Emit the wait span of a program that was blocked on a message."""
+        if handle.what.startswith("recv") and handle.time_s > program.waiting_since_s:
+            self.emit(Span(
+                self.device.name, "wait", handle.what, -1, program.waiting_since_s, handle.time_s,
+                request=program.request, token=program.token,
+            ))
+
+    def memory_mark(self, time_s: float) -> Mark:
+        facts = {
+            "resident_bytes": self.ledger.resident_bytes, "peak_bytes": self.ledger.peak_bytes,
+            "weights_bytes": self.ledger.weights_bytes, "kv_bytes": self.ledger.kv_bytes,
+        }
+        return Mark(time_s, "memory", self.device.name, facts)
+
+
+def takes_part(cluster: ClusterSpec, plan: Plan, rank: int) -> bool:
+    """Whether a run of `plan` needs device `rank`."""
+    return rank == cluster.source_rank or any(holding.device == rank for holding in plan.holdings)
+
+
+def layer_of(tag: str) -> int:
+    """Tags that belong to a layer start with `L<number>.`; others have layer -1."""
+    head = tag.partition(".")[0]
+    return int(head[1:]) if head[:1] == "L" and head[1:].isdigit() else -1

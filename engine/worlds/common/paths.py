@@ -1,0 +1,82 @@
+"""How long an idle path takes for a message, as links are set right now: the real world's lower bound.
+
+A token bucket must let one whole frame pass at once, and a decode message is often no larger: nothing
+may be used before an idle path could have carried it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.scenario import Change, SetDelay, SetRate
+from engine.domain.units import BITS_PER_BYTE, transfer_s
+
+
+def sender_cost_s(device: DeviceSpec, size_bytes: int) -> float:
+    """Virtual seconds between asking to send and the first byte on the wire: fixed cost and staging."""
+    return device.message_overhead_s + staging_s(device, size_bytes)
+
+
+def staging_s(device: DeviceSpec, size_bytes: int) -> float:
+    """Virtual seconds of copying a message between accelerator and network stack."""
+    return size_bytes / device.staging_byte_per_s if device.staging_byte_per_s else 0.0
+
+
+class PathTimes:
+    """Paths from and to device `rank`, and rates and delays of all links, which change while a run goes on.
+
+    Delays of links `held` are the receiver's to keep.
+    """
+
+    def __init__(self, cluster: ClusterSpec, rank: int, held: frozenset[int] = frozenset()):
+        self.cluster, self.rank, self.held_links = cluster, rank, held
+        self.rates = {
+            (index, forward): link.rate(forward)
+            for index, link in enumerate(cluster.links) for forward in (True, False)
+        }
+        others = [dst for dst in range(len(cluster.devices)) if dst != rank]
+        hops = {dst: cluster.path(rank, dst) for dst in others}
+        self.paths = {dst: [(hop.link, hop.forward) for hop in hops[dst]] for dst in others}
+        self.delays = {
+            (index, forward): link.delay(forward)
+            for index, link in enumerate(cluster.links) for forward in (True, False)
+        }
+        arriving = {src: cluster.path(src, rank) for src in others}
+        self.held = {
+            src: [(hop.link, hop.forward) for hop in hops if hop.link in held]
+            for src, hops in arriving.items()
+        }
+        self.changed_s = 0.0
+
+    def change(self, change: Change) -> None:
+        """A link was changed: what is under way was sent under other conditions."""
+        if isinstance(change, SetRate | SetDelay):
+            link = self.cluster.link_index(change.link)
+            for forward, name in ((True, "forward"), (False, "backward")):
+                if change.direction in ("both", name):
+                    if isinstance(change, SetRate):
+                        self.rates[link, forward] = change.bit_per_s
+                    else:
+                        self.delays[link, forward] = change.delay_s
+            self.changed_s = time.monotonic()
+
+    def delay_s(self, dst: int) -> float:
+        """Virtual seconds of one-way delay to `dst`."""
+        return sum(self.delays[way] for way in self.paths[dst])
+
+    def held_s(self, src: int) -> float:
+        """Virtual seconds for which a message from `src` must be held when it has arrived."""
+        return sum(self.delays[way] for way in self.held[src])
+
+    def in_flight_bytes(self, dst: int) -> int:
+        """What is sent to `dst` before its answer can be back, on links whose delay TCP feels."""
+        there = [(hop.link, hop.forward) for hop in self.cluster.path(self.rank, dst)]
+        back = [(hop.link, hop.forward) for hop in self.cluster.path(dst, self.rank)]
+        round_trip_s = sum(self.delays[way] for way in (*there, *back) if way[0] not in self.held_links)
+        return math.ceil(round_trip_s * min(self.rates[way] for way in there) / BITS_PER_BYTE)
+
+    def transfer_s(self, dst: int, size_bytes: int) -> float:
+        """Virtual seconds on the slowest link to `dst`."""
+        return transfer_s(size_bytes, min(self.rates[way] for way in self.paths[dst]))

@@ -1,0 +1,118 @@
+"""The source's own work beside the strategy: prompts in, tokens out, in either world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.domain.workload import Request
+from engine.models.inputs.prompts import pixels_of
+from engine.ops.tensors import Meta, Tensor
+from engine.ops.vision import ImagePrompt, pixels_meta
+from engine.program.strategy import Step
+from engine.worlds.common.device import Device
+
+if TYPE_CHECKING:
+    import torch
+
+SHOWN_CLASSES = 5
+
+
+class _Source:
+    """What both worlds' sources mark."""
+
+    def __init__(self, device: Device):
+        self.device = device
+        self.last_s: dict[int, float] = {}
+
+    def arrive(self, requests: Sequence[Request]) -> None:
+        for request in requests:
+            if request.index not in self.last_s:
+                self.last_s[request.index] = self.device.now_s
+                self.device.mark("request_arrived", request=request.index)
+
+    def emit(self, step: Step, tokens: Sequence[int | None]) -> None:
+        """Mark every sequence's new token and its time since the one before."""
+        now_s = self.device.now_s
+        for request, token in zip(step.requests, tokens, strict=True):
+            latency_s, self.last_s[request] = now_s - self.last_s[request], now_s
+            self.device.mark(
+                "token_emitted", request=request, index=step.index, token=token, latency_s=latency_s
+            )
+
+
+class SimulatedSource(_Source):
+    """Knows how many tokens there are, not which."""
+
+    def prompt(self, requests: Sequence[Request]) -> Tensor:
+        self.arrive(requests)
+        model, batch = self.device.model, len(requests)
+        tokens = Meta((batch, len(requests[0].tokens)), "int64")
+        if not model.vision:
+            return tokens
+        return ImagePrompt(pixels_meta(model, batch), tokens if model.reads_text else None)
+
+    def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
+        self.emit(step, [None] * step.batch)
+        return Meta((step.batch, 1), "int64")
+
+    def hidden(self, step: Step, hidden: Tensor) -> None:
+        """An encoder's output needs nothing more."""
+
+
+class RealSource(_Source):
+    """Greedy: the most likely token. Keeps logits or hidden states, to be compared with the reference."""
+
+    def __init__(self, device: Device):
+        super().__init__(device)
+        self.logits: dict[int, list[torch.Tensor]] = {}
+        self.states: dict[int, torch.Tensor] = {}
+        self.chosen: dict[int, list[torch.Tensor]] = {}
+
+    def prompt(self, requests: Sequence[Request]) -> Tensor:
+        import torch
+
+        self.arrive(requests)
+        tokens = torch.tensor([request.tokens for request in requests], dtype=torch.int64)
+        spec = self.device.spec
+        if not spec.model.vision:
+            return tokens
+        pictures = torch.stack([torch.from_numpy(pixels_of(spec, request.index)) for request in requests])
+        pixels = pictures.to(getattr(torch, spec.model.dtype))
+        return ImagePrompt(pixels, tokens if spec.model.reads_text else None)
+
+    def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
+        """Token ids [B, 1] from logits [B, V], or from ids [B] where another device has chosen."""
+        elsewhere = not logits.is_floating_point()
+        tokens = logits[:, None] if elsewhere else logits.argmax(dim=-1, keepdim=True)
+        self.emit(step, tokens[:, 0].tolist())
+        kept = self.chosen if elsewhere else self.logits
+        for row, request in enumerate(step.requests):
+            kept.setdefault(request, []).append(logits[row].clone())
+        return tokens
+
+    def hidden(self, step: Step, hidden: Tensor) -> None:
+        for row, request in enumerate(step.requests):
+            self.states[request] = hidden[row].clone()
+            if self.device.model.num_classes:
+                self.classify(request, self.states[request])
+
+    def classify(self, request: int, logits_C: torch.Tensor) -> None:
+        """Mark the most likely classes, with their probabilities."""
+        best = logits_C.float().softmax(dim=-1).topk(min(SHOWN_CLASSES, len(logits_C)))
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        classes = [{"index": index, "probability": probability} for index, probability in pairs]
+        self.device.mark("classified", request=request, classes=classes)
+
+    def save(self, path: Path) -> None:
+        """One per request: `logits.<i>` [new_tokens, V], `tokens.<i>` [new_tokens] where only ids came, or
+        `hidden.<i>` [T, D], a classifier's [C].
+        """
+        import torch
+        from safetensors.torch import save_file
+
+        tensors = {f"logits.{request}": torch.stack(rows) for request, rows in self.logits.items()}
+        tensors |= {f"tokens.{request}": torch.stack(ids) for request, ids in self.chosen.items()}
+        tensors |= {f"hidden.{request}": states for request, states in self.states.items()}
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)

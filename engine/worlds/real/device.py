@@ -1,0 +1,135 @@
+"""The real world: one device = one process, torch on real weights, messages on real sockets.
+
+Torch runs in one compute thread, never inline, or receiving could not overlap computing; only operations too
+short to matter are computed by whoever asks. What comes of it is `loop.py`'s to hand on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from engine.domain.plan import Slice
+from engine.domain.trace import Span, SpanKind
+from engine.ops.core import Op
+from engine.ops.tensors import dtype_of, shape_of
+from engine.ops.torch_kernels import dispatch as arithmetic
+from engine.program.ctx import Decision, Note
+from engine.program.frames import EPOCHS, FrameHeader, pack_note
+from engine.worlds.common.paths import sender_cost_s, staging_s
+from engine.worlds.common.programs import Handle
+from engine.worlds.real.dilation import INLINE_FLOPS
+from engine.worlds.real.loop import DeviceLoop
+from engine.worlds.real.pacing import Pacer
+from engine.worlds.real.tasks import Task, run_task
+from engine.worlds.real.wire_tensors import bytes_of
+
+
+class RealDevice(DeviceLoop):
+    """A `Ctx` whose verbs move real tensors."""
+
+    def compute(self, op: Op, *inputs: torch.Tensor) -> Handle:
+        cost, target_s = self.price(op, inputs)
+
+        def work() -> Any:
+            return arithmetic.run(op, self.model, self.weights, self.caches, inputs)
+
+        facts = self.compute_facts(op, cost)
+        task = self._task(work, self.compute_pacer, target_s, "compute", facts, op.name)
+        self.computing += 1
+        if facts["flops"] < INLINE_FLOPS and self.computing == 1:
+            self.outstanding -= 1
+            done = run_task(task)
+            self._later(done.task.deadline_s, done)
+        else:
+            self.compute_tasks.put(task)
+        return task.handle
+
+    def load(self, piece: Slice) -> Handle:
+        size = self.ledger.load(piece)
+        return self._disk(lambda: self.weights.load(piece), "load", piece.part, piece.layer, size)
+
+    def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
+        size = self.ledger.store_rows(cache, layer, rows)
+        return self._disk(lambda: self.row_files.store(cache, layer, rows), "store", "kv_rows", layer, size)
+
+    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:
+        self.row_files.drop(cache, layer, rows)
+
+    def fetch_rows(self, cache: str, layer: int) -> Handle:
+        size = self.ledger.fetch_rows(cache, layer)
+        return self._disk(lambda: self.row_files.fetch(cache, layer), "load", "kv_rows", layer, size)
+
+    def _disk(self, work: Callable[[], Any], kind: SpanKind, name: str, layer: int, size: int) -> Handle:
+        facts = {
+            "name": name, "layer": layer, "bytes": size,
+            "request": self.current.request, "token": self.current.token,
+        }
+        target_s = size / self.device.disk_byte_per_s
+        task = self._task(work, self.disk_pacer, target_s, kind, facts, kind)
+        self.disk_tasks.put(task)
+        return task.handle
+
+    def _task(
+        self, work: Callable[[], Any], pacer: Pacer, target_s: float, kind: str, facts: dict[str, Any],
+        what: str,
+    ) -> Task:
+        start_s, deadline_s = pacer.plan(self.clock.wall(self.now_s), target_s)
+        self.outstanding += 1
+        return Task(Handle(what), work, pacer, start_s, deadline_s, kind, facts)
+
+    def evict(self, piece: Slice) -> None:
+        super().evict(piece)
+        self.weights.evict(piece)
+
+    def send(self, tensor: torch.Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
+        number = self.number_message(dst, tag)
+        facts = self.message_facts(tensor, tag, note, number)
+        handle = Handle(f"send {tag}")
+        sent_s = self.now_s
+        header = FrameHeader(
+            number, facts["payload_bytes"], (self.current.request, self.current.token),
+            self.clock.wall(sent_s), self.clock.wall(self._ideal_arrival_s(dst, facts["bytes"])),
+            dtype_of(tensor), shape_of(tensor), tag, len(note), self.epoch % EPOCHS,
+        )
+        peer = self.cluster.devices[dst].name
+
+        def done(at_s: float) -> None:
+            end_s = max(sent_s, self.clock.virtual(at_s))
+            self.emit(Span(self.device.name, "send", start_s=sent_s, end_s=end_s, peer=peer, **facts))
+            self.finish(handle, None, end_s)
+
+        if dst in self.lost or not self._reachable(dst):
+            handle.done, handle.time_s = True, sent_s
+            return handle
+        self.connections.outlets[dst].write(header, pack_note(note), bytes_of(tensor), done)
+        return handle
+
+    def _reachable(self, dst: int) -> bool:
+        """Whether there is a connection to `dst`; one that no prediction foresaw is opened now."""
+        if dst in self.connections.outlets:
+            return True
+        if dst not in self.silence.suspected and self.connections.open(dst):
+            return True
+        self.silence.suspect(dst)
+        return False
+
+    def _ideal_arrival_s(self, dst: int, size_bytes: int) -> float:
+        """Virtual time at which an idle path delivers a message sent now, after this pair's last one."""
+        begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + sender_cost_s(self.device, size_bytes)
+        self.departed_s[dst] = begun_s + self.paths.transfer_s(dst, size_bytes)
+        staged_s = staging_s(self.cluster.devices[dst], size_bytes)
+        return self.departed_s[dst] + self.paths.delay_s(dst) + staged_s
+
+    def release(self, cache: str) -> None:
+        super().release(cache)
+        self.row_files.release(cache)
+        for key in [key for key in self.caches if key[0] == cache]:
+            del self.caches[key]
+
+    def decide(self, name: str, choice: Decision, *inputs: torch.Tensor) -> Any:
+        answer = choice(*inputs)
+        self.mark("decided", decision=name, answer=answer)
+        return answer

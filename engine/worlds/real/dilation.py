@@ -1,0 +1,163 @@
+"""The dilation D of a run: wall seconds per virtual second, so that this machine keeps up.
+
+An emulated operation is real work that must end before its virtual time is over, on cores shared by all
+devices. From the predicted trace we know when every device computes and for how long it is meant to;
+from the host's profile how long this machine needs. D is the smallest that leaves head-room everywhere:
+
+operation   host time ≤ 70 % of target · D, for operations long enough to matter on their own
+device      the same for the sum of all operations of a device (short ones pay each other's debts)
+message     what the runtime spends on a message ≤ the message's time · D, on average
+cores       work of all devices that compute at the same time ≤ 65 % of the cores
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.ops.cost import measured_s, product
+
+OP_HEADROOM = 0.7
+CORES_SHARE = 0.65
+STEP = 0.25
+LEAST_RAISE = 1.25
+ALONE_S = 1e-3
+"""Host seconds from which an operation must fit by itself; shorter ones may overrun into the next's slack."""
+
+INLINE_FLOPS = 200_000
+"""Operations below are computed by the thread that asks for them: handing them to another costs more."""
+
+INLINE_HOST_S, OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 100e-6, 300e-6, 250e-6, 15e-9
+"""What the runtime itself is reckoned to spend per operation, and per message and side: on the safe side."""
+
+CROWDED = 1.2
+"""Operations of devices that share cores and caches take so much longer than alone: `bench load`."""
+
+COLDEST = 4.0
+"""At most so many times as much the runtime spends on operations and messages when its caches are cold."""
+
+CAUTIOUS = HostProfile(
+    host="an unknown machine",
+    products=(
+        MeasuredRow(rows=1, s_per_flop=2e-10), MeasuredRow(rows=8, s_per_flop=6e-11),
+        MeasuredRow(rows=32, s_per_flop=3e-11), MeasuredRow(rows=256, s_per_flop=2e-11),
+    ),
+    elementwise_s_per_element=1e-9,
+    op_overhead_s=1e-5,
+    memory_byte_per_s=6e9,
+)
+"""Used until this host is calibrated: half of what a slow core of today does."""
+
+
+class _Use(NamedTuple):
+    """One activity: virtual start and end, and the seconds of one core that it really takes."""
+
+    start_s: float
+    end_s: float
+    host_s: float
+
+
+def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | None = None) -> float:
+    """D for `spec`, predicted to run as `trace`: its own number, 1 for native, else the smallest that fits.
+
+    `cores` is the number this process may use, unless given.
+    """
+    if spec.dilation == "native":
+        return 1.0
+    if not isinstance(spec.dilation, str):
+        return spec.dilation
+    profile = spec.profile or CAUTIOUS
+    spans = [item for item in trace if isinstance(item, Span)]
+    devices = len({span.device for span in spans if span.kind == "compute"})
+    computing = defaultdict(list)
+    for span in spans:
+        if span.kind == "compute":
+            computing[span.device].append(_Use(span.start_s, span.end_s, host_s(span, profile, devices)))
+    message_s = MESSAGE_HOST_S * coldness(devices)
+    messages = [
+        _Use(span.start_s, span.end_s, message_s + MESSAGE_HOST_S_PER_BYTE * span.bytes)
+        for span in spans if span.kind == "recv"
+    ]
+    everything = [use for uses in computing.values() for use in uses] + messages
+    needed = [1.0]
+    needed += [_ratio(use) / OP_HEADROOM for use in everything if use.host_s >= ALONE_S]
+    needed += [_ratio(_sum(uses)) / OP_HEADROOM for uses in computing.values()]
+    if messages:
+        needed.append(_ratio(_sum(messages)))
+    available = cores or len(os.sched_getaffinity(0))
+    needed.append(_peak_load(everything) / (CORES_SHARE * available))
+    return _step_up(max(needed))
+
+
+def enough_dilation(dilation: float, used_frac: float) -> float:
+    """A dilation at which operations that used so much of their time have room: a quarter more at least."""
+    return _step_up(dilation * max(used_frac / OP_HEADROOM, LEAST_RAISE))
+
+
+def _step_up(dilation: float) -> float:
+    return math.ceil(dilation / STEP - 1e-6) * STEP
+
+
+def host_s(span: Span, profile: HostProfile, devices: int = 1) -> float:
+    """Core seconds that this host needs for a compute span, when so many devices compute in turn.
+
+    A span has no shapes, but FLOPs per byte say how many rows its products have (2·r·i·c FLOPs over
+    at least 4·i·c bytes); the estimate errs to fewer rows, so to slower.
+    """
+    rows = max(1, round(2 * span.flops / max(1, span.bytes)))
+    side = max(1, math.isqrt(span.flops // (2 * rows)))  # as if it were one square matrix
+    from_table_s = measured_s(profile, product(rows, side, side, 4))
+    work_s = CROWDED * max(from_table_s, span.bytes / profile.memory_byte_per_s)
+    return work_s + runtime_s(span.flops, devices)
+
+
+def runtime_s(flops: int, devices: int = 1) -> float:
+    """What the runtime itself spends on an operation."""
+    return coldness(devices) * (INLINE_HOST_S if flops < INLINE_FLOPS else OP_HOST_S)
+
+
+def coldness(devices: int) -> float:
+    """How much more it spends when so many devices take turns: each finds its caches colder.
+
+    By `bench load`: 0.3, 0.4, 0.6, 0.9 ms for an operation with 2, 4, 8, 16 devices.
+    """
+    return min(COLDEST, max(1.0, (devices + 5) / 7))
+
+
+def _ratio(use: _Use) -> float:
+    """Host seconds per virtual second; an activity without duration asks for nothing."""
+    duration_s = use.end_s - use.start_s
+    return use.host_s / duration_s if duration_s > 0 else 0.0
+
+
+def _sum(uses: Sequence[_Use]) -> _Use:
+    """All one after the other."""
+    return _Use(0.0, sum(use.end_s - use.start_s for use in uses), sum(use.host_s for use in uses))
+
+
+def _peak_load(uses: Sequence[_Use]) -> float:
+    """Cores in use at D = 1 while most run at once: 95 % of the busy time is at or below it."""
+    edges = []
+    for use in uses:
+        load = _ratio(use)
+        edges += [(use.start_s, load), (use.end_s, -load)]
+    edges.sort()
+    levels, load, before_s = [], 0.0, 0.0
+    for time_s, change in edges:
+        if load > 1e-9 and time_s > before_s:
+            levels.append((load, time_s - before_s))
+        load += change
+        before_s = time_s
+    levels.sort()
+    left_s = 0.95 * sum(duration_s for _, duration_s in levels)
+    for level, duration_s in levels:
+        left_s -= duration_s
+        if left_s <= 0:
+            return level
+    return 0.0
