@@ -26,7 +26,7 @@ from engine.models import catalogue
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import reference
 from engine.strategies.registry import STRATEGIES
-from tests.engine.strategies.memory_world import run_in_memory
+from tests.support.memory_world import run_in_memory
 
 EXAMPLES = 30
 AMPLE_BYTES = 4e8

@@ -10,7 +10,7 @@ import pytest
 import redis
 from django.db import connections
 
-from tests.webapp.support import Browser, RedisServer, Worker, person, redis_in_use
+from tests.support.web import Browser, RedisServer, Worker, person, redis_in_use
 from webapp.redis import client
 
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.test import Client
 
-from tests.webapp.support import PASSWORD, Browser, person
+from tests.support.web import PASSWORD, Browser, person
 from webapp.api import api
 
 OPEN = {("get", "/api/session"), ("post", "/api/login")}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import topologies
 from engine.domain.cluster import LinkSpec
-from tests.webapp.support import Browser
+from tests.support.web import Browser
 from topologies.shapes import copies, shape
 from webapp.clusters.layout import Layout, arrange, enabled
 from webapp.clusters.models import Cluster

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asgiref.testing import ApplicationCommunicator
 
-from tests.webapp.support import Browser, RedisServer, person, recorded
+from tests.support.web import Browser, RedisServer, person, recorded
 from tests.webapp.test_live import in_pieces, new_run, published
 from webapp.asgi import application
 from webapp.runs import follow, services

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.webapp.support import RedisServer, recorded, request_body, run_spec, wait_until
+from tests.support.web import RedisServer, recorded, request_body, run_spec, wait_until
 from webapp.redis import client
 from webapp.runs import live
 from webapp.runs.follow import follow

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 import topologies
 from engine.domain.report import RunReport
-from tests.webapp.support import Browser, RedisServer, recorded, request_body, wait_until
+from tests.support.web import Browser, RedisServer, recorded, request_body, wait_until
 from webapp.runs import control, live, recovery, services, workers
 from webapp.runs.live import Publisher
 from webapp.runs.models import Run

@@ -2,11 +2,11 @@
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from support import Browser, request_body
 
 import topologies
 from engine.domain.scenario import Scenario
 from engine.strategies.registry import STRATEGIES
+from tests.support.web import Browser, request_body
 from topologies.traces import TRACES
 from webapp.runs.requests import RunRequest, spec_of
 

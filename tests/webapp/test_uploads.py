@@ -6,9 +6,9 @@ from io import BytesIO
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
-from support import Browser, request_body
 
 from engine.models.inputs.pictures import MAX_FILE_BYTES
+from tests.support.web import Browser, request_body
 from webapp.runs.requests import RunRequest, spec_of
 
 pytestmark = pytest.mark.django_db(transaction=True)

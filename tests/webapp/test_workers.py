@@ -14,7 +14,7 @@ from emulator.calibration.known import Calibration, host_name
 from emulator.host.leftovers import Process, children, is_alive
 from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.domain.report import RunReport
-from tests.webapp.support import Browser, Worker, recorded, request_body, wait_until
+from tests.support.web import Browser, Worker, recorded, request_body, wait_until
 from webapp.runs.models import OVER, Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]

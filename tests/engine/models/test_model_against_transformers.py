@@ -2,7 +2,11 @@
 
 import pytest
 import torch
-from one_device import (
+
+from engine.domain.plan import Slice
+from engine.models.inputs.prompts import requests_of
+from engine.models.reference import reference
+from tests.support.one_device import (
     CAUSAL,
     TINY,
     encode,
@@ -14,10 +18,6 @@ from one_device import (
     spec_of,
     store_of,
 )
-
-from engine.domain.plan import Slice
-from engine.models.inputs.prompts import requests_of
-from engine.models.reference import reference
 
 TRAINED = ("minilm", "demo-lm")
 

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from one_device import TINY, spec_of
 
 from engine.domain.errors import SpecError
 from engine.domain.spec import WeightsRef
@@ -14,6 +13,7 @@ from engine.models.families import families
 from engine.models.inputs.prompts import requests_of
 from engine.models.inputs.text import decode, encode
 from engine.models.reference import reference
+from tests.support.one_device import TINY, spec_of
 
 # Parameters as counted by transformers (without BERT's pooler) or stated by the models' authors.
 PARAMETERS = {

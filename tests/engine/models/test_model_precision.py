@@ -4,7 +4,6 @@ from functools import cache
 
 import pytest
 import torch
-from one_device import generate, model_of, relative_error, spec_of
 from transformers import AutoConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
@@ -17,7 +16,8 @@ from engine.models.weights.weights import WeightStore
 from engine.ops.layout import whole_model
 from engine.ops.torch_kernels.core import rope_frequencies, rotate
 from engine.runs.predict import prepare
-from tests.engine.strategies.memory_world import run_in_memory
+from tests.support.memory_world import run_in_memory
+from tests.support.one_device import generate, model_of, relative_error, spec_of
 
 LLAMA3 = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=8192)
 SHORT = RopeScaling(factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=16)

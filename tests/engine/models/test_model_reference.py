@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from one_device import spec_of
 
 from engine.domain.errors import HostError
 from engine.domain.workload import Workload
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import reference
+from tests.support.one_device import spec_of
 
 
 def test_the_reference_of_another_process_is_that_of_this_one(tmp_path):

@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_device import TINY, model_of, run, spec_of, store_of
 from safetensors.torch import load_file, save_file
 
 from engine.domain.errors import PlanError, SpecError
@@ -19,6 +18,7 @@ from engine.models.weights.weights import WeightStore
 from engine.ops import core as ops
 from engine.ops.layout import tensor_parts, whole_model
 from engine.ops.sizes import num_parameters, weight_bytes
+from tests.support.one_device import TINY, model_of, run, spec_of, store_of
 
 NAMES = (*TINY, "grouped")
 RANDOM = WeightsRef()

@@ -1,11 +1,11 @@
 """Every model that the five papers run is in the catalogue, with the sizes that the papers count with."""
 
 import pytest
-from one_device import model_of
 
 from engine.domain.plan import Slice
 from engine.models.catalogue import rows
 from engine.ops.sizes import kv_bytes_per_row, model_bytes, num_parameters, weight_bytes
+from tests.support.one_device import model_of
 
 
 def part_bytes(name):

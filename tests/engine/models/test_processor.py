@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from one_device import spec_of
 from test_pictures import file_of, picture
 
 from engine.domain.errors import SpecError
@@ -12,6 +11,7 @@ from engine.models import catalogue
 from engine.models.inputs import pictures
 from engine.models.reference import reference
 from engine.models.weights.directory import read_spec
+from tests.support.one_device import spec_of
 
 
 @pytest.fixture

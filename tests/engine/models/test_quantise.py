@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from one_device import hidden_states, model_of, relative_error, run, store_of
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -18,6 +17,7 @@ from engine.ops.ledger import Ledger
 from engine.ops.quantised import QuantisedBlock, quantised_slices
 from engine.ops.sizes import quantised_bytes, weight_bytes
 from engine.ops.tensors import meta_of
+from tests.support.one_device import hidden_states, model_of, relative_error, run, store_of
 
 NAMES = ("tiny-gpt2", "tiny-bert", "tiny-llama", "grouped")
 

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from one_device import model_of, relative_error, run, spec_of, store_of
 from PIL import Image
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -22,6 +21,7 @@ from engine.ops.layout import tensor_parts, whole_model
 from engine.ops.sizes import num_parameters, weight_bytes
 from engine.ops.tensors import meta_of
 from engine.ops.vision import Classify, EmbedImage, EmbedPrompt, Project, TowerBlock, image_ops
+from tests.support.one_device import model_of, relative_error, run, spec_of, store_of
 
 SEEING = ("tiny-vit", "tiny-llava")
 TOWER = Slice(layer=-1, part="vision")

@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import pytest
-from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, sends, spec_of, star
 
 from engine.domain.errors import PlanError
 from engine.domain.plan import Slice
@@ -11,6 +10,7 @@ from engine.models import catalogue
 from engine.ops.sizes import model_bytes, weight_bytes
 from engine.strategies.accelerate.device_map import Module, balanced, infer_device_map
 from engine.strategies.accelerate.strategy import num_leaves
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, sends, spec_of, star
 
 MB = 1e6
 SMALL = catalogue.resolve("gpt2", "random")[0]

@@ -5,11 +5,8 @@ from functools import cache
 
 import pytest
 import torch
-from adaptlink_cases import RATES, room_of, run_dying, tight, with_memory
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_world import run_in_memory
-from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 from engine.domain.errors import PeerLost, PlanError, SpecError
 from engine.domain.scenario import DropDevice, Scenario
@@ -19,6 +16,9 @@ from engine.runs.predict import predict
 from engine.strategies.adaptlink.roles import Shard, place_backups
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import weights_bytes
+from tests.support.adaptlink_cases import RATES, room_of, run_dying, tight, with_memory
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 GROUPED = LLAMA
 OVERS = (0.3, 0.7, 0.98)

@@ -1,10 +1,8 @@
 """Devices that join AdaptLink: a faster one takes a secondary's place, once; a slower one never does."""
 
 import pytest
-from adaptlink_cases import room_of, tight, with_memory
 from hypothesis import given
 from hypothesis import strategies as st
-from small_cases import GPT2, plan_of
 
 from engine.domain.errors import PlanError
 from engine.domain.scenario import DropDevice, JoinDevice, Scenario
@@ -12,6 +10,8 @@ from engine.runs.predict import predict
 from engine.strategies.adaptlink.join import SWAP_MARGIN, layout_with, swaps, target_of
 from engine.strategies.adaptlink.plan import layout_in
 from engine.strategies.registry import strategy
+from tests.support.adaptlink_cases import room_of, tight, with_memory
+from tests.support.small_cases import GPT2, plan_of
 
 
 def case(joiner_rate, secondary_rate=1e8, others=0.9, **more):

@@ -6,7 +6,6 @@ from math import inf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_cases import GPT2
 
 from engine.domain.plan import Slice
 from engine.models import catalogue
@@ -21,6 +20,7 @@ from engine.strategies.adaptlink.shares import (
     sides_s,
     split_layers,
 )
+from tests.support.small_cases import GPT2
 
 MB = 1e6
 seconds = st.floats(1e-6, 1e3)

@@ -3,12 +3,12 @@
 from collections import Counter
 
 import pytest
-from adaptlink_cases import tight
 
 from engine.models import catalogue
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
 from tests.contract.test_worlds_agree import operations
+from tests.support.adaptlink_cases import tight
 
 CASES = {
     "columns-gpt2": ("tiny-gpt2", {"over": 0.4}),

@@ -2,9 +2,6 @@
 
 import pytest
 import torch
-from adaptlink_cases import with_memory
-from memory_world import run_in_memory
-from small_cases import BERT, GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
@@ -14,6 +11,9 @@ from engine.ops.sizes import model_bytes, weight_bytes
 from engine.runs.predict import predict
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import weights_bytes
+from tests.support.adaptlink_cases import with_memory
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
 ALONE = star([1e10])
 

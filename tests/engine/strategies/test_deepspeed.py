@@ -1,10 +1,10 @@
 """Equal tensor parallelism: everybody the same share, or a reason why not."""
 
 import pytest
-from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, spec_of, star
 
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import weights_bytes
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, spec_of, star
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)

@@ -6,9 +6,6 @@ pruned heads that still attend, scores that some ranks cannot compute, and basel
 
 import pytest
 import torch
-from adaptlink_cases import run_dying
-from memory_world import run_in_memory
-from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import Scenario, SetRate, SlowDevice
@@ -22,6 +19,9 @@ from engine.ops.heads import Attend, Join, Project
 from engine.ops.layout import whole_model
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.runs.predict import prepare, simulate
+from tests.support.adaptlink_cases import run_dying
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 SLOW = star([1e6] * 3)
 """Devices so slow that lending heads pays over their links."""

@@ -7,13 +7,13 @@ from math import inf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cases import GPT2, LLAMA, plan_of, spec_of, star
 
 from engine.domain.errors import PlanError
 from engine.models import catalogue
 from engine.strategies.edgeformer.allocation import Site, allocate
 from engine.strategies.edgeformer.costs import Rows, deadline_s, link_s, local_s, sites_of
 from engine.strategies.edgeformer.plan import Capacity, allocate_blocks
+from tests.support.small_cases import GPT2, LLAMA, plan_of, spec_of, star
 
 EIGHT_HEADS = GPT2.model_copy(update={"num_heads": 8, "num_kv_heads": 8, "head_dim": 16, "hidden_size": 128})
 ROWS = Rows(1, 32, 32)

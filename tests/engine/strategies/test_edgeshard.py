@@ -6,7 +6,6 @@ from math import inf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cases import BERT, GPT2, MODELS, plan_of, play, sends, spec_of, star
 
 from engine.domain.errors import PlanError
 from engine.domain.trace import Mark, Span
@@ -14,6 +13,7 @@ from engine.models import catalogue
 from engine.strategies.edgeshard.segments import Profile, best_segments, cost_s, layerwise_segments
 from engine.strategies.edgeshard.strategy import stages_for
 from engine.strategies.shared.stages import Room, Stage
+from tests.support.small_cases import BERT, GPT2, MODELS, plan_of, play, sends, spec_of, star
 
 OBJECTIVES = ("latency", "throughput")
 A, B, C = range(3)

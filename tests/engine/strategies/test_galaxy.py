@@ -5,11 +5,11 @@ from collections import defaultdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cases import GPT2, LLAMA, MODELS, plan_of, play, sends, spec_of, star
 
 from engine.domain.errors import PlanError
 from engine.strategies.galaxy.plan import NoRoom, balance
 from engine.strategies.galaxy.time import gather_s, scatter_s
+from tests.support.small_cases import GPT2, LLAMA, MODELS, plan_of, play, sends, spec_of, star
 
 HEAD_MB, GRANULE_MB = 9.45, 4.725
 """GPT-2 with 12 layers of 9.45 and 18.9 MB: one of 12 heads, one of 48 granules of columns, in all layers."""

@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 
 import pytest
 import torch
-from memory_world import run_in_memory
-from small_cases import GPT2, LLAMA, plan_of, play, prompts, spec_of, star
 from test_kv_pressure import MODELS, NEW, ROWS, STRATEGIES, least_memory, sized
 
 from engine.domain.errors import PlanError
@@ -17,6 +15,8 @@ from engine.ops.sizes import kv_bytes_per_row
 from engine.ops.tensors import Meta
 from engine.runs.predict import predict
 from engine.strategies.shared.kv_disk import KEPT
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, spec_of, star
 
 
 def offloading(name, model, requests=1, pattern="sporadic", short_bytes=2500):

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from memory_world import run_in_memory
-from small_cases import GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
 from engine.domain.errors import PlanError
 from engine.runs.predict import predict
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
 MODELS = {model.family: model.model_copy(update={"num_layers": 10}) for model in (GPT2, LLAMA)}
 STRATEGIES = ["gpipe", "edgeshard", "galaxy", "tpi_llm"]

@@ -5,7 +5,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_cases import plan_of, play, sends
 from test_lime_run import GPT, case, marks, spans, tight
 
 from engine.domain.errors import OutOfMemory
@@ -16,6 +15,7 @@ from engine.strategies.lime.cost import StreamedBlock
 from engine.strategies.lime.run import layout_of
 from engine.strategies.lime.transfer import num_rows, pairs_of, rows_to_park
 from engine.strategies.registry import strategy
+from tests.support.small_cases import plan_of, play, sends
 
 MB = 1e6
 ROOM = OnlinePlan(10**6, 1, 1)

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from memory_world import run_in_memory
-from small_cases import plan_of, prompts, spec_of, star
 from test_lime_memory import growing
 from test_lime_run import DEEP, case, tight
 from test_pipeline_offload import overfull
+
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import plan_of, prompts, spec_of, star
 
 LLAMA, BERT = DEEP["small-llama"], DEEP["small-bert"]
 CASES = {

@@ -4,7 +4,6 @@ import random
 from itertools import pairwise
 
 import pytest
-from lime_cases import EXAMPLE, MB, MS, brute_force_s, compositions, ring
 
 from engine.strategies.lime.allocation import (
     Allocation,
@@ -21,6 +20,7 @@ from engine.strategies.lime.allocation import (
 from engine.strategies.lime.blocks import blocks_of, load_frac, refine, spare_bytes, whole_layers
 from engine.strategies.lime.cost import Hop, closed_form_s, event_model, idle_s, steady_step_s
 from engine.strategies.lime.ring import best_placement
+from tests.support.lime_cases import EXAMPLE, MB, MS, brute_force_s, compositions, ring
 
 TABLE = [
     # segments, layers, slots, stages, memory in layers, closed form, event model M=1 and M=2 (ms)

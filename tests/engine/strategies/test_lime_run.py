@@ -3,7 +3,6 @@
 from itertools import groupby
 
 import pytest
-from small_cases import BERT, GPT2, LLAMA, plan_of, play, sends, spec_of, star
 
 from engine.domain.plan import Slice
 from engine.domain.trace import Mark, Span
@@ -14,6 +13,7 @@ from engine.strategies.lime.ring import step_times
 from engine.strategies.lime.run import layout_of
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import demand_of
+from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, play, sends, spec_of, star
 
 DEEP = {family.name: family.model_copy(update={"num_layers": 8}) for family in (GPT2, LLAMA, BERT)}
 GPT = DEEP["small-gpt2"]

@@ -7,8 +7,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_world import MemoryWorld, run_in_memory
-from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 from engine.domain.errors import PlanError
 from engine.domain.plan import Slice
@@ -20,6 +18,8 @@ from engine.program.strategy import Step
 from engine.strategies.mcu.plan import shares_of
 from engine.strategies.mcu.strategy import Chip
 from engine.strategies.mcu.tree import serial_hops, split, tree_levels
+from tests.support.memory_world import MemoryWorld, run_in_memory
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 WIDE = GPT2.model_copy(update={"num_heads": 8, "num_kv_heads": 8, "head_dim": 4})
 STEPS = 4

@@ -4,8 +4,9 @@ from functools import cache
 
 import pytest
 import torch
-from memory_world import run_in_memory
-from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, prompts, spec_of, star, supported
+
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, prompts, spec_of, star, supported
 
 CLUSTERS = {
     "terminal": star([1e10] * 3, terminal=True),

@@ -4,10 +4,10 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
-from small_cases import BERT, GPT2, LLAMA, MODELS, play, sends, spec_of, star
 
 from engine.models import catalogue
 from engine.strategies.registry import STRATEGIES
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, play, sends, spec_of, star
 
 ELEMENT = 4
 

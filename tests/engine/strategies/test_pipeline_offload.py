@@ -1,8 +1,6 @@
 """The pipeline whose stages do not fit: turns in slots, the worked example, and what the simulation takes."""
 
 import pytest
-from lime_cases import EXAMPLE, MB, MS
-from small_cases import GPT2, MODELS, plan_of, play, sends, spec_of, star
 from test_lime_run import DEEP, GPT, layer_bytes, spans, tight, token_times
 
 from engine.domain.errors import PlanError
@@ -11,6 +9,8 @@ from engine.ops.sizes import weight_bytes
 from engine.strategies.lime.ring import best_placement, step_times
 from engine.strategies.pipeline_offload.slots import cycles_of, num_missing, offload_events, turns_of
 from engine.strategies.shared.demand import demand_of
+from tests.support.lime_cases import EXAMPLE, MB, MS
+from tests.support.small_cases import GPT2, MODELS, plan_of, play, sends, spec_of, star
 
 
 def steady_ms(num_micro_batches):

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, spec_of, star, supported
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
@@ -14,6 +13,7 @@ from engine.strategies.registry import STRATEGIES, strategy
 from engine.strategies.shared.demand import demand_of, weights_bytes
 from engine.strategies.shared.shares import largest_remainder
 from engine.strategies.shared.stages import fill, layer_bytes
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, spec_of, star, supported
 
 VARIANTS = {
     "single": [{}],

@@ -5,12 +5,12 @@ from itertools import pairwise, product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_cases import BERT, GPT2, LLAMA, plan_of, spec_of, star
 
 from engine.domain.errors import PlanError, SpecError
 from engine.ops.positions import PositionBlock
 from engine.ops.tensors import Meta
 from engine.strategies.voltage.positions import bounds, orders, reorders, search
+from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, spec_of, star
 
 
 @pytest.mark.parametrize(

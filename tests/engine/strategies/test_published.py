@@ -6,12 +6,12 @@ with it the latency model of sections IV and V gives these ratios.
 """
 
 import pytest
-from small_cases import BERT, plan_of, play, sends, spec_of, star
 
 from engine.domain.trace import Span
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.voltage.positions import Shard
 from engine.strategies.voltage.time import forward_s
+from tests.support.small_cases import BERT, plan_of, play, sends, spec_of, star
 
 BERT_LARGE = BERT.model_copy(
     update={

@@ -1,8 +1,6 @@
 """What pictures mean for plans: who sees, what it takes, and that everything behind it is as ever."""
 
 import pytest
-from small_cases import plan_of, star
-from small_cases import spec_of as small_spec
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Holding, Plan, Slice, Work
@@ -17,6 +15,8 @@ from engine.runs.predict import prepare as prepared
 from engine.strategies.accelerate.strategy import num_leaves
 from engine.strategies.registry import STRATEGIES
 from engine.strategies.shared.demand import demand_of, end_passes
+from tests.support.small_cases import plan_of, star
+from tests.support.small_cases import spec_of as small_spec
 
 VIT, LLAVA = (catalogue.resolve(name)[0] for name in ("tiny-vit", "tiny-llava"))
 TOWER, EMBED = Slice(layer=-1, part="vision"), Slice(layer=-1, part="embed")

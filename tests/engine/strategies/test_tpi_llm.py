@@ -6,8 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_world import MemoryDevice, run_in_memory
-from small_cases import GPT2, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
@@ -32,6 +30,8 @@ from engine.strategies.tpi_llm.token_time import (
     steady_token_s,
     token_ends_s,
 )
+from tests.support.memory_world import MemoryDevice, run_in_memory
+from tests.support.small_cases import GPT2, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 ATTENTION, FFN, ALL_REDUCE_MS = BlockTime(11, 18), BlockTime(17, 30), 14
 """The paper's figures, ms."""

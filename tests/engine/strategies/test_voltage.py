@@ -6,8 +6,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from memory_world import MemoryWorld, run_in_memory, source_in
-from small_cases import BERT, GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
 from engine.domain.conditions import Conditions
 from engine.domain.errors import SpecError
@@ -22,6 +20,8 @@ from engine.program.serve import serve
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import strategy
+from tests.support.memory_world import MemoryWorld, run_in_memory, source_in
+from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
 ELEMENT = 4
 EVEN = [1e10] * 3

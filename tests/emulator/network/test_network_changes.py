@@ -1,0 +1,53 @@
+"""Live changes reach the kernel, lose nothing, and are told truly."""
+
+import pytest
+
+from emulator.session.calls import call
+from engine.domain.cluster import ClusterSpec
+from tests.support import network_bodies as bodies
+from tests.support.small_clusters import chain, star
+
+pytestmark = pytest.mark.root
+
+
+def plain(cluster: ClusterSpec) -> dict[str, object]:
+    return cluster.model_dump(mode="json")
+
+
+@pytest.mark.parametrize("rate", [10e6, 100e6])
+def test_a_running_stream_follows_a_new_rate_without_a_retransmit(rate: float) -> None:
+    found = call(bodies.rate_change, plain(star(2)), "n0--hub", "both", rate)
+    # From n0 to n1 the second hop still has its 50 Mbit/s.
+    assert found["bit_per_s"] == pytest.approx(min(rate, 50e6), rel=0.1)
+    assert found["retransmits"] == 0
+    for entry in found["facts"]["in_force"]:
+        assert entry["bit_per_s"] == pytest.approx(rate, rel=1e-3)
+
+
+def test_one_direction_changes_alone() -> None:
+    found = call(bodies.rate_change, plain(star(2)), "n0--hub", "forward", 20e6)
+    assert [entry["forward"] for entry in found["facts"]["in_force"]] == [True]
+    assert found["kernel"]["true"] * 1448 / 1514 == pytest.approx(20e6, rel=1e-3)
+    assert found["kernel"]["false"] * 1448 / 1514 == pytest.approx(50e6, rel=1e-3)
+
+
+def test_the_measured_rate_follows_while_the_link_is_in_use() -> None:
+    found = call(bodies.live_measurement, plain(star(2)), 0, 20e6)
+    assert found["before"] is None  # the old measurement holds no longer
+    assert found["forward"] == pytest.approx(20e6, rel=0.1)
+    assert found["backward"] == pytest.approx(20e6, rel=0.1)
+
+
+def test_a_cut_link_is_silent_and_a_restored_one_carries_the_old_connection() -> None:
+    found = call(bodies.cut_and_restored, plain(star(2)), "n1--hub")
+    assert found["down"] == {"links": ["n1--hub"], "up": False}
+    assert found["again"] == found["down"]
+    assert found["during"] == 0
+    assert found["shown"] == [False, False]
+    assert found["up"] == {"links": ["n1--hub"], "up": True}
+    assert found["shape"] == ["tbf", "tbf"]
+
+
+def test_a_dropped_device_takes_all_its_links_down_and_no_others() -> None:
+    # links: a-b, b-s, s-t, t-c
+    assert call(bodies.dropped_device, plain(chain()), "b") == [False, False, True, True]

@@ -1,0 +1,247 @@
+"""A real run in an emulated network, from the outside: events in order, live commands, turns, errors."""
+
+import os
+import queue
+import threading
+from statistics import median
+from typing import Any
+
+import pytest
+
+from emulator import emulate
+from emulator.session.calls import call
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import Cancelled, PlanError
+from engine.domain.report import RunReport
+from engine.domain.scenario import DropDevice, Scenario, SetRate
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Span
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.runs.predict import predict
+from tests.support import session_bodies
+from tests.support.small_clusters import cluster as make
+from tests.support.small_clusters import link, star
+
+pytestmark = pytest.mark.root
+
+Event = dict[str, Any]
+
+
+def spec_for(cluster: ClusterSpec, strategy: str = "gpipe", new_tokens: int = 4, **more: Any) -> RunSpec:
+    model, weights = catalogue.resolve("tiny-gpt2", "random")
+    workload = Workload(prompt_tokens=8, new_tokens=new_tokens)
+    settings: dict[str, Any] = {"dilation": 4.0} | more
+    return RunSpec(
+        cluster=cluster, model=model, weights=weights, strategy=strategy, workload=workload, **settings
+    )
+
+
+def run(spec: RunSpec, commands: "queue.Queue[Event] | None" = None) -> tuple[RunReport, list[Event]]:
+    events: list[Event] = []
+    return emulate(spec, events.extend, commands), events
+
+
+def states(events: list[Event]) -> list[str]:
+    return [event["state"] for event in events if event["type"] == "state"]
+
+
+def test_a_run_over_mininet_is_correct_and_tells_its_story_in_order() -> None:
+    report, events = run(spec_for(star(3), "megatron"))
+    assert report.outcome.kind == "finished"
+    assert report.correctness.ok
+    assert report.dilation == 4.0
+    assert states(events)[:2] == ["planning", "building"]
+    assert states(events)[-1] == "finished"
+    assert [event["type"] for event in events].count("report") == 1
+    tokens = [e for e in events if e["type"] == "mark" and e["name"] == "token_emitted"]
+    assert [token["facts"]["index"] for token in tokens] == [0, 1, 2, 3]
+    links = [event for event in events if event["type"] == "links"]
+    assert links
+    assert {(entry["link"], entry["forward"]) for entry in links[0]["links"]} == {
+        (index, forward) for index in range(3) for forward in (True, False)
+    }
+    assert report.fidelity.backend.startswith("tbf")
+    assert all(link.achieved_bit_per_s == pytest.approx(50e6, rel=0.1) for link in report.links)
+
+
+def test_every_byte_of_the_trace_crosses_the_emulated_links() -> None:
+    report, events = run(spec_for(star(2), "megatron"))
+    fields = Span._fields
+    sends = [e for e in events if e["type"] == "span" and e["kind"] == "send"]
+    assert set(sends[0]) == {"type", *fields}
+    assert sum(link.bytes for link in report.links) == 2 * sum(span["bytes"] for span in sends)
+
+
+def test_a_live_rate_change_is_applied_and_recorded_in_the_scenario() -> None:
+    commands: queue.Queue[Event] = queue.Queue()
+    events: list[Event] = []
+
+    def on_events(batch: list[Event]) -> None:
+        if "running" in states(batch):
+            commands.put({"kind": "set_rate", "link": "hub--n0", "bit_per_s": 5e6})
+        events.extend(batch)
+
+    report = emulate(spec_for(star(2), "megatron", new_tokens=40), on_events, commands)
+    (change,) = report.scenario.changes
+    assert change.kind == "set_rate"
+    assert change.bit_per_s == 5e6
+    (mark,) = [e for e in events if e["type"] == "mark" and e["name"] == "link_changed"]
+    assert [entry["bit_per_s"] for entry in mark["facts"]["in_force"]] == pytest.approx([5e6, 5e6], rel=1e-3)
+    assert report.outcome.kind == "finished"
+
+
+def test_messages_take_four_times_as_long_from_when_a_rate_is_a_fourth() -> None:
+    cluster = make("n0 n1", "hub", link("n0", "hub", 4e5), link("n1", "hub", 1e8))
+    spec = spec_for(cluster, "gpipe", new_tokens=12, dilation=2.0)
+    half_s = predict(spec).latency_s / 2
+    change = SetRate(at_s=half_s, link="hub--n0", bit_per_s=1e5, direction="both")
+    report, events = run(spec.model_copy(update={"scenario": Scenario(changes=(change,))}))
+    assert report.outcome.kind == "finished"
+    messages = [e for e in events if e["type"] == "span" and e["kind"] == "recv" and e["token"] > 0]
+    in_force_s = next(e["time_s"] for e in events if e.get("name") == "link_changed")
+
+    def bit_per_s(some: list[Event]) -> float:
+        return median(8 * message["bytes"] / (message["end_s"] - message["start_s"]) for message in some)
+
+    before = [message for message in messages if message["end_s"] < in_force_s]
+    after = [message for message in messages if message["start_s"] > in_force_s]
+    assert len(before) > 3
+    assert len(after) > 3
+    assert bit_per_s(before) / bit_per_s(after) == pytest.approx(4.0, rel=0.15)
+
+
+def test_sixteen_devices_come_up_and_are_right() -> None:
+    names = [f"n{rank}" for rank in range(16)]
+    cluster = make(" ".join(names), "hub", *(link(name, "hub", 1e9) for name in names))
+    model, weights = catalogue.resolve("demo-lm")
+    workload = Workload(prompt_tokens=8, new_tokens=2)
+    report, events = run(
+        RunSpec(cluster=cluster, model=model, weights=weights, strategy="mcu", workload=workload)
+    )
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert report.correctness.token_identical, report.correctness.why
+    assert len(report.devices) == 16
+    assert {e["device"] for e in events if e.get("kind") == "compute"} == set(names)
+
+
+def test_stop_ends_the_run_and_keeps_a_report() -> None:
+    commands: queue.Queue[Event] = queue.Queue()
+
+    def on_events(batch: list[Event]) -> None:
+        if "running" in states(batch):
+            commands.put({"kind": "stop"})
+
+    report = emulate(spec_for(star(2), "megatron", new_tokens=50, dilation=20.0), on_events, commands)
+    assert report.outcome.kind == "cancelled"
+
+
+def test_after_a_dropped_device_the_sentence_is_finished_with_the_same_tokens() -> None:
+    scenario = Scenario(changes=(DropDevice(at_s=0.02, device="n1"),))
+    report, _ = run(spec_for(star(2), "megatron", new_tokens=20, dilation=10.0, scenario=scenario))
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert report.correctness.ok
+    (recovery,) = report.recoveries
+    assert (recovery.device, recovery.how, recovery.replanned) == ("n1", "killed", True)
+    assert recovery.at_s >= 0.02
+    assert report.without_replan is not None
+    assert report.without_replan.kind == "peer_lost"
+
+
+def test_a_dropped_device_is_named_with_its_time_where_a_run_is_to_stop() -> None:
+    scenario = Scenario(changes=(DropDevice(at_s=0.02, device="n1"),))
+    spec = spec_for(star(2), "megatron", new_tokens=20, dilation=10.0, scenario=scenario, failover="stop")
+    report, _ = run(spec)
+    assert report.outcome.kind == "peer_lost"
+    assert report.outcome.device == "n1"
+    assert report.outcome.time_s >= 0.02
+
+
+def test_a_second_run_queues_visibly_and_then_runs() -> None:
+    first_runs, second_waits = threading.Event(), threading.Event()
+    seen: list[Event] = []
+    reports: list[RunReport] = []
+
+    def first_events(batch: list[Event]) -> None:
+        if "building" in states(batch):
+            first_runs.set()
+            second_waits.wait(60)
+
+    def second_events(batch: list[Event]) -> None:
+        seen.extend(batch)
+        if "queued" in states(batch):
+            second_waits.set()
+
+    first = threading.Thread(target=lambda: reports.append(emulate(spec_for(star(2)), first_events)))
+    first.start()
+    assert first_runs.wait(60)
+    reports.append(emulate(spec_for(star(2)), second_events))
+    first.join()
+    assert [report.outcome.kind for report in reports] == ["finished", "finished"]
+    queued = next(event for event in seen if event["type"] == "state")
+    assert (queued["state"], queued["detail"]) == ("queued", "1 run ahead on this machine")
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two runs need a core each")
+def test_two_runs_at_once_are_both_right_where_the_host_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOOM_RUNS_AT_ONCE", "2")
+    both_built = threading.Barrier(2, timeout=60)
+    reports: list[RunReport] = []
+    seen: list[str] = []
+
+    def on_events(batch: list[Event]) -> None:
+        seen.extend(states(batch))
+        if "building" in states(batch):
+            both_built.wait()
+
+    def one() -> None:
+        reports.append(emulate(spec_for(star(2), "megatron"), on_events))
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [report.outcome.kind for report in reports] == ["finished", "finished"]
+    assert all(report.correctness.ok for report in reports)
+    assert "queued" not in seen
+
+
+def test_a_session_has_only_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = sorted(os.sched_getaffinity(0))
+    assert call(session_bodies.cores) == every
+    monkeypatch.setenv("LOOM_RUNS_AT_ONCE", str(len(every)))
+    assert call(session_bodies.cores) == every[:1]
+
+
+def test_a_waiting_run_can_be_stopped() -> None:
+    first_runs, release = threading.Event(), threading.Event()
+
+    def first_events(batch: list[Event]) -> None:
+        if "building" in states(batch):
+            first_runs.set()
+            release.wait(60)
+
+    first = threading.Thread(target=lambda: emulate(spec_for(star(2)), first_events))
+    first.start()
+    assert first_runs.wait(60)
+    commands: queue.Queue[Event] = queue.Queue()
+    commands.put({"kind": "stop"})
+    with pytest.raises(Cancelled, match="while it waited"):
+        emulate(spec_for(star(2)), lambda batch: None, commands)
+    release.set()
+    first.join()
+
+
+def test_jitter_is_made_with_netem_or_without_and_the_report_says_how() -> None:
+    report, _ = run(spec_for(star(2, delay_s=0.002, jitter_s=0.001)))
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert report.correctness.ok
+    assert report.fidelity.backend in ("tbf+netem", "tbf+relay")
+
+
+def test_an_impossible_plan_is_the_planners_own_error() -> None:
+    small = star(2)
+    devices = tuple(device.model_copy(update={"memory_bytes": 1000.0}) for device in small.devices)
+    with pytest.raises(PlanError):
+        run(spec_for(small.model_copy(update={"devices": devices}), "gpipe"))
