@@ -24,8 +24,11 @@ def play_for_real(tmp_path_factory):
         for name, path in paths.items():
             path.write_text(specs[name].model_dump_json())
         shares = [list(paths)[first::at_once] for first in range(at_once)]
-        playing = [_start(folder / f"out-{number}", [paths[name] for name in names], cache)
-                   for number, names in enumerate(shares) if names]
+        playing = [
+            _start(folder / f"out-{number}", [paths[name] for name in names], cache)
+            for number, names in enumerate(shares)
+            if names
+        ]
         answers = {}
         for names, (process, out) in zip(shares, playing, strict=False):
             assert process.wait() == 0, f"the runs of {', '.join(names)} broke off"
@@ -39,7 +42,8 @@ def play_for_real(tmp_path_factory):
 def _start(out, paths, cache):
     with out.open("w") as lines:
         process = subprocess.Popen(
-            [sys.executable, "-m", "engine.runs.local", *map(str, paths)], stdout=lines,
+            [sys.executable, "-m", "engine.runs.local", *map(str, paths)],
+            stdout=lines,
             env=os.environ | {"EDGELOOM_CACHE": str(cache), "OMP_NUM_THREADS": "1"},
         )
     return process, out

@@ -5,5 +5,13 @@ from topologies.files import dump_toml, load, load_file, names, parse_toml
 from topologies.presets import DevicePreset, preset, presets
 
 __all__ = [
-    "DevicePreset", "dump_toml", "load", "load_file", "names", "parse_toml", "preset", "presets", "shapes",
+    "DevicePreset",
+    "dump_toml",
+    "load",
+    "load_file",
+    "names",
+    "parse_toml",
+    "preset",
+    "presets",
+    "shapes",
 ]

@@ -69,7 +69,8 @@ def parse_toml(text: str, where: str) -> ClusterSpec:
     copies = {row.get("name"): row["copies"] for row in given if "copies" in row}
     lists["devices"] = [
         _with_preset(device, f"{where}, device[{i}]")
-        for i, row in enumerate(given) for device in _copied(row, f"{where}, device[{i}]")
+        for i, row in enumerate(given)
+        for device in _copied(row, f"{where}, device[{i}]")
     ]
     if "link" in data:
         lists["links"] = [link for row in data["link"] for link in _links(row, copies)]

@@ -67,8 +67,11 @@ def _cluster(
     links = tuple(link.model_copy(update={"a": a, "b": b}) for a, b in ends)
     cluster: ClusterSpec = ClusterSpec.parse(
         {
-            "name": f"{name}-{len(devices)}", "source": devices[0].name, "devices": tuple(devices),
-            "switches": tuple(SwitchSpec(name=switch) for switch in switches), "links": links,
+            "name": f"{name}-{len(devices)}",
+            "source": devices[0].name,
+            "devices": tuple(devices),
+            "switches": tuple(SwitchSpec(name=switch) for switch in switches),
+            "links": links,
         },
         name,
     )

@@ -86,5 +86,3 @@ def on_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
 @api.exception_handler(Http404)
 def on_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
     return refusal(request, 404, f"{error}." if str(error) else f"{request.path} does not exist.", [])
-
-

@@ -16,7 +16,9 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 
 from webapp.runs.consumers import websocket_paths  # noqa: E402
 
-application = ProtocolTypeRouter({
-    "http": http,
-    "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_paths))),
-})
+application = ProtocolTypeRouter(
+    {
+        "http": http,
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_paths))),
+    }
+)

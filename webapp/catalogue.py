@@ -69,8 +69,12 @@ def get_catalogue(request: HttpRequest) -> CatalogueOut:
     return CatalogueOut(
         strategies=[
             StrategyOut(
-                name=strategy.name, title=strategy.title, paper=strategy.paper, summary=strategy.summary,
-                lossless=strategy.lossless, params_schema=strategy.Params.model_json_schema(),
+                name=strategy.name,
+                title=strategy.title,
+                paper=strategy.paper,
+                summary=strategy.summary,
+                lossless=strategy.lossless,
+                params_schema=strategy.Params.model_json_schema(),
             )
             for strategy in STRATEGIES
         ],
@@ -99,11 +103,22 @@ def models() -> list[ModelOut]:
 
 def model_out(model: ModelSpec, title: str, trained: bool, name: str = "") -> ModelOut:
     return ModelOut(
-        name=name or model.name, title=title, family=model.family, num_layers=model.num_layers,
-        hidden_size=model.hidden_size, num_heads=model.num_heads, num_kv_heads=model.num_kv_heads,
-        num_parameters=num_parameters(model), weight_bytes=model_bytes(model), trained=trained,
-        causal=model.causal, has_head=model.has_head, reads_text=model.reads_text,
-        image_rows=model.image_rows, num_classes=model.num_classes, max_positions=model.max_positions,
+        name=name or model.name,
+        title=title,
+        family=model.family,
+        num_layers=model.num_layers,
+        hidden_size=model.hidden_size,
+        num_heads=model.num_heads,
+        num_kv_heads=model.num_kv_heads,
+        num_parameters=num_parameters(model),
+        weight_bytes=model_bytes(model),
+        trained=trained,
+        causal=model.causal,
+        has_head=model.has_head,
+        reads_text=model.reads_text,
+        image_rows=model.image_rows,
+        num_classes=model.num_classes,
+        max_positions=model.max_positions,
         source=model.source,
     )
 
@@ -121,5 +136,6 @@ def resolve_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef
     known = ", ".join([*(row.name for row in catalogue.rows()), *sorted(local)])
     raise SpecError(
         f"There is no model {name}: choose one of {known}, or put a Hugging Face directory into "
-        f"{settings.MODELS_DIR}.", [("model", f"unknown: {name}")],
+        f"{settings.MODELS_DIR}.",
+        [("model", f"unknown: {name}")],
     )

@@ -36,8 +36,11 @@ def health(request: HttpRequest) -> dict[str, Any]:
     except GONE:
         redis_answers = False
     return {
-        "redis": redis_answers, "worker_emulate": bool(found["emulate"]), "worker_plan": bool(found["plan"]),
+        "redis": redis_answers,
+        "worker_emulate": bool(found["emulate"]),
+        "worker_plan": bool(found["plan"]),
         "queue_length": Run.objects.filter(status="queued").count(),
         "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),
-        "workers": found, "server_time": time.time(),
+        "workers": found,
+        "server_time": time.time(),
     }

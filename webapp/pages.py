@@ -16,7 +16,8 @@ def index(request: HttpRequest) -> HttpResponse:
     if not path.is_file():
         return HttpResponse(
             "The front end is not built yet: run ./loom up, or npm ci && npm run build in it.\n",
-            status=503, content_type="text/plain; charset=utf-8",
+            status=503,
+            content_type="text/plain; charset=utf-8",
         )
     return HttpResponse(path.read_bytes(), headers={"Cache-Control": "no-cache"})
 

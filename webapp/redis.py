@@ -31,16 +31,20 @@ def client() -> redis.Redis:
 @cache
 def _client(url: str) -> redis.Redis:
     return redis.Redis.from_url(
-        url, decode_responses=True,
-        socket_connect_timeout=CONNECT_TIMEOUT_S, socket_timeout=ANSWER_TIMEOUT_S,
+        url,
+        decode_responses=True,
+        socket_connect_timeout=CONNECT_TIMEOUT_S,
+        socket_timeout=ANSWER_TIMEOUT_S,
     )
 
 
 def async_client() -> redis.asyncio.Redis:
     """A client of its own for one event loop's task; the caller closes it."""
     return redis.asyncio.Redis.from_url(
-        settings.REDIS_URL, decode_responses=True,
-        socket_connect_timeout=CONNECT_TIMEOUT_S, socket_timeout=ANSWER_TIMEOUT_S,
+        settings.REDIS_URL,
+        decode_responses=True,
+        socket_connect_timeout=CONNECT_TIMEOUT_S,
+        socket_timeout=ANSWER_TIMEOUT_S,
     )
 
 

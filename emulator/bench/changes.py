@@ -70,6 +70,7 @@ def measure_changes(environment: Environment) -> Table:
 
 def plain_changes() -> list[tuple[str, list[float]]]:
     """Seconds of changes of rate, loss and state."""
+
     def rate(bit_per_s: float) -> Change:
         return SetRate(at_s=0, link=LINK, bit_per_s=bit_per_s)
 
@@ -77,26 +78,37 @@ def plain_changes() -> list[tuple[str, list[float]]]:
         return SetLoss(at_s=0, link=LINK, loss_frac=loss_frac)
 
     slow, fast = f"{SLOW_BIT_PER_S / 1e6:g}", f"{FAST_BIT_PER_S / 1e6:g}"
-    return _played([
-        Case(f"rate {fast} → {slow} Mbit/s", rate(SLOW_BIT_PER_S), True, _has_rate(SLOW_BIT_PER_S)),
-        Case(f"rate {slow} → {fast} Mbit/s", rate(FAST_BIT_PER_S), True, _has_rate(FAST_BIT_PER_S)),
-        Case(f"loss 0 → {LOSS_FRAC:.0%}", loss(LOSS_FRAC), False, _first_gap),
-        Case(f"loss {LOSS_FRAC:.0%} → 0", loss(0.0), False, _last_gap),
-        Case("link down", LinkDown(at_s=0, link=LINK), False, _last_arrival),
-        Case("link up", LinkUp(at_s=0, link=LINK), False, _first_arrival),
-    ])
+    return _played(
+        [
+            Case(f"rate {fast} → {slow} Mbit/s", rate(SLOW_BIT_PER_S), True, _has_rate(SLOW_BIT_PER_S)),
+            Case(f"rate {slow} → {fast} Mbit/s", rate(FAST_BIT_PER_S), True, _has_rate(FAST_BIT_PER_S)),
+            Case(f"loss 0 → {LOSS_FRAC:.0%}", loss(LOSS_FRAC), False, _first_gap),
+            Case(f"loss {LOSS_FRAC:.0%} → 0", loss(0.0), False, _last_gap),
+            Case("link down", LinkDown(at_s=0, link=LINK), False, _last_arrival),
+            Case("link up", LinkUp(at_s=0, link=LINK), False, _first_arrival),
+        ]
+    )
 
 
 def delay_changes() -> list[tuple[str, list[float]]]:
     """Seconds of changes of delay, where TCP feels it: by netem or relays."""
+
     def delay(delay_s: float) -> Change:
         return SetDelay(at_s=0, link=LINK, delay_s=delay_s, direction="forward")
 
     middle_s = (SHORT_S + LONG_S) / 2
-    return _played([
-        Case("delay 5 → 50 ms", delay(LONG_S), False, _first_with(lambda a: a.at_s - a.sent_s > middle_s)),
-        Case("delay 50 → 5 ms", delay(SHORT_S), False, _first_with(lambda a: a.at_s - a.sent_s < middle_s)),
-    ], delay_s=SHORT_S, jitter_s=1e-6)
+    return _played(
+        [
+            Case(
+                "delay 5 → 50 ms", delay(LONG_S), False, _first_with(lambda a: a.at_s - a.sent_s > middle_s)
+            ),
+            Case(
+                "delay 50 → 5 ms", delay(SHORT_S), False, _first_with(lambda a: a.at_s - a.sent_s < middle_s)
+            ),
+        ],
+        delay_s=SHORT_S,
+        jitter_s=1e-6,
+    )
 
 
 def _played(cases: Sequence[Case], **drawn: float) -> list[tuple[str, list[float]]]:
@@ -132,8 +144,9 @@ class _Traffic:
         self.sender.settimeout(PERIOD_S * 10)
         self.arrivals: list[Arrival] = []
         self.over = threading.Event()
-        self.threads = [threading.Thread(target=self._until_over, args=(step,))
-                        for step in (self.send, self.receive)]
+        self.threads = [
+            threading.Thread(target=self._until_over, args=(step,)) for step in (self.send, self.receive)
+        ]
 
     def send(self) -> None:
         raise NotImplementedError
@@ -196,6 +209,7 @@ class _Datagrams(_Traffic):
 
 def _has_rate(bit_per_s: float) -> Callable[[Sequence[Arrival], float], float]:
     """When the first window begins, after the change, that has this rate."""
+
     def felt(arrivals: Sequence[Arrival], asked_s: float) -> float:
         after = [arrival for arrival in arrivals if arrival.at_s >= asked_s]
         for index, first in enumerate(after):
@@ -212,6 +226,7 @@ def _has_rate(bit_per_s: float) -> Callable[[Sequence[Arrival], float], float]:
 
 def _first_with(true: Callable[[Arrival], bool]) -> Callable[[Sequence[Arrival], float], float]:
     """When the first datagram arrived, sent after the change, for which something is true."""
+
     def felt(arrivals: Sequence[Arrival], asked_s: float) -> float:
         found = [arrival.sent_s for arrival in arrivals if arrival.sent_s >= asked_s and true(arrival)]
         if not found:

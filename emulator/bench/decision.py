@@ -47,7 +47,14 @@ def measure_decision(environment: Environment) -> Table:
         f"that are not known. Best of {REPEATS}."
     )
     columns = (
-        "model", "tokens", "forward", "features", "look-up", "allocation", "decision", "exact importance",
+        "model",
+        "tokens",
+        "forward",
+        "features",
+        "look-up",
+        "allocation",
+        "decision",
+        "exact importance",
     )
     return Table(title, columns, tuple(rows))
 

@@ -38,12 +38,23 @@ class Devices:
     """
 
     def __init__(
-        self, network: Network, cluster: ClusterSpec, dilation: float, program: Program, tell: Tell,
-        pairs: Sequence[tuple[int, int]] = (), model: str = SPAWNED, needs: Sequence[Slice] = (),
+        self,
+        network: Network,
+        cluster: ClusterSpec,
+        dilation: float,
+        program: Program,
+        tell: Tell,
+        pairs: Sequence[tuple[int, int]] = (),
+        model: str = SPAWNED,
+        needs: Sequence[Slice] = (),
     ):
         model_spec, weights = catalogue.resolve(model, "random")
         self.spec = RunSpec(
-            cluster=cluster, model=model_spec, weights=weights, strategy="single", dilation=dilation,
+            cluster=cluster,
+            model=model_spec,
+            weights=weights,
+            strategy="single",
+            dilation=dilation,
             silence_s=600.0,
         )
         self.network, self.dilation, self.pairs, self.needs = network, dilation, pairs, tuple(needs)

@@ -28,10 +28,16 @@ def measure_links(environment: Environment) -> Table:
     for rate in RATES:
         for size, median_s, low_s, high_s in call(message_times, rate):
             ideal_s = transfer_s(size, rate)
-            rows.append((
-                human(rate, "bit/s"), human(size, "B"), human_s(ideal_s), human_s(median_s),
-                f"{median_s / ideal_s:.3f}", f"{low_s / ideal_s:.3f}…{high_s / ideal_s:.3f}",
-            ))
+            rows.append(
+                (
+                    human(rate, "bit/s"),
+                    human(size, "B"),
+                    human_s(ideal_s),
+                    human_s(median_s),
+                    f"{median_s / ideal_s:.3f}",
+                    f"{low_s / ideal_s:.3f}…{high_s / ideal_s:.3f}",
+                )
+            )
     title = f"One message over two hops, median of {REPEATS}; ratio to size / bandwidth, and its range."
     return Table(title, ("rate", "size", "size / rate", "took", "ratio", "range"), tuple(rows))
 

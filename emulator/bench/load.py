@@ -67,9 +67,17 @@ def measure_load(environment: Environment) -> Table:
 def load_table(results: Sequence[Paced]) -> Table:
     rows = [
         (
-            human_s(item.alone_s), str(item.devices), human_s(item.host_s), human_s(item.target_s),
-            f"{item.load:.0%}", f"{item.peak_load:.0%}", f"{item.off_mean:+.2%}", f"{item.off_max:+.2%}",
-            f"{item.error_mean:.2%}", f"{item.error_p95:.2%}", f"{item.late_frac:.1%}",
+            human_s(item.alone_s),
+            str(item.devices),
+            human_s(item.host_s),
+            human_s(item.target_s),
+            f"{item.load:.0%}",
+            f"{item.peak_load:.0%}",
+            f"{item.off_mean:+.2%}",
+            f"{item.off_max:+.2%}",
+            f"{item.error_mean:.2%}",
+            f"{item.error_p95:.2%}",
+            f"{item.late_frac:.1%}",
         )
         for item in results
     ]
@@ -81,8 +89,17 @@ def load_table(results: Sequence[Paced]) -> Table:
         "after each 10 ms or longer operation, relative to that time, mean and 95 %."
     )
     columns = (
-        "alone", "devices", "takes here", "paced to", "load", "peak", "off, mean", "off, worst",
-        "error, mean", "error, 95 %", "late operations",
+        "alone",
+        "devices",
+        "takes here",
+        "paced to",
+        "load",
+        "peak",
+        "off, mean",
+        "off, worst",
+        "error, mean",
+        "error, 95 %",
+        "late operations",
     )
     lengths = [human_s(results[at].alone_s) for at in range(0, len(results), len(DEVICES))]
     points = [
@@ -90,7 +107,11 @@ def load_table(results: Sequence[Paced]) -> Table:
         for index, item in enumerate(results)
     ]
     chart = Chart(
-        "Pacing: elapsed against target, worst device", "devices", "", lines(points), lambda x: f"{x:g}",
+        "Pacing: elapsed against target, worst device",
+        "devices",
+        "",
+        lines(points),
+        lambda x: f"{x:g}",
         lambda y: f"{y:.2%}",
     )
     return Table(title, columns, tuple(rows), chart)
@@ -151,10 +172,16 @@ def _paced_to(name: str, rows: int, devices: int, alone_s: float, target_s: floa
     cores = min(devices, len(os.sched_getaffinity(0)))
     available_s = cores * max(elapsed_s for elapsed_s, _, _, _ in told)
     return Paced(
-        devices, alone_s, sum(used_s) / (devices * count), target_s,
-        sum(used_s) / available_s, max(used_s) * PARTS / available_s,
-        statistics.fmean(off), max(off, key=abs),
-        statistics.fmean(errors), statistics.quantiles(errors, n=20)[-1],
+        devices,
+        alone_s,
+        sum(used_s) / (devices * count),
+        target_s,
+        sum(used_s) / available_s,
+        max(used_s) * PARTS / available_s,
+        statistics.fmean(off),
+        max(off, key=abs),
+        statistics.fmean(errors),
+        statistics.quantiles(errors, n=20)[-1],
         statistics.fmean(late for _, _, _, late in told),
     )
 
@@ -179,7 +206,10 @@ def _alone_s(name: str, rows: int) -> float:
 def _cluster(count: int, flop_per_s: float) -> ClusterSpec:
     devices = tuple(
         DeviceSpec(
-            name=f"n{rank}", flop_per_s=flop_per_s, memory_bytes=1e12, memory_byte_per_s=1e12,
+            name=f"n{rank}",
+            flop_per_s=flop_per_s,
+            memory_bytes=1e12,
+            memory_byte_per_s=1e12,
             compute_model="flops",
         )
         for rank in range(count)

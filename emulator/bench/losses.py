@@ -89,10 +89,16 @@ def compare(case: Case) -> list[Lossy]:
 def losses_table(results: Sequence[Lossy]) -> Table:
     rows = [
         (
-            item.backend, human(item.case.bit_per_s, "bit/s"), human_s(item.case.delay_s),
-            f"{item.case.loss_frac:.0%}", f"{item.case.dilation:g}", human(item.size_bytes, "B"),
-            str(len(item.real_s)), f"{human_s(fmean(item.real_s))} ±{item.error_frac:.0%}",
-            human_s(fmean(item.predicted_s)), f"{item.off:+.0%}",
+            item.backend,
+            human(item.case.bit_per_s, "bit/s"),
+            human_s(item.case.delay_s),
+            f"{item.case.loss_frac:.0%}",
+            f"{item.case.dilation:g}",
+            human(item.size_bytes, "B"),
+            str(len(item.real_s)),
+            f"{human_s(fmean(item.real_s))} ±{item.error_frac:.0%}",
+            human_s(fmean(item.predicted_s)),
+            f"{item.off:+.0%}",
         )
         for item in results
     ]
@@ -102,7 +108,16 @@ def losses_table(results: Sequence[Lossy]) -> Table:
         f"{PREDICTIONS} predictions of the same messages."
     )
     columns = (
-        "back end", "rate", "delay", "loss", "D", "size", "messages", "measured", "predicted", "off",
+        "back end",
+        "rate",
+        "delay",
+        "loss",
+        "D",
+        "size",
+        "messages",
+        "measured",
+        "predicted",
+        "off",
     )
     return Table(title, columns, tuple(rows))
 
@@ -160,10 +175,12 @@ def predicted_times(case: Case, seeds: Iterable[int]) -> list[list[float]]:
         spec = RunSpec(cluster=cluster_of(case), model=model, weights=weights, strategy="single", seed=seed)
         trace: list[Span | Mark] = []
         world = SimulatedWorld(spec, Plan(strategy="single", holdings=(), work=()), trace.append)
-        world.run([
-            (device.rank, exchange(device, case.counts, lambda floats: Meta((floats,))))
-            for device in world.devices
-        ])
+        world.run(
+            [
+                (device.rank, exchange(device, case.counts, lambda floats: Meta((floats,))))
+                for device in world.devices
+            ]
+        )
         received += _durations(trace)
     return by_size(received)
 
@@ -183,5 +200,6 @@ def _durations(trace: Iterable[Span | Mark]) -> list[tuple[int, float]]:
     """(payload bytes, seconds) of every message that arrived."""
     return [
         (span.payload_bytes, span.end_s - span.start_s)
-        for span in trace if isinstance(span, Span) and span.kind == "recv"
+        for span in trace
+        if isinstance(span, Span) and span.kind == "recv"
     ]

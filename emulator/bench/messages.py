@@ -66,7 +66,8 @@ class Flow(NamedTuple):
 def single_flows() -> list[Message]:
     return [
         Message(rate, delay_s, backend, size, ideal_s, tuple(took_s))
-        for delay_s, jitter_s in DELAYS for rate, dilation in RATES
+        for delay_s, jitter_s in DELAYS
+        for rate, dilation in RATES
         for backend, size, ideal_s, took_s in call(one_flow, rate, dilation, delay_s, jitter_s)
     ]
 
@@ -78,8 +79,12 @@ def shared_flows() -> list[Flow]:
 def messages_table(messages: Sequence[Message]) -> Table:
     rows = [
         (
-            item.backend, human(item.bit_per_s, "bit/s"), human_s(item.delay_s), human(item.size_bytes, "B"),
-            human_s(item.ideal_s), f"{item.ratio:.4f}",
+            item.backend,
+            human(item.bit_per_s, "bit/s"),
+            human_s(item.delay_s),
+            human(item.size_bytes, "B"),
+            human_s(item.ideal_s),
+            f"{item.ratio:.4f}",
             f"{item.took_s[0] / item.ideal_s:.3f}…{item.took_s[-1] / item.ideal_s:.3f}",
         )
         for item in messages
@@ -93,7 +98,11 @@ def messages_table(messages: Sequence[Message]) -> Table:
         for item in messages
     ]
     chart = Chart(
-        "Messages: time against ideal, median", "size", "", lines(points), lambda x: human(x, "B"),
+        "Messages: time against ideal, median",
+        "size",
+        "",
+        lines(points),
+        lambda x: human(x, "B"),
         lambda y: f"{y:+.1%}",
     )
     return Table(title, ("back end", "rate", "delay", "size", "ideal", "ratio", "range"), tuple(rows), chart)
@@ -102,7 +111,10 @@ def messages_table(messages: Sequence[Message]) -> Table:
 def sharing_table(flows: Sequence[Flow]) -> Table:
     rows = [
         (
-            item.case, item.flow, human(item.share_bit_per_s, "bit/s"), human(item.got_bit_per_s, "bit/s"),
+            item.case,
+            item.flow,
+            human(item.share_bit_per_s, "bit/s"),
+            human(item.got_bit_per_s, "bit/s"),
             f"{item.got_bit_per_s / item.share_bit_per_s - 1:+.1%}",
         )
         for item in flows
@@ -220,5 +232,6 @@ def _received(device: RealDevice, trace: list[Span | Mark]) -> list[Any]:
     """(bytes, payload bytes, sent, arrived, from) of every message, virtual seconds."""
     return [
         (span.bytes, span.payload_bytes, span.start_s, span.end_s, span.peer)
-        for span in trace if isinstance(span, Span) and span.kind == "recv"
+        for span in trace
+        if isinstance(span, Span) and span.kind == "recv"
     ]

@@ -21,15 +21,24 @@ def measure_pacing(environment: Environment) -> Table:
     for count in DEVICES:
         model, weights = catalogue.resolve(MODEL, "random")
         spec = RunSpec(
-            cluster=star(count, FLOP_PER_S, 1e9), model=model, weights=weights,
-            strategy="gpipe" if count > 1 else "single", workload=WORKLOAD,
+            cluster=star(count, FLOP_PER_S, 1e9),
+            model=model,
+            weights=weights,
+            strategy="gpipe" if count > 1 else "single",
+            workload=WORKLOAD,
         )
         report = emulate(spec, lambda events: None)
         facts, busy_s = report.fidelity, sum(device.busy_s for device in report.devices)
-        rows.append((
-            str(count), f"{report.dilation:g}", f"{busy_s * report.dilation:.1f} s",
-            _percent(facts.compute_error_mean), _percent(facts.compute_error_p95), _percent(facts.late_frac),
-        ))
+        rows.append(
+            (
+                str(count),
+                f"{report.dilation:g}",
+                f"{busy_s * report.dilation:.1f} s",
+                _percent(facts.compute_error_mean),
+                _percent(facts.compute_error_p95),
+                _percent(facts.late_frac),
+            )
+        )
     title = (
         f"{MODEL}, a burst of {WORKLOAD.requests} through a pipeline of N devices of "
         f"{FLOP_PER_S / 1e9:g} GFLOP/s; dilation chosen. How much longer than it should an operation lasts."

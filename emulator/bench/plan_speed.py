@@ -66,8 +66,11 @@ def _star(memories_gb: Sequence[float]) -> ClusterSpec:
     """Unequal devices around one switch of 200 Mbit/s."""
     devices = tuple(
         DeviceSpec(
-            name=f"n{rank}", flop_per_s=(4 + rank % 3) * 1e12, memory_bytes=size_gb * 1e9,
-            memory_byte_per_s=1e11, disk_byte_per_s=2e9,
+            name=f"n{rank}",
+            flop_per_s=(4 + rank % 3) * 1e12,
+            memory_bytes=size_gb * 1e9,
+            memory_byte_per_s=1e11,
+            disk_byte_per_s=2e9,
         )
         for rank, size_gb in enumerate(memories_gb)
     )

@@ -21,10 +21,16 @@ def measure_prediction(environment: Environment) -> Table:
     rows = []
     for name in STRATEGIES:
         report = _run(name, environment)
-        rows.append((
-            name, f"{report.dilation:g}", *_pair(report, "latency_s"), *_pair(report, "ttft_s"),
-            *_pair(report, "tpot_s"), "yes" if report.fidelity.valid and report.correctness.ok else "NO",
-        ))
+        rows.append(
+            (
+                name,
+                f"{report.dilation:g}",
+                *_pair(report, "latency_s"),
+                *_pair(report, "ttft_s"),
+                *_pair(report, "tpot_s"),
+                "yes" if report.fidelity.valid and report.correctness.ok else "NO",
+            )
+        )
     title = (
         f"{MODEL} (random weights) on {CLUSTER}, {WORKLOAD.prompt_tokens} tokens in, "
         f"{WORKLOAD.new_tokens} out: emulated, and how far the prediction is off."
@@ -36,7 +42,10 @@ def measure_prediction(environment: Environment) -> Table:
 def _run(strategy: str, environment: Environment) -> RunReport:
     model, weights = catalogue.resolve(MODEL, "random")
     spec = RunSpec(
-        cluster=environment.load_cluster(CLUSTER), model=model, weights=weights, strategy=strategy,
+        cluster=environment.load_cluster(CLUSTER),
+        model=model,
+        weights=weights,
+        strategy=strategy,
         workload=WORKLOAD,
     )
     return emulate(spec, lambda events: None)

@@ -38,8 +38,14 @@ def measure_startup(environment: Environment) -> Table:
         "forked and connected. Memory: a device's proportional share, mean."
     )
     columns = (
-        "devices", "session, plan", "network, torch", "measuring links", "devices up", "all ready",
-        "all gone", "memory of one",
+        "devices",
+        "session, plan",
+        "network, torch",
+        "measuring links",
+        "devices up",
+        "all ready",
+        "all gone",
+        "memory of one",
     )
     return Table(title, columns, tuple(rows))
 
@@ -48,8 +54,12 @@ def _start(count: int) -> tuple[dict[str, float], dict[str, float], float]:
     """When things were seen, the parts as the report has them, and a device's bytes while it runs."""
     model, weights = catalogue.resolve(MODEL)
     spec = RunSpec(
-        cluster=star(count, 2e9, 100e6), model=model, weights=weights, strategy=STRATEGY,
-        workload=Workload(prompt_tokens=16, new_tokens=1), dilation=8.0,
+        cluster=star(count, 2e9, 100e6),
+        model=model,
+        weights=weights,
+        strategy=STRATEGY,
+        workload=Workload(prompt_tokens=16, new_tokens=1),
+        dilation=8.0,
     )
     while True:
         seen_s: dict[str, float] = {"asked": time.monotonic()}

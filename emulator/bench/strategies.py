@@ -24,9 +24,13 @@ LOSSY: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("8-bit weights", "edge_only", {"bits": "8"}),
     ("4-bit weights", "edge_only", {"bits": "4"}),
     *(
-        (f"T_max {ratio:g} of nominal, importance {kind}", "edgeformer",
-         {"t_max_mode": "ratio", "t_max": ratio, "importance": kind})
-        for ratio in (0.88, 0.7, 0.5) for kind in ("var", "paper")
+        (
+            f"T_max {ratio:g} of nominal, importance {kind}",
+            "edgeformer",
+            {"t_max_mode": "ratio", "t_max": ratio, "importance": kind},
+        )
+        for ratio in (0.88, 0.7, 0.5)
+        for kind in ("var", "paper")
     ),
 )
 
@@ -51,8 +55,12 @@ def measure_strategies(environment: Environment) -> Table:
 def _spec(environment: Environment, strategy: str, workload: Workload, params: dict[str, Any]) -> RunSpec:
     model, weights = catalogue.resolve(MODEL, None)
     return RunSpec(
-        cluster=environment.load_cluster(CLUSTER), model=model, weights=weights, strategy=strategy,
-        workload=workload, params=params,
+        cluster=environment.load_cluster(CLUSTER),
+        model=model,
+        weights=weights,
+        strategy=strategy,
+        workload=workload,
+        params=params,
     )
 
 
@@ -65,8 +73,14 @@ def _row(name: str, report: RunReport) -> tuple[str, ...]:
     elif not report.fidelity.valid:
         verdict += f"; not valid: {'; '.join(report.fidelity.why)}"
     return (
-        name, human_s(report.ttft_s), human_s(report.tpot_s), human(sent, "B"), human(peak, "B"),
-        f"{report.energy_j:.2f} J", f"{report.dilation:g}", verdict,
+        name,
+        human_s(report.ttft_s),
+        human_s(report.tpot_s),
+        human(sent, "B"),
+        human(peak, "B"),
+        f"{report.energy_j:.2f} J",
+        f"{report.dilation:g}",
+        verdict,
     )
 
 
@@ -89,10 +103,16 @@ def measure_accuracy(environment: Environment) -> Table:
     for title, strategy, params in LOSSY:
         spec = _spec(environment, strategy, WORKLOAD, params)
         found = score(logits_of(spec, windows), own, windows)
-        rows.append((
-            title, strategy, f"{found.perplexity:.1f}", f"{found.accuracy:.1%}", f"{found.kl_mean:.4f}",
-            f"{found.top1_agreement:.1%}",
-        ))
+        rows.append(
+            (
+                title,
+                strategy,
+                f"{found.perplexity:.1f}",
+                f"{found.accuracy:.1%}",
+                f"{found.kl_mean:.4f}",
+                f"{found.top1_agreement:.1%}",
+            )
+        )
     title = (
         f"{MODEL} on {len(windows)} windows of held-out text: {PROMPT} tokens of prompt, {CONTINUATION} of "
         "continuation, which alone are scored. KL in nats per token, top-1: same likeliest token as the "

@@ -65,8 +65,10 @@ def calibrate(models: Sequence[str] = (), rows: Sequence[int] = ()) -> tuple[Cal
 
 
 def host_profile(
-    rows: Sequence[int] = ROWS, sides: Sequence[int] = SIDES,
-    stores: Sequence[WeightStore] = (), operation_rows: Sequence[int] = (),
+    rows: Sequence[int] = ROWS,
+    sides: Sequence[int] = SIDES,
+    stores: Sequence[WeightStore] = (),
+    operation_rows: Sequence[int] = (),
 ) -> tuple[HostProfile, list[TimedOperation]]:
     """This host's times; of products with weights, on a grid of `rows` and of `sides` of the matrices.
 

@@ -34,9 +34,7 @@ class Calibration(NamedTuple):
     def from_json(cls, text: str, where: str) -> Calibration:
         """Inverse of `to_json`; raises `SpecError`, or `ValueError` if it is not even JSON."""
         data = json.loads(text)
-        return cls(
-            HostProfile.parse(data.get("profile"), where), DeviceSpec.parse(data.get("device"), where)
-        )
+        return cls(HostProfile.parse(data.get("profile"), where), DeviceSpec.parse(data.get("device"), where))
 
 
 def calibration_file() -> Path:
@@ -68,7 +66,10 @@ def measured_beside(models: Sequence[str], rows: Sequence[int]) -> tuple[Calibra
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "emulator.calibration.calibrate", ",".join(models), ",".join(map(str, rows))],
-        env=environment, capture_output=True, text=True, check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]

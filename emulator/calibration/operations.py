@@ -117,7 +117,9 @@ def time_sequence(
     first = {step.label: step for step in reversed(steps)}
     return [
         TimedOperation(
-            model.name, label, rows,
+            model.name,
+            label,
+            rows,
             first[label].op.cost(model, first[label].inputs, cached if first[label].op.cache else 0).kernels,
             quartile(values) - CLOCK_S,
         )
@@ -180,7 +182,10 @@ def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
 
 
 SEQUENCES: dict[str, Callable[[ModelSpec, int, str | None], Iterator[_Step]]] = {
-    "blocks": _blocks, "parts": _parts, "halves": _halves, "shards": _shards,
+    "blocks": _blocks,
+    "parts": _parts,
+    "halves": _halves,
+    "shards": _shards,
 }
 
 
@@ -198,5 +203,3 @@ def _tensor(x: Meta) -> Any:
     import torch
 
     return torch.zeros(x.shape, dtype=torch.int64) if x.dtype == "int64" else torch.randn(x.shape)
-
-

@@ -52,10 +52,16 @@ def of_kind(comparisons: Sequence[Comparison], wanted: Callable[[Comparison], bo
 
 def compare(calibration: Calibration, timed: Iterable[TimedOperation]) -> list[Comparison]:
     return [
-        Comparison(item.model, item.operation, item.rows, item.seconds, tuple(
-            op_time_s(calibration.device, item.kernels, calibration.profile, compute_model)
-            for compute_model in COMPUTE_MODELS
-        ))
+        Comparison(
+            item.model,
+            item.operation,
+            item.rows,
+            item.seconds,
+            tuple(
+                op_time_s(calibration.device, item.kernels, calibration.profile, compute_model)
+                for compute_model in COMPUTE_MODELS
+            ),
+        )
         for item in timed
     ]
 

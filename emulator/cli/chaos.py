@@ -42,8 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, default=100, metavar="N", help="number of trials (100)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="repeats the same campaign (1)")
     parser.add_argument("--first", type=int, default=0, metavar="K", help="number of the first trial (0)")
-    parser.add_argument("--world", choices=("real", "simulated"), default="real",
-                        help="real processes on emulated links (needs root), or the simulated world")
+    parser.add_argument(
+        "--world",
+        choices=("real", "simulated"),
+        default="real",
+        help="real processes on emulated links (needs root), or the simulated world",
+    )
     parser.add_argument("--write", action="store_true", help="keep the result in docs/fidelity.md")
 
 
@@ -76,7 +80,8 @@ def _play(play: Callable[[Trial], RunReport], one: Trial) -> Ended:
         return Ended(one, "failed", f"{type(error).__name__}: {error}", ())
     recoveries_s = tuple(
         recovery.detect_s + recovery.replan_s + recovery.reload_s + recovery.rebuild_s
-        for recovery in report.recoveries if recovery.rebuild_s is not None
+        for recovery in report.recoveries
+        if recovery.rebuild_s is not None
     )
     why = report.outcome.sentence or report.correctness.why
     return Ended(one, judge(one, report), why, recoveries_s)
@@ -106,7 +111,8 @@ def traces_of_runs() -> frozenset[str]:
     processes = {f"process {child.pid}" for child in children(os.getpid())}
     records = {f"record {path.name}" for path in state_directory().glob("session-*.json")}
     sockets = {
-        f"socket {target}" for fd in Path("/proc/self/fd").iterdir()
+        f"socket {target}"
+        for fd in Path("/proc/self/fd").iterdir()
         if (target := _target(fd)).startswith("socket:")
     }
     return frozenset(interfaces | processes | records | sockets)

@@ -63,7 +63,10 @@ def run_each(commands: Sequence[Command]) -> list[str]:
     running = [
         subprocess.Popen(
             ["mnexec", "-a", str(command.pid), *command.argv],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for command in commands
     ]

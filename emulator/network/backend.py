@@ -33,8 +33,10 @@ class Backend(NamedTuple):
         """For the report, with the links as they are now."""
         others = [link for index, link in enumerate(links) if not self.in_network(index)]
         used = {
-            "netem": self.netem, "relay": bool(self.relayed),
-            "delay-line": any(map(is_delayed, others)), "nft": any(map(is_lossy, others)),
+            "netem": self.netem,
+            "relay": bool(self.relayed),
+            "delay-line": any(map(is_delayed, others)),
+            "nft": any(map(is_lossy, others)),
         }
         return "+".join(["tbf", *(word for word, is_used in used.items() if is_used)])
 
@@ -125,6 +127,9 @@ def drop_at_random(losses_of: Mapping[Port, float]) -> None:
         "add chain inet edgeloom loss { type filter hook prerouting priority -300; }",
         "flush chain inet edgeloom loss",
     ]
-    run_each([
-        Command(pid, ("nft", "-f", "-"), "\n".join([*table, *rules]) + "\n") for pid, rules in by_pid.items()
-    ])
+    run_each(
+        [
+            Command(pid, ("nft", "-f", "-"), "\n".join([*table, *rules]) + "\n")
+            for pid, rules in by_pid.items()
+        ]
+    )

@@ -117,9 +117,7 @@ def _batch(
     lines = [f"link set {interface.name} up"]
     ranks = {device.name: rank for rank, device in enumerate(cluster.devices)}
     for goal in goals:
-        lines.append(
-            f"neigh replace {addresses[goal]} lladdr {peer.mac} dev {interface.name} nud permanent"
-        )
+        lines.append(f"neigh replace {addresses[goal]} lladdr {peer.mac} dev {interface.name} nud permanent")
         window = _window(cluster, ranks.get(node.spec_name), ranks.get(goal))
         route = f"route replace {addresses[goal]}/32 dev {interface.name} src {node.address}"
         lines.append(f"{route} {timers}{window}")

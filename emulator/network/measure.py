@@ -93,8 +93,12 @@ def _measure_together(wave: Sequence[Stretch], seconds: float) -> Achieved:
         chunk = max(MIN_BYTES, int(stretch.bit_per_s * seconds / BITS_PER_BYTE)) // CHUNKS
         warm_chunks = round(CHUNKS * WARM_UP_FRAC)
 
-        def receive(stretch: Stretch = stretch, sock: socket.socket = receiver, chunk: int = chunk,
-                    warm_chunks: int = warm_chunks) -> None:
+        def receive(
+            stretch: Stretch = stretch,
+            sock: socket.socket = receiver,
+            chunk: int = chunk,
+            warm_chunks: int = warm_chunks,
+        ) -> None:
             try:
                 achieved[stretch.link, stretch.forward] = _timed(sock, chunk, warm_chunks)
             except OSError as error:

@@ -55,7 +55,10 @@ class MininetNetwork:
     """
 
     def __init__(
-        self, cluster: ClusterSpec, dilation: float, capabilities: Capabilities | None = None,
+        self,
+        cluster: ClusterSpec,
+        dilation: float,
+        capabilities: Capabilities | None = None,
         changes: Sequence[Change] = (),
     ):
         self.cluster = cluster
@@ -139,8 +142,7 @@ class MininetNetwork:
             return {}  # nothing of the network changes
         else:
             links = [
-                index for index, link in enumerate(self.cluster.links)
-                if change.device in (link.a, link.b)
+                index for index, link in enumerate(self.cluster.links) if change.device in (link.a, link.b)
             ]
         up = isinstance(change, LinkUp)
         self._switch(links, up)
@@ -175,18 +177,23 @@ class MininetNetwork:
         self._lossy = True
         self.layout = lay_out(self.cluster, self.dilation, lossy=True)
         up = [end for pair in self.layout.ends for end in pair if end.link not in self.down]
-        self._ip({
-            end.name: (*self.layout.batches[end.name], self._piece_line(end), "route flush cache")
-            for end in up
-        })
+        self._ip(
+            {
+                end.name: (*self.layout.batches[end.name], self._piece_line(end), "route flush cache")
+                for end in up
+            }
+        )
 
     def _switch(self, links: list[int], up: bool) -> None:
         """Interfaces of both ends down, or up again with the routes that the kernel forgot."""
         changed = [link for link in links if (link in self.down) == up]
         ends = [end for link in changed for end in self.layout.ends[link]]
-        self._ip({
-            end.name: self.layout.batches[end.name] if up else (f"link set {end.name} down",) for end in ends
-        })
+        self._ip(
+            {
+                end.name: self.layout.batches[end.name] if up else (f"link set {end.name} down",)
+                for end in ends
+            }
+        )
         self.down = self.down - set(changed) if up else self.down | set(changed)
 
     # what was asked against what is
@@ -216,9 +223,12 @@ class MininetNetwork:
             raise HostError("The network is not built: enter it first.")
         return [
             LinkState(
-                reading.link, reading.forward, reading.sent_bytes,
+                reading.link,
+                reading.forward,
+                reading.sent_bytes,
                 self._asked(reading.link, reading.forward),
-                self.measured.get((reading.link, reading.forward)), reading.link not in self.down,
+                self.measured.get((reading.link, reading.forward)),
+                reading.link not in self.down,
             )
             for reading in self._counters.read()
         ]
@@ -237,8 +247,12 @@ class MininetNetwork:
     def _stretch(self, link: int, forward: bool) -> Stretch:
         sender, receiver = self.layout.sender(link, forward), self.layout.receiver(link, forward)
         return Stretch(
-            link, forward, self._pids[sender.node], self._pids[receiver.node],
-            self.layout.node(receiver.node).address, self._asked(link, forward) / self.dilation,
+            link,
+            forward,
+            self._pids[sender.node],
+            self._pids[receiver.node],
+            self.layout.node(receiver.node).address,
+            self._asked(link, forward) / self.dilation,
         )
 
     def _note(self, achieved: Achieved) -> None:
@@ -270,10 +284,12 @@ class MininetNetwork:
         by_node: dict[str, list[str]] = {}
         for name, own in lines.items():
             by_node.setdefault(name.partition("-")[0], []).extend(own)
-        run_each([
-            Command(self._pids[node], ("ip", "-batch", "-"), "\n".join(own) + "\n")
-            for node, own in by_node.items()
-        ])
+        run_each(
+            [
+                Command(self._pids[node], ("ip", "-batch", "-"), "\n".join(own) + "\n")
+                for node, own in by_node.items()
+            ]
+        )
 
     def _asked(self, link: int, forward: bool) -> float:
         """Virtual bit/s of a direction now."""

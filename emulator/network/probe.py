@@ -51,29 +51,55 @@ def probe() -> Capabilities:
     root = os.geteuid() == 0
     return Capabilities(
         items=(
-            Capability("root", root, True, "emulation makes network namespaces, which needs root",
-                       "Run it as root, or leave the emulate queue to a worker that is root."),
+            Capability(
+                "root",
+                root,
+                True,
+                "emulation makes network namespaces, which needs root",
+                "Run it as root, or leave the emulate queue to a worker that is root.",
+            ),
             _isolation(root),
             _tool("mnexec", "Mininet's mnexec enters namespaces", "apt-get install mininet"),
             _tool("ifconfig", "Mininet brings interfaces up with ifconfig", "apt-get install net-tools"),
             _tool("tc", "tc shapes links", "apt-get install iproute2"),
             _mininet(),
-            Capability("tbf", root and kernel_has("tbf"), True, "the kernel's tbf shapes links",
-                       "Use a kernel with sch_tbf (modprobe sch_tbf)."),
-            Capability("netem", root and kernel_has("netem"), False,
-                       "the kernel's netem; without it delays are kept by the receiver, and relay "
-                       "processes do delay together with loss, and jitter",
-                       "Use a kernel with sch_netem (modprobe sch_netem)."),
-            Capability("nft", root and _nft_drops(), False,
-                       "nft drops packets at random; without it and netem, relay processes do",
-                       "apt-get install nftables"),
-            Capability("tun", _tun(), False,
-                       "TUN devices, between which relay processes delay and drop packets; without them and "
-                       "netem, jitter and delay together with loss are refused",
-                       "modprobe tun"),
-            Capability("sched_fifo", _realtime(), False,
-                       "real-time priority keeps wake-ups punctual on a busy host",
-                       "Run as root, or raise RLIMIT_RTPRIO."),
+            Capability(
+                "tbf",
+                root and kernel_has("tbf"),
+                True,
+                "the kernel's tbf shapes links",
+                "Use a kernel with sch_tbf (modprobe sch_tbf).",
+            ),
+            Capability(
+                "netem",
+                root and kernel_has("netem"),
+                False,
+                "the kernel's netem; without it delays are kept by the receiver, and relay "
+                "processes do delay together with loss, and jitter",
+                "Use a kernel with sch_netem (modprobe sch_netem).",
+            ),
+            Capability(
+                "nft",
+                root and _nft_drops(),
+                False,
+                "nft drops packets at random; without it and netem, relay processes do",
+                "apt-get install nftables",
+            ),
+            Capability(
+                "tun",
+                _tun(),
+                False,
+                "TUN devices, between which relay processes delay and drop packets; without them and "
+                "netem, jitter and delay together with loss are refused",
+                "modprobe tun",
+            ),
+            Capability(
+                "sched_fifo",
+                _realtime(),
+                False,
+                "real-time priority keeps wake-ups punctual on a busy host",
+                "Run as root, or raise RLIMIT_RTPRIO.",
+            ),
         ),
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -88,15 +114,24 @@ def _tool(name: str, why: str, remedy: str) -> Capability:
 
 def _mininet() -> Capability:
     ok = importlib.util.find_spec("mininet") is not None
-    return Capability("mininet", ok, True, "the Python package mininet builds the nodes and links",
-                      "Install the project's requirements into its virtual environment: ./loom up does it.")
+    return Capability(
+        "mininet",
+        ok,
+        True,
+        "the Python package mininet builds the nodes and links",
+        "Install the project's requirements into its virtual environment: ./loom up does it.",
+    )
 
 
 def _isolation(root: bool) -> Capability:
     line = ("unshare", "-n", "-m", "-p", "-f", "--mount-proc", "true")
-    return Capability("namespaces", root and _succeeds(line), True,
-                      "every emulation lives in private network, mount and process namespaces",
-                      "Allow unshare: in a container, run it privileged (CAP_SYS_ADMIN, CAP_NET_ADMIN).")
+    return Capability(
+        "namespaces",
+        root and _succeeds(line),
+        True,
+        "every emulation lives in private network, mount and process namespaces",
+        "Allow unshare: in a container, run it privileged (CAP_SYS_ADMIN, CAP_NET_ADMIN).",
+    )
 
 
 def _nft_drops() -> bool:

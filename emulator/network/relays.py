@@ -124,5 +124,6 @@ def open_tap(pid: int, name: str) -> int:
 def tap_lines(end: Interface) -> tuple[str, ...]:
     """The `ip -batch` lines that make a TAP interface what a veth end would be."""
     return (
-        f"link set {end.name} address {end.mac}", f"link set {end.name} txqueuelen {QUEUE_FRAMES} mtu 1500",
+        f"link set {end.name} address {end.mac}",
+        f"link set {end.name} txqueuelen {QUEUE_FRAMES} mtu 1500",
     )

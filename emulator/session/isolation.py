@@ -50,9 +50,13 @@ class Isolated:
         environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
         with theirs:
             self.popen = subprocess.Popen(
-                line, env=environment, start_new_session=True,
-                pass_fds=(theirs.fileno(), *self.turn.descriptors), stdin=subprocess.DEVNULL,
-                stdout=self.errors, stderr=self.errors,
+                line,
+                env=environment,
+                start_new_session=True,
+                pass_fds=(theirs.fileno(), *self.turn.descriptors),
+                stdin=subprocess.DEVNULL,
+                stdout=self.errors,
+                stderr=self.errors,
             )
         self.record = self._record()
         return self

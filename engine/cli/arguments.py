@@ -26,27 +26,63 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="NAME|DIR", help="a catalogue name or a directory")
     parser.add_argument("--weights", metavar="random|DIR", help="random from the seed, or a directory's")
     parser.add_argument("--strategy", required=True, metavar="NAME", help="how the work is split")
-    parser.add_argument("--set", dest="params", action="append", default=[], metavar="KEY=VALUE",
-                        help="a parameter of the strategy; repeatable")
+    parser.add_argument(
+        "--set",
+        dest="params",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of the strategy; repeatable",
+    )
     prompt = parser.add_mutually_exclusive_group()
     prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
     prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="random prompt of N tokens (16)")
     parser.add_argument("--image", metavar="FILE", help="PNG or JPEG for a model that sees (random)")
-    parser.add_argument("--new-tokens", type=int, default=None, metavar="N",
-                        help="tokens to generate (default 16, and 0 for encoders)")
+    parser.add_argument(
+        "--new-tokens",
+        type=int,
+        default=None,
+        metavar="N",
+        help="tokens to generate (default 16, and 0 for encoders)",
+    )
     parser.add_argument("--requests", type=int, default=1, metavar="N")
-    parser.add_argument("--pattern", choices=("sporadic", "bursty"), default="sporadic",
-                        help="one request after another, or all at time 0")
-    parser.add_argument("--scenario", metavar="FILE",
-                        help="timed changes: TOML, JSON, a run's report, or a CSV trace of rates")
-    parser.add_argument("--failover", choices=("replan", "stop"), default="replan",
-                        help="after a loss: plan again over the survivors, or end the run")
-    parser.add_argument("--silence", type=float, default=2.0, metavar="S", dest="silence_s",
-                        help="virtual seconds of silence that mean a lost device (2)")
-    parser.add_argument("--compute-model", choices=("roofline", "serial", "measured", "flops"),
-                        help="overrides the compute model of every device")
-    parser.add_argument("--dilation", type=_dilation, default="auto", metavar="auto|native|D",
-                        help="wall seconds per virtual second; native switches pacing off")
+    parser.add_argument(
+        "--pattern",
+        choices=("sporadic", "bursty"),
+        default="sporadic",
+        help="one request after another, or all at time 0",
+    )
+    parser.add_argument(
+        "--scenario",
+        metavar="FILE",
+        help="timed changes: TOML, JSON, a run's report, or a CSV trace of rates",
+    )
+    parser.add_argument(
+        "--failover",
+        choices=("replan", "stop"),
+        default="replan",
+        help="after a loss: plan again over the survivors, or end the run",
+    )
+    parser.add_argument(
+        "--silence",
+        type=float,
+        default=2.0,
+        metavar="S",
+        dest="silence_s",
+        help="virtual seconds of silence that mean a lost device (2)",
+    )
+    parser.add_argument(
+        "--compute-model",
+        choices=("roofline", "serial", "measured", "flops"),
+        help="overrides the compute model of every device",
+    )
+    parser.add_argument(
+        "--dilation",
+        type=_dilation,
+        default="auto",
+        metavar="auto|native|D",
+        help="wall seconds per virtual second; native switches pacing off",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--name", default="", help="how reports and comparisons call this run")
     add_json_argument(parser)
@@ -72,16 +108,32 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     if args.prompt is None and prompt_tokens is None and model.reads_text:
         prompt_tokens = 16
     workload = Workload.parse(
-        {"prompt": args.prompt, "prompt_tokens": prompt_tokens, "image": _image(model, args.image),
-         "new_tokens": new_tokens,
-         "requests": args.requests, "pattern": args.pattern},
+        {
+            "prompt": args.prompt,
+            "prompt_tokens": prompt_tokens,
+            "image": _image(model, args.image),
+            "new_tokens": new_tokens,
+            "requests": args.requests,
+            "pattern": args.pattern,
+        },
         "command line",
     )
     spec: RunSpec = RunSpec.parse(
-        {"name": args.name, "cluster": cluster, "model": model, "weights": weights, "workload": workload,
-         "strategy": args.strategy, "params": params, "scenario": scenario,
-         "failover": args.failover, "silence_s": args.silence_s,
-         "compute_model": args.compute_model, "dilation": args.dilation, "seed": args.seed},
+        {
+            "name": args.name,
+            "cluster": cluster,
+            "model": model,
+            "weights": weights,
+            "workload": workload,
+            "strategy": args.strategy,
+            "params": params,
+            "scenario": scenario,
+            "failover": args.failover,
+            "silence_s": args.silence_s,
+            "compute_model": args.compute_model,
+            "dilation": args.dilation,
+            "seed": args.seed,
+        },
         "command line",
     )
     return spec

@@ -41,10 +41,16 @@ def cluster_rows(environment: Environment) -> list[Row]:
     rows = []
     for name in environment.cluster_names():
         cluster = environment.load_cluster(name)
-        rows.append({
-            "name": name, "title": cluster.title, "description": cluster.description,
-            "num_devices": len(cluster.devices), "num_links": len(cluster.links), "source": cluster.source,
-        })
+        rows.append(
+            {
+                "name": name,
+                "title": cluster.title,
+                "description": cluster.description,
+                "num_devices": len(cluster.devices),
+                "num_links": len(cluster.links),
+                "source": cluster.source,
+            }
+        )
     return rows
 
 
@@ -59,8 +65,11 @@ def model_rows(environment: Environment) -> list[Row]:
 def strategy_rows(environment: Environment) -> list[Row]:
     return [
         {
-            "name": strategy.name, "title": strategy.title, "paper": strategy.paper,
-            "summary": strategy.summary, "lossless": strategy.lossless,
+            "name": strategy.name,
+            "title": strategy.title,
+            "paper": strategy.paper,
+            "summary": strategy.summary,
+            "lossless": strategy.lossless,
             "params": strategy.Params.model_json_schema().get("properties", {}),
         }
         for strategy in STRATEGIES
@@ -74,32 +83,44 @@ def _params(row: Row) -> str:
 PROSE = ("source", "what", "parameters of the strategy")
 
 LISTS: dict[str, tuple[Rows, Columns]] = {
-    "clusters": (cluster_rows, {
-        "name": lambda row: row["name"],
-        "devices": lambda row: str(row["num_devices"]),
-        "links": lambda row: str(row["num_links"]),
-        "source": lambda row: row["source"],
-        "what": lambda row: row["title"],
-    }),
-    "devices": (device_rows, {
-        "name": lambda row: row["name"],
-        "compute": lambda row: human(row["flop_per_s"], "FLOP/s"),
-        "memory": lambda row: human(row["memory_bytes"], "B"),
-        "bandwidth": lambda row: human(row["memory_byte_per_s"], "B/s"),
-        "what": lambda row: row["title"],
-    }),
-    "models": (model_rows, {
-        "name": lambda row: row["name"],
-        "parameters": lambda row: human(row["num_parameters"], ""),
-        "weights": lambda row: human(row["weight_bytes"], "B"),
-        "trained": lambda row: "yes" if row["trained"] else "",
-        "what": lambda row: row["title"],
-    }),
-    "strategies": (strategy_rows, {
-        "name": lambda row: row["name"],
-        "what": lambda row: row["title"],
-        "parameters of the strategy": _params,
-    }),
+    "clusters": (
+        cluster_rows,
+        {
+            "name": lambda row: row["name"],
+            "devices": lambda row: str(row["num_devices"]),
+            "links": lambda row: str(row["num_links"]),
+            "source": lambda row: row["source"],
+            "what": lambda row: row["title"],
+        },
+    ),
+    "devices": (
+        device_rows,
+        {
+            "name": lambda row: row["name"],
+            "compute": lambda row: human(row["flop_per_s"], "FLOP/s"),
+            "memory": lambda row: human(row["memory_bytes"], "B"),
+            "bandwidth": lambda row: human(row["memory_byte_per_s"], "B/s"),
+            "what": lambda row: row["title"],
+        },
+    ),
+    "models": (
+        model_rows,
+        {
+            "name": lambda row: row["name"],
+            "parameters": lambda row: human(row["num_parameters"], ""),
+            "weights": lambda row: human(row["weight_bytes"], "B"),
+            "trained": lambda row: "yes" if row["trained"] else "",
+            "what": lambda row: row["title"],
+        },
+    ),
+    "strategies": (
+        strategy_rows,
+        {
+            "name": lambda row: row["name"],
+            "what": lambda row: row["title"],
+            "parameters of the strategy": _params,
+        },
+    ),
 }
 
 LIST = Command("list", "what there is: clusters, devices, models, strategies", add_arguments, run)

@@ -25,9 +25,12 @@ class RunProgress:
         self.task = TaskID(0)
         if self.stream.isatty():
             self.bar = Progress(
-                TextColumn("{task.description}"), BarColumn(),
-                TextColumn("{task.completed:.0f}/{task.total:.0f}"), TimeElapsedColumn(),
-                console=Console(file=self.stream), transient=True,
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+                TimeElapsedColumn(),
+                console=Console(file=self.stream),
+                transient=True,
             )
             self.task = self.bar.add_task("starting", total=self.expected_tokens)
 

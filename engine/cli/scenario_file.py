@@ -38,9 +38,7 @@ def parse_trace(text: str, where: str) -> Scenario:
     have, need = set(rows.fieldnames or ()), {"at_s", "link", "bit_per_s"}
     if not need <= have <= need | {"direction"}:
         raise SpecError(f"{where}: columns are {sorted(have)}, expected at_s, link, bit_per_s and direction.")
-    changes = [
-        {"kind": "set_rate", **{key: value for key, value in row.items() if value}} for row in rows
-    ]
+    changes = [{"kind": "set_rate", **{key: value for key, value in row.items() if value}} for row in rows]
     return _in_order({"changes": changes}, where)
 
 

@@ -172,8 +172,12 @@ def _devices(report: RunReport) -> Table:
     for device in report.devices:
         share = device.busy_s / report.latency_s if report.latency_s > 0 else 0.0
         result.add_row(
-            device.name, human_s(device.busy_s), f"{bar(share)} {share:4.0%}", human_s(device.wait_s),
-            human(device.flops, "FLOP"), human(device.peak_memory_bytes, "B"),
+            device.name,
+            human_s(device.busy_s),
+            f"{bar(share)} {share:4.0%}",
+            human_s(device.wait_s),
+            human(device.flops, "FLOP"),
+            human(device.peak_memory_bytes, "B"),
             human(device.memory_bytes, "B"),
         )
     return result
@@ -189,8 +193,12 @@ def _links(report: RunReport) -> Table:
         src, dst = (link.a, link.b) if link.direction == "forward" else (link.b, link.a)
         achieved = "" if link.achieved_bit_per_s is None else human(link.achieved_bit_per_s, "bit/s")
         result.add_row(
-            f"{src} → {dst}", human(link.bytes, "B"), human_s(link.busy_s), f"{bar(share)} {share:4.0%}",
-            human(link.rate_bit_per_s, "bit/s"), *([achieved] if is_measured else []),
+            f"{src} → {dst}",
+            human(link.bytes, "B"),
+            human_s(link.busy_s),
+            f"{bar(share)} {share:4.0%}",
+            human(link.rate_bit_per_s, "bit/s"),
+            *([achieved] if is_measured else []),
         )
     return result
 

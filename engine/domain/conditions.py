@@ -72,12 +72,14 @@ def changed_link(link: LinkSpec, change: SetRate | SetDelay | SetLoss) -> LinkSp
 
 def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
     """`device` with a busy neighbour: every operation takes `factor` times as long."""
-    return device.model_copy(update={
-        "flop_per_s": device.flop_per_s / factor,
-        "memory_byte_per_s": device.memory_byte_per_s / factor,
-        "op_overhead_s": device.op_overhead_s * factor,
-        "measured_scale": device.measured_scale * factor,
-    })
+    return device.model_copy(
+        update={
+            "flop_per_s": device.flop_per_s / factor,
+            "memory_byte_per_s": device.memory_byte_per_s / factor,
+            "op_overhead_s": device.op_overhead_s * factor,
+            "measured_scale": device.measured_scale * factor,
+        }
+    )
 
 
 def absent_at_start(cluster: ClusterSpec, scenario: Scenario) -> frozenset[int]:

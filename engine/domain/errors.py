@@ -56,7 +56,8 @@ class OutOfMemory(RunError):
         super().__init__(
             f"{device} needs {need_bytes / 1e6:.1f} MB for {what} and has {have_bytes / 1e6:.1f} MB: "
             "give it more memory, or choose a strategy that splits the weights.",
-            device, time_s,
+            device,
+            time_s,
         )
         self.need_bytes = need_bytes
         self.have_bytes = have_bytes

@@ -94,9 +94,7 @@ class Grid:
 
     def __init__(self, table: Sequence[MeasuredRow]):
         """Raises `ValueError` unless every combination of rows, inner and cols is there once."""
-        self.axes = tuple(
-            sorted({point[axis] for point in map(_place, table)}) for axis in range(3)
-        )
+        self.axes = tuple(sorted({point[axis] for point in map(_place, table)}) for axis in range(3))
         self.logs = {_place(row): math.log(row.s_per_flop) for row in table}
         if len(self.logs) != len(table) or len(table) != math.prod(len(axis) for axis in self.axes):
             raise ValueError(

@@ -75,9 +75,7 @@ class ModelSpec(Value):
     @model_validator(mode="after")
     def _heads_divide(self) -> ModelSpec:
         if self.num_heads % self.num_kv_heads:
-            raise ValueError(
-                f"num_heads {self.num_heads} is no multiple of num_kv_heads {self.num_kv_heads}"
-            )
+            raise ValueError(f"num_heads {self.num_heads} is no multiple of num_kv_heads {self.num_kv_heads}")
         return self
 
     @property
@@ -120,9 +118,20 @@ def tower_model(model: ModelSpec) -> ModelSpec:
     assert model.vision is not None and model.vision.tower is not None
     tower = model.vision.tower
     return ModelSpec(
-        name=f"{model.name} tower", family=model.family, num_layers=tower.used_layers,
-        hidden_size=tower.hidden_size, num_heads=tower.num_heads, num_kv_heads=tower.num_heads,
-        head_dim=tower.hidden_size // tower.num_heads, intermediate_size=tower.intermediate_size,
-        vocab_size=0, max_positions=model.vision.num_patches + 1, dtype=model.dtype, causal=False,
-        norm_eps=tower.norm_eps, activation=tower.activation, tied_head=False, has_head=False,
+        name=f"{model.name} tower",
+        family=model.family,
+        num_layers=tower.used_layers,
+        hidden_size=tower.hidden_size,
+        num_heads=tower.num_heads,
+        num_kv_heads=tower.num_heads,
+        head_dim=tower.hidden_size // tower.num_heads,
+        intermediate_size=tower.intermediate_size,
+        vocab_size=0,
+        max_positions=model.vision.num_patches + 1,
+        dtype=model.dtype,
+        causal=False,
+        norm_eps=tower.norm_eps,
+        activation=tower.activation,
+        tied_head=False,
+        has_head=False,
     )

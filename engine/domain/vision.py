@@ -68,9 +68,7 @@ class VisionSpec(Value):
     @model_validator(mode="after")
     def _patches_divide(self) -> VisionSpec:
         if self.image_size % self.patch_size:
-            raise ValueError(
-                f"image_size {self.image_size} is no multiple of patch_size {self.patch_size}"
-            )
+            raise ValueError(f"image_size {self.image_size} is no multiple of patch_size {self.patch_size}")
         return self
 
     @property

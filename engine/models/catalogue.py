@@ -18,7 +18,13 @@ from engine.ops.sizes import model_bytes, num_parameters
 
 HERE = Path(__file__).parent
 SAME = (
-    "family", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "intermediate_size",
+    "family",
+    "num_layers",
+    "hidden_size",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "intermediate_size",
     "vocab_size",
 )
 
@@ -82,12 +88,21 @@ def rows() -> tuple[CatalogueRow, ...]:
         if "config" not in row and (directory is None or not (directory / SINGLE).is_file()):
             continue
         spec = _spec(row)
-        found.append(CatalogueRow(
-            name=spec.name, title=row["title"], family=spec.family, num_layers=spec.num_layers,
-            hidden_size=spec.hidden_size, num_heads=spec.num_heads, num_parameters=num_parameters(spec),
-            weight_bytes=model_bytes(spec), trained=directory is not None, causal=spec.causal,
-            source=spec.source,
-        ))
+        found.append(
+            CatalogueRow(
+                name=spec.name,
+                title=row["title"],
+                family=spec.family,
+                num_layers=spec.num_layers,
+                hidden_size=spec.hidden_size,
+                num_heads=spec.num_heads,
+                num_parameters=num_parameters(spec),
+                weight_bytes=model_bytes(spec),
+                trained=directory is not None,
+                causal=spec.causal,
+                source=spec.source,
+            )
+        )
     return tuple(found)
 
 

@@ -230,8 +230,10 @@ class Block:
         (x,) = inputs
         attention, residual, ffn, residual_ffn = self.parts(model)
         costs = [
-            attention.cost(model, (x,), cached), residual.cost(model, (x, x), 0),
-            ffn.cost(model, (x,), 0), residual_ffn.cost(model, (x, x), 0),
+            attention.cost(model, (x,), cached),
+            residual.cost(model, (x, x), 0),
+            ffn.cost(model, (x,), 0),
+            residual_ffn.cost(model, (x, x), 0),
         ]
         kernels = tuple(kernel for cost in costs for kernel in cost.kernels)
         between = prod(x.shape) * model.element_bytes  # the residual stream while a part runs

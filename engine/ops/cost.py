@@ -52,9 +52,7 @@ class Kernel:
         return self.count * elements * self.element_bytes
 
 
-def product(
-    rows: int, inner: int, cols: int, element_bytes: int, count: int = 1, name: str = ""
-) -> Kernel:
+def product(rows: int, inner: int, cols: int, element_bytes: int, count: int = 1, name: str = "") -> Kernel:
     return Kernel("product", rows, inner, cols, count, element_bytes, name)
 
 

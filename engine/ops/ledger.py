@@ -151,6 +151,8 @@ class Ledger:
         self.peak_bytes = max(self.peak_bytes, need)
         if need > self.memory_bytes:
             raise OutOfMemory(
-                self.device, need, int(self.memory_bytes),
+                self.device,
+                need,
+                int(self.memory_bytes),
                 f"weights {self.weights_bytes / 1e6:.1f} MB, KV {self.kv_bytes / 1e6:.1f} MB and {what}",
             )

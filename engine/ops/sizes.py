@@ -18,7 +18,8 @@ def weight_bytes(model: ModelSpec, piece: Slice) -> int:
     A tied head counts its table: whoever holds `embed` too keeps one copy and subtracts it once.
     """
     return sum(
-        quantised_bytes(part, piece.bits) if piece.bits and part.is_matrix
+        quantised_bytes(part, piece.bits)
+        if piece.bits and part.is_matrix
         else model.element_bytes * part.num_elements
         for part in tensor_parts(model, piece)
     )

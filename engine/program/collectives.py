@@ -182,8 +182,10 @@ async def _direct_gather(
     if shard is not None:
         for step in range(1, size):
             ctx.send(shard, group[(me + step) % size], tag)
-    started = [ctx.recv(peer, tag) if rows and peer != ctx.rank else None
-               for peer, rows in zip(group, sizes, strict=True)]
+    started = [
+        ctx.recv(peer, tag) if rows and peer != ctx.rank else None
+        for peer, rows in zip(group, sizes, strict=True)
+    ]
     shards = [None if handle is None else await handle for handle in started]
     shards[me] = shard
     return shards

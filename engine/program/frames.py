@@ -53,8 +53,18 @@ class FrameHeader(NamedTuple):
         request, token = self.request_token
         dims = (*self.shape, *[0] * (MAX_DIMS - len(self.shape)))
         packed = _LAYOUT.pack(
-            self.message, self.payload_bytes, (request + 1) << 32 | (token + 1), self.sent_s, self.due_s,
-            DTYPES.index(self.dtype), len(self.shape), len(tag), self.note_size, self.epoch, *dims, tag,
+            self.message,
+            self.payload_bytes,
+            (request + 1) << 32 | (token + 1),
+            self.sent_s,
+            self.due_s,
+            DTYPES.index(self.dtype),
+            len(self.shape),
+            len(tag),
+            self.note_size,
+            self.epoch,
+            *dims,
+            tag,
         )
         return packed.ljust(FRAME_HEADER_BYTES, b"\0")
 
@@ -64,8 +74,16 @@ class FrameHeader(NamedTuple):
         message, payload, both, sent_s, due_s, dtype, num_dims, tag_len, note_size, epoch = fields[:10]
         dims, tag = fields[10 : 10 + num_dims], fields[10 + MAX_DIMS]
         return cls(
-            message, payload, ((both >> 32) - 1, (both & 0xFFFFFFFF) - 1), sent_s, due_s, DTYPES[dtype],
-            tuple(dims), tag[:tag_len].decode(), note_size, epoch,
+            message,
+            payload,
+            ((both >> 32) - 1, (both & 0xFFFFFFFF) - 1),
+            sent_s,
+            due_s,
+            DTYPES[dtype],
+            tuple(dims),
+            tag[:tag_len].decode(),
+            note_size,
+            epoch,
         )
 
 

@@ -101,7 +101,9 @@ async def _answer(
     for together in [indices] if strategy.continuous(plan) else [[index] for index in indices]:
         steps = [
             step_of(batch, index, new_tokens)
-            for index in together for batch in wave if index >= batch[0].emitted
+            for index in together
+            for batch in wave
+            if index >= batch[0].emitted
         ]
         await strategy.forward_all(ctx, plan, steps, _Inputs(steps, tokens), done)
     for batch in wave if new_tokens else ():

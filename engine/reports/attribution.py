@@ -17,7 +17,11 @@ from engine.domain.trace import Span
 
 CLOCK_TOLERANCE_S = 1e-9  # an operation may begin this much before the message that it waited for is logged
 PART = {
-    "compute": "compute_s", "recv": "link_s", "send": "link_s", "load": "load_s", "store": "load_s",
+    "compute": "compute_s",
+    "recv": "link_s",
+    "send": "link_s",
+    "load": "load_s",
+    "store": "load_s",
     "stage": "staging_s",
 }
 # Of two activities that end together the own computation explains the device's time best.

@@ -100,21 +100,37 @@ METRICS: tuple[Metric, ...] = (
     Metric("staging_s", "Critical path: staging", "s", "lower", lambda r: r.attribution.staging_s),
     Metric("wait_s", "Critical path: waiting", "s", "lower", lambda r: r.attribution.wait_s),
     Metric("link_bytes", "Bytes on links", "B", "lower", lambda r: sum(x.bytes for x in r.links)),
-    Metric("payload_bytes", "Payload on links", "B", "lower",
-           lambda r: sum(x.payload_bytes for x in r.links)),
+    Metric(
+        "payload_bytes", "Payload on links", "B", "lower", lambda r: sum(x.payload_bytes for x in r.links)
+    ),
     Metric("flops", "Work of all devices", "FLOP", "lower", lambda r: sum(x.flops for x in r.devices)),
     Metric("busy_s", "Busy time of all devices", "s", "lower", lambda r: sum(x.busy_s for x in r.devices)),
     Metric("energy_j", "Energy", "J", "lower", lambda r: r.energy_j or None),
     Metric("edp_j_s", "Energy-delay product", "J s", "lower", lambda r: r.edp_j_s or None),
-    Metric("peak_memory_bytes", "Largest peak memory", "B", "lower",
-           lambda r: max((x.peak_memory_bytes for x in r.devices), default=None)),
+    Metric(
+        "peak_memory_bytes",
+        "Largest peak memory",
+        "B",
+        "lower",
+        lambda r: max((x.peak_memory_bytes for x in r.devices), default=None),
+    ),
     Metric("recovery_s", "Recoveries: fault to next token", "s", "lower", _recovery_s),
-    Metric("predicted_latency_s", "Predicted latency", "s", None,
-           lambda r: r.prediction.latency_s if r.prediction else None),
+    Metric(
+        "predicted_latency_s",
+        "Predicted latency",
+        "s",
+        None,
+        lambda r: r.prediction.latency_s if r.prediction else None,
+    ),
     Metric("max_rel_error", "Largest relative error", "", "lower", lambda r: r.correctness.max_rel_error),
     Metric("kl_mean", "KL divergence from the reference", "nat", "lower", lambda r: r.correctness.kl_mean),
-    Metric("top1_agreement", "Tokens the reference would choose too", "fraction", "higher",
-           lambda r: r.correctness.top1_agreement),
+    Metric(
+        "top1_agreement",
+        "Tokens the reference would choose too",
+        "fraction",
+        "higher",
+        lambda r: r.correctness.top1_agreement,
+    ),
 )
 
 
@@ -131,7 +147,9 @@ def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
         runs=tuple(
             RunColumn(
                 name=report.spec.name or f"{report.spec.strategy} on {report.spec.cluster.name}",
-                world=report.world, outcome=report.outcome.kind, correct=report.correctness.ok,
+                world=report.world,
+                outcome=report.outcome.kind,
+                correct=report.correctness.ok,
                 valid=report.fidelity.valid,
             )
             for report in reports
@@ -219,11 +237,18 @@ def _metric_row(metric: Metric, reports: Sequence[RunReport], baseline: int) -> 
     values = tuple(metric.of(report) for report in reports)
     base = values[baseline]
     deltas = tuple(
-        None if value is None or base is None or (base == 0 and value != 0) else
-        0.0 if value == base else (value - base) / abs(base)
+        None
+        if value is None or base is None or (base == 0 and value != 0)
+        else 0.0
+        if value == base
+        else (value - base) / abs(base)
         for value in values
     )
     return MetricRow(
-        name=metric.name, title=metric.title, unit=metric.unit, better=metric.better, values=values,
+        name=metric.name,
+        title=metric.title,
+        unit=metric.unit,
+        better=metric.better,
+        values=values,
         deltas=deltas,
     )

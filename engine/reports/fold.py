@@ -58,12 +58,17 @@ def fold(
     links = fold_links(spec.cluster, spans, marks, measured)
     energy_j = sum(device.energy_j for device in devices) + sum(link.energy_j for link in links)
     return RunReport(
-        spec=spec, plan=plan, world=world, dilation=dilation, outcome=outcome,
+        spec=spec,
+        plan=plan,
+        world=world,
+        dilation=dilation,
+        outcome=outcome,
         latency_s=latency_s,
         ttft_s=_mean(request.ttft_s for request in requests if request.ttft_s > 0),
         tpot_s=_mean(b - a for request in requests for a, b in pairwise(request.token_s)),
         tokens_per_s=num_tokens / latency_s if latency_s > 0 else 0.0,
-        energy_j=energy_j, edp_j_s=energy_j * latency_s,
+        energy_j=energy_j,
+        edp_j_s=energy_j * latency_s,
         output_tokens=requests[0].output_tokens if requests else (),
         text=requests[0].text if requests else "",
         requests=requests,
@@ -103,12 +108,18 @@ def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], lis
         elif emitted:
             ends_s.append(emitted[-1].time_s)
         answered_s = finish_s.get(index, arrived_s) - arrived_s
-        reports.append(RequestReport(
-            index=index, arrival_s=arrived_s, ttft_s=token_s[0] if token_s else answered_s, token_s=token_s,
-            output_tokens=tuple(m.facts["token"] for m in emitted if m.facts.get("token") is not None),
-            text="".join(mark.facts.get("text") or "" for mark in emitted) or _named(classes.get(index, ())),
-            classes=classes.get(index, ()),
-        ))
+        reports.append(
+            RequestReport(
+                index=index,
+                arrival_s=arrived_s,
+                ttft_s=token_s[0] if token_s else answered_s,
+                token_s=token_s,
+                output_tokens=tuple(m.facts["token"] for m in emitted if m.facts.get("token") is not None),
+                text="".join(mark.facts.get("text") or "" for mark in emitted)
+                or _named(classes.get(index, ())),
+                classes=classes.get(index, ()),
+            )
+        )
     return tuple(reports), ends_s
 
 
@@ -144,15 +155,20 @@ def fold_devices(
     for device in cluster.devices:
         busy_s = covered_s(busy[device.name])
         either_s = covered_s(busy[device.name] + waits[device.name])
-        reports.append(DeviceReport(
-            name=device.name, busy_s=busy_s, wait_s=max(0.0, either_s - busy_s),
-            peak_memory_bytes=peak_bytes[device.name], memory_bytes=device.memory_bytes,
-            flops=flops[device.name],
-            energy_j=device.watts * busy_s
-            + device.j_per_memory_byte * moved_bytes[device.name, "compute"]
-            + device.j_per_disk_byte
-            * (moved_bytes[device.name, "load"] + moved_bytes[device.name, "store"]),
-        ))
+        reports.append(
+            DeviceReport(
+                name=device.name,
+                busy_s=busy_s,
+                wait_s=max(0.0, either_s - busy_s),
+                peak_memory_bytes=peak_bytes[device.name],
+                memory_bytes=device.memory_bytes,
+                flops=flops[device.name],
+                energy_j=device.watts * busy_s
+                + device.j_per_memory_byte * moved_bytes[device.name, "compute"]
+                + device.j_per_disk_byte
+                * (moved_bytes[device.name, "load"] + moved_bytes[device.name, "store"]),
+            )
+        )
     return tuple(reports)
 
 
@@ -179,10 +195,15 @@ def fold_links(
     directions: tuple[tuple[bool, Any], ...] = ((True, "forward"), (False, "backward"))
     return tuple(
         LinkReport(
-            a=link.a, b=link.b, direction=name, bytes=size_bytes[index, forward],
-            payload_bytes=payload_bytes[index, forward], busy_s=busy_s[index, forward],
+            a=link.a,
+            b=link.b,
+            direction=name,
+            bytes=size_bytes[index, forward],
+            payload_bytes=payload_bytes[index, forward],
+            busy_s=busy_s[index, forward],
             energy_j=link.j_per_byte * size_bytes[index, forward],
-            rate_bit_per_s=link.rate(forward), achieved_bit_per_s=achieved.get((index, forward)),
+            rate_bit_per_s=link.rate(forward),
+            achieved_bit_per_s=achieved.get((index, forward)),
         )
         for index, link in enumerate(cluster.links)
         for forward, name in directions

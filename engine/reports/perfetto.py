@@ -68,13 +68,24 @@ class _Lanes:
 
 def _slice(span: Span, process: int, thread: int) -> Event:
     facts = {
-        "layer": span.layer, "bytes": span.bytes, "payload_bytes": span.payload_bytes, "flops": span.flops,
-        "peer": span.peer, "request": span.request, "token": span.token, "message": span.message,
+        "layer": span.layer,
+        "bytes": span.bytes,
+        "payload_bytes": span.payload_bytes,
+        "flops": span.flops,
+        "peer": span.peer,
+        "request": span.request,
+        "token": span.token,
+        "message": span.message,
     }
     default = Span("", "compute", "", -1, 0.0, 0.0)._asdict()
     return {
-        "ph": "X", "name": span.name or span.kind, "cat": span.kind, "pid": process, "tid": thread,
-        "ts": _us(span.start_s), "dur": _us(span.end_s) - _us(span.start_s),
+        "ph": "X",
+        "name": span.name or span.kind,
+        "cat": span.kind,
+        "pid": process,
+        "tid": thread,
+        "ts": _us(span.start_s),
+        "dur": _us(span.end_s) - _us(span.start_s),
         "args": {key: value for key, value in facts.items() if value != default[key]},
     }
 
@@ -83,8 +94,11 @@ def _flow(span: Span, process: int, thread: int) -> Event:
     """The arrow's tail at the send's start, its head at the recv's end; both carry one id."""
     src, dst = (span.device, span.peer) if span.kind == "send" else (span.peer, span.device)
     event: Event = {
-        "name": "message", "cat": "message", "id": f"{src}>{dst}#{span.message}",
-        "pid": process, "tid": thread,
+        "name": "message",
+        "cat": "message",
+        "id": f"{src}>{dst}#{span.message}",
+        "pid": process,
+        "tid": thread,
     }
     if span.kind == "send":
         return event | {"ph": "s", "ts": _us(span.start_s)}
@@ -98,10 +112,18 @@ def _mark(mark: Mark, process: int) -> list[Event]:
         at_us = _us(mark.time_s)
         return [{"ph": "C", "name": "memory", "pid": process, "tid": 0, "ts": at_us, "args": counted}]
     scope = "p" if mark.device else "g"
-    return [{
-        "ph": "i", "s": scope, "name": mark.name, "cat": "mark", "pid": process, "tid": 0,
-        "ts": _us(mark.time_s), "args": mark.facts,
-    }]
+    return [
+        {
+            "ph": "i",
+            "s": scope,
+            "name": mark.name,
+            "cat": "mark",
+            "pid": process,
+            "tid": 0,
+            "ts": _us(mark.time_s),
+            "args": mark.facts,
+        }
+    ]
 
 
 def _name(what: str, process: int, thread: int, name: str) -> Event:

@@ -44,9 +44,7 @@ def _recovery(begin: Mark, after: Sequence[Mark]) -> Recovery:
     ready_s = planned_s = begin.time_s
     if replanned is not None:
         planned_s = replanned.time_s
-        ready_s = max(
-            (mark.time_s for mark in after if mark.name == "reloaded"), default=planned_s
-        )
+        ready_s = max((mark.time_s for mark in after if mark.name == "reloaded"), default=planned_s)
     progress = [mark.time_s for mark in after if mark.name in PROGRESS and mark.time_s > ready_s]
     return Recovery(
         device=begin.device,

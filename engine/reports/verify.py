@@ -43,7 +43,11 @@ def compare_with_reference(spec: RunSpec, outputs: Path, lossy: bool = False) ->
     if max_rel > limit:
         why.append(f"the largest relative error is {max_rel:.2e}, expected at most {limit:.0e}")
     return Correctness(
-        checked=True, ok=not why, token_identical=identical, max_abs_error=max_abs, max_rel_error=max_rel,
+        checked=True,
+        ok=not why,
+        token_identical=identical,
+        max_abs_error=max_abs,
+        max_rel_error=max_rel,
         why="; ".join(why),
     )
 
@@ -74,7 +78,11 @@ def _measured(spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor])
         top1 = sum(float(same.float().mean()) for same in agreed) / len(agreed)
     pairs = [(got[name], expected[name]) for name in sorted(expected)]
     return Correctness(
-        checked=True, lossy=True, token_identical=identical, kl_mean=kl_mean, top1_agreement=top1,
+        checked=True,
+        lossy=True,
+        token_identical=identical,
+        kl_mean=kl_mean,
+        top1_agreement=top1,
         max_abs_error=max(float((a.float() - b.float()).abs().max()) for a, b in pairs),
         max_rel_error=max(_relative(a, b) for a, b in pairs),
     )

@@ -69,8 +69,15 @@ def _undisturbed(random: Random, number: int) -> RunSpec:
         pattern=random.choice(["sporadic", "bursty"]),
     )
     return RunSpec(
-        name=f"trial-{number}", cluster=_cluster(random), model=model, weights=weights, workload=workload,
-        strategy=strategy.name, params=strategy.lossless_params(), seed=number, silence_s=SILENCE_S,
+        name=f"trial-{number}",
+        cluster=_cluster(random),
+        model=model,
+        weights=weights,
+        workload=workload,
+        strategy=strategy.name,
+        params=strategy.lossless_params(),
+        seed=number,
+        silence_s=SILENCE_S,
     )
 
 
@@ -78,18 +85,26 @@ def _cluster(random: Random) -> ClusterSpec:
     """Two to six uneven devices on one switch."""
     names = [f"d{index}" for index in range(random.randint(2, 6))]
     return ClusterSpec(
-        name="chaos", source=names[0],
+        name="chaos",
+        source=names[0],
         devices=[
             {
-                "name": name, "flop_per_s": random.choice([5e8, 1e9, 4e9]), "memory_bytes": 2e8,
-                "memory_byte_per_s": random.choice([5e8, 2e9]), "disk_byte_per_s": 1e8,
+                "name": name,
+                "flop_per_s": random.choice([5e8, 1e9, 4e9]),
+                "memory_bytes": 2e8,
+                "memory_byte_per_s": random.choice([5e8, 2e9]),
+                "disk_byte_per_s": 1e8,
             }
             for name in names
         ],
         switches=[{"name": "s1"}],
         links=[
-            {"a": name, "b": "s1", "bit_per_s": random.choice([1e7, 2e7, 5e7]),
-             "delay_s": random.choice([0.0, 0.001])}
+            {
+                "a": name,
+                "b": "s1",
+                "bit_per_s": random.choice([1e7, 2e7, 5e7]),
+                "delay_s": random.choice([0.0, 0.001]),
+            }
             for name in names
         ],
     )

@@ -66,7 +66,9 @@ class _Execution:
         self.texts: dict[int, list[int]] = {}
 
     def run(
-        self, open_network: OpenNetwork, next_command: Callable[[], Event | None],
+        self,
+        open_network: OpenNetwork,
+        next_command: Callable[[], Event | None],
         should_stop: Callable[[], bool],
     ) -> RunReport:
         spec = self.spec
@@ -93,7 +95,14 @@ class _Execution:
                 spec, prepared.plan, prepared.requests, network, spec.dilation != "native", Path(results)
             )
             launch = Launch(
-                assignment, network, dilation, pairs, self._watch, self._with_text, next_command, should_stop,
+                assignment,
+                network,
+                dilation,
+                pairs,
+                self._watch,
+                self._with_text,
+                next_command,
+                should_stop,
             )
             result = launch.run()
             self._lap("running")
@@ -142,13 +151,23 @@ class _Execution:
         return compare_with_reference(self.spec, outputs, lossy)
 
     def _report(
-        self, prepared: Prepared, result: RealResult, dilation: float, measured: list[LinkMeasurement],
-        backend: str, correctness: Correctness,
+        self,
+        prepared: Prepared,
+        result: RealResult,
+        dilation: float,
+        measured: list[LinkMeasurement],
+        backend: str,
+        correctness: Correctness,
     ) -> RunReport:
         spec = self.spec
         scenario = Scenario(changes=result.changes)
         report = fold(
-            spec, prepared.plan, result.trace, world="real", outcome=result.outcome, dilation=dilation,
+            spec,
+            prepared.plan,
+            result.trace,
+            world="real",
+            outcome=result.outcome,
+            dilation=dilation,
             measured=measured,
         )
         replayed = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))

@@ -98,7 +98,8 @@ class Failover:
         fault = self._fault(child.name)
         how = {"device_lost": "killed", "device_frozen": "frozen", "link_down": "unreachable"}
         facts = {
-            "how": how[fault.name] if fault else "killed", "since_s": fault.time_s if fault else launch.now_s,
+            "how": how[fault.name] if fault else "killed",
+            "since_s": fault.time_s if fault else launch.now_s,
         }
         if fault is None:
             launch.happened(Mark(launch.now_s, "device_lost", child.name))
@@ -173,7 +174,11 @@ class Failover:
                 self._go_on()
             return
         launch.tell_connections(
-            "resume", self.pairs, plan=told, epoch=self.epoch, lost=sorted(launch.conditions.lost),
+            "resume",
+            self.pairs,
+            plan=told,
+            epoch=self.epoch,
+            lost=sorted(launch.conditions.lost),
             requests=[request.model_dump(mode="json") for request in requests],
         )
         if launch.collect("ready"):
@@ -207,7 +212,8 @@ def pairs_of(spec: RunSpec, plan: Plan, trace: list[Span | Mark]) -> frozenset[t
     ranks = {device.name: rank for rank, device in enumerate(spec.cluster.devices)}
     talking = {
         (ranks[item.device], ranks[item.peer])
-        for item in trace if isinstance(item, Span) and item.kind == "send"
+        for item in trace
+        if isinstance(item, Span) and item.kind == "send"
     }
     return frozenset(talking) | strategy(spec.strategy).partners(spec.cluster, plan)
 

@@ -18,7 +18,10 @@ LINK_LIMIT = 0.05
 
 
 def fidelity_of(
-    cluster: ClusterSpec, result: RealResult, links: Sequence[LinkMeasurement], backend: str,
+    cluster: ClusterSpec,
+    result: RealResult,
+    links: Sequence[LinkMeasurement],
+    backend: str,
     dilation: float | None,
 ) -> Fidelity:
     """The verdict of a run. A native run (`dilation` None) has no pacing to judge.
@@ -51,8 +54,13 @@ def fidelity_of(
         )
     valid = None if paced and not operations and not why else not why
     return Fidelity(
-        valid=valid, compute_error_mean=mean, compute_error_p95=p95, link_error_max=link_error,
-        late_frac=late_frac if paced else None, backend=backend, why=tuple(why),
+        valid=valid,
+        compute_error_mean=mean,
+        compute_error_p95=p95,
+        link_error_max=link_error,
+        late_frac=late_frac if paced else None,
+        backend=backend,
+        why=tuple(why),
     )
 
 

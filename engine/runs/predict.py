@@ -24,7 +24,10 @@ from engine.worlds.simulated.world import Programs, SimulatedWorld
 Event = dict[str, Any]
 Watch = Callable[[Event], None]
 OUTCOMES = {
-    "OutOfMemory": "out_of_memory", "PeerLost": "peer_lost", "Deadlock": "deadlock", "Cancelled": "cancelled",
+    "OutOfMemory": "out_of_memory",
+    "PeerLost": "peer_lost",
+    "Deadlock": "deadlock",
+    "Cancelled": "cancelled",
 }
 
 
@@ -83,7 +86,8 @@ Decisions = Mapping[tuple[str, str], Any]
 def decisions_in(trace: Iterable[Span | Mark]) -> Decisions:
     return {
         (item.device, item.facts["decision"]): item.facts["answer"]
-        for item in trace if isinstance(item, Mark) and item.name == "decided"
+        for item in trace
+        if isinstance(item, Mark) and item.name == "decided"
     }
 
 
@@ -116,16 +120,26 @@ def simulate(
         facts = {"reason": str(event), "plan": world.plan.model_dump(mode="json")}
         trace.append(Mark(world.now_s, "replanned", facts=facts))
         return [
-            (rank, go_on(
-                device, chosen, world.plan, device.adopt(world.plan), spec.workload, requests,
-                source_of(rank),
-            ))
-            for rank, device in enumerate(world.devices) if rank not in lost
+            (
+                rank,
+                go_on(
+                    device,
+                    chosen,
+                    world.plan,
+                    device.adopt(world.plan),
+                    spec.workload,
+                    requests,
+                    source_of(rank),
+                ),
+            )
+            for rank, device in enumerate(world.devices)
+            if rank not in lost
         ]
 
     programs = [
         (rank, serve(device, chosen, prepared.plan, spec.workload, prepared.requests, source_of(rank)))
-        for rank, device in enumerate(world.devices) if rank not in absent
+        for rank, device in enumerate(world.devices)
+        if rank not in absent
     ]
     try:
         world.run(programs, should_stop, recover if spec.failover == "replan" else None)
@@ -150,7 +164,10 @@ def prediction_of(prepared: Prepared, decisions: Decisions | None = None) -> Pre
     trace, outcome = simulate(prepared, decisions=decisions)
     report = fold(prepared.spec, prepared.plan, trace, world="simulated", outcome=outcome)
     return Prediction(
-        latency_s=report.latency_s, ttft_s=report.ttft_s, tpot_s=report.tpot_s,
-        tokens_per_s=report.tokens_per_s, attribution=report.attribution,
+        latency_s=report.latency_s,
+        ttft_s=report.ttft_s,
+        tpot_s=report.tpot_s,
+        tokens_per_s=report.tokens_per_s,
+        attribution=report.attribution,
         peak_memory_bytes={device.name: device.peak_memory_bytes for device in report.devices},
     )

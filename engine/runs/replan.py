@@ -36,9 +36,11 @@ def unfinished(requests: Iterable[Request], trace: Iterable[Span | Mark]) -> tup
             continue
         new = [token for _, token in sorted(emitted[request.index].items())][request.emitted :]
         tokens = tuple(UNKNOWN_TOKEN if token is None else token for token in new)
-        left.append(Request(
-            index=request.index, tokens=request.tokens + tokens, emitted=request.emitted + len(tokens)
-        ))
+        left.append(
+            Request(
+                index=request.index, tokens=request.tokens + tokens, emitted=request.emitted + len(tokens)
+            )
+        )
     return tuple(left)
 
 
@@ -50,10 +52,14 @@ def replan(spec: RunSpec, plan: Plan, cluster: ClusterSpec, requests: tuple[Requ
     params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
     rows = max(len(request.tokens) for request in requests)
     new_tokens = max(spec.workload.new_tokens - request.emitted for request in requests)
-    workload = spec.workload.model_copy(update={
-        "prompt": None, "prompt_tokens": rows, "requests": len(requests),
-        "new_tokens": new_tokens if spec.workload.new_tokens else 0,
-    })
+    workload = spec.workload.model_copy(
+        update={
+            "prompt": None,
+            "prompt_tokens": rows,
+            "requests": len(requests),
+            "new_tokens": new_tokens if spec.workload.new_tokens else 0,
+        }
+    )
     replanned = chosen.replan(plan, cluster, spec.model, workload, params)
     replanned.validate_cover(spec.model, rows, generates=spec.workload.new_tokens > 0)
     return replanned.model_copy(update={"version": plan.version + 1})

@@ -60,10 +60,15 @@ def held_out_windows(spec: RunSpec, count: int, prompt: int, continuation: int) 
 def logits_of(spec: RunSpec, windows: Sequence[Window]) -> torch.Tensor:
     """What `spec`'s strategy gives at every token of the continuations: [windows, continuation, V]."""
     new_tokens = len(windows[0].continuation)
-    workload = spec.workload.model_copy(update={
-        "prompt": None, "prompt_tokens": len(windows[0].prompt), "new_tokens": new_tokens,
-        "requests": len(windows), "pattern": "sporadic",
-    })
+    workload = spec.workload.model_copy(
+        update={
+            "prompt": None,
+            "prompt_tokens": len(windows[0].prompt),
+            "new_tokens": new_tokens,
+            "requests": len(windows),
+            "pattern": "sporadic",
+        }
+    )
     spec = spec.model_copy(update={"workload": workload})
     requests = tuple(Request(index=i, tokens=window.prompt) for i, window in enumerate(windows))
     plan = plan_of(spec, requests)
@@ -71,9 +76,7 @@ def logits_of(spec: RunSpec, windows: Sequence[Window]) -> torch.Tensor:
     source = _Forced(world.devices[spec.cluster.source_rank], windows)
     chosen = strategy(spec.strategy)
     world.run(
-        (rank, serve(
-            device, chosen, plan, workload, requests, source if device is source.device else None
-        ))
+        (rank, serve(device, chosen, plan, workload, requests, source if device is source.device else None))
         for rank, device in enumerate(world.devices)
     )
     return torch.stack([torch.stack(source.logits[i]) for i in range(len(windows))]).float()

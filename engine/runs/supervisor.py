@@ -220,11 +220,16 @@ class Launch:
             elapsed_s = now_s - before_s
             self.link_bytes[way] = (now_s, state.sent_bytes)
             used = (state.sent_bytes - before_bytes) * BITS_PER_BYTE * PAYLOAD_SHARE
-            links.append({
-                "link": state.link, "forward": state.forward, "up": state.up,
-                "bit_per_s": used / elapsed_s if elapsed_s > 0 else 0.0,
-                "set_bit_per_s": state.set_bit_per_s, "measured_bit_per_s": state.measured_bit_per_s,
-            })
+            links.append(
+                {
+                    "link": state.link,
+                    "forward": state.forward,
+                    "up": state.up,
+                    "bit_per_s": used / elapsed_s if elapsed_s > 0 else 0.0,
+                    "set_bit_per_s": state.set_bit_per_s,
+                    "measured_bit_per_s": state.measured_bit_per_s,
+                }
+            )
         if links:
             self.watch({"type": "links", "time_s": now_s, "links": links})
 
@@ -279,6 +284,8 @@ class Launch:
         text = message["message"]
         sentence = f"{child.name} failed: {text}" if kind == "failed" else text
         self.outcome = Outcome(
-            kind=kind, sentence=sentence, device=message.get("device") or child.name,
+            kind=kind,
+            sentence=sentence,
+            device=message.get("device") or child.name,
             time_s=message.get("time_s") or self.now_s,
         )

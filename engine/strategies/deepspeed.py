@@ -42,7 +42,8 @@ class DeepSpeed(TensorParallel):
         """Over as many survivors as can share equally, first ones first."""
         workers = cluster.workers
         equal = next(
-            fewer for count in range(len(workers), 0, -1)
+            fewer
+            for count in range(len(workers), 0, -1)
             if self.supports(fewer := cluster.without(workers[count:]), model) is None
         )
         return self.plan(equal, model, workload, params)

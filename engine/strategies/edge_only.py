@@ -76,13 +76,15 @@ class EdgeOnly(Single):
             return Block(layer, cache_of(step))
         return QuantisedBlock(layer, bits, cache_of(step), plan.extra["speed"])
 
-    def _whole(
-        self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits
-    ) -> Whole:
+    def _whole(self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits) -> Whole:
         if not bits:
             return whole_model_on(rank, self.name, cluster, model, demand)
         return whole_model_on(
-            rank, self.name, cluster, model, demand,
+            rank,
+            self.name,
+            cluster,
+            model,
+            demand,
             slices=lambda layer: quantised_slices(layer, bits),
             block=lambda op: QuantisedBlock(op.layer, bits, op.cache),
         )

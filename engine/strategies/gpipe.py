@@ -40,6 +40,8 @@ class GPipe(Pipeline):
         demand = demand_of(model, workload, self.batches_bursts)
         ends = plan_of_ends(self.name, cluster, model)
         return plan_under(
-            params.kv_pressure, model, demand,
+            params.kv_pressure,
+            model,
+            demand,
             lambda demand: plan_of_stages(ends, stages_of(cluster, model, demand, ends, params.by), {}),
         )

@@ -85,8 +85,13 @@ class Whole(NamedTuple):
 
 
 def whole_model_on(
-    rank: int, name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand,
-    slices: Callable[[int], Sequence[Slice]] = layer_slices, block: Callable[[Block], Op] = lambda op: op,
+    rank: int,
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    slices: Callable[[int], Sequence[Slice]] = layer_slices,
+    block: Callable[[Block], Op] = lambda op: op,
 ) -> Whole:
     """All layers on device `rank`: `slices` of each, and the operation that `block` makes of a plain one."""
     layers = [piece for layer in range(model.num_layers) for piece in slices(layer)]

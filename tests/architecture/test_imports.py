@@ -49,7 +49,8 @@ def test_arrows_between_rooms_point_one_way(room: str) -> None:
         reached = {module.partition(".")[0] for module in imported_modules(path)} & set(ROOMS)
         wrong += [
             f"{name} imports {other}"
-            for other in sorted(reached - MAY_IMPORT[room]) if (name, other) not in ALLOWED_CROSSINGS
+            for other in sorted(reached - MAY_IMPORT[room])
+            if (name, other) not in ALLOWED_CROSSINGS
         ]
     assert not wrong
 
@@ -62,7 +63,8 @@ def test_every_room_has_code_that_this_test_reads(room: str) -> None:
 def test_the_engine_knows_neither_web_nor_network_emulation() -> None:
     wrong = [
         f"{path.relative_to(ROOT)} imports {module}"
-        for path in source_files("engine") for module in imported_modules(path)
+        for path in source_files("engine")
+        for module in imported_modules(path)
         if module.partition(".")[0] in FOREIGN_TO_THE_ENGINE
     ]
     assert not wrong
@@ -109,8 +111,10 @@ def test_no_file_is_a_drawer_for_everything(room: str) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_file_says_what_it_is_for(room: str) -> None:
     silent = [
-        path.relative_to(ROOT).as_posix() for path in source_files(room)
-        if "migrations" not in path.parts and path.read_text(encoding="utf-8").strip()
+        path.relative_to(ROOT).as_posix()
+        for path in source_files(room)
+        if "migrations" not in path.parts
+        and path.read_text(encoding="utf-8").strip()
         and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not silent
@@ -119,7 +123,8 @@ def test_every_file_says_what_it_is_for(room: str) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_nothing_is_imported_by_wildcard(room: str) -> None:
     wild = [
-        path.relative_to(ROOT).as_posix() for path in source_files(room)
+        path.relative_to(ROOT).as_posix()
+        for path in source_files(room)
         if any(module.endswith(".*") for module in imported_modules(path))
     ]
     assert not wild

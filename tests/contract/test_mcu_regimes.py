@@ -1,6 +1,5 @@
 """Weights that come and go while chips compute: both worlds fetch the same bytes and keep the same memory."""
 
-
 import pytest
 from test_worlds_agree import operations, spec_of
 
@@ -15,17 +14,24 @@ IDS = ["-".join(case) for case in CASES]
 
 def chips(on_chip_weight_bytes=None):
     chip = {
-        "memory_bytes": 4e8, "memory_byte_per_s": 4e9, "flop_per_s": 1e10, "half_rows": 0.7,
-        "on_chip_weight_bytes": on_chip_weight_bytes, "compute_model": "serial",
+        "memory_bytes": 4e8,
+        "memory_byte_per_s": 4e9,
+        "flop_per_s": 1e10,
+        "half_rows": 0.7,
+        "on_chip_weight_bytes": on_chip_weight_bytes,
+        "compute_model": "serial",
     }
     return ClusterSpec(
-        name="chips", source="d0", devices=[{"name": f"d{i}", **chip} for i in range(2)],
+        name="chips",
+        source="d0",
+        devices=[{"name": f"d{i}", **chip} for i in range(2)],
         links=[{"a": "d0", "b": "d1", "bit_per_s": 1e8}],
     )
 
 
 def case_of(regime, family):
     """Two chips whose memory for weights makes it this regime; three layers, so that not all fit in two."""
+
     def spec(cluster):
         made = spec_of("mcu", family, cluster, "one")
         model = made.model.model_copy(update={"num_layers": 3})

@@ -60,10 +60,16 @@ def clusters(draw):
 def values_of(field, cluster):
     """Values of one parameter: its choices, numbers near its bounds, names of workers. Often its default."""
     kind, default = field.annotation, field.get_default(call_default_factory=True)
-    low = max([bound.ge for bound in field.metadata if isinstance(bound, Ge)] +
-              [bound.gt for bound in field.metadata if isinstance(bound, Gt)], default=None)
-    high = min([bound.le for bound in field.metadata if isinstance(bound, Le)] +
-               [bound.lt for bound in field.metadata if isinstance(bound, Lt)], default=None)
+    low = max(
+        [bound.ge for bound in field.metadata if isinstance(bound, Ge)]
+        + [bound.gt for bound in field.metadata if isinstance(bound, Gt)],
+        default=None,
+    )
+    high = min(
+        [bound.le for bound in field.metadata if isinstance(bound, Le)]
+        + [bound.lt for bound in field.metadata if isinstance(bound, Lt)],
+        default=None,
+    )
     options = [st.just(default)]
     for one in get_args(kind) if get_origin(kind) not in (None, Literal) else (kind,):
         if get_origin(one) is Literal:
@@ -75,8 +81,11 @@ def values_of(field, cluster):
             options.append(st.integers(first, first + 8 if high is None else min(int(high), first + 8)))
         elif one is float:
             first = 0.0 if low is None else float(low)
-            options.append(st.sampled_from([first + share * ((high or first + 2) - first)
-                                            for share in (0.1, 0.5, 0.9, 1.0)]))
+            options.append(
+                st.sampled_from(
+                    [first + share * ((high or first + 2) - first) for share in (0.1, 0.5, 0.9, 1.0)]
+                )
+            )
         elif one is str:
             options.append(st.sampled_from([cluster.devices[rank].name for rank in cluster.workers]))
     return st.one_of(options)
@@ -92,12 +101,15 @@ def runs(draw, chosen):
     workload = Workload(
         prompt_tokens=draw(st.sampled_from((1, 3, 8, 13))) if model.reads_text else None,
         new_tokens=draw(st.sampled_from((1, 2, 4))) if model.causal else 0,
-        requests=draw(st.sampled_from((1, 3))), pattern=draw(st.sampled_from(("sporadic", "bursty"))),
+        requests=draw(st.sampled_from((1, 3))),
+        pattern=draw(st.sampled_from(("sporadic", "bursty"))),
     )
     plain = draw(st.booleans())
-    params = {} if plain else {
-        name: draw(values_of(field, cluster)) for name, field in chosen.Params.model_fields.items()
-    }
+    params = (
+        {}
+        if plain
+        else {name: draw(values_of(field, cluster)) for name, field in chosen.Params.model_fields.items()}
+    )
     if plain or draw(st.integers(0, 3)):  # mostly
         params |= chosen.lossless_params()
     spec = RunSpec(
@@ -111,7 +123,8 @@ def runs(draw, chosen):
 def _answers(model, workload):
     """What `transformers` says: per request its logits [new_tokens, V], or an encoder's states [T, D]."""
     cluster = ClusterSpec(
-        name="alone", source="d0",
+        name="alone",
+        source="d0",
         devices=[{"name": "d0", "flop_per_s": 1e9, "memory_bytes": 1e9, "memory_byte_per_s": 1e9}],
     )
     spec = RunSpec(cluster=cluster, model=model, workload=workload, strategy="single", seed=5)
@@ -175,7 +188,10 @@ def test_a_plan_of_any_run_gives_the_reference_s_numbers(chosen):
     outcomes = Counter()
 
     @settings(
-        max_examples=EXAMPLES, derandomize=True, deadline=None, database=None,
+        max_examples=EXAMPLES,
+        derandomize=True,
+        deadline=None,
+        database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )
     @given(run=runs(chosen), seed=st.integers(0, 3))

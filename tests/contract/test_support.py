@@ -16,8 +16,21 @@ from topologies.files import load
 
 CLUSTERS = ("lab-4", "voltage-6", "mcu-8")
 MODELS = (
-    "tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3", "tiny-vit", "tiny-llava",
-    "gpt2", "opt-6.7b", "bert-large", "mcu-tinyllama", "llama-3.3-70b", "qwen3-32b", "vit-base", "llava-7b",
+    "tiny-gpt2",
+    "tiny-opt",
+    "tiny-bert",
+    "tiny-llama",
+    "tiny-qwen3",
+    "tiny-vit",
+    "tiny-llava",
+    "gpt2",
+    "opt-6.7b",
+    "bert-large",
+    "mcu-tinyllama",
+    "llama-3.3-70b",
+    "qwen3-32b",
+    "vit-base",
+    "llava-7b",
 )
 """One of each family small enough for anything, and one as the papers have it."""
 
@@ -30,9 +43,7 @@ def is_one_sentence(text):
 
 def spec_of(strategy, name, cluster):
     model, weights = catalogue.resolve(name, "random")
-    workload = Workload(
-        prompt_tokens=9 if model.reads_text else None, new_tokens=3 if model.causal else 0
-    )
+    workload = Workload(prompt_tokens=9 if model.reads_text else None, new_tokens=3 if model.causal else 0)
     return RunSpec(
         cluster=cluster_of(cluster), model=model, weights=weights, strategy=strategy, workload=workload
     )

@@ -59,7 +59,12 @@ def spec_of(strategy, family, cluster, workload, params=None):
     model, weights = catalogue.resolve(family, None)
     new_tokens, prompt_tokens = 4 if model.causal else 0, 11 if model.reads_text else None
     return RunSpec(
-        cluster=cluster, model=model, weights=weights, strategy=strategy, dilation="native", seed=7,
+        cluster=cluster,
+        model=model,
+        weights=weights,
+        strategy=strategy,
+        dilation="native",
+        seed=7,
         params=params or {},
         workload=Workload(prompt_tokens=prompt_tokens, new_tokens=new_tokens, **WORKLOADS[workload]),
     )
@@ -67,15 +72,15 @@ def spec_of(strategy, family, cluster, workload, params=None):
 
 CASES = [
     (strategy.name, family, cluster, workload, params)
-    for strategy in STRATEGIES for family in FAMILIES for cluster in CLUSTERS
+    for strategy in STRATEGIES
+    for family in FAMILIES
+    for cluster in CLUSTERS
     for workload in (WORKLOADS if cluster.name == "uneven" else ["one"])
     for params in variants_of(strategy).values()
     if strategy.supports(cluster, catalogue.resolve(family, None)[0]) is None
 ]
 VARIANTS = {str(params): name for variants in PARAMS.values() for name, params in variants.items()}
-IDS = [
-    "-".join((s, f, c.name, w, *([VARIANTS[str(p)]] if s in PARAMS else []))) for s, f, c, w, p in CASES
-]
+IDS = ["-".join((s, f, c.name, w, *([VARIANTS[str(p)]] if s in PARAMS else []))) for s, f, c, w, p in CASES]
 
 
 @pytest.fixture(scope="session")
@@ -91,19 +96,26 @@ def operations(trace):
     """What both worlds must agree on, whatever the time it took."""
     kinds = ("compute", "send", "recv", "load")
     fields = (
-        "device", "kind", "name", "layer", "bytes", "payload_bytes", "flops", "peer", "request", "token",
+        "device",
+        "kind",
+        "name",
+        "layer",
+        "bytes",
+        "payload_bytes",
+        "flops",
+        "peer",
+        "request",
+        "token",
     )
-    return Counter(
-        tuple(span[field] for field in fields)
-        for span in trace if span.get("kind") in kinds
-    )
+    return Counter(tuple(span[field] for field in fields) for span in trace if span.get("kind") in kinds)
 
 
 def decisions_of(trace):
     """What depended on data, as the real run went."""
     return {
         (mark["device"], mark["facts"]["decision"]): mark["facts"]["answer"]
-        for mark in trace if mark.get("name") == "decided"
+        for mark in trace
+        if mark.get("name") == "decided"
     }
 
 

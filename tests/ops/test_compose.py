@@ -43,7 +43,9 @@ def test_the_settings_are_the_ones_outside_containers(name: str) -> None:
     postgres = COMPOSE["postgres"]["environment"]
     assert database["ENGINE"] == "django.db.backends.postgresql"
     assert (database["HOST"], database["USER"], database["NAME"]) == (
-        "postgres", postgres["POSTGRES_USER"], postgres["POSTGRES_DB"]
+        "postgres",
+        postgres["POSTGRES_USER"],
+        postgres["POSTGRES_DB"],
     )
     assert postgres["POSTGRES_PASSWORD"] in settings["DATABASE_URL"]
     assert settings["REDIS_URL"].startswith("redis://redis:")

@@ -14,7 +14,10 @@ from webapp.ops.places import PYTHON, ROOT
 
 def loom(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(PYTHON), str(ROOT / "loom"), *arguments], cwd="/", capture_output=True, text=True,
+        [str(PYTHON), str(ROOT / "loom"), *arguments],
+        cwd="/",
+        capture_output=True,
+        text=True,
         env={**os.environ, **environment},
     )
 

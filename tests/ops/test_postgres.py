@@ -33,9 +33,23 @@ def database_url() -> Iterator[str]:
     initdb = [programs / "initdb", "--pgdata", data, "--username", "loom", "--auth", "trust", "--no-sync"]
     subprocess.run(initdb, check=True, user=user, cwd=directory, stdout=subprocess.DEVNULL)
     server = subprocess.Popen(
-        [programs / "postgres", "-D", data, "-p", str(port), "-k", directory,
-         "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"],
-        user=user, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [
+            programs / "postgres",
+            "-D",
+            data,
+            "-p",
+            str(port),
+            "-k",
+            directory,
+            "-c",
+            "listen_addresses=127.0.0.1",
+            "-c",
+            "fsync=off",
+        ],
+        user=user,
+        cwd=directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     url = f"postgres://loom@127.0.0.1:{port}/postgres"
     try:

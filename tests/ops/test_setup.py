@@ -61,9 +61,14 @@ def test_every_package_that_set_up_installs_is_found_afterwards() -> None:
 @pytest.mark.parametrize(
     ("node", "npm", "enough"),
     [
-        ((20, 20, 2), (11, 19, 1), True), ((22, 12, 0), (11, 0), True), ((24, 1, 0), (11, 3), True),
-        ((18, 19, 0), (11, 0), False), ((21, 7, 0), (11, 0), False), ((22, 11, 0), (11, 0), False),
-        ((20, 20, 2), (10, 8), False), ((), (11, 0), False),
+        ((20, 20, 2), (11, 19, 1), True),
+        ((22, 12, 0), (11, 0), True),
+        ((24, 1, 0), (11, 3), True),
+        ((18, 19, 0), (11, 0), False),
+        ((21, 7, 0), (11, 0), False),
+        ((22, 11, 0), (11, 0), False),
+        ((20, 20, 2), (10, 8), False),
+        ((), (11, 0), False),
     ],
 )
 def test_only_a_node_that_can_build_the_front_end_is_used(

@@ -26,7 +26,10 @@ DEAF = (
 def child(directory: Path, code: str, name: str = "child") -> Child:
     log = directory / f"{name}.log"
     made = Child(
-        name, (sys.executable, "-c", code), log, dict(os.environ),
+        name,
+        (sys.executable, "-c", code),
+        log,
+        dict(os.environ),
         is_ready=lambda: made.has_logged(b"ready"),
     )
     return made

@@ -146,7 +146,9 @@ def test_ctrl_c_in_the_middle_of_a_run_ends_the_run_and_keeps_it(up: Up) -> None
     _, clusters = visitor.ask("/clusters")
     request = {
         "cluster_id": next(cluster["id"] for cluster in clusters if cluster["name"] == "lab-3"),
-        "model": "tiny-gpt2", "strategy": "gpipe", "dilation": 50,
+        "model": "tiny-gpt2",
+        "strategy": "gpipe",
+        "dilation": 50,
         "workload": {"prompt_tokens": 8, "new_tokens": 50},
     }
     status, run = visitor.ask("/runs", request)

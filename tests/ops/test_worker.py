@@ -19,16 +19,23 @@ pytestmark = pytest.mark.redis
 
 def test_a_worker_joins_by_one_command_and_leaves_when_told(server: RedisServer, tmp_path: Path) -> None:
     environment = {
-        **os.environ, "REDIS_URL": server.url, "DATABASE_URL": f"sqlite:///{tmp_path / 'shared.sqlite3'}",
-        "LOOM_STATE_DIR": str(tmp_path / "state"), "OMP_NUM_THREADS": "1",
+        **os.environ,
+        "REDIS_URL": server.url,
+        "DATABASE_URL": f"sqlite:///{tmp_path / 'shared.sqlite3'}",
+        "LOOM_STATE_DIR": str(tmp_path / "state"),
+        "OMP_NUM_THREADS": "1",
     }
     subprocess.run([PYTHON, "-m", "webapp.ops.prepare"], cwd=ROOT, env=environment, check=True)
     client = redis.Redis.from_url(server.url, decode_responses=True)
     log = tmp_path / "worker.log"
     with log.open("wb") as output:
         worker = subprocess.Popen(
-            [sys.executable, ROOT / "loom", "worker", "--queue", "plan"], cwd="/", env=environment,
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            [sys.executable, ROOT / "loom", "worker", "--queue", "plan"],
+            cwd="/",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
         )
     try:
         wait_until(lambda: worker.poll() is not None or client.keys("worker:plan:*"), "the worker")

@@ -29,14 +29,30 @@ def with_memory(cluster, **memory_bytes):
     return cluster.model_copy(update={"devices": tuple(devices)})
 
 
-def tight(model, over, rates=RATES, others=0.9, rows=11, new_tokens=None, requests=1, pattern="sporadic",
-          terminal=False, **params):
+def tight(
+    model,
+    over,
+    rates=RATES,
+    others=0.9,
+    rows=11,
+    new_tokens=None,
+    requests=1,
+    pattern="sporadic",
+    terminal=False,
+    **params,
+):
     """A spec whose primary d0 lacks memory for `over` times all feed-forward parts. The others have `others`
     times the primary's.
     """
     cluster = star(rates, terminal=terminal)
     spec = spec_of(
-        "adaptlink", model, cluster, rows=rows, new_tokens=new_tokens, requests=requests, pattern=pattern,
+        "adaptlink",
+        model,
+        cluster,
+        rows=rows,
+        new_tokens=new_tokens,
+        requests=requests,
+        pattern=pattern,
         **{"beta": 1.0, **params},
     )
     primary = room_of(cluster, model, spec.workload).primary(0)

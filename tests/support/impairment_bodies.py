@@ -105,6 +105,7 @@ def first_message_s(spec: dict[str, Any], size: int) -> float:
 
 def begins_with(spec: dict[str, Any]) -> list[str]:
     """The congestion control of new sockets, over all nodes."""
+
     def ask() -> str:
         with socket.socket() as sock:
             return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()

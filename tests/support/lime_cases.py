@@ -9,13 +9,22 @@ MB, MS = 1e6, 1e-3
 
 
 def ring(
-    num_layers, layer_s, load_s, memory_bytes, hop_s=1 * MS, layer_bytes=100 * MB, kv_bytes=0.0,
+    num_layers,
+    layer_s,
+    load_s,
+    memory_bytes,
+    hop_s=1 * MS,
+    layer_bytes=100 * MB,
+    kv_bytes=0.0,
     attention_frac=1 / 3,
 ):
     """A ring of equal hops; attention takes its share of a layer's time."""
     hops = tuple(Hop(hop_s) for _ in layer_s) if len(layer_s) > 1 else (Hop(),)
     step = StepTimes(
-        tuple(layer_s), tuple(attention_frac * one for one in layer_s), hops, leave=hops[-1],
+        tuple(layer_s),
+        tuple(attention_frac * one for one in layer_s),
+        hops,
+        leave=hops[-1],
     )
     return Ring(num_layers, layer_bytes, attention_frac, kv_bytes, tuple(memory_bytes), tuple(load_s), step)
 

@@ -17,7 +17,10 @@ WARM = 6  # a connection's first messages pay for its slow start
 
 
 def impaired(
-    spec: dict[str, Any], pairs: list[tuple[int, int]], count: int, message_bytes: int,
+    spec: dict[str, Any],
+    pairs: list[tuple[int, int]],
+    count: int,
+    message_bytes: int,
     changes: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """`count` datagrams from the first to the second of each of `pairs`, and messages from device 0 to 1,
@@ -29,12 +32,17 @@ def impaired(
         for change in [None, *changes]:
             if change is not None:
                 network.apply(CHANGE.validate_python({"at_s": 0, **change}))
-            phases.append({
-                "one_way_s": [one_way_s(network, src, dst, count) for src, dst in pairs],
-                "message_s": message_s(network, message_bytes),
-            })
+            phases.append(
+                {
+                    "one_way_s": [one_way_s(network, src, dst, count) for src, dst in pairs],
+                    "message_s": message_s(network, message_bytes),
+                }
+            )
         return {
-            "backend": network.backend, "kinds": kinds, "held": network.holds_delay(0), "phases": phases,
+            "backend": network.backend,
+            "kinds": kinds,
+            "held": network.holds_delay(0),
+            "phases": phases,
             "rates": [m.achieved_bit_per_s / m.asked_bit_per_s for m in network.measure()],
         }
 

@@ -117,7 +117,8 @@ def crossed_links(spec: dict[str, Any], size: int) -> dict[str, list[tuple[int, 
                     sender.sendall(bytes(size))
                     fill(receiver, bytearray(size))
                     crossed[f"{src} {dst}"] = [
-                        (s.link, s.forward) for s in network.state()
+                        (s.link, s.forward)
+                        for s in network.state()
                         if s.sent_bytes - before[s.link, s.forward] >= size
                     ]
     return crossed
@@ -187,7 +188,8 @@ def rate_change(spec: dict[str, Any], link: str, direction: str, bit_per_s: floa
         before = stream.arrived
         seconds = stream.wait_for(size)
         result = {
-            "facts": facts, "bit_per_s": (stream.arrived - before) * 8 / seconds,
+            "facts": facts,
+            "bit_per_s": (stream.arrived - before) * 8 / seconds,
             "retransmits": retransmits(stream.sender),
             "kernel": {
                 end.forward: qdiscs(network, end.name)[0]["options"]["rate"] * 8

@@ -17,13 +17,30 @@ from engine.ops.torch_kernels import dispatch as arithmetic
 TINY = ("tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3")
 CAUSAL = ("tiny-gpt2", "tiny-opt", "tiny-llama", "tiny-qwen3")
 LAPTOP = ClusterSpec(
-    name="alone", source="d0", switches=[], links=[],
+    name="alone",
+    source="d0",
+    switches=[],
+    links=[],
     devices=[{"name": "d0", "flop_per_s": 1e10, "memory_bytes": 4e8, "memory_byte_per_s": 4e9}],
 )
 GROUPED = ModelSpec(
-    name="grouped", family="llama", num_layers=2, hidden_size=48, num_heads=6, num_kv_heads=2, head_dim=8,
-    intermediate_size=70, vocab_size=97, max_positions=64, norm="rmsnorm", positions="rope", gated_ffn=True,
-    attention_bias=True, ffn_bias=True, activation="silu", tied_head=False,
+    name="grouped",
+    family="llama",
+    num_layers=2,
+    hidden_size=48,
+    num_heads=6,
+    num_kv_heads=2,
+    head_dim=8,
+    intermediate_size=70,
+    vocab_size=97,
+    max_positions=64,
+    norm="rmsnorm",
+    positions="rope",
+    gated_ffn=True,
+    attention_bias=True,
+    ffn_bias=True,
+    activation="silu",
+    tied_head=False,
 )
 """Three query heads per KV head, biases everywhere, and columns that no block size divides."""
 
@@ -33,7 +50,11 @@ def spec_of(name, **workload):
     if not workload:
         workload = {"prompt_tokens": 13, "new_tokens": 6 if model.has_head else 0, "requests": 2}
     return RunSpec(
-        cluster=LAPTOP, model=model, weights=weights, workload=Workload(**workload), strategy="single",
+        cluster=LAPTOP,
+        model=model,
+        weights=weights,
+        workload=Workload(**workload),
+        strategy="single",
         seed=11,
     )
 

@@ -11,17 +11,39 @@ from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.world import SimulatedWorld
 
 SHAPE = {
-    "num_layers": 3, "hidden_size": 32, "num_heads": 4, "head_dim": 8, "intermediate_size": 64,
-    "vocab_size": 50, "max_positions": 64,
+    "num_layers": 3,
+    "hidden_size": 32,
+    "num_heads": 4,
+    "head_dim": 8,
+    "intermediate_size": 64,
+    "vocab_size": 50,
+    "max_positions": 64,
 }
 GPT2 = ModelSpec(name="small-gpt2", family="gpt2", num_kv_heads=4, **SHAPE)
 LLAMA = ModelSpec(
-    name="small-llama", family="llama", num_kv_heads=2, positions="rope", norm="rmsnorm", gated_ffn=True,
-    attention_bias=False, ffn_bias=False, activation="silu", tied_head=False, **SHAPE,
+    name="small-llama",
+    family="llama",
+    num_kv_heads=2,
+    positions="rope",
+    norm="rmsnorm",
+    gated_ffn=True,
+    attention_bias=False,
+    ffn_bias=False,
+    activation="silu",
+    tied_head=False,
+    **SHAPE,
 )
 BERT = ModelSpec(
-    name="small-bert", family="bert", num_kv_heads=4, causal=False, norm_position="post", has_head=False,
-    token_types=2, embedding_norm=True, activation="gelu", **SHAPE,
+    name="small-bert",
+    family="bert",
+    num_kv_heads=4,
+    causal=False,
+    norm_position="post",
+    has_head=False,
+    token_types=2,
+    embedding_norm=True,
+    activation="gelu",
+    **SHAPE,
 )
 MODELS = (GPT2, LLAMA, BERT)
 
@@ -33,7 +55,10 @@ def star(rates, terminal=False, source=0, memory_bytes=4e8, **device):
     if terminal:
         devices.append({"name": "term", "role": "terminal", "flop_per_s": 1e10, **common})
     return ClusterSpec(
-        name="star", source="term" if terminal else f"d{source}", devices=devices, switches=[{"name": "s1"}],
+        name="star",
+        source="term" if terminal else f"d{source}",
+        devices=devices,
+        switches=[{"name": "s1"}],
         links=[{"a": device["name"], "b": "s1", "bit_per_s": 1e8} for device in devices],
     )
 

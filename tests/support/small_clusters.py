@@ -11,8 +11,11 @@ def cluster(devices: str, switches: str, *links: LinkSpec) -> ClusterSpec:
     """`cluster("a b", "s", link("a", "s"), link("b", "s"))`; the first device is the source."""
     names = devices.split()
     return ClusterSpec(
-        name="test", source=names[0], devices=tuple(device(name) for name in names),
-        switches=tuple(SwitchSpec(name=name) for name in switches.split()), links=links,
+        name="test",
+        source=names[0],
+        devices=tuple(device(name) for name in names),
+        switches=tuple(SwitchSpec(name=name) for name in switches.split()),
+        links=links,
     )
 
 
@@ -48,7 +51,10 @@ def loop_of_switches() -> ClusterSpec:
 def chain() -> ClusterSpec:
     """a - b - s - t - c: a device and two switches in the middle, and no two rates alike."""
     return cluster(
-        "a b c", "s t",
-        link("a", "b", 40e6, reverse_bit_per_s=20e6), link("b", "s", 30e6), link("s", "t", 60e6),
+        "a b c",
+        "s t",
+        link("a", "b", 40e6, reverse_bit_per_s=20e6),
+        link("b", "s", 30e6),
+        link("s", "t", 60e6),
         link("t", "c", 50e6, reverse_bit_per_s=10e6),
     )

@@ -62,8 +62,19 @@ class RedisServer:
         program = shutil.which("redis-server")
         assert program, "redis-server is missing: apt-get install redis-server"
         self.process = subprocess.Popen(
-            [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-             "--dir", str(self.directory)],
+            [
+                program,
+                "--port",
+                str(self.port),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--dir",
+                str(self.directory),
+            ],
             stdout=subprocess.DEVNULL,
         )
         wait_until(self.answers, "Redis to answer")
@@ -141,7 +152,9 @@ def request_body(**overrides: Any) -> dict[str, Any]:
     """A small run on lab-3: two layers, four heads, random weights."""
     cluster = topologies.load("lab-3").model_dump(mode="json")
     body = {
-        "cluster": cluster, "model": "tiny-gpt2", "strategy": "voltage",
+        "cluster": cluster,
+        "model": "tiny-gpt2",
+        "strategy": "voltage",
         "workload": {"prompt_tokens": 8, "new_tokens": 4},
     }
     return body | overrides
@@ -173,9 +186,13 @@ class Worker:
     def __init__(self, queue: str, state_dir: Path):
         self.queue = queue
         self.environment = {
-            **os.environ, "REDIS_URL": django_settings.REDIS_URL, "LOOM_STATE_DIR": str(state_dir),
-            "EDGELOOM_STATE_DIR": str(state_dir / "emulator"), "OMP_NUM_THREADS": "1",
-            "DJANGO_SETTINGS_MODULE": "webapp.settings", "DATABASE_URL": url_of_the_test_database(),
+            **os.environ,
+            "REDIS_URL": django_settings.REDIS_URL,
+            "LOOM_STATE_DIR": str(state_dir),
+            "EDGELOOM_STATE_DIR": str(state_dir / "emulator"),
+            "OMP_NUM_THREADS": "1",
+            "DJANGO_SETTINGS_MODULE": "webapp.settings",
+            "DATABASE_URL": url_of_the_test_database(),
         }
         self.log = state_dir / f"{queue}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -183,8 +200,11 @@ class Worker:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *worker_service(self.queue).arguments], cwd=ROOT, env=self.environment,
-                stdout=log, stderr=subprocess.STDOUT,
+                [sys.executable, *worker_service(self.queue).arguments],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
         wait_until(lambda: self.pid_announced() == self.process.pid, f"the {self.queue} worker to be ready")
 

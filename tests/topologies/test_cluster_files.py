@@ -24,13 +24,25 @@ fractions = st.floats(min_value=0, max_value=1)
 
 def devices(name: str, role: st.SearchStrategy[str]) -> st.SearchStrategy[DeviceSpec]:
     return st.builds(
-        DeviceSpec, name=st.just(name), title=texts, role=role, flop_per_s=positive, memory_bytes=positive,
-        memory_byte_per_s=positive, disk_byte_per_s=positive, staging_byte_per_s=st.none() | positive,
-        on_chip_weight_bytes=st.none() | positive, j_per_memory_byte=non_negative,
+        DeviceSpec,
+        name=st.just(name),
+        title=texts,
+        role=role,
+        flop_per_s=positive,
+        memory_bytes=positive,
+        memory_byte_per_s=positive,
+        disk_byte_per_s=positive,
+        staging_byte_per_s=st.none() | positive,
+        on_chip_weight_bytes=st.none() | positive,
+        j_per_memory_byte=non_negative,
         j_per_disk_byte=non_negative,
-        message_overhead_s=non_negative, op_overhead_s=non_negative, half_rows=non_negative,
-        compute_model=st.sampled_from(["roofline", "serial", "measured", "flops"]), measured_scale=positive,
-        watts=non_negative, source=texts,
+        message_overhead_s=non_negative,
+        op_overhead_s=non_negative,
+        half_rows=non_negative,
+        compute_model=st.sampled_from(["roofline", "serial", "measured", "flops"]),
+        measured_scale=positive,
+        watts=non_negative,
+        source=texts,
     )
 
 
@@ -41,19 +53,27 @@ def clusters(draw: st.DrawFn) -> ClusterSpec:
     workers, switches = nodes[:number], nodes[number:]
     roles = [st.just("worker"), *[st.sampled_from(["worker", "terminal"])] * (number - 1)]
     links = st.builds(
-        LinkSpec, a=st.just("a"), b=st.just("b"), bit_per_s=positive, reverse_bit_per_s=st.none() | positive,
-        delay_s=non_negative, jitter_s=non_negative, loss_frac=fractions, j_per_byte=non_negative,
-        reverse_delay_s=st.none() | non_negative, reverse_loss_frac=st.none() | fractions,
+        LinkSpec,
+        a=st.just("a"),
+        b=st.just("b"),
+        bit_per_s=positive,
+        reverse_bit_per_s=st.none() | positive,
+        delay_s=non_negative,
+        jitter_s=non_negative,
+        loss_frac=fractions,
+        j_per_byte=non_negative,
+        reverse_delay_s=st.none() | non_negative,
+        reverse_loss_frac=st.none() | fractions,
     )
     hub = switches[0]
     return ClusterSpec(
-        name=draw(names), title=draw(texts), description=draw(texts),
+        name=draw(names),
+        title=draw(texts),
+        description=draw(texts),
         source=draw(st.sampled_from(workers)),
         devices=tuple(draw(devices(name, role)) for name, role in zip(workers, roles, strict=True)),
         switches=tuple(SwitchSpec(name=name) for name in switches),
-        links=tuple(
-            draw(links).model_copy(update={"a": node, "b": hub}) for node in nodes if node != hub
-        ),
+        links=tuple(draw(links).model_copy(update={"a": node, "b": hub}) for node in nodes if node != hub),
     )
 
 
@@ -65,18 +85,47 @@ def test_every_field_survives_a_round_trip(cluster: ClusterSpec) -> None:
 def test_the_round_trip_draws_every_field_that_exists() -> None:
     """A field that somebody adds to a device or link must be added to the test above."""
     drawn_of_a_device = {
-        "name", "title", "role", "flop_per_s", "memory_bytes", "memory_byte_per_s", "disk_byte_per_s",
-        "staging_byte_per_s", "message_overhead_s", "op_overhead_s", "half_rows", "compute_model",
-        "measured_scale", "watts", "source", "on_chip_weight_bytes", "j_per_memory_byte", "j_per_disk_byte",
+        "name",
+        "title",
+        "role",
+        "flop_per_s",
+        "memory_bytes",
+        "memory_byte_per_s",
+        "disk_byte_per_s",
+        "staging_byte_per_s",
+        "message_overhead_s",
+        "op_overhead_s",
+        "half_rows",
+        "compute_model",
+        "measured_scale",
+        "watts",
+        "source",
+        "on_chip_weight_bytes",
+        "j_per_memory_byte",
+        "j_per_disk_byte",
     }
     drawn_of_a_link = {
-        "a", "b", "bit_per_s", "reverse_bit_per_s", "delay_s", "jitter_s", "loss_frac", "j_per_byte",
-        "reverse_delay_s", "reverse_loss_frac",
+        "a",
+        "b",
+        "bit_per_s",
+        "reverse_bit_per_s",
+        "delay_s",
+        "jitter_s",
+        "loss_frac",
+        "j_per_byte",
+        "reverse_delay_s",
+        "reverse_loss_frac",
     }
     assert set(DeviceSpec.model_fields) == drawn_of_a_device
     assert set(LinkSpec.model_fields) == drawn_of_a_link
     assert set(ClusterSpec.model_fields) == {
-        "name", "title", "description", "source", "devices", "switches", "links",
+        "name",
+        "title",
+        "description",
+        "source",
+        "devices",
+        "switches",
+        "links",
     }
 
 

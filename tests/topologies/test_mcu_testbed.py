@@ -54,8 +54,15 @@ def plan_of(name: str, number: int) -> Plan:
 
 @pytest.mark.parametrize(
     ("number", "regime"),
-    [(1, "streamed"), (2, "streamed"), (4, "streamed"), (8, "double-buffered"), (16, "double-buffered"),
-     (32, "resident"), (64, "resident")],
+    [
+        (1, "streamed"),
+        (2, "streamed"),
+        (4, "streamed"),
+        (8, "double-buffered"),
+        (16, "double-buffered"),
+        (32, "resident"),
+        (64, "resident"),
+    ],
 )
 def test_tinyllama_needs_off_chip_weights_on_the_published_numbers_of_chips(number: int, regime: str) -> None:
     plan = plan_of("mcu-tinyllama-64h", number)
@@ -122,9 +129,13 @@ def test_products_are_counted_as_the_paper_counts_them() -> None:
 def test_twice_the_bytes_per_number_double_what_links_take_and_leave_the_energy_of_products() -> None:
     block, half = (
         block_estimate(
-            chips(8), model_of("mcu-tinyllama", dtype=dtype), tree_levels(range(1, 9), 4),
+            chips(8),
+            model_of("mcu-tinyllama", dtype=dtype),
+            tree_levels(range(1, 9), 4),
             [(rank, (rank - 1, rank), (256 * (rank - 1), 256 * rank)) for rank in range(1, 9)],
-            "double-buffered", 1, 128,
+            "double-buffered",
+            1,
+            128,
         )
         for dtype in ("float32", "bfloat16")
     )
@@ -138,7 +149,9 @@ def test_twice_the_bytes_per_number_double_what_links_take_and_leave_the_energy_
 def simulated(name: str, cluster: str, rows: int) -> tuple[RunReport, dict[str, dict[str, float]]]:
     """A run of two tokens, and what its plan expects of a block."""
     spec = RunSpec(
-        cluster=topologies.load(cluster), model=catalogue.resolve(name, "random")[0], strategy="mcu",
+        cluster=topologies.load(cluster),
+        model=catalogue.resolve(name, "random")[0],
+        strategy="mcu",
         workload=Workload(prompt_tokens=rows, new_tokens=2),
     )
     report = predict(spec)

@@ -26,8 +26,16 @@ def test_every_preset_says_where_its_numbers_are_from(preset: DeviceSpec) -> Non
 
 def test_the_presets_people_ask_for_exist() -> None:
     expected = {
-        "jetson-orin-nano", "jetson-nano", "jetson-xavier-nx", "raspberry-pi-4", "raspberry-pi-5",
-        "laptop-core", "smartphone", "mcu", "voltage-vm", "terminal",
+        "jetson-orin-nano",
+        "jetson-nano",
+        "jetson-xavier-nx",
+        "raspberry-pi-4",
+        "raspberry-pi-5",
+        "laptop-core",
+        "smartphone",
+        "mcu",
+        "voltage-vm",
+        "terminal",
     }
     assert expected <= {preset.name for preset in topologies.presets()}
 
@@ -93,5 +101,3 @@ def test_an_unknown_shape_and_an_empty_one_are_refused() -> None:
         shapes.shape("blob")
     with pytest.raises(SpecError, match="needs at least one device"):
         shapes.star((), PATTERN)
-
-

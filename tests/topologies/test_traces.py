@@ -24,14 +24,20 @@ def test_a_trace_is_what_its_formula_gives_and_fits_the_example_cluster(name):
 def test_a_trace_may_set_one_direction_and_come_in_any_order():
     scenario = parse_trace("at_s,link,bit_per_s,direction\n2,a--b,1e6,forward\n1,a--b,2e6,\n", "x.csv")
     assert [(c.at_s, c.bit_per_s, c.direction) for c in scenario.changes] == [
-        (1.0, 2e6, "both"), (2.0, 1e6, "forward"),
+        (1.0, 2e6, "both"),
+        (2.0, 1e6, "forward"),
     ]
 
 
-@pytest.mark.parametrize(("text", "complaint"), [
-    ("time,rate\n1,2\n", "columns are"), ("at_s,link,bit_per_s\n1,a--b,-5\n", "bit_per_s"),
-    ("at_s,link,bit_per_s\nsoon,a--b,5\n", "at_s"), ("", "columns are"),
-])
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("time,rate\n1,2\n", "columns are"),
+        ("at_s,link,bit_per_s\n1,a--b,-5\n", "bit_per_s"),
+        ("at_s,link,bit_per_s\nsoon,a--b,5\n", "at_s"),
+        ("", "columns are"),
+    ],
+)
 def test_a_bad_trace_is_refused_with_its_fault(text, complaint):
     with pytest.raises(SpecError, match=complaint):
         parse_trace(text, str(Path("x.csv")))

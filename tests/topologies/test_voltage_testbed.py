@@ -14,7 +14,10 @@ from engine.runs.predict import predict
 def latency_s(strategy: str) -> float:
     model, weights = catalogue.resolve("bert-large", "random")
     spec = RunSpec(
-        cluster=topologies.load("voltage-6"), model=model, weights=weights, strategy=strategy,
+        cluster=topologies.load("voltage-6"),
+        model=model,
+        weights=weights,
+        strategy=strategy,
         workload=Workload(prompt_tokens=200, new_tokens=0),
     )
     return predict(spec).latency_s

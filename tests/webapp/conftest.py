@@ -100,5 +100,3 @@ def emulate_worker(live_redis: redis.Redis, transactional_db: None, tmp_path: Pa
     worker.start()
     yield worker
     worker.stop()
-
-

@@ -60,10 +60,16 @@ class Socket(ApplicationCommunicator):
 
 def socket(run_id: int, cookie: str = "", since: str = "0", origin: str = "http://localhost:8000") -> Socket:
     headers = [(b"host", b"localhost:8000"), (b"origin", origin.encode()), (b"cookie", cookie.encode())]
-    return Socket(application, {
-        "type": "websocket", "path": f"/ws/runs/{run_id}", "query_string": f"since={since}".encode(),
-        "headers": headers, "subprotocols": [],
-    })
+    return Socket(
+        application,
+        {
+            "type": "websocket",
+            "path": f"/ws/runs/{run_id}",
+            "query_string": f"since={since}".encode(),
+            "headers": headers,
+            "subprotocols": [],
+        },
+    )
 
 
 def events_in(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

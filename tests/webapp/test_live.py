@@ -24,8 +24,12 @@ pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 def new_run(status: str = "running") -> Run:
     spec = run_spec()
     return Run.objects.create(
-        status=status, request=request_body(), spec=spec.model_dump(mode="json"), cluster_name="lab-3",
-        model="tiny-gpt2", strategy="voltage",
+        status=status,
+        request=request_body(),
+        spec=spec.model_dump(mode="json"),
+        cluster_name="lab-3",
+        model="tiny-gpt2",
+        strategy="voltage",
     )
 
 
@@ -34,7 +38,7 @@ def events_of(batches: Iterable[Batch]) -> list[dict[str, Any]]:
 
 
 def in_pieces(events: list[Any], size: int) -> list[list[Any]]:
-    return [events[at:at + size] for at in range(0, len(events), size)]
+    return [events[at : at + size] for at in range(0, len(events), size)]
 
 
 def published(publisher: Publisher, events: list[Any]) -> None:

@@ -75,18 +75,21 @@ def test_a_stored_cluster_is_run_without_what_is_switched_off_and_frozen(alice: 
     assert run["request"]["cluster"] == run["spec"]["cluster"]
 
 
-@pytest.mark.parametrize(("overrides", "path"), [
-    ({"model": "gpt-9"}, "model"),
-    ({"strategy": "magic"}, "strategy"),
-    ({"params": {"colour": "red"}}, "params.colour"),
-    ({"workload": {"prompt_tokens": 0}}, "workload.prompt_tokens"),
-    ({"workload": {}}, "workload"),
-    ({"scenario": {"changes": [{"kind": "link_down", "at_s": 1, "link": "moon--mars"}]}}, "scenario"),
-    ({"cluster": None}, "cluster_id"),
-    ({"dilation": -1}, "dilation.function-after[positive]"),
-    ({"colour": "red"}, "colour"),
-    ({"model": "../../../etc"}, "model"),
-])
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        ({"model": "gpt-9"}, "model"),
+        ({"strategy": "magic"}, "strategy"),
+        ({"params": {"colour": "red"}}, "params.colour"),
+        ({"workload": {"prompt_tokens": 0}}, "workload.prompt_tokens"),
+        ({"workload": {}}, "workload"),
+        ({"scenario": {"changes": [{"kind": "link_down", "at_s": 1, "link": "moon--mars"}]}}, "scenario"),
+        ({"cluster": None}, "cluster_id"),
+        ({"dilation": -1}, "dilation.function-after[positive]"),
+        ({"colour": "red"}, "colour"),
+        ({"model": "../../../etc"}, "model"),
+    ],
+)
 def test_a_bad_request_is_refused_with_the_field(
     alice: Browser, live_redis, overrides: dict[str, Any], path: str
 ) -> None:
@@ -107,8 +110,14 @@ def test_an_impossible_plan_is_refused_with_its_reason(alice: Browser, live_redi
 
 def test_a_model_directory_of_this_machine_is_offered_by_name(alice: Browser, live_redis, models_dir) -> None:
     (models_dir / "mine").mkdir()
-    config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 64,
-              "n_positions": 64}
+    config = {
+        "model_type": "gpt2",
+        "n_layer": 2,
+        "n_embd": 32,
+        "n_head": 4,
+        "vocab_size": 64,
+        "n_positions": 64,
+    }
     (models_dir / "mine" / "config.json").write_text(json.dumps(config))
     rows = {row["name"]: row for row in alice.get("/catalogue").json()["models"]}
     assert rows["mine"]["num_layers"] == 2
@@ -251,13 +260,16 @@ def test_a_change_goes_to_the_run_and_gets_a_number(alice: Browser, live_redis) 
     assert sent == {"id": 1, "by": "alice", "command": command}
 
 
-@pytest.mark.parametrize("command", [
-    {"kind": "link_down", "link": "moon--mars"},
-    {"kind": "drop_device", "device": "hal-9000"},
-    {"kind": "drop_device"},
-    {"kind": "set_rate", "link": "desk--hub", "bit_per_s": -5},
-    {"kind": "explode"},
-])
+@pytest.mark.parametrize(
+    "command",
+    [
+        {"kind": "link_down", "link": "moon--mars"},
+        {"kind": "drop_device", "device": "hal-9000"},
+        {"kind": "drop_device"},
+        {"kind": "set_rate", "link": "desk--hub", "bit_per_s": -5},
+        {"kind": "explode"},
+    ],
+)
 def test_a_change_of_what_is_not_there_is_refused(
     alice: Browser, live_redis, command: dict[str, Any]
 ) -> None:
@@ -285,7 +297,7 @@ def test_commands_reach_the_runs_queue_and_its_events(alice: Browser, live_redis
 
 # Lists, edits -------------------------------------------------------------------------------------
 def test_runs_are_listed_newest_first_and_filtered(alice: Browser, live_redis) -> None:
-    one = started(alice, name="one", tags=["blue", "a\"b", "größer"])
+    one = started(alice, name="one", tags=["blue", 'a"b', "größer"])
     two = started(alice, name="two", strategy="single", tags=["blueish"])
     ids = lambda **query: [row["id"] for row in alice.get("/runs", **query).json()]  # noqa: E731
     assert ids() == [two, one]
@@ -349,9 +361,9 @@ def test_a_run_without_report_has_nothing_to_export(alice: Browser, live_redis) 
 
 def test_a_replay_repeats_what_happened_under_another_strategy(alice: Browser, live_redis) -> None:
     link = topologies.load("lab-3").links[0].name
-    happened = {"changes": [
-        {"kind": "set_rate", "at_s": 0.01, "link": link, "bit_per_s": 5e7, "direction": "both"}
-    ]}
+    happened = {
+        "changes": [{"kind": "set_rate", "at_s": 0.01, "link": link, "bit_per_s": 5e7, "direction": "both"}]
+    }
     run_id = finished(alice, scenario=happened, params={"ratio": "even"})
     again = alice.post(f"/runs/{run_id}/replay", {"strategy": "single", "name": "again"})
     assert again.status_code == 201
@@ -379,10 +391,16 @@ def test_runs_are_compared_against_the_baseline_run(alice: Browser, live_redis) 
     assert differing["strategy"] == ["voltage", "single"]
 
 
-@pytest.mark.parametrize(("query", "status"), [
-    ({"ids": "1"}, 404), ({"ids": "one,two"}, 422), ({"ids": "{id}"}, 422), ({"ids": "{id},{id}"}, 422),
-    ({"ids": "{id},{other}", "baseline": 999}, 422),
-])
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ({"ids": "1"}, 404),
+        ({"ids": "one,two"}, 422),
+        ({"ids": "{id}"}, 422),
+        ({"ids": "{id},{id}"}, 422),
+        ({"ids": "{id},{other}", "baseline": 999}, 422),
+    ],
+)
 def test_a_bad_comparison_is_refused(alice: Browser, live_redis, query: dict[str, Any], status: int) -> None:
     one, other = finished(alice), finished(alice)
     filled = {key: str(value).format(id=one, other=other) for key, value in query.items()}

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def upload(browser: Browser, name: str, data: bytes):
     return browser.client.post(
-        "/api/scenarios", {"file": SimpleUploadedFile(name, data)},
+        "/api/scenarios",
+        {"file": SimpleUploadedFile(name, data)},
         headers={"X-CSRFToken": browser.client.cookies["csrftoken"].value},
     )
 
@@ -54,12 +55,15 @@ def test_a_file_of_changes_is_read_whatever_its_kind(alice: Browser) -> None:
     assert upload(alice, "mine.toml", toml).json()["changes"][0]["kind"] == "drop_device"
 
 
-@pytest.mark.parametrize(("name", "data", "sentence"), [
-    ("mine.csv", b"time,rate\n1,2\n", "expected at_s, link, bit_per_s"),
-    ("mine.toml", b"[[change", "no valid TOML"),
-    ("mine.toml", b"\xff\xfe", "is not UTF-8 text"),
-    ("mine.csv", b"a" * 1_000_001, "is larger than 1 MB"),
-])
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("mine.csv", b"time,rate\n1,2\n", "expected at_s, link, bit_per_s"),
+        ("mine.toml", b"[[change", "no valid TOML"),
+        ("mine.toml", b"\xff\xfe", "is not UTF-8 text"),
+        ("mine.csv", b"a" * 1_000_001, "is larger than 1 MB"),
+    ],
+)
 def test_a_file_that_is_no_scenario_is_refused_in_words(alice: Browser, name, data, sentence) -> None:
     response = upload(alice, name, data)
     assert response.status_code == 422 and sentence in response.json()["detail"]

@@ -23,7 +23,8 @@ def file_of(width: int, height: int, kind: str = "PNG") -> bytes:
 
 def upload(browser: Browser, model: str, data: bytes):
     return browser.client.post(
-        f"/api/models/{model}/picture", {"file": SimpleUploadedFile("cat.png", data)},
+        f"/api/models/{model}/picture",
+        {"file": SimpleUploadedFile("cat.png", data)},
         headers={"X-CSRFToken": browser.client.cookies["csrftoken"].value},
     )
 
@@ -45,12 +46,15 @@ def test_a_picture_larger_than_the_web_server_s_own_limit_is_taken(alice: Browse
     assert upload(alice, "tiny-vit", data).status_code == 200
 
 
-@pytest.mark.parametrize(("model", "data", "sentence"), [
-    ("tiny-vit", b"<svg/>", "cat.png: is neither PNG nor JPEG"),
-    ("tiny-vit", b"x" * (MAX_FILE_BYTES + 1), "cat.png: is larger than 10 MB"),
-    ("tiny-gpt2", file_of(9, 9), "tiny-gpt2 sees no pictures"),
-    ("gpt-9", file_of(9, 9), "There is no model gpt-9"),
-])
+@pytest.mark.parametrize(
+    ("model", "data", "sentence"),
+    [
+        ("tiny-vit", b"<svg/>", "cat.png: is neither PNG nor JPEG"),
+        ("tiny-vit", b"x" * (MAX_FILE_BYTES + 1), "cat.png: is larger than 10 MB"),
+        ("tiny-gpt2", file_of(9, 9), "tiny-gpt2 sees no pictures"),
+        ("gpt-9", file_of(9, 9), "There is no model gpt-9"),
+    ],
+)
 def test_what_is_no_picture_or_not_seen_is_refused(alice: Browser, model, data, sentence) -> None:
     response = upload(alice, model, data)
     assert response.status_code == 422 and sentence in response.json()["detail"]
@@ -80,11 +84,14 @@ def test_a_run_keeps_the_picture_in_the_model_s_size(alice: Browser, live_redis)
     assert again.workload.image == kept
 
 
-@pytest.mark.parametrize(("overrides", "path"), [
-    ({"model": "tiny-gpt2", "workload": {"prompt_tokens": 4, "image": "AA"}}, "workload.image"),
-    (SEES | {"workload": {"image": "no", "new_tokens": 0}}, "workload.image"),
-    (SEES | {"workload": {"prompt": "what is it?", "new_tokens": 0}}, "workload"),
-])
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        ({"model": "tiny-gpt2", "workload": {"prompt_tokens": 4, "image": "AA"}}, "workload.image"),
+        (SEES | {"workload": {"image": "no", "new_tokens": 0}}, "workload.image"),
+        (SEES | {"workload": {"prompt": "what is it?", "new_tokens": 0}}, "workload"),
+    ],
+)
 def test_a_workload_that_the_model_cannot_see_is_refused_with_the_field(
     alice: Browser, live_redis, overrides, path
 ) -> None:

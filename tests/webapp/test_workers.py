@@ -61,8 +61,11 @@ def test_a_prediction_by_measured_times_needs_a_calibrated_host(
         assert refused.status_code == 422 and "./loom calibrate" in refused.json()["detail"]
 
         profile = HostProfile(
-            host=host_name(), products=(MeasuredRow(rows=1, s_per_flop=1e-9),),
-            elementwise_s_per_element=1e-9, op_overhead_s=1e-5, memory_byte_per_s=1e10,
+            host=host_name(),
+            products=(MeasuredRow(rows=1, s_per_flop=1e-9),),
+            elementwise_s_per_element=1e-9,
+            op_overhead_s=1e-5,
+            memory_byte_per_s=1e10,
         )
         calibration = Calibration(profile, topologies.presets()[0])
         (tmp_path / "edgeloom").mkdir()
@@ -177,6 +180,7 @@ def test_a_worker_that_was_killed_leaves_a_failed_run_and_its_successor_goes_on(
 ) -> None:
     run_id = start(alice, **LONG)
     until_running(run_id)
+
     def has_spans() -> bool:
         return any(event["type"] == "span" for event in events_of(alice, run_id))
 

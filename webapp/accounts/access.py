@@ -50,8 +50,9 @@ class Operator(Viewer):
     def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
         user = super().authenticate(request, key)
         if user is not None and role(user) == "viewer":
-            raise HttpError(403, f"{user.username} may look but not change: ask an administrator "
-                                 "for the group operator.")
+            raise HttpError(
+                403, f"{user.username} may look but not change: ask an administrator for the group operator."
+            )
         return user
 
 

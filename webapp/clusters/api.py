@@ -68,9 +68,16 @@ class ShapeIn(Schema):
 def row(cluster: Cluster) -> ClusterOut:
     spec = ClusterSpec.parse(cluster.spec, f"stored cluster {cluster.name}")
     return ClusterOut(
-        id=cluster.pk, name=cluster.name, title=cluster.title, created_at=cluster.created_at,
-        updated_at=cluster.updated_at, num_devices=len(spec.devices), num_links=len(spec.links), spec=spec,
-        layout=Layout.parse(cluster.layout, f"stored layout of {cluster.name}"), version=cluster.version,
+        id=cluster.pk,
+        name=cluster.name,
+        title=cluster.title,
+        created_at=cluster.created_at,
+        updated_at=cluster.updated_at,
+        num_devices=len(spec.devices),
+        num_links=len(spec.links),
+        spec=spec,
+        layout=Layout.parse(cluster.layout, f"stored layout of {cluster.name}"),
+        version=cluster.version,
         owner=cluster.owner.username if cluster.owner else "",
     )
 
@@ -128,6 +135,10 @@ def delete_cluster(request: HttpRequest, cluster_id: int) -> Status:
 def export_toml(request: HttpRequest, cluster_id: int) -> HttpResponse:
     cluster = services.find(cluster_id)
     spec = ClusterSpec.parse(cluster.spec, f"stored cluster {cluster.name}")
-    return HttpResponse(topologies.dump_toml(spec), content_type="application/toml; charset=utf-8", headers={
-        "Content-Disposition": f'attachment; filename="{cluster.name}.toml"',
-    })
+    return HttpResponse(
+        topologies.dump_toml(spec),
+        content_type="application/toml; charset=utf-8",
+        headers={
+            "Content-Disposition": f'attachment; filename="{cluster.name}.toml"',
+        },
+    )

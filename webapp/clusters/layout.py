@@ -50,8 +50,7 @@ def enabled(cluster: ClusterSpec, layout: Layout) -> ClusterSpec:
     data["devices"] = [row for row in data["devices"] if row["name"] not in off]
     data["switches"] = [row for row in data["switches"] if row["name"] not in off]
     data["links"] = [
-        link for link in cluster.links
-        if not off & {link.a, link.b, link.name, f"{link.b}--{link.a}"}
+        link for link in cluster.links if not off & {link.a, link.b, link.name, f"{link.b}--{link.a}"}
     ]
     try:
         return ClusterSpec.parse(data, f"cluster {cluster.name} without {', '.join(layout.disabled)}")

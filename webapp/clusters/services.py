@@ -31,8 +31,11 @@ def create(spec: ClusterSpec, layout: Layout, owner: User | None) -> Cluster:
     try:
         with transaction.atomic():
             return Cluster.objects.create(
-                name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"),
-                layout=layout.model_dump(mode="json"), owner=owner,
+                name=spec.name,
+                title=spec.title,
+                spec=spec.model_dump(mode="json"),
+                layout=layout.model_dump(mode="json"),
+                owner=owner,
             )
     except IntegrityError as error:
         raise name_taken(spec) from error
@@ -44,8 +47,12 @@ def update(cluster_id: int, spec: ClusterSpec, layout: Layout, version: int) -> 
     try:
         with transaction.atomic():
             changed = Cluster.objects.filter(pk=cluster_id, version=version).update(
-                name=spec.name, title=spec.title, spec=spec.model_dump(mode="json"),
-                layout=layout.model_dump(mode="json"), version=F("version") + 1, updated_at=timezone.now(),
+                name=spec.name,
+                title=spec.title,
+                spec=spec.model_dump(mode="json"),
+                layout=layout.model_dump(mode="json"),
+                version=F("version") + 1,
+                updated_at=timezone.now(),
             )
     except IntegrityError as error:
         raise name_taken(spec) from error

@@ -98,7 +98,11 @@ def fits_of(cluster: ClusterSpec, model: ModelSpec, strategy: str | None) -> Fit
     }
     short = [name for name, fit in devices.items() if not fit.fits]
     return Fits(
-        model=model.name, strategy=strategy, model_bytes=total, fits=not short, devices=devices,
+        model=model.name,
+        strategy=strategy,
+        model_bytes=total,
+        fits=not short,
+        devices=devices,
         sentence=f"The weights do not fit on {', '.join(short)}." if short else "The weights fit everywhere.",
     )
 

@@ -12,7 +12,10 @@ export default defineConfig(({ command }) => ({
   server: {
     host: '127.0.0.1',
     // The Host header stays the browser's, or the server would see a forged origin.
-    proxy: { '/api': { target: backend, changeOrigin: false }, '/ws': { target: backend, ws: true, changeOrigin: false } },
+    proxy: {
+      '/api': { target: backend, changeOrigin: false },
+      '/ws': { target: backend, ws: true, changeOrigin: false },
+    },
   },
   test: { environment: 'node', include: ['src/**/*.test.ts'] },
 }));

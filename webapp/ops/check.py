@@ -32,6 +32,7 @@ def failed_checks() -> list[str]:
     node = node_environment()
     checks: tuple[tuple[str, Sequence[str], Path, Mapping[str, str]], ...] = (
         ("ruff", (str(PYTHON), "-m", "ruff", "check", "."), ROOT, {}),
+        ("formatting", (str(PYTHON), "-m", "ruff", "format", "--check", "--quiet", "."), ROOT, {}),
         ("mypy", (str(PYTHON), "-m", "mypy"), ROOT, {}),
         ("Django's checks", (str(PYTHON), "manage.py", "check"), ROOT, {}),
         ("migrations", (str(PYTHON), "manage.py", "makemigrations", "--check", "--dry-run"), ROOT, {}),

@@ -18,8 +18,14 @@ WORKER_ARGUMENTS: dict[str, tuple[str, ...]] = {
     # and the main thread stays free to keep the connection to Redis and to hear signals.
     # More than one at once, on shares of the cores, only where LOOM_RUNS_AT_ONCE says so.
     "emulate": (
-        "-Q", "emulate", "-n", "emulate@%h", "--pool", "threads",
-        "--concurrency", os.environ.get("LOOM_RUNS_AT_ONCE", "1"),
+        "-Q",
+        "emulate",
+        "-n",
+        "emulate@%h",
+        "--pool",
+        "threads",
+        "--concurrency",
+        os.environ.get("LOOM_RUNS_AT_ONCE", "1"),
     ),
 }
 """What follows `celery -A webapp worker` for each queue."""
@@ -41,17 +47,32 @@ def web(host: str = HOST, port: int = PORT) -> Service:
     return Service(
         "web",
         (
-            "-m", "uvicorn", "webapp.asgi:application", "--host", host, "--port", str(port),
+            "-m",
+            "uvicorn",
+            "webapp.asgi:application",
+            "--host",
+            host,
+            "--port",
+            str(port),
             # Browsers keep their WebSockets open for ever: a stop must not wait for them.
-            "--timeout-graceful-shutdown", "3",
+            "--timeout-graceful-shutdown",
+            "3",
         ),
     )
 
 
 def worker(queue: str) -> Service:
     arguments = (
-        "-m", "celery", "-A", "webapp", "worker", *WORKER_ARGUMENTS[queue],
+        "-m",
+        "celery",
+        "-A",
+        "webapp",
+        "worker",
+        *WORKER_ARGUMENTS[queue],
         # Workers have nothing to say to one another; asking around would cost a second at each start.
-        "--without-gossip", "--without-mingle", "--loglevel", "INFO",
+        "--without-gossip",
+        "--without-mingle",
+        "--loglevel",
+        "INFO",
     )
     return Service(f"worker-{queue}", arguments, needs_root=queue == "emulate")

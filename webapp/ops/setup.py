@@ -20,7 +20,13 @@ from webapp.ops.steps import Step, run_logged, run_steps
 REQUIREMENTS = ROOT / "requirements"
 NODE_VENV = SETUP_DIR / "node"
 FRONTEND_SOURCES = (
-    "src", "public", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts",
+    "src",
+    "public",
+    "index.html",
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "vite.config.ts",
 )
 
 
@@ -58,8 +64,14 @@ def packages_step(title: str, lock: str) -> Step:
     return Step(
         title=title,
         command=(
-            str(PYTHON), "-m", "pip", "install", "--no-input", "--disable-pip-version-check",
-            "--requirement", str(REQUIREMENTS / lock),
+            str(PYTHON),
+            "-m",
+            "pip",
+            "install",
+            "--no-input",
+            "--disable-pip-version-check",
+            "--requirement",
+            str(REQUIREMENTS / lock),
         ),
         stamp=VENV / "loom-stamps" / lock,
         inputs=(REQUIREMENTS / lock,),
@@ -103,19 +115,22 @@ def node_environment() -> dict[str, str]:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm and node_is_new_enough(version_of(node), version_of(npm)):
         return {}
-    run_steps([
-        Step(
-            title="Node and npm",
-            command=(
-                "/bin/sh", "-c",
-                f"'{PYTHON}' -m venv --clear '{NODE_VENV}' && '{NODE_VENV}/bin/pip' install --no-input "
-                f"--disable-pip-version-check --requirement '{REQUIREMENTS / 'node.txt'}'",
-            ),
-            stamp=NODE_VENV / "loom-stamp",
-            inputs=(REQUIREMENTS / "node.txt",),
-            outputs=(NODE_VENV / "bin" / "node", NODE_VENV / "bin" / "npm"),
-        )
-    ])
+    run_steps(
+        [
+            Step(
+                title="Node and npm",
+                command=(
+                    "/bin/sh",
+                    "-c",
+                    f"'{PYTHON}' -m venv --clear '{NODE_VENV}' && '{NODE_VENV}/bin/pip' install --no-input "
+                    f"--disable-pip-version-check --requirement '{REQUIREMENTS / 'node.txt'}'",
+                ),
+                stamp=NODE_VENV / "loom-stamp",
+                inputs=(REQUIREMENTS / "node.txt",),
+                outputs=(NODE_VENV / "bin" / "node", NODE_VENV / "bin" / "npm"),
+            )
+        ]
+    )
     return {"PATH": f"{NODE_VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 

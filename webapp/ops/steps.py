@@ -74,7 +74,10 @@ def run_steps(steps: Iterable[Step]) -> bool:
 
 
 def run_logged(
-    title: str, command: tuple[str, ...], log: Path, directory: Path = ROOT,
+    title: str,
+    command: tuple[str, ...],
+    log: Path,
+    directory: Path = ROOT,
     environment: Mapping[str, str] | None = None,
 ) -> None:
     """Run a command with its output in `log`, telling now and then that it still works."""
@@ -86,7 +89,11 @@ def run_logged(
         output.flush()
         try:
             process = subprocess.Popen(
-                command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                command,
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
                 env={**os.environ, **(environment or {})},
             )
         except OSError as error:

@@ -56,8 +56,14 @@ class Child:
         with self.log.open("ab") as output:
             try:
                 self.process = subprocess.Popen(
-                    self.command, cwd=ROOT, env=dict(self.environment), start_new_session=True,
-                    stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, preexec_fn=_in_child,
+                    self.command,
+                    cwd=ROOT,
+                    env=dict(self.environment),
+                    start_new_session=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    preexec_fn=_in_child,
                 )
             except OSError as error:
                 raise OpsError(f"{self.name} cannot start: {self.command[0]}: {error.strerror}.") from error

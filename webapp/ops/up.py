@@ -92,8 +92,13 @@ def prepare_database(environment: Mapping[str, str]) -> list[str]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as errors:
         done = subprocess.run(
-            (str(PYTHON), "-m", "webapp.ops.prepare"), cwd=ROOT, env=dict(environment),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+            (str(PYTHON), "-m", "webapp.ops.prepare"),
+            cwd=ROOT,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
         )
     if done.returncode:
         raise OpsError(f"The database cannot be prepared: {last_line(log)!r}; read {shown(log)}.")
@@ -108,7 +113,9 @@ def redis_child(server: RedisServer, configuration: Path) -> Child:
 def web_child(port: int, environment: Mapping[str, str]) -> Child:
     service = services.web(port=port)
     return _child(
-        service.name, (str(PYTHON), *service.arguments), environment,
+        service.name,
+        (str(PYTHON), *service.arguments),
+        environment,
         lambda _: answers_http(f"http://{services.HOST}:{port}/api/session"),
     )
 
@@ -116,7 +123,9 @@ def web_child(port: int, environment: Mapping[str, str]) -> Child:
 def worker_child(queue: str, environment: Mapping[str, str]) -> Child:
     service = services.worker(queue)
     return _child(
-        service.name, (str(PYTHON), *service.arguments), environment,
+        service.name,
+        (str(PYTHON), *service.arguments),
+        environment,
         lambda child: child.has_logged(CELERY_IS_READY),
     )
 

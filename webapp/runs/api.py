@@ -60,7 +60,7 @@ def start_run(request: HttpRequest, body: RunRequest) -> Status:
 def list_runs(request: HttpRequest, filters: Query[Filters]) -> list[dict[str, Any]]:
     """Newest first."""
     positions = queue_positions()
-    page = filtered(filters)[filters.offset:filters.offset + filters.limit]
+    page = filtered(filters)[filters.offset : filters.offset + filters.limit]
     return [row(run, positions.get(run.pk)) for run in page]
 
 
@@ -68,8 +68,12 @@ def filtered(filters: Filters) -> QuerySet[Run]:
     runs = Run.objects.select_related("owner").defer(
         "request", "spec", "plan", "prediction", "report", "notes", "error"
     )
-    exact = {"status": filters.status, "model": filters.model, "strategy": filters.strategy,
-             "cluster_name": filters.cluster}
+    exact = {
+        "status": filters.status,
+        "model": filters.model,
+        "strategy": filters.strategy,
+        "cluster_name": filters.cluster,
+    }
     runs = runs.filter(**{field: value for field, value in exact.items() if value is not None})
     if filters.tag is not None:
         if connection.features.supports_json_field_contains:

@@ -17,8 +17,18 @@ from webapp.runs.models import Run
 
 TABLES = ("requests", "devices", "links", "layers")
 FIGURES = (
-    "world", "dilation", "outcome", "latency_s", "ttft_s", "tpot_s", "tokens_per_s", "attribution",
-    "correctness", "fidelity", "prediction", "seed",
+    "world",
+    "dilation",
+    "outcome",
+    "latency_s",
+    "ttft_s",
+    "tpot_s",
+    "tokens_per_s",
+    "attribution",
+    "correctness",
+    "fidelity",
+    "prediction",
+    "seed",
 )
 
 

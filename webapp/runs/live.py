@@ -105,7 +105,9 @@ def page_of_history(run_id: int, since: int) -> list[Batch]:
 def store_segment(run_id: int, batches: list[Batch]) -> None:
     text = "\n".join(batch.events for batch in batches)
     EventSegment.objects.create(
-        run_id=run_id, first=batches[0].number, last=batches[-1].number,
+        run_id=run_id,
+        first=batches[0].number,
+        last=batches[-1].number,
         batches=gzip.compress(text.encode(), compresslevel=6),
     )
 

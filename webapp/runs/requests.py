@@ -62,10 +62,19 @@ def spec_of(request: RunRequest) -> RunSpec:
     except SpecError as error:
         raise SpecError(f"scenario: {error}", [("scenario", str(error))]) from error
     return RunSpec(
-        name=request.name, cluster=cluster, model=model, weights=weights, workload=workload,
-        strategy=request.strategy, params=request.params, scenario=request.scenario,
-        compute_model=request.compute_model, dilation=request.dilation, silence_s=request.silence_s,
-        failover=request.failover, seed=request.seed,
+        name=request.name,
+        cluster=cluster,
+        model=model,
+        weights=weights,
+        workload=workload,
+        strategy=request.strategy,
+        params=request.params,
+        scenario=request.scenario,
+        compute_model=request.compute_model,
+        dilation=request.dilation,
+        silence_s=request.silence_s,
+        failover=request.failover,
+        seed=request.seed,
     )
 
 

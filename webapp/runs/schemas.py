@@ -65,8 +65,15 @@ class LiveChange(Value):
     """A scenario's change without its time; which fields belong to which kind, `engine/scenario.py` says."""
 
     kind: Literal[
-        "set_rate", "set_delay", "set_loss", "link_down", "link_up",
-        "slow_device", "drop_device", "freeze_device", "join_device",
+        "set_rate",
+        "set_delay",
+        "set_loss",
+        "link_down",
+        "link_up",
+        "slow_device",
+        "drop_device",
+        "freeze_device",
+        "join_device",
     ]
     link: str | None = None
     device: str | None = None
@@ -107,20 +114,38 @@ class ComparisonOut(Comparison):
 
 def row(run: Run, position: int | None = None) -> dict[str, Any]:
     return {
-        "id": run.pk, "name": run.name or f"{run.strategy} on {run.cluster_name}", "status": run.status,
-        "detail": run.detail, "created_at": run.created_at, "started_at": run.started_at,
-        "finished_at": run.finished_at, "cluster_name": run.cluster_name, "model": run.model,
-        "strategy": run.strategy, "owner": run.owner.username if run.owner else "",
-        "queue_position": position, "outcome": run.outcome or None, "latency_s": run.latency_s,
-        "ttft_s": run.ttft_s, "tpot_s": run.tpot_s, "tokens_per_s": run.tokens_per_s,
-        "correct": run.correct, "valid": run.valid, "tags": run.tags,
+        "id": run.pk,
+        "name": run.name or f"{run.strategy} on {run.cluster_name}",
+        "status": run.status,
+        "detail": run.detail,
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "cluster_name": run.cluster_name,
+        "model": run.model,
+        "strategy": run.strategy,
+        "owner": run.owner.username if run.owner else "",
+        "queue_position": position,
+        "outcome": run.outcome or None,
+        "latency_s": run.latency_s,
+        "ttft_s": run.ttft_s,
+        "tpot_s": run.tpot_s,
+        "tokens_per_s": run.tokens_per_s,
+        "correct": run.correct,
+        "valid": run.valid,
+        "tags": run.tags,
     }
 
 
 def detail(run: Run) -> dict[str, Any]:
     return row(run, queue_positions().get(run.pk)) | {
-        "notes": run.notes, "request": run.request, "spec": run.spec, "plan": run.plan,
-        "report": run.report, "prediction": run.prediction, "error": run.error or None,
+        "notes": run.notes,
+        "request": run.request,
+        "spec": run.spec,
+        "plan": run.plan,
+        "report": run.report,
+        "prediction": run.prediction,
+        "error": run.error or None,
     }
 
 

@@ -41,9 +41,15 @@ def create(request: RunRequest, owner: User | None) -> Run:
         update={"cluster_id": None, "cluster": spec.cluster, "workload": spec.workload}
     )
     run = Run.objects.create(
-        name=request.name, notes=request.notes, tags=list(request.tags), owner=owner,
-        request=frozen.model_dump(mode="json"), spec=spec.model_dump(mode="json"),
-        plan=plan.model_dump(mode="json"), cluster_name=spec.cluster.name, model=request.model,
+        name=request.name,
+        notes=request.notes,
+        tags=list(request.tags),
+        owner=owner,
+        request=frozen.model_dump(mode="json"),
+        spec=spec.model_dump(mode="json"),
+        plan=plan.model_dump(mode="json"),
+        cluster_name=spec.cluster.name,
+        model=request.model,
         strategy=request.strategy,
     )
     try:
@@ -89,23 +95,36 @@ def finish(run_id: int, report: RunReport) -> str:
     status = status_of(report.outcome)
     finished = report.outcome.kind == "finished"
     Run.objects.filter(pk=run_id).update(
-        status=status, detail="", finished_at=timezone.now(), report=report.model_dump(mode="json"),
+        status=status,
+        detail="",
+        finished_at=timezone.now(),
+        report=report.model_dump(mode="json"),
         plan=report.plan.model_dump(mode="json") if report.plan else None,
-        error="" if finished else report.outcome.sentence, outcome=report.outcome.kind,
-        latency_s=report.latency_s if finished else None, ttft_s=report.ttft_s if finished else None,
+        error="" if finished else report.outcome.sentence,
+        outcome=report.outcome.kind,
+        latency_s=report.latency_s if finished else None,
+        ttft_s=report.ttft_s if finished else None,
         tpot_s=report.tpot_s if finished else None,
         tokens_per_s=report.tokens_per_s if finished else None,
-        correct=report.correctness.ok, valid=report.fidelity.valid,
+        correct=report.correctness.ok,
+        valid=report.fidelity.valid,
     )
     return status
 
 
 def end(run_id: int, outcome: Outcome) -> bool:
     """Close a run that will have no report; False if it is over already."""
-    return bool(Run.objects.filter(pk=run_id).exclude(status__in=OVER).update(
-        status=status_of(outcome), detail="", finished_at=timezone.now(), error=outcome.sentence,
-        outcome=outcome.kind,
-    ))
+    return bool(
+        Run.objects.filter(pk=run_id)
+        .exclude(status__in=OVER)
+        .update(
+            status=status_of(outcome),
+            detail="",
+            finished_at=timezone.now(),
+            error=outcome.sentence,
+            outcome=outcome.kind,
+        )
+    )
 
 
 def fail_lost(run: Run) -> None:
@@ -124,7 +143,9 @@ def fail_lost(run: Run) -> None:
 def cancel(run: Run, by: str) -> None:
     """A queued run never starts; an active one is asked to stop. Raises `Conflict`, `Unavailable`."""
     if Run.objects.filter(pk=run.pk, status="queued").update(
-        status="cancelled", outcome="cancelled", finished_at=timezone.now(),
+        status="cancelled",
+        outcome="cancelled",
+        finished_at=timezone.now(),
         error=f"Cancelled by {by} before it started.",
     ):
         try:

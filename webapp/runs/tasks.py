@@ -113,10 +113,12 @@ def is_ending(event: live.Event) -> bool:
 
 def keep(run_id: int, publisher: live.Publisher, report: RunReport) -> None:
     status = services.finish(run_id, report)
-    publisher.publish([
-        services.state_event(status, report.outcome.sentence),
-        {"type": "report", **report.model_dump(mode="json")},
-    ])
+    publisher.publish(
+        [
+            services.state_event(status, report.outcome.sentence),
+            {"type": "report", **report.model_dump(mode="json")},
+        ]
+    )
     # What was predicted at the start was the run undisturbed, or nothing if this host was not calibrated.
     if report.scenario.changes or not Run.objects.filter(pk=run_id, prediction__isnull=False).exists():
         app.send_task("plan.predict_run", [run_id], queue="plan")

@@ -15,7 +15,9 @@ from engine.models.families.text_families import BERT, GPT2, LLAMA, OPT, QWEN3
 from engine.models.families.vision_families import VIT, with_tower
 
 ROPE_SCALING_KEYS = {
-    "factor": "factor", "low_freq_factor": "low_freq_factor", "high_freq_factor": "high_freq_factor",
+    "factor": "factor",
+    "low_freq_factor": "low_freq_factor",
+    "high_freq_factor": "high_freq_factor",
     "original_max_positions": "original_max_position_embeddings",
 }
 GENERATES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
@@ -86,7 +88,9 @@ def _pictures(
     classifies = any(kind.endswith("ForImageClassification") for kind in kinds)
     labels = given.get("num_labels") or len(given.get("id2label") or (0, 1))  # the library's default is two
     return {
-        "vision": vision, "max_positions": vision.num_rows, "num_classes": labels if classifies else 0,
+        "vision": vision,
+        "max_positions": vision.num_rows,
+        "num_classes": labels if classifies else 0,
     }
 
 

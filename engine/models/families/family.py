@@ -9,8 +9,13 @@ from typing import Any, NamedTuple
 from engine.domain.vision import VisionSpec
 
 ACTIVATIONS = {
-    "gelu": "gelu", "gelu_new": "gelu_new", "gelu_pytorch_tanh": "gelu_new", "silu": "silu", "swish": "silu",
-    "relu": "relu", "quick_gelu": "quick_gelu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_new",
+    "gelu_pytorch_tanh": "gelu_new",
+    "silu": "silu",
+    "swish": "silu",
+    "relu": "relu",
+    "quick_gelu": "quick_gelu",
 }
 
 

@@ -14,16 +14,26 @@ CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 CLIP_DEFAULTS = {"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5, "num_channels": 3}
 TOWER_KEYS = {
-    "num_layers": "num_hidden_layers", "hidden_size": "hidden_size", "num_heads": "num_attention_heads",
-    "intermediate_size": "intermediate_size", "activation": "hidden_act", "norm_eps": "layer_norm_eps",
+    "num_layers": "num_hidden_layers",
+    "hidden_size": "hidden_size",
+    "num_heads": "num_attention_heads",
+    "intermediate_size": "intermediate_size",
+    "activation": "hidden_act",
+    "norm_eps": "layer_norm_eps",
 }
 
 
 def _vit_pictures(config: Mapping[str, Any], where: str) -> VisionSpec:
     """ViT's processor squeezes a picture into the square."""
     spec: VisionSpec = VisionSpec.parse(
-        {"image_size": config.get("image_size"), "patch_size": config.get("patch_size"),
-         "resample": "bilinear", "crop": False, "mean": HALF, "std": HALF},
+        {
+            "image_size": config.get("image_size"),
+            "patch_size": config.get("patch_size"),
+            "resample": "bilinear",
+            "crop": False,
+            "mean": HALF,
+            "std": HALF,
+        },
         where,
     )
     return spec
@@ -38,18 +48,27 @@ def _llava_pictures(config: Mapping[str, Any], where: str) -> VisionSpec:
     stored = config.get("vision_config") or {}
     kind = stored.get("model_type")
     if kind != "clip_vision_model":
-        raise SpecError(f"{where}, vision_config.model_type: {kind!r} is no known tower, expected "
-                        "'clip_vision_model'.")
+        raise SpecError(
+            f"{where}, vision_config.model_type: {kind!r} is no known tower, expected 'clip_vision_model'."
+        )
     given = {**CLIP_DEFAULTS, **stored}
     tower = {field: given[key] for field, key in TOWER_KEYS.items() if key in given}
     tower["activation"] = ACTIVATIONS.get(str(tower["activation"]), tower["activation"])
     tower |= {
-        "feature_layer": config["vision_feature_layer"], "image_token": config["image_token_index"],
+        "feature_layer": config["vision_feature_layer"],
+        "image_token": config["image_token_index"],
         "projector_activation": ACTIVATIONS.get(str(config["projector_hidden_act"])),
     }
     spec: VisionSpec = VisionSpec.parse(
-        {"image_size": stored.get("image_size"), "patch_size": stored.get("patch_size"),
-         "resample": "bicubic", "crop": True, "mean": CLIP_MEAN, "std": CLIP_STD, "tower": tower},
+        {
+            "image_size": stored.get("image_size"),
+            "patch_size": stored.get("patch_size"),
+            "resample": "bicubic",
+            "crop": True,
+            "mean": CLIP_MEAN,
+            "std": CLIP_STD,
+            "tower": tower,
+        },
         f"{where}, vision_config",
     )
     return spec
@@ -60,11 +79,15 @@ def _llava_config(vision: VisionSpec) -> dict[str, Any]:
     assert tower is not None
     return {
         "vision_config": {
-            "model_type": "clip_vision_model", "image_size": vision.image_size,
-            "patch_size": vision.patch_size, **{key: getattr(tower, at) for at, key in TOWER_KEYS.items()},
+            "model_type": "clip_vision_model",
+            "image_size": vision.image_size,
+            "patch_size": vision.patch_size,
+            **{key: getattr(tower, at) for at, key in TOWER_KEYS.items()},
         },
-        "vision_feature_layer": tower.feature_layer, "image_token_index": tower.image_token,
-        "projector_hidden_act": tower.projector_activation, "image_seq_length": vision.num_patches,
+        "vision_feature_layer": tower.feature_layer,
+        "image_token_index": tower.image_token,
+        "projector_hidden_act": tower.projector_activation,
+        "image_seq_length": vision.num_patches,
     }
 
 
@@ -73,12 +96,20 @@ VIT = Family(
     architecture="ViTForImageClassification",
     fixed={"causal": False, "has_head": False, "tied_head": False, "vocab_size": 0},
     defaults={
-        "hidden_act": "gelu", "layer_norm_eps": 1e-12, "image_size": 224, "patch_size": 16,
-        "num_channels": 3, "qkv_bias": True,
+        "hidden_act": "gelu",
+        "layer_norm_eps": 1e-12,
+        "image_size": 224,
+        "patch_size": 16,
+        "num_channels": 3,
+        "qkv_bias": True,
     },
     keys={
-        "num_layers": "num_hidden_layers", "hidden_size": "hidden_size", "num_heads": "num_attention_heads",
-        "intermediate_size": "intermediate_size", "norm_eps": "layer_norm_eps", "activation": "hidden_act",
+        "num_layers": "num_hidden_layers",
+        "hidden_size": "hidden_size",
+        "num_heads": "num_attention_heads",
+        "intermediate_size": "intermediate_size",
+        "norm_eps": "layer_norm_eps",
+        "activation": "hidden_act",
         "num_classes": "num_labels",
     },
     tensors={
@@ -99,12 +130,17 @@ VIT = Family(
     prefixes=("vit.", ""),
     refused={"qkv_bias": (True,), "num_channels": (3,)},
     vision=Pictures(_vit_pictures, _vit_config),
-    older=((
-        ("layers.", "encoder.layer."), ("attention.q_proj", "attention.attention.query"),
-        ("attention.k_proj", "attention.attention.key"), ("attention.v_proj", "attention.attention.value"),
-        ("attention.o_proj", "attention.output.dense"), ("mlp.fc1", "intermediate.dense"),
-        ("mlp.fc2", "output.dense"),
-    ),),
+    older=(
+        (
+            ("layers.", "encoder.layer."),
+            ("attention.q_proj", "attention.attention.query"),
+            ("attention.k_proj", "attention.attention.key"),
+            ("attention.v_proj", "attention.attention.value"),
+            ("attention.o_proj", "attention.output.dense"),
+            ("mlp.fc1", "intermediate.dense"),
+            ("mlp.fc2", "output.dense"),
+        ),
+    ),
 )
 
 
@@ -116,15 +152,22 @@ def with_tower(text: Family) -> Family:
         name="llava",
         architecture="LlavaForConditionalGeneration",
         defaults={
-            **text.defaults, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
-            "intermediate_size": 11008, "vision_feature_layer": -2, "image_token_index": 32000,
-            "projector_hidden_act": "gelu", "vision_feature_select_strategy": "default",
+            **text.defaults,
+            "hidden_size": 4096,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "intermediate_size": 11008,
+            "vision_feature_layer": -2,
+            "image_token_index": 32000,
+            "projector_hidden_act": "gelu",
+            "vision_feature_select_strategy": "default",
             "multimodal_projector_bias": True,
         },
         tensors={
             name: stored if stored.name.startswith("lm_head.") else stored._replace(name=model + stored.name)
             for name, stored in text.tensors.items()
-        } | {
+        }
+        | {
             "vision.patches": Stored(tower + "embeddings.patch_embedding"),
             "vision.cls": Stored(tower + "embeddings.class_embedding"),
             "vision.positions": Stored(tower + "embeddings.position_embedding.weight"),
@@ -142,19 +185,24 @@ def with_tower(text: Family) -> Family:
         },
         prefixes=("",),
         refused={
-            **text.refused, "vision_feature_select_strategy": ("default",),
+            **text.refused,
+            "vision_feature_select_strategy": ("default",),
             "multimodal_projector_bias": (True,),
         },
         vision=Pictures(_llava_pictures, _llava_config),
         text=text.name,
         older=(
             (  # files of transformers before 4.52
-                (model, "language_model.model."), ("lm_head.", "language_model.lm_head."),
-                (tower, "vision_tower.vision_model."), (projector, "multi_modal_projector."),
+                (model, "language_model.model."),
+                ("lm_head.", "language_model.lm_head."),
+                (tower, "vision_tower.vision_model."),
+                (projector, "multi_modal_projector."),
             ),
             (  # what transformers 5 writes
-                (model, "language_model.model."), ("lm_head.", "language_model.lm_head."),
-                (tower, "vision_tower."), (projector, "multi_modal_projector."),
+                (model, "language_model.model."),
+                ("lm_head.", "language_model.lm_head."),
+                (tower, "vision_tower."),
+                (projector, "multi_modal_projector."),
             ),
             ((tower, "model.vision_tower.vision_model."),),
         ),

@@ -38,8 +38,10 @@ def adapted(vision: VisionSpec, config: Mapping[str, Any], where: str) -> Vision
     if resample is not None and resample not in RESAMPLE:
         raise SpecError(f"{where}, resample: {resample} is not supported, expected 2 or 3.")
     fields = {
-        "resample": RESAMPLE[resample] if resample is not None else vision.resample, "crop": crop,
-        "mean": given.get("image_mean") or vision.mean, "std": given.get("image_std") or vision.std,
+        "resample": RESAMPLE[resample] if resample is not None else vision.resample,
+        "crop": crop,
+        "mean": given.get("image_mean") or vision.mean,
+        "std": given.get("image_std") or vision.std,
     }
     changed: VisionSpec = VisionSpec.parse(vision.model_dump() | fields, where)
     return changed

@@ -59,7 +59,8 @@ def _of_pictures(spec: RunSpec) -> tuple[Request, ...]:
     if workload.prompt is not None or workload.prompt_tokens is not None or workload.new_tokens:
         raise SpecError(
             f"workload: {model.name} sees a picture and reads no text: leave out prompt and prompt_tokens, "
-            "and give 0 new_tokens.", [("workload", f"{model.name} reads no text")],
+            "and give 0 new_tokens.",
+            [("workload", f"{model.name} reads no text")],
         )
     rows = (0,) * model.image_rows
     return tuple(Request(index=index, tokens=rows) for index in range(workload.requests))
@@ -94,7 +95,8 @@ def _encoded(spec: RunSpec, text: str) -> tuple[int, ...]:
     if len(at) != 1:
         raise SpecError(
             f"workload.prompt: has {len(at)} times {IMAGE}, expected one picture: leave it out, and it comes "
-            "first.", [("workload.prompt", f"expected {IMAGE} once")],
+            "first.",
+            [("workload.prompt", f"expected {IMAGE} once")],
         )
     return ids[: at[0]] + _image_ids(model) + ids[at[0] + 1 :]
 

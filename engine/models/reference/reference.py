@@ -31,9 +31,15 @@ CACHE_VARIABLE = "EDGELOOM_CACHE"
 KEEP_FILES = 200
 ENGINE = Path(__file__).resolve().parents[2]
 CODE = (
-    "models/reference/reference.py", "models/weights/weights.py", "models/weights/drawn.py", "ops/layout.py",
-    "models/families/families.py", "models/families/text_families.py", "models/families/vision_families.py",
-    "models/inputs/prompts.py", "models/inputs/pictures.py",
+    "models/reference/reference.py",
+    "models/weights/weights.py",
+    "models/weights/drawn.py",
+    "ops/layout.py",
+    "models/families/families.py",
+    "models/families/text_families.py",
+    "models/families/vision_families.py",
+    "models/inputs/prompts.py",
+    "models/inputs/pictures.py",
 )
 """Files that decide the numbers: an answer of older code is not taken from the cache."""
 
@@ -193,7 +199,10 @@ def library_model(spec: RunSpec) -> Any:
     dtype = getattr(torch, model.dtype)
     if spec.weights.kind == "directory":
         loaded = kind.from_pretrained(
-            spec.weights.directory, dtype=dtype, local_files_only=True, trust_remote_code=False,
+            spec.weights.directory,
+            dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
             use_safetensors=True,
         )
         return loaded.eval()

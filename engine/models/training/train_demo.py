@@ -58,8 +58,16 @@ def train_tokenizer(texts: Iterable[str]) -> Tokenizer:
 
 def model_config(end_id: int) -> GPT2Config:
     return GPT2Config(
-        vocab_size=VOCAB_SIZE, n_positions=NUM_POSITIONS, n_embd=HIDDEN_SIZE, n_layer=6, n_head=8,
-        resid_pdrop=0.05, embd_pdrop=0.05, attn_pdrop=0.0, bos_token_id=end_id, eos_token_id=end_id,
+        vocab_size=VOCAB_SIZE,
+        n_positions=NUM_POSITIONS,
+        n_embd=HIDDEN_SIZE,
+        n_layer=6,
+        n_head=8,
+        resid_pdrop=0.05,
+        embd_pdrop=0.05,
+        attn_pdrop=0.0,
+        bos_token_id=end_id,
+        eos_token_id=end_id,
     )
 
 

@@ -25,8 +25,16 @@ from engine.ops.torch_kernels import (
 from engine.ops.torch_kernels.core import ACTIVATIONS, Caches, Weights
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = (
-    core.FUNCTIONS | positions.FUNCTIONS | heads.FUNCTIONS | vision.FUNCTIONS | kv_cache.FUNCTIONS
-    | tiles.FUNCTIONS | quantised.FUNCTIONS | recompute.FUNCTIONS | tokens.FUNCTIONS | summa.FUNCTIONS
+    core.FUNCTIONS
+    | positions.FUNCTIONS
+    | heads.FUNCTIONS
+    | vision.FUNCTIONS
+    | kv_cache.FUNCTIONS
+    | tiles.FUNCTIONS
+    | quantised.FUNCTIONS
+    | recompute.FUNCTIONS
+    | tokens.FUNCTIONS
+    | summa.FUNCTIONS
 )
 
 

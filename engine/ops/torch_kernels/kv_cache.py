@@ -18,9 +18,7 @@ def _take_rows(op: TakeRows, model: ModelSpec, weights: Weights, caches: Caches)
     return torch.stack((keys_BKRE, cache.values[:, :, op.start : op.stop]))
 
 
-def _put_rows(
-    op: PutRows, model: ModelSpec, weights: Weights, caches: Caches, rows_2BKRE: Tensor
-) -> Tensor:
+def _put_rows(op: PutRows, model: ModelSpec, weights: Weights, caches: Caches, rows_2BKRE: Tensor) -> Tensor:
     cache = caches.setdefault((op.cache, op.layer), KVCache(0))
     cache.append(rows_2BKRE[0], rows_2BKRE[1])
     return rows_2BKRE.new_empty(0)

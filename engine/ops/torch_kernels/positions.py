@@ -62,7 +62,11 @@ def _position_block(
 
 
 def _scores(
-    model: ModelSpec, w: Mapping[str, Tensor], q_BHPE: Tensor, k_BKSE: Tensor | None, h_BSD: Tensor,
+    model: ModelSpec,
+    w: Mapping[str, Tensor],
+    q_BHPE: Tensor,
+    k_BKSE: Tensor | None,
+    h_BSD: Tensor,
     start: int,
 ) -> Tensor:
     """Softmax of q·k, with K formed or as ((q W_K) hᵀ): K's bias shifts whole rows, which softmax ignores."""

@@ -51,9 +51,7 @@ def _embed_image(
     return norm(tower_model(model), w, x_BRD) if vision.tower else x_BRD
 
 
-def _tower_block(
-    op: TowerBlock, model: ModelSpec, weights: Weights, caches: Caches, x_BRD: Tensor
-) -> Tensor:
+def _tower_block(op: TowerBlock, model: ModelSpec, weights: Weights, caches: Caches, x_BRD: Tensor) -> Tensor:
     tower = TowerWeights(weights.get(op.slices(model)[0]))
     return run_block(Block(op.number), tower_model(model), tower, {}, x_BRD)
 

@@ -70,7 +70,10 @@ def infer_device_map(
 
 
 def balanced(
-    max_bytes: Mapping[str, float], total_bytes: int, block_bytes: int, mean_leaf_bytes: int,
+    max_bytes: Mapping[str, float],
+    total_bytes: int,
+    block_bytes: int,
+    mean_leaf_bytes: int,
     spare_first: bool = False,
 ) -> dict[str, float]:
     """`get_balanced_memory`: every device but the last gets at most an equal share and a buffer.

@@ -44,7 +44,8 @@ class AccelerateParams(Params):
         "sequential: fill each device before the next.",
     )
     memory_frac: Positive = Field(
-        default=0.9, le=1,
+        default=0.9,
+        le=1,
         description="Share of a device's memory that weights may take; the rest is for KV and activations.",
     )
 
@@ -67,8 +68,12 @@ class Accelerate(Pipeline):
         passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
         kv_bytes = demand.kv_bytes(model, model.num_kv_heads)
         check_memory(
-            cluster, model, plan, {stage.device: (stage.stop - stage.start) * kv_bytes for stage in stages},
-            passes, "lower memory_frac so that KV caches fit, or add memory",
+            cluster,
+            model,
+            plan,
+            {stage.device: (stage.stop - stage.start) * kv_bytes for stage in stages},
+            passes,
+            "lower memory_frac so that KV caches fit, or add memory",
         )
         return plan
 

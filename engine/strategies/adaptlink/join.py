@@ -41,7 +41,8 @@ def target_of(room: Room, layout: Layout, joiner: int) -> Shard | None:
     """
     keep_heads = {share.device for share in layout.heads}
     shards = [
-        shard for shard in layout.shards[1:]
+        shard
+        for shard in layout.shards[1:]
         if shard.device not in keep_heads and _bytes_of(room, layout, shard) <= room.server_bytes(joiner)
     ]
     if not shards:
@@ -63,9 +64,7 @@ def is_saved(layout: Layout, shard: Shard) -> bool:
 
 def _times_s(room: Room, layout: Layout, ranks: list[int]) -> Mapping[int, float]:
     passes = ffn_passes(room.model, room.demand)
-    return {
-        rank: ffn_time(room.cluster, room.model, passes, rank, layout.primary).total_s for rank in ranks
-    }
+    return {rank: ffn_time(room.cluster, room.model, passes, rank, layout.primary).total_s for rank in ranks}
 
 
 def _bytes_of(room: Room, layout: Layout, shard: Shard) -> float:

@@ -19,14 +19,19 @@ Partition = Literal["columns", "summa"]
 
 
 def plan_of_layout(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, layout: Layout,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    ends: Plan,
+    layout: Layout,
     partition: Partition = "columns",
 ) -> Plan:
     """`layout` as a plan; raises `PlanError` if a device lacks memory for its part of it."""
     held = _pieces(model, layout)
     copies = [
         Holding(device=piece.device, slice=_columns(layer, piece), home="backup")
-        for pieces in layout.backups.values() for piece in pieces
+        for pieces in layout.backups.values()
+        for piece in pieces
         for layer in range(model.num_layers - layout.num_split, model.num_layers)
     ]
     plan = Plan(
@@ -39,7 +44,9 @@ def plan_of_layout(
         work=(
             *ends.work,
             *(
-                Work(device=rank, slice=piece) for rank, pieces in held.items() for piece in pieces
+                Work(device=rank, slice=piece)
+                for rank, pieces in held.items()
+                for piece in pieces
                 if piece.axis == "all" or piece.start < piece.stop
             ),
         ),
@@ -75,9 +82,7 @@ def extra_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: Lay
         },
         "shards": [list(shard) for shard in layout.shards],
         "heads": [list(share) for share in layout.heads],
-        "backups": {
-            str(rank): [list(piece) for piece in pieces] for rank, pieces in layout.backups.items()
-        },
+        "backups": {str(rank): [list(piece) for piece in pieces] for rank, pieces in layout.backups.items()},
         "coverage": layout.coverage(),
         "epoch": 0,
         "workers": list(cluster.workers),
@@ -112,7 +117,8 @@ def predicted(cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: La
     cached, cache = (demand.cached_rows - 1, "plan") if demand.new_tokens > 1 else (0, None)
     x, primary = last.inputs[0], cluster.devices[layout.primary]
     others: list[tuple[Op, int, int]] = [
-        (Attention(0, 0, model.num_heads, True, cache), 1, cached), (Residual(0, "attention"), 2, 0),
+        (Attention(0, 0, model.num_heads, True, cache), 1, cached),
+        (Residual(0, "attention"), 2, 0),
         (Residual(0, "ffn"), 2, 0),
     ]
     attention_s = sum(pass_s(primary, model, Pass(op, (x,) * count, rows)) for op, count, rows in others)

@@ -226,7 +226,10 @@ def place_heads(
 
 
 def place_backups(
-    shards: Sequence[Shard], idle_bytes: Mapping[int, float], column_bytes: float, rest_bytes: float,
+    shards: Sequence[Shard],
+    idle_bytes: Mapping[int, float],
+    column_bytes: float,
+    rest_bytes: float,
     width: int,
 ) -> dict[int, tuple[Shard, ...]]:
     """Copies of the secondaries' shards on inactive devices, the largest shard first.

@@ -145,7 +145,11 @@ class Asker:
             raise loss
         self._hand_over(shard)
         self.ctx.mark(
-            "promoted", lost=shard.device, layer=layer, epoch=self.epoch, columns=[shard.start, shard.stop],
+            "promoted",
+            lost=shard.device,
+            layer=layer,
+            epoch=self.epoch,
+            columns=[shard.start, shard.stop],
             backups=[list(piece) for piece in self.serving[shard]],
         )
 

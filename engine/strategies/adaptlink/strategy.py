@@ -74,7 +74,9 @@ class AdaptLink(Overlapping):
         layout = layout_of(
             room,
             primary_of(cluster, model, room.demand) if named is None else named,
-            _grid(model, params.grid), params.primary_share, params.max_secondaries,
+            _grid(model, params.grid),
+            params.primary_share,
+            params.max_secondaries,
             params.backups == "auto" and params.partition == "columns",
         )
         return plan_of_layout(cluster, model, room.demand, room.ends, layout, params.partition)
@@ -100,9 +102,7 @@ class AdaptLink(Overlapping):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
     ) -> Room:
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = Plan(
-            strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model)
-        )
+        ends = Plan(strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model))
         return Room(cluster, model, demand, ends, params.beta)
 
     def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:

@@ -56,9 +56,7 @@ async def feed_forward(
     return concat(others if output is None else [output, *others], 2)
 
 
-async def _sums(
-    ctx: Ctx, step: Step, layer: int, members: Sequence[Shard], me: int, block: Tensor
-) -> Tensor:
+async def _sums(ctx: Ctx, step: Step, layer: int, members: Sequence[Shard], me: int, block: Tensor) -> Tensor:
     """The complete sums of this device's columns, in the order of the input blocks."""
     mine, sums = members[me], None
     for index, member in enumerate(members):
@@ -79,7 +77,5 @@ async def _sums(
 def _units(ctx: Ctx, member: Shard) -> tuple[int, int]:
     """Its hidden units: as many blocks of them as of columns. The grid divides both widths."""
     model = ctx.model
-    first, last = (
-        at * model.hidden_size // model.intermediate_size for at in (member.start, member.stop)
-    )
+    first, last = (at * model.hidden_size // model.intermediate_size for at in (member.start, member.stop))
     return first, last

@@ -83,7 +83,8 @@ def allocate(
     ranked = [head for head in by_importance(importance) if head not in barred]
     # (through with one head more, not the owner, rank, number) of every site that is not full
     open_sites = sorted(
-        (site.busy_s(1), i > 0, site.rank, i) for i, site in enumerate(sites)
+        (site.busy_s(1), i > 0, site.rank, i)
+        for i, site in enumerate(sites)
         if site.room > 0 and site.head_s < inf
     )
     for head in ranked:

@@ -48,8 +48,9 @@ def rooms_for_heads(
     """
     blocks = {rank: stop - start for rank, start, stop in plan.extra["blocks"]}
     kv_of_head = demand.sequences * demand.cached_rows * kv_bytes_per_row(model, 1) if caches else 0
-    kv_bytes = {rank: blocks.get(rank, 0) * model.num_kv_heads * kv_of_head for rank in
-                range(len(cluster.devices))}
+    kv_bytes = {
+        rank: blocks.get(rank, 0) * model.num_kv_heads * kv_of_head for rank in range(len(cluster.devices))
+    }
     passes: dict[int, list[Pass]] = {rank: owner_passes(model, demand, caches) for rank in blocks}
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     check_memory(
@@ -57,8 +58,10 @@ def rooms_for_heads(
     )
     own, lent = [], []
     own_needs, lent_needs = (
-        [working_bytes(model, attend_passes(model, demand, heads, caches, owns))
-         for heads in range(model.num_heads + 1)]
+        [
+            working_bytes(model, attend_passes(model, demand, heads, caches, owns))
+            for heads in range(model.num_heads + 1)
+        ]
         for owns in (True, False)
     )
     for rank, device in enumerate(cluster.devices):
@@ -66,9 +69,7 @@ def rooms_for_heads(
         mine = _most(own_needs, free) if rank in blocks else 0
         busy = max(own_needs[mine] if rank in blocks else 0, working_bytes(model, passes.get(rank, ())))
         foreign = (model.num_layers - blocks.get(rank, 0)) * kv_of_head
-        needs = [
-            max(busy, need) + foreign * min(m, model.num_kv_heads) for m, need in enumerate(lent_needs)
-        ]
+        needs = [max(busy, need) + foreign * min(m, model.num_kv_heads) for m, need in enumerate(lent_needs)]
         own.append(mine)
         lent.append(_most(needs, free) if rank in cluster.workers else 0)
     return Rooms(tuple(own), tuple(lent))

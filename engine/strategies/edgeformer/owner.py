@@ -99,9 +99,7 @@ class Owner:
         raw, hits = await self._importance(layer, packed, q, kv)
         allocation = self._allocate(raw, rows)
         if self.cache:
-            self.state.kept[self.cache, layer] = Kept(
-                allocation, raw, self.ctx.cluster_now, self.ctx.lost
-            )
+            self.state.kept[self.cache, layer] = Kept(allocation, raw, self.ctx.cluster_now, self.ctx.lost)
         self._show(layer, allocation, raw, rows, hits)
         return allocation
 
@@ -129,8 +127,13 @@ class Owner:
     def _allocate(self, raw: Sequence[float], rows: Rows) -> Allocation:
         params, below = self.params, self.params.prune_below
         return allocate(
-            normalised(raw), self._sites(rows), self._deadline_s(rows), params.fill, params.check,
-            params.min_keep, self._split({*self._neighbours(), self.ctx.rank}),
+            normalised(raw),
+            self._sites(rows),
+            self._deadline_s(rows),
+            params.fill,
+            params.check,
+            params.min_keep,
+            self._split({*self._neighbours(), self.ctx.rank}),
             barred=() if below is None else [head for head in self.heads if raw[head] < below],
         )
 
@@ -151,7 +154,10 @@ class Owner:
         alone = set(kept.allocation.device_of) - {site.rank for site in sites} - {PRUNED}
         if self.params.on_change == "prune" and not alone:
             allocation = prune_to_deadline(
-                normalised(kept.raw), kept.allocation, sites, self._deadline_s(rows),
+                normalised(kept.raw),
+                kept.allocation,
+                sites,
+                self._deadline_s(rows),
                 self.params.importance_weight,
             )
         else:
@@ -161,8 +167,12 @@ class Owner:
             names = [self.ctx.cluster.devices[rank].name for rank in sorted(lost - kept.lost)]
             reason = f"{', '.join(names)} lost" if names else "links or speeds changed"
             self.ctx.mark(
-                "reallocated", layer=layer, owner=self.ctx.rank, reason=reason,
-                device_of_before=list(kept.allocation.device_of), device_of=list(allocation.device_of),
+                "reallocated",
+                layer=layer,
+                owner=self.ctx.rank,
+                reason=reason,
+                device_of_before=list(kept.allocation.device_of),
+                device_of=list(allocation.device_of),
             )
             self._show(layer, allocation, kept.raw, rows, len(self.heads))
         self.state.kept[self.cache, layer] = Kept(allocation, kept.raw, now, lost)
@@ -210,19 +220,19 @@ class Owner:
             others = [rank for rank in self.state.workers if rank != self.ctx.rank]
             nominal = self._sites_in(self.ctx.cluster, others, rows)
             self.state.deadlines_s[rows] = deadline_s(
-                self.params.t_max_mode, self.params.t_max, self.model.num_layers, nominal, len(self.heads),
+                self.params.t_max_mode,
+                self.params.t_max,
+                self.model.num_layers,
+                nominal,
+                len(self.heads),
                 self._split(self.state.workers),
             )
         return self.state.deadlines_s[rows]
 
-    def _show(
-        self, layer: int, allocation: Allocation, raw: Sequence[float], rows: Rows, hits: int
-    ) -> None:
+    def _show(self, layer: int, allocation: Allocation, raw: Sequence[float], rows: Rows, hits: int) -> None:
         """Mark who attends which head, if it differs from what was marked last."""
         device_of = list(allocation.device_of)
-        scores = li_scores(
-            normalised(raw), allocation, self._sites(rows), self.params.importance_weight
-        )
+        scores = li_scores(normalised(raw), allocation, self._sites(rows), self.params.importance_weight)
         shown = [None if score is None else round(score, 4) for score in scores]
         facts = (device_of, shown, hits)
         if self.state.shown.get(layer) == facts:
@@ -230,17 +240,22 @@ class Owner:
         self.state.shown[layer] = facts
         t_max_s = None if self.params.t_max_mode == "none" else self._deadline_s(rows)
         self.ctx.mark(
-            "heads", layer=layer, owner=self.ctx.rank, device_of=device_of, scores=shown, hits=hits,
-            misses=len(self.heads) - hits, t_collab_s=allocation.collab_s, t_max_s=t_max_s,
+            "heads",
+            layer=layer,
+            owner=self.ctx.rank,
+            device_of=device_of,
+            scores=shown,
+            hits=hits,
+            misses=len(self.heads) - hits,
+            t_collab_s=allocation.collab_s,
+            t_max_s=t_max_s,
         )
         if not set(device_of) - {PRUNED}:
             self.ctx.mark("all_heads_pruned", layer=layer, owner=self.ctx.rank)
 
     # attention
 
-    async def _attend(
-        self, layer: int, allocation: Allocation, q: Tensor, kv: Tensor, rows: Rows
-    ) -> Tensor:
+    async def _attend(self, layer: int, allocation: Allocation, q: Tensor, kv: Tensor, rows: Rows) -> Tensor:
         """Attention's sum [B, T, D]: neighbours' heads travel while the owner attends its own."""
         ctx, step = self.ctx, self.step
         sites = {site.rank: site for site in self._sites(rows)}
@@ -268,9 +283,7 @@ class Owner:
         join = Join(layer, 0, len(self.heads), order, True)
         return await ctx.compute(join, concat(contexts, 1))
 
-    async def _instead(
-        self, layer: int, heads: Heads, q: Tensor, kv: Tensor, batch: int
-    ) -> list[Tensor]:
+    async def _instead(self, layer: int, heads: Heads, q: Tensor, kv: Tensor, batch: int) -> list[Tensor]:
         """Heads of a neighbour that was lost, as many at a time as there is room for."""
         contexts = []
         room = max(1, self.state.rooms.own[self.ctx.rank])

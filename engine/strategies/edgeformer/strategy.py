@@ -61,19 +61,28 @@ class EdgeFormer(Strategy):
             demand = _recomputed(model, demand)
         plan = plan_blocks(self.name, cluster, model, demand, params.block_alloc)
         rooms = rooms_for_heads(cluster, model, plan, demand, caches)
-        lossy = params.t_max_mode != "none" or params.prune_below is not None or not _keeps_all(
-            plan, rooms, cluster.workers, model.num_heads, params
+        lossy = (
+            params.t_max_mode != "none"
+            or params.prune_below is not None
+            or not _keeps_all(plan, rooms, cluster.workers, model.num_heads, params)
         )
         extra = {
-            **plan.extra, "view": "heads", "workers": list(cluster.workers), "own_heads": list(rooms.own),
-            "lent_heads": list(rooms.lent), "lossy": lossy, "params": params.model_dump(mode="json"),
+            **plan.extra,
+            "view": "heads",
+            "workers": list(cluster.workers),
+            "own_heads": list(rooms.own),
+            "lent_heads": list(rooms.lent),
+            "lossy": lossy,
+            "params": params.model_dump(mode="json"),
         }
         return plan.model_copy(update={"extra": extra})
 
     def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
         """Every owner and every worker, both ways: who gets heads depends on data."""
         pairs = {
-            (owner, rank) for owner, _, _ in plan.extra["blocks"] for rank in plan.extra["workers"]
+            (owner, rank)
+            for owner, _, _ in plan.extra["blocks"]
+            for rank in plan.extra["workers"]
             if owner != rank
         }
         return frozenset(pairs | {(b, a) for a, b in pairs})
@@ -82,7 +91,8 @@ class EdgeFormer(Strategy):
         state, source, blocks = self._state(ctx, plan), ctx.cluster.source_rank, plan.extra["blocks"]
         cache = cache_of(step) if state.params.decode == "kv" else None
         lenders = [
-            ctx.spawn(lend(ctx, step, owner, cache)) for owner, _, _ in blocks
+            ctx.spawn(lend(ctx, step, owner, cache))
+            for owner, _, _ in blocks
             if owner != ctx.rank and ctx.rank in state.workers
         ]
         x: Tensor = None
@@ -114,9 +124,7 @@ class EdgeFormer(Strategy):
             await lender
         return result
 
-    async def _embed(
-        self, ctx: Ctx, state: State, step: Step, tokens: Tensor, cache: str | None
-    ) -> Tensor:
+    async def _embed(self, ctx: Ctx, state: State, step: Step, tokens: Tensor, cache: str | None) -> Tensor:
         """Hidden rows of the new tokens; without a cache, of all tokens so far."""
         if cache or not step.cache:
             return await embed(ctx, step, tokens)
@@ -155,5 +163,6 @@ def _keeps_all(
     split = even_split(num_heads, workers)
     return all(
         split.count(rank) <= (rooms.own if rank == owner else rooms.lent)[rank]
-        for owner in owners for rank in workers
+        for owner in owners
+        for rank in workers
     )

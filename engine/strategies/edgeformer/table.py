@@ -45,7 +45,8 @@ class Points:
 
     def and_also(self, others: Points) -> Points:
         return Points(
-            np.concatenate((self.sep, others.sep)), np.concatenate((self.inter, others.inter)),
+            np.concatenate((self.sep, others.sep)),
+            np.concatenate((self.inter, others.inter)),
             np.concatenate((self.squares, others.squares)),
         )
 

@@ -45,10 +45,7 @@ def cost_s(profile: Profile, stages: Sequence[Stage], objective: Objective) -> f
     first, last = stages[0], stages[-1]
     parts = [profile.enter_s[first.device], profile.return_s[last.device]]
     parts += [sum(profile.layer_s[stage.device][stage.start : stage.stop]) for stage in stages]
-    parts += [
-        profile.hop_s[after.start][before.device][after.device]
-        for before, after in pairwise(stages)
-    ]
+    parts += [profile.hop_s[after.start][before.device][after.device] for before, after in pairwise(stages)]
     return join(objective, *parts)
 
 

@@ -66,7 +66,9 @@ class EdgeShard(Pipeline):
         if objective == "auto":
             objective = "throughput" if workload.pattern == "bursty" else "latency"
         return plan_under(
-            params.kv_pressure, model, demand,
+            params.kv_pressure,
+            model,
+            demand,
             lambda demand: self._plan(cluster, model, demand, objective, params.schedule),
         )
 
@@ -80,7 +82,8 @@ class EdgeShard(Pipeline):
         profile = profile_of(cluster, model, demand, rooms)
         stages = stages_for(profile, rooms, objective, exact)
         extra = {
-            "objective": objective, "schedule": schedule,
+            "objective": objective,
+            "schedule": schedule,
             "planner": "exact" if exact else "layer-wise heuristic",
             "planned_s": cost_s(profile, stages, objective),
         }

@@ -69,7 +69,8 @@ def balance(
     """
     members = range(len(capacities))
     shares = [
-        [heads, columns] for heads, columns in zip(
+        [heads, columns]
+        for heads, columns in zip(
             largest_remainder(head_units, capacities), largest_remainder(granules, capacities), strict=True
         )
     ]
@@ -146,7 +147,10 @@ def galaxy_plan(
         for way in ("whole", "tiles")
     }
     extra = {
-        "view": "split", "rows": list(bounds_of(sizes)), "row_weights": row_weights, "overlap": overlap,
+        "view": "split",
+        "rows": list(bounds_of(sizes)),
+        "row_weights": row_weights,
+        "overlap": overlap,
         "predicted_layer_s": predicted,
     }
     return plan.model_copy(update={"extra": {**plan.extra, **extra}})
@@ -173,7 +177,9 @@ def member_passes(
         return Meta((demand.batch, count, rows, model.head_dim), model.dtype)
 
     passes = [
-        Pass(Residual(0, "ffn"), (tile, tile)), Pass(Norm(0, "ffn"), (tile,)), Pass(Add(), (tile, tile))
+        Pass(Residual(0, "ffn"), (tile, tile)),
+        Pass(Norm(0, "ffn"), (tile,)),
+        Pass(Add(), (tile, tile)),
     ]
     if tiles:
         queries, keys_values = wide(heads, demand.rows), wide(2 * keys, demand.rows)

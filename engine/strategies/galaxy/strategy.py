@@ -72,7 +72,9 @@ class Galaxy(Strategy):
         demand = demand_of(model, workload, self.batches_bursts)
         by_speed = params.row_shares == "proportional"
         return plan_under(
-            params.kv_pressure, model, demand,
+            params.kv_pressure,
+            model,
+            demand,
             lambda demand: galaxy_plan(self.name, cluster, model, demand, params.overlap, by_speed),
         )
 

@@ -76,14 +76,18 @@ def layer_of_prompt_s(
         expand, contract = Expand(0, *columns, normed=True), Contract(0, *columns, False)
         queries, keys = (_wide(model, demand, sum(sizes), n) for n in (len(mine), 2 * len(stored)))
         own = hidden(model, demand.batch, sizes[i])
-        phases_s.append([
-            ring_s(i, lambda n: op_s(i, project, hidden(model, demand.batch, n)), True),  # noqa: B023
-            op_s(i, Attend(0, mine, stored), queries, keys),
-            ring_s(i, lambda n: op_s(i, join, _wide(model, demand, n, len(mine))), False),  # noqa: B023
-            ring_s(i, lambda n: op_s(i, expand, hidden(model, demand.batch, n)), True),  # noqa: B023
-            ring_s(i, lambda n: op_s(i, contract, _inner(model, demand, n, columns)), False),  # noqa: B023
-            2 * (op_s(i, Residual(0, "ffn"), own, own) + op_s(i, Norm(0, "ffn"), own)) if sizes[i] else 0.0,
-        ])
+        phases_s.append(
+            [
+                ring_s(i, lambda n: op_s(i, project, hidden(model, demand.batch, n)), True),  # noqa: B023
+                op_s(i, Attend(0, mine, stored), queries, keys),
+                ring_s(i, lambda n: op_s(i, join, _wide(model, demand, n, len(mine))), False),  # noqa: B023
+                ring_s(i, lambda n: op_s(i, expand, hidden(model, demand.batch, n)), True),  # noqa: B023
+                ring_s(i, lambda n: op_s(i, contract, _inner(model, demand, n, columns)), False),  # noqa: B023
+                2 * (op_s(i, Residual(0, "ffn"), own, own) + op_s(i, Norm(0, "ffn"), own))
+                if sizes[i]
+                else 0.0,
+            ]
+        )
     slowest_s: list[float] = [max(members_s) for members_s in zip(*phases_s, strict=True)]
     return sum(slowest_s)
 

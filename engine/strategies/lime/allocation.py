@@ -75,7 +75,9 @@ def allocate(ring: Ring, num_segments: int, mode: Mode) -> Allocation | None:
     if sum(ring.capacity(device) for device in range(ring.size)) >= ring.num_layers:
         mode = "exact"
     ways: dict[Mode, Callable[[Ring, int], Allocation | None]] = {
-        "exact": exact, "dp": dynamic_program, "printed": printed,
+        "exact": exact,
+        "dp": dynamic_program,
+        "printed": printed,
     }
     return ways[mode](ring, num_segments)
 
@@ -94,10 +96,13 @@ def exact(ring: Ring, num_segments: int) -> Allocation | None:
     speed, unless what one can host has holes. Then a dynamic program finds it.
     """
     options = [dict(_options(ring, device, num_segments)) for device in range(ring.size)]
-    bounds_s = sorted({
-        slots * ring.slot_s(device)
-        for device, slots_of in enumerate(options) for slots in slots_of.values()
-    })
+    bounds_s = sorted(
+        {
+            slots * ring.slot_s(device)
+            for device, slots_of in enumerate(options)
+            for slots in slots_of.values()
+        }
+    )
     best: tuple[float, int, tuple[int, ...]] | None = None
     for bound_s in bounds_s:
         allowed = [

@@ -19,14 +19,20 @@ Streams = Literal["layer", "ffn", "attention", "nothing"]
 
 ORDER: tuple[Streams, ...] = ("layer", "ffn", "attention", "nothing")
 BLOCKS: dict[Streams, tuple[Literal["attention", "ffn"], ...]] = {
-    "layer": ("attention", "ffn"), "ffn": ("ffn",), "attention": ("attention",), "nothing": (),
+    "layer": ("attention", "ffn"),
+    "ffn": ("ffn",),
+    "attention": ("attention",),
+    "nothing": (),
 }
 
 
 def load_frac(ring: Ring, streams: Sequence[Streams]) -> float:
     """Layers' worth of bytes that go through the slots per segment."""
     share = {
-        "layer": 1.0, "attention": ring.attention_frac, "ffn": 1 - ring.attention_frac, "nothing": 0.0,
+        "layer": 1.0,
+        "attention": ring.attention_frac,
+        "ffn": 1 - ring.attention_frac,
+        "nothing": 0.0,
     }
     return sum(share[one] for one in streams)
 
@@ -79,8 +85,10 @@ def _keep_one(ring: Ring, chosen: Allocation, streams: list[Streams], spare: flo
     unit_bytes = (chosen.num_segments - 1) * ring.layer_bytes
     attention, ffn = ring.attention_frac, 1 - ring.attention_frac
     moves: tuple[tuple[Streams, Streams, float], ...] = (
-        ("layer", "attention", ffn), ("layer", "ffn", attention),
-        ("ffn", "nothing", ffn), ("attention", "nothing", attention),
+        ("layer", "attention", ffn),
+        ("layer", "ffn", attention),
+        ("ffn", "nothing", ffn),
+        ("attention", "nothing", attention),
     )
     for before, after, frac in moves:
         if before in streams and spare >= unit_bytes * frac:
@@ -99,8 +107,12 @@ class OnlinePlan(NamedTuple):
 
 
 def online_plans(
-    free_bytes: float, token_bytes: float, room: OnlinePlan, block_bytes: tuple[float, float],
-    lookahead: int, layers_only: bool,
+    free_bytes: float,
+    token_bytes: float,
+    room: OnlinePlan,
+    block_bytes: tuple[float, float],
+    lookahead: int,
+    layers_only: bool,
 ) -> tuple[OnlinePlan, ...]:
     """What to stream as sequences grow, first the plan of the start (TS^1, Eq. 5), then Eqs. 6 and 7.
 
@@ -117,7 +129,8 @@ def online_plans(
 
     pairs = sorted(
         (a * attention_bytes + b * ffn_bytes, b, a)
-        for a in range(room.attention + 1) for b in range(room.ffn + 1)
+        for a in range(room.attention + 1)
+        for b in range(room.ffn + 1)
         if a == b or not layers_only
     )
     plans = [plan(0, 0)]
@@ -128,9 +141,7 @@ def online_plans(
     return tuple(plans)
 
 
-def streamed_online(
-    blocks: Sequence[StreamedBlock], online: OnlinePlan
-) -> tuple[StreamedBlock, ...]:
+def streamed_online(blocks: Sequence[StreamedBlock], online: OnlinePlan) -> tuple[StreamedBlock, ...]:
     """`blocks` and what `online` adds: the resident blocks nearest the front of the stage."""
     more: list[StreamedBlock] = []
     for part, wanted in (("attention", online.attention), ("ffn", online.ffn)):

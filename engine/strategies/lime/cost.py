@@ -69,7 +69,10 @@ class StepTimes(NamedTuple):
 
 
 def closed_form_s(
-    step: StepTimes, layers: Sequence[int], num_segments: int, fronts_s: Sequence[float],
+    step: StepTimes,
+    layers: Sequence[int],
+    num_segments: int,
+    fronts_s: Sequence[float],
     loads_s: Sequence[float],
 ) -> float:
     """Seconds of a step with one micro-batch: computing and hops, or the slowest device's loader.
@@ -86,9 +89,7 @@ def closed_form_s(
     return max(through_s, num_segments * loader_s)
 
 
-def idle_s(
-    step: StepTimes, layers: Sequence[int], num_segments: int, device: int, front_s: float
-) -> float:
+def idle_s(step: StepTimes, layers: Sequence[int], num_segments: int, device: int, front_s: float) -> float:
     """Eq. 2, per segment: how long `device` does not need the memory of its streamed layers."""
     compute_s = sum(num * layer_s for num, layer_s in zip(layers, step.layer_s, strict=True)) / num_segments
     return compute_s - front_s + sum(hop.total_s for hop in step.hops)
@@ -143,8 +144,11 @@ def event_model(
 
 
 def steady_step_s(
-    stages: Sequence[Sequence[int]], blocks: Sequence[Sequence[StreamedBlock]], loads_s: Sequence[float],
-    step: StepTimes, num_micro_batches: int = 1,
+    stages: Sequence[Sequence[int]],
+    blocks: Sequence[Sequence[StreamedBlock]],
+    loads_s: Sequence[float],
+    step: StepTimes,
+    num_micro_batches: int = 1,
 ) -> float:
     """Seconds between two steps once the pipeline is warm: what every further token costs."""
     times = event_model(stages, blocks, loads_s, [step] * (STEADY_TO + 1), num_micro_batches)

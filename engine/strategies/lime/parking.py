@@ -61,7 +61,11 @@ class Parking:
             self.swapping = self.ctx.spawn(self._swap(segment, following, leaving, back, empty(x)))
 
     async def _swap(
-        self, segment: int, following: int, leaving: Sequence[tuple[Step, int]], back: Sequence[Step],
+        self,
+        segment: int,
+        following: int,
+        leaving: Sequence[tuple[Step, int]],
+        back: Sequence[Step],
         nothing: Tensor,
     ) -> None:
         for step, rows in leaving:

@@ -76,8 +76,13 @@ def plan_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, p
 
 
 def _extra(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: LimeParams, ranks: Sequence[int],
-    ring: Ring, placement: Placement,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    params: LimeParams,
+    ranks: Sequence[int],
+    ring: Ring,
+    placement: Placement,
 ) -> dict[str, Any]:
     """What devices and the live view need to know of the placement on `ranks`."""
     segments = [
@@ -175,8 +180,12 @@ def _online(
     frees = [(chosen.num_segments - 1) * weight_bytes(model, piece) for piece in layer_slices(0)]
     row_bytes = kv_bytes_per_row(model, model.num_kv_heads) if demand.generates else 0
     return online_plans(
-        _kv_room(ring, placement, device), chosen.layers[device] * row_bytes, room, (frees[0], frees[1]),
-        params.lookahead_tokens, params.online_planner == "layers",
+        _kv_room(ring, placement, device),
+        chosen.layers[device] * row_bytes,
+        room,
+        (frees[0], frees[1]),
+        params.lookahead_tokens,
+        params.online_planner == "layers",
     )
 
 
@@ -187,8 +196,13 @@ def _kv_room(ring: Ring, placement: Placement, device: int) -> float:
 
 
 def _transfers(
-    ring: Ring, placement: Placement, model: ModelSpec, demand: Demand, ranks: Sequence[int],
-    online: Sequence[Sequence[OnlinePlan]], params: LimeParams,
+    ring: Ring,
+    placement: Placement,
+    model: ModelSpec,
+    demand: Demand,
+    ranks: Sequence[int],
+    online: Sequence[Sequence[OnlinePlan]],
+    params: LimeParams,
 ) -> list[dict[str, Any]]:
     """Who stores rows for whom, once and for all. Where everything is resident, nobody waits for a disk."""
     chosen = placement.chosen
@@ -201,7 +215,10 @@ def _transfers(
     ]
     return [
         Transfer(
-            ranks[source], ranks[target], largest[source] * row_bytes, chosen.layers[target] * row_bytes,
+            ranks[source],
+            ranks[target],
+            largest[source] * row_bytes,
+            chosen.layers[target] * row_bytes,
             _kv_room(ring, placement, target),
             working_bytes(model, block_passes(model, demand)) // (2 * row_bytes),
         )._asdict()

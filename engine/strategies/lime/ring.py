@@ -91,9 +91,7 @@ def step_times(
     )
 
 
-def planned_step(
-    cluster: ClusterSpec, model: ModelSpec, ranks: Sequence[int], demand: Demand
-) -> StepTimes:
+def planned_step(cluster: ClusterSpec, model: ModelSpec, ranks: Sequence[int], demand: Demand) -> StepTimes:
     """The step that a plan is made for: a token in the middle of the answer, else the prompt."""
     if demand.new_tokens > 1:
         return step_times(cluster, model, ranks, demand, 1, (demand.rows + demand.cached_rows) // 2)
@@ -101,8 +99,12 @@ def planned_step(
 
 
 def ring_of(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ranks: Sequence[int],
-    memory_bytes: Sequence[float], num_tokens: int,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    ranks: Sequence[int],
+    memory_bytes: Sequence[float],
+    num_tokens: int,
 ) -> Ring:
     """`memory_bytes` are what `ranks` can give to layers, `num_tokens` the sequence length assumed."""
     attention_bytes, ffn_bytes = (weight_bytes(model, piece) for piece in layer_slices(0))

@@ -104,8 +104,12 @@ class Member:
         self.slots = Slots(ctx, self.bounds, layout.blocks[ctx.rank])
         self.online = layout.online[ctx.rank][0]
         self.parking = next(
-            (Parking(ctx, one, self.bounds, steps[0].requests[0])
-             for one in layout.transfers if one.source == ctx.rank), None,
+            (
+                Parking(ctx, one, self.bounds, steps[0].requests[0])
+                for one in layout.transfers
+                if one.source == ctx.rank
+            ),
+            None,
         )
         self.before: dict[int, Step] = {}
         self.around: dict[int, Tensor] = {}  # hidden states that a ring of one device sends to itself
@@ -204,7 +208,9 @@ class Member:
             missing = (tokens - plans[-1].max_tokens - parked_tokens) * token_bytes
             have = int(ctx.device.memory_bytes)
             raise OutOfMemory(
-                ctx.device.name, have + missing, have,
+                ctx.device.name,
+                have + missing,
+                have,
                 f"KV caches of {tokens} tokens, with every block streamed that makes room",
             )
         if needed.max_tokens > self.online.max_tokens:
@@ -248,7 +254,11 @@ class Member:
         room = int(max(0.0, free) // (row_bytes * (layout.num_segments - 1)))
         most = min(room, transfer.max_rows, first.start)
         chosen = rows_to_park(
-            min(wanted, most), self.parking.rows, tokens, self.online.max_tokens, len(steps),
+            min(wanted, most),
+            self.parking.rows,
+            tokens,
+            self.online.max_tokens,
+            len(steps),
             layout.fluctuation_rows,
         )
         return min(chosen, most)

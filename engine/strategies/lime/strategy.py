@@ -58,7 +58,8 @@ class Lime(Overlapping):
         layout = layout_of(plan.extra)
         keepers = [
             ctx.spawn(keep_rows(ctx, one, layout.of(one.source), steps))
-            for one in layout.transfers if one.target == ctx.rank
+            for one in layout.transfers
+            if one.target == ctx.rank
         ]
         if ctx.rank not in layout.ranks:
             if ctx.rank == ctx.cluster.source_rank:

@@ -111,10 +111,15 @@ def block_estimate(
     link_s = SYNCS_PER_BLOCK * _tree_s(cluster, levels, message_bytes)
     paper_s = max(all_s) + link_s
     return BlockEstimate(
-        compute_s=max(busy_s), on_chip_s=max(on_chip_s), off_chip_s=max(off_chip_s), link_s=link_s,
+        compute_s=max(busy_s),
+        on_chip_s=max(on_chip_s),
+        off_chip_s=max(off_chip_s),
+        link_s=link_s,
         paper_s=paper_s,
         steady_s=max(paper_s, *off_chip_s) if regime == "double-buffered" else paper_s,
-        compute_j=compute_j, on_chip_j=on_chip_j, off_chip_j=off_chip_j,
+        compute_j=compute_j,
+        on_chip_j=on_chip_j,
+        off_chip_j=off_chip_j,
         link_j=SYNCS_PER_BLOCK * _over_tree(levels, lambda a, b: message_bytes * _j_per_byte(cluster, a, b)),
     )
 
@@ -126,6 +131,7 @@ def _compute_s(chip: DeviceSpec, macs: int, rows: int) -> float:
 
 def _tree_s(cluster: ClusterSpec, levels: Sequence[Level], message_bytes: int) -> float:
     """Up and down once: a leader's messages follow each other, the groups of a level run in parallel."""
+
     def pair_s(src: int, dst: int) -> float:
         rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
         overhead_s = cluster.devices[src].message_overhead_s

@@ -75,23 +75,30 @@ def make_plan(
             *(Holding(device=group[0], slice=piece) for piece in root_pieces),
             *(
                 Holding(device=share.rank, slice=piece, home=_home(share.regime, layer))
-                for share in shares for layer in range(model.num_layers) for piece in share.pieces(layer)
+                for share in shares
+                for layer in range(model.num_layers)
+                for piece in share.pieces(layer)
             ),
         ),
         work=(
             *end_work(cluster, model),
             *(
                 Work(device=share.rank, slice=piece)
-                for share in shares for layer in range(model.num_layers) for piece in share.pieces(layer)
+                for share in shares
+                for layer in range(model.num_layers)
+                for piece in share.pieces(layer)
             ),
         ),
         extra={
-            "view": "tree", "group": group, "tree": [[list(edge) for edge in level] for level in levels],
+            "view": "tree",
+            "group": group,
+            "tree": [[list(edge) for edge in level] for level in levels],
             "senders": {
                 "attention": [share.rank for share in shares if share.has_heads],
                 "ffn": [share.rank for share in shares if share.has_columns],
             },
-            "serial_hops": serial_hops(levels), "regime": regime,
+            "serial_hops": serial_hops(levels),
+            "regime": regime,
             "regimes": [share.regime for share in shares],
             "excluded": [rank for rank in cluster.workers if rank not in group],
             "slice_bytes": [block_slice_bytes(model, share.heads, share.columns) for share in shares],
@@ -123,7 +130,9 @@ def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tup
     regime: Regime = max(regimes, key=REGIMES.index, default="resident")
     return tuple(
         Share(
-            rank, *one, _tiles(model, *one, limit if regime == "streamed" else None),
+            rank,
+            *one,
+            _tiles(model, *one, limit if regime == "streamed" else None),
             "resident" if limit is None else regime,
         )
         for rank, one, limit in zip(group, ranges, limits, strict=False)
@@ -149,7 +158,11 @@ def _home(regime: Regime, layer: int) -> Any:
 
 
 def _estimates(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, shares: tuple[Share, ...], levels: Any,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    shares: tuple[Share, ...],
+    levels: Any,
     regime: Regime,
 ) -> dict[str, dict[str, float]]:
     """What a block is expected to take, over the prompt and for the last token that is fed back."""
@@ -177,9 +190,7 @@ def _check(
         kept[share.rank] = model.num_layers * demand.kv_bytes(model, last - first) + slots
         passes[share.rank] += _passes(model, demand, share, is_root=share is shares[0])
     passes[cluster.source_rank] += end_passes(model, demand)
-    check_memory(
-        cluster, model, plan, kept, passes, "give it more memory, or add chips that take a share"
-    )
+    check_memory(cluster, model, plan, kept, passes, "give it more memory, or add chips that take a share")
 
 
 def _passes(model: ModelSpec, demand: Demand, share: Share, is_root: bool) -> list[Pass]:

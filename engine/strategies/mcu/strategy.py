@@ -153,7 +153,8 @@ class Chip:
                 await ctx.load(piece)
             op = (
                 Attention(layer, piece.start, piece.stop, False, cache_of(step), True)
-                if part == "attention" else FeedForward(layer, piece.start, piece.stop, False, True)
+                if part == "attention"
+                else FeedForward(layer, piece.start, piece.stop, False, True)
             )
             summand = await ctx.compute(op, x)
             partial = summand if partial is None else await ctx.compute(Add(), partial, summand)
@@ -173,6 +174,9 @@ def _share(plan: Plan, chip: int) -> Share:
     extra = plan.extra
     heads, columns = extra["heads"][chip], extra["columns"][chip]
     return Share(
-        extra["group"][chip], (heads[0], heads[1]), (columns[0], columns[1]), tuple(extra["tiles"][chip]),
+        extra["group"][chip],
+        (heads[0], heads[1]),
+        (columns[0], columns[1]),
+        tuple(extra["tiles"][chip]),
         extra["regimes"][chip],
     )

@@ -61,7 +61,8 @@ class PipelineOffload(Pipeline):
         layer_bytes, kv_bytes = _sizes(model, demand)
         cycles = {
             stage.device: cycles_of(size, num_missing(size, free[stage.device], layer_bytes, kv_bytes))
-            for stage in stages for size in (stage.stop - stage.start,)
+            for stage in stages
+            for size in (stage.stop - stage.start,)
         }
         extra = {
             "view": "slots",
@@ -73,7 +74,9 @@ class PipelineOffload(Pipeline):
         plan = plan_of_stages(ends, stages, extra)
         later = {
             (stage.device, piece)
-            for stage in stages for cycle in cycles[stage.device] for position in cycle[1:]
+            for stage in stages
+            for cycle in cycles[stage.device]
+            for position in cycle[1:]
             for piece in layer_slices(stage.start + position)
         }
         holdings = tuple(
@@ -132,8 +135,11 @@ def _overfull(
     """Stages in proportion to memory, each with room for one slot and the KV caches of all its layers."""
     layer_bytes, kv_bytes = _sizes(model, demand)
     most = [
-        0 if room.layers == 0
-        else int((room.bytes - layer_bytes) // kv_bytes) if kv_bytes else model.num_layers
+        0
+        if room.layers == 0
+        else int((room.bytes - layer_bytes) // kv_bytes)
+        if kv_bytes
+        else model.num_layers
         for room in rooms
     ]
     if sum(most) < model.num_layers:

@@ -138,9 +138,7 @@ def attention_passes(model: ModelSpec, demand: Demand, start: int, stop: int) ->
     return passes
 
 
-def beside_rows(
-    model: ModelSpec, demand: Demand, num_kv_heads: int, passes: Iterable[Pass]
-) -> list[Pass]:
+def beside_rows(model: ModelSpec, demand: Demand, num_kv_heads: int, passes: Iterable[Pass]) -> list[Pass]:
     """`passes` of a device with so many KV heads, beside the rows that come from disk and go there."""
     fetched_bytes = demand.fetched_bytes(model, num_kv_heads)
     return [one._replace(fetched_bytes=fetched_bytes) for one in passes]

@@ -77,7 +77,11 @@ def split_plan(
     plan = plan_of_shares(name, cluster, model, cluster.workers, heads, columns)
     plan = plan.model_copy(update={"extra": {**plan.extra, "all_reduce": how}})
     check_memory(
-        cluster, model, plan, kv_bytes_of(plan, model, demand), passes_of(cluster, plan, model, demand),
+        cluster,
+        model,
+        plan,
+        kv_bytes_of(plan, model, demand),
+        passes_of(cluster, plan, model, demand),
         "give it more memory, or add devices that take a share",
     )
     return plan
@@ -121,9 +125,7 @@ def kv_bytes_of(plan: Plan, model: ModelSpec, demand: Demand) -> dict[int, int]:
     return kv_bytes
 
 
-def passes_of(
-    cluster: ClusterSpec, plan: Plan, model: ModelSpec, demand: Demand
-) -> dict[int, list[Pass]]:
+def passes_of(cluster: ClusterSpec, plan: Plan, model: ModelSpec, demand: Demand) -> dict[int, list[Pass]]:
     """Every device's largest operations, by rank."""
     heads, columns = plan.extra["heads"], plan.extra["columns"]
     passes = {

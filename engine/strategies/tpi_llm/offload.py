@@ -29,7 +29,11 @@ class TPILLMOffload(SlidingWindow):
         assert isinstance(params, TPIParams)
         demand = demand_of(model, workload, self.batches_bursts)
         return with_streams(
-            cluster, model, demand, plan_by_ratio(self.name, cluster, model, demand, params),
-            params.window, params.all_reduce,
+            cluster,
+            model,
+            demand,
+            plan_by_ratio(self.name, cluster, model, demand, params),
+            params.window,
+            params.all_reduce,
             lambda share: streams_as_needed(share, params.window, demand.cached_rows),
         )

@@ -150,7 +150,8 @@ def blocks_of(plan: Plan, rank: int, num_layers: int) -> tuple[Slice, ...]:
 def streams_always(share: Share, window: int, retain_every: int) -> Streams:
     """All blocks but one feed-forward part in every `retain_every` (0: none is kept), from the start."""
     blocks = [
-        block for block in share.streamable
+        block
+        for block in share.streamable
         if not (retain_every and block % 2 and block // 2 % retain_every == 0)
     ]
     return tuple((block, 0) for block in blocks) if len(blocks) > window else ()
@@ -212,7 +213,8 @@ def with_streams(
             ]
     holdings = [
         holding.model_copy(update={"home": "offloaded"})
-        if (holding.device, holding.slice) in away else holding
+        if (holding.device, holding.slice) in away
+        else holding
         for holding in plan.holdings
     ]
     extra = {
@@ -227,7 +229,11 @@ def with_streams(
 
 
 def _check_memory(
-    cluster: ClusterSpec, name: str, shares: Sequence[Share], streams: Mapping[int, Streams], window: int,
+    cluster: ClusterSpec,
+    name: str,
+    shares: Sequence[Share],
+    streams: Mapping[int, Streams],
+    window: int,
     demand: Demand,
 ) -> None:
     rows = demand.memory_rows
@@ -266,12 +272,14 @@ def _predicted_s(
         ffn = Pass(FeedForward(0, columns[me], columns[me + 1], True), (x,))
         computes_s = [pass_s(device, model, one) for one in (attention, ffn)]
         streaming = streaming_at(streams[share.rank], demand.cached_rows)
-        devices.append([
-            BlockTime(
-                computes_s[block % 2], size / device.disk_byte_per_s if block in streaming else None
-            )
-            for block, size in enumerate(share.sizes)
-        ])
+        devices.append(
+            [
+                BlockTime(
+                    computes_s[block % 2], size / device.disk_byte_per_s if block in streaming else None
+                )
+                for block, size in enumerate(share.sizes)
+            ]
+        )
     return steady_token_s(devices, _all_reduce_s(cluster, plan, payload_bytes(x), how), window)
 
 

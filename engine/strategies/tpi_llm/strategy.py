@@ -104,9 +104,16 @@ class TPILLM(SlidingWindow):
         demand = demand_of(model, workload, self.batches_bursts)
         plan = plan_by_ratio(self.name, cluster, model, demand, params)
         return plan_under(
-            params.kv_pressure, model, demand,
+            params.kv_pressure,
+            model,
+            demand,
             lambda demand: with_streams(
-                cluster, model, demand, plan, params.window, params.all_reduce,
+                cluster,
+                model,
+                demand,
+                plan,
+                params.window,
+                params.all_reduce,
                 lambda share: streams_always(share, params.window, params.retain_every),
             ),
         )

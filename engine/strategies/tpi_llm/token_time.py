@@ -65,9 +65,8 @@ def never_stalls(attention: BlockTime, ffn: BlockTime, all_reduce_s: float) -> b
 
 def never_stalls_tightly(attention: BlockTime, ffn: BlockTime, all_reduce_s: float) -> bool:
     """Proposition 4: each block's computing and all-reduce cover the load of the block after it."""
-    return (
-        attention.compute_s + all_reduce_s >= (ffn.load_s or 0.0)
-        and ffn.compute_s + all_reduce_s >= (attention.load_s or 0.0)
+    return attention.compute_s + all_reduce_s >= (ffn.load_s or 0.0) and ffn.compute_s + all_reduce_s >= (
+        attention.load_s or 0.0
     )
 
 

@@ -96,9 +96,7 @@ async def _noted_input(ctx: Ctx, partition: Partition, x: Tensor | None, name: s
     return x
 
 
-async def _noted_gather(
-    ctx: Ctx, partition: Partition, layer: int, rows: Tensor | None, name: str
-) -> Tensor:
+async def _noted_gather(ctx: Ctx, partition: Partition, layer: int, rows: Tensor | None, name: str) -> Tensor:
     """The direct all-gather, in which the leader says what bounds the next layer has."""
     group, leader = partition.group, partition.leader
     me = group.index(ctx.rank)

@@ -28,7 +28,12 @@ def shards_at(model: ModelSpec, extra: Mapping[str, Any], ends: Sequence[int]) -
     """The devices' shards at these bounds: one per device in `extra`, some of them empty."""
     return tuple(
         shard_of(
-            model, device, range(ends[i], ends[i + 1]), ends[-1], extra["order"], extra["causal_trim"],
+            model,
+            device,
+            range(ends[i], ends[i + 1]),
+            ends[-1],
+            extra["order"],
+            extra["causal_trim"],
             device == extra["owner"],
         )
         for i, device in enumerate(extra["devices"])
@@ -50,10 +55,17 @@ def last_layer(model: ModelSpec, extra: Mapping[str, Any], shards: tuple[Shard, 
     num_positions, result = shards[-1].stop, []
     for shard in shards:
         rows = range(row, row + 1) if shard.start <= row < shard.stop else range(row, row)
-        result.append(shard_of(
-            model, shard.device, rows, num_positions, extra["order"], extra["causal_trim"],
-            shard.device == extra["owner"],
-        ))
+        result.append(
+            shard_of(
+                model,
+                shard.device,
+                rows,
+                num_positions,
+                extra["order"],
+                extra["causal_trim"],
+                shard.device == extra["owner"],
+            )
+        )
     return tuple(result)
 
 
@@ -65,8 +77,12 @@ def needed_row(model: ModelSpec, num_positions: int) -> int | None:
 
 
 def shard_time(
-    model: ModelSpec, devices: Sequence[DeviceSpec], batch: int, num_positions: int,
-    shard: Callable[[int, int, int], Shard], room_bytes: Sequence[float],
+    model: ModelSpec,
+    devices: Sequence[DeviceSpec],
+    batch: int,
+    num_positions: int,
+    shard: Callable[[int, int, int], Shard],
+    room_bytes: Sequence[float],
 ) -> ShardTime:
     """Seconds of a layer's shard by device index and rows; infinite where its working set does not fit."""
     x = hidden(model, batch, num_positions)
@@ -128,8 +144,14 @@ class Partition:
         self.known = speeds
         old = tuple(accumulate(self.sizes, initial=0))
         new = best_bounds(
-            self.ctx.model, tuple(now.devices[rank] for rank in self.group), self.batch, old,
-            self.extra["order"], self.extra["causal_trim"], self._owner(), tuple(self.extra["room_bytes"]),
+            self.ctx.model,
+            tuple(now.devices[rank] for rank in self.group),
+            self.batch,
+            old,
+            self.extra["order"],
+            self.extra["causal_trim"],
+            self._owner(),
+            tuple(self.extra["room_bytes"]),
         )
         if new == old:
             return ()
@@ -144,8 +166,14 @@ class Partition:
 
 @lru_cache(maxsize=64)
 def best_bounds(
-    model: ModelSpec, devices: tuple[DeviceSpec, ...], batch: int, old: tuple[int, ...], order: OrderChoice,
-    trims: bool, owner: int | None, room_bytes: tuple[int, ...],
+    model: ModelSpec,
+    devices: tuple[DeviceSpec, ...],
+    batch: int,
+    old: tuple[int, ...],
+    order: OrderChoice,
+    trims: bool,
+    owner: int | None,
+    room_bytes: tuple[int, ...],
 ) -> tuple[int, ...]:
     """Bounds from which the slowest of `devices` is fastest, found from the bounds `old`; with trimmed keys
     `owner`, who fills a KV cache, keeps the last row. Every pass after a change asks for the same ones.

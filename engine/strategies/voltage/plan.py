@@ -76,7 +76,9 @@ def voltage_plan(
     ratios = _ratios(cluster, model, demand, params)
     owner = _owner(cluster, model, demand, params, ratios)
     extra: dict[str, Any] = {
-        "devices": list(cluster.workers), "ratios": list(ratios), "owner": owner,
+        "devices": list(cluster.workers),
+        "ratios": list(ratios),
+        "owner": owner,
         **params.model_dump(exclude={"ratio", "decode_owner", "fallback"}),
     }
     shards = shards_for(model, extra, demand.rows)
@@ -88,14 +90,19 @@ def voltage_plan(
     extra["shards"] = [shard.model_dump() for shard in shards]
     holdings = (
         *end_holdings(cluster, model),
-        *(Holding(device=rank, slice=piece)
-          for rank in cluster.workers for layer in range(model.num_layers) for piece in layer_slices(layer)),
+        *(
+            Holding(device=rank, slice=piece)
+            for rank in cluster.workers
+            for layer in range(model.num_layers)
+            for piece in layer_slices(layer)
+        ),
     )
     work = [*end_work(cluster, model), *_works(model, params, shards, final)]
     if owner is not None:
         work += [
             Work(device=owner, phase="decode", slice=piece)
-            for layer in range(model.num_layers) for piece in layer_slices(layer)
+            for layer in range(model.num_layers)
+            for piece in layer_slices(layer)
         ]
     kv_bytes = {} if owner is None else {owner: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
     plan = Plan(strategy=name, holdings=holdings, work=tuple(work), extra=extra)
@@ -106,7 +113,11 @@ def voltage_plan(
         ]
         plan = plan.model_copy(update={"extra": {**extra, "room_bytes": room_bytes}})
     check_memory(
-        cluster, model, plan, kv_bytes, _passes(cluster, model, demand, extra),
+        cluster,
+        model,
+        plan,
+        kv_bytes,
+        _passes(cluster, model, demand, extra),
         "voltage keeps all layers on every worker: give it more memory, take it out, "
         "or choose a strategy that splits the weights (gpipe, megatron)",
     )
@@ -162,7 +173,12 @@ def _ratios(
         # with trimmed keys only the device with the last rows sees all keys, so it must fill the KV cache
         owns = stop == demand.rows if params.causal_trim and decodes is not None else ranks[index] == decodes
         return shard_of(
-            model, ranks[index], range(start, stop), demand.rows, params.order, params.causal_trim,
+            model,
+            ranks[index],
+            range(start, stop),
+            demand.rows,
+            params.order,
+            params.causal_trim,
             owns and demand.generates,
         )
 
@@ -206,7 +222,9 @@ def _works(
         alone = chosen is not shards and chosen != shards
         pieces = [
             (shard.device, piece if alone else _rows_of(piece, shard))
-            for shard in chosen if shard.size for piece in layer_slices(layer)
+            for shard in chosen
+            if shard.size
+            for piece in layer_slices(layer)
         ]
         phase: Literal["both", "prefill"] = "both" if params.decode == "recompute" else "prefill"
         works += [Work(device=device, phase=phase, slice=piece) for device, piece in pieces]

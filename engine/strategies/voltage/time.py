@@ -30,7 +30,8 @@ def forward_s(
     def layer_s(pieces: Sequence[Shard]) -> float:
         return max(
             pass_s(cluster.devices[piece.device], model, Pass(piece.op(0, None), (x,)))
-            for piece in pieces if piece.size
+            for piece in pieces
+            if piece.size
         )
 
     def wire_s(src: int, dst: int, rows: int) -> float:
@@ -42,8 +43,11 @@ def forward_s(
     def farthest_s(pairs: Sequence[tuple[int, int]]) -> float:
         """What one message costs besides its bytes, between the two that are farthest from each other."""
         return max(
-            (cluster.devices[src].message_overhead_s + cluster.delay_s(src, dst)
-             for src, dst in pairs if src != dst),
+            (
+                cluster.devices[src].message_overhead_s + cluster.delay_s(src, dst)
+                for src, dst in pairs
+                if src != dst
+            ),
             default=0.0,
         )
 

@@ -99,9 +99,7 @@ class Device(ABC):
         for have in list(self.ledger.resident):
             if not any(covers(have, need) for need in needed):
                 self.evict(have)
-        return tuple(
-            need for need in needed if not any(covers(have, need) for have in self.ledger.resident)
-        )
+        return tuple(need for need in needed if not any(covers(have, need) for have in self.ledger.resident))
 
     def fail_waiting(self, rank: int, time_s: float) -> None:
         """Device `rank` is known to be lost: whoever waits for it gets `PeerLost`."""
@@ -215,31 +213,49 @@ class Device(ABC):
     def compute_facts(self, op: Op, cost: Cost) -> dict[str, Any]:
         """The fields of a compute span that both worlds must agree on."""
         return {
-            "name": op.name, "layer": op.layer, "bytes": total_bytes(cost.kernels),
-            "flops": total_flops(cost.kernels), "request": self.current.request, "token": self.current.token,
+            "name": op.name,
+            "layer": op.layer,
+            "bytes": total_bytes(cost.kernels),
+            "flops": total_flops(cost.kernels),
+            "request": self.current.request,
+            "token": self.current.token,
         }
 
     def message_facts(self, tensor: Tensor, tag: str, note: Note, message: int) -> dict[str, Any]:
         """The fields of a send span that both worlds must agree on."""
         payload = payload_bytes(tensor)
         return {
-            "name": tag, "layer": layer_of(tag), "payload_bytes": payload,
-            "bytes": FRAME_HEADER_BYTES + len(note) * NOTE_BYTES + payload, "message": message,
-            "request": self.current.request, "token": self.current.token,
+            "name": tag,
+            "layer": layer_of(tag),
+            "payload_bytes": payload,
+            "bytes": FRAME_HEADER_BYTES + len(note) * NOTE_BYTES + payload,
+            "message": message,
+            "request": self.current.request,
+            "token": self.current.token,
         }
 
     def waited(self, program: Program, handle: Handle) -> None:
         """Emit the wait span of a program that was blocked on a message."""
         if handle.what.startswith("recv") and handle.time_s > program.waiting_since_s:
-            self.emit(Span(
-                self.device.name, "wait", handle.what, -1, program.waiting_since_s, handle.time_s,
-                request=program.request, token=program.token,
-            ))
+            self.emit(
+                Span(
+                    self.device.name,
+                    "wait",
+                    handle.what,
+                    -1,
+                    program.waiting_since_s,
+                    handle.time_s,
+                    request=program.request,
+                    token=program.token,
+                )
+            )
 
     def memory_mark(self, time_s: float) -> Mark:
         facts = {
-            "resident_bytes": self.ledger.resident_bytes, "peak_bytes": self.ledger.peak_bytes,
-            "weights_bytes": self.ledger.weights_bytes, "kv_bytes": self.ledger.kv_bytes,
+            "resident_bytes": self.ledger.resident_bytes,
+            "peak_bytes": self.ledger.peak_bytes,
+            "weights_bytes": self.ledger.weights_bytes,
+            "kv_bytes": self.ledger.kv_bytes,
         }
         return Mark(time_s, "memory", self.device.name, facts)
 

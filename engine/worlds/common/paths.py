@@ -34,14 +34,16 @@ class PathTimes:
         self.cluster, self.rank, self.held_links = cluster, rank, held
         self.rates = {
             (index, forward): link.rate(forward)
-            for index, link in enumerate(cluster.links) for forward in (True, False)
+            for index, link in enumerate(cluster.links)
+            for forward in (True, False)
         }
         others = [dst for dst in range(len(cluster.devices)) if dst != rank]
         hops = {dst: cluster.path(rank, dst) for dst in others}
         self.paths = {dst: [(hop.link, hop.forward) for hop in hops[dst]] for dst in others}
         self.delays = {
             (index, forward): link.delay(forward)
-            for index, link in enumerate(cluster.links) for forward in (True, False)
+            for index, link in enumerate(cluster.links)
+            for forward in (True, False)
         }
         arriving = {src: cluster.path(src, rank) for src in others}
         self.held = {

@@ -64,8 +64,11 @@ class RealDevice(DeviceLoop):
 
     def _disk(self, work: Callable[[], Any], kind: SpanKind, name: str, layer: int, size: int) -> Handle:
         facts = {
-            "name": name, "layer": layer, "bytes": size,
-            "request": self.current.request, "token": self.current.token,
+            "name": name,
+            "layer": layer,
+            "bytes": size,
+            "request": self.current.request,
+            "token": self.current.token,
         }
         target_s = size / self.device.disk_byte_per_s
         task = self._task(work, self.disk_pacer, target_s, kind, facts, kind)
@@ -73,7 +76,12 @@ class RealDevice(DeviceLoop):
         return task.handle
 
     def _task(
-        self, work: Callable[[], Any], pacer: Pacer, target_s: float, kind: str, facts: dict[str, Any],
+        self,
+        work: Callable[[], Any],
+        pacer: Pacer,
+        target_s: float,
+        kind: str,
+        facts: dict[str, Any],
         what: str,
     ) -> Task:
         start_s, deadline_s = pacer.plan(self.clock.wall(self.now_s), target_s)
@@ -90,9 +98,16 @@ class RealDevice(DeviceLoop):
         handle = Handle(f"send {tag}")
         sent_s = self.now_s
         header = FrameHeader(
-            number, facts["payload_bytes"], (self.current.request, self.current.token),
-            self.clock.wall(sent_s), self.clock.wall(self._ideal_arrival_s(dst, facts["bytes"])),
-            dtype_of(tensor), shape_of(tensor), tag, len(note), self.epoch % EPOCHS,
+            number,
+            facts["payload_bytes"],
+            (self.current.request, self.current.token),
+            self.clock.wall(sent_s),
+            self.clock.wall(self._ideal_arrival_s(dst, facts["bytes"])),
+            dtype_of(tensor),
+            shape_of(tensor),
+            tag,
+            len(note),
+            self.epoch % EPOCHS,
         )
         peer = self.cluster.devices[dst].name
 

@@ -121,10 +121,15 @@ def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> No
     try:
         _live(rank, assignment, control)
     except RunError as error:
-        control.tell({
-            "type": "error", "kind": type(error).__name__, "message": str(error),
-            "device": error.device, "time_s": error.time_s,
-        })
+        control.tell(
+            {
+                "type": "error",
+                "kind": type(error).__name__,
+                "message": str(error),
+                "device": error.device,
+                "time_s": error.time_s,
+            }
+        )
         status = 3
     except Exception as error:  # the parent turns it into the run's outcome; the log gets the details
         sys.excepthook(type(error), error, error.__traceback__)
@@ -154,7 +159,15 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     connections = Connections(rank, network.address(rank))
     control.on_message = connections.wake
     device = RealDevice(
-        rank, spec, plan, trace.emit, weights, assignment.paced, held, connections, control.poll,
+        rank,
+        spec,
+        plan,
+        trace.emit,
+        weights,
+        assignment.paced,
+        held,
+        connections,
+        control.poll,
         control.tell,
     )
     connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
@@ -241,7 +254,12 @@ class _Life:
         for rank in set(told["lost"]) - device.lost:
             device.conditions.lose(rank)
         self.program = go_on(
-            device, self.strategy, plan, device.adopt(plan), self.assignment.spec.workload, requests,
+            device,
+            self.strategy,
+            plan,
+            device.adopt(plan),
+            self.assignment.spec.workload,
+            requests,
             self.source,
         )
         self.control.tell({"type": "ready"})

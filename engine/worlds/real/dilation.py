@@ -45,8 +45,10 @@ COLDEST = 4.0
 CAUTIOUS = HostProfile(
     host="an unknown machine",
     products=(
-        MeasuredRow(rows=1, s_per_flop=2e-10), MeasuredRow(rows=8, s_per_flop=6e-11),
-        MeasuredRow(rows=32, s_per_flop=3e-11), MeasuredRow(rows=256, s_per_flop=2e-11),
+        MeasuredRow(rows=1, s_per_flop=2e-10),
+        MeasuredRow(rows=8, s_per_flop=6e-11),
+        MeasuredRow(rows=32, s_per_flop=3e-11),
+        MeasuredRow(rows=256, s_per_flop=2e-11),
     ),
     elementwise_s_per_element=1e-9,
     op_overhead_s=1e-5,
@@ -82,7 +84,8 @@ def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | No
     message_s = MESSAGE_HOST_S * coldness(devices)
     messages = [
         _Use(span.start_s, span.end_s, message_s + MESSAGE_HOST_S_PER_BYTE * span.bytes)
-        for span in spans if span.kind == "recv"
+        for span in spans
+        if span.kind == "recv"
     ]
     everything = [use for uses in computing.values() for use in uses] + messages
     needed = [1.0]

@@ -54,8 +54,17 @@ class DeviceLoop(Device):
     """
 
     def __init__(
-        self, rank: int, spec: RunSpec, plan: Plan, emit: Emit, weights: WeightStore, paced: bool,
-        held: frozenset[int], connections: Connections, hear: Hear, tell: Tell,
+        self,
+        rank: int,
+        spec: RunSpec,
+        plan: Plan,
+        emit: Emit,
+        weights: WeightStore,
+        paced: bool,
+        held: frozenset[int],
+        connections: Connections,
+        hear: Hear,
+        tell: Tell,
     ):
         super().__init__(rank, spec, plan, emit)
         self.weights = weights
@@ -212,9 +221,9 @@ class DeviceLoop(Device):
         start_s = task.start_s if self.paced else end_s - done.host_s
         end_virtual_s = self.clock.virtual(end_s)
         start_virtual_s = self.clock.virtual(start_s)
-        self.emit(Span(
-            self.device.name, task.kind, start_s=start_virtual_s, end_s=end_virtual_s, **task.facts
-        ))
+        self.emit(
+            Span(self.device.name, task.kind, start_s=start_virtual_s, end_s=end_virtual_s, **task.facts)
+        )
         self.finish(task.handle, done.value, end_virtual_s)
 
     def _deliver(self, message: Incoming, at_s: float) -> None:
@@ -222,11 +231,22 @@ class DeviceLoop(Device):
         at_virtual_s = self.clock.virtual(at_s)
         request, token = header.request_token
         tensor = tensor_of(header, message.body)
-        self.emit(Span(
-            self.device.name, "recv", header.tag, layer_of(header.tag), self.clock.virtual(header.sent_s),
-            at_virtual_s, FRAME_HEADER_BYTES + header.body_bytes, header.payload_bytes,
-            peer=self.cluster.devices[message.src].name, request=request, token=token, message=header.message,
-        ))
+        self.emit(
+            Span(
+                self.device.name,
+                "recv",
+                header.tag,
+                layer_of(header.tag),
+                self.clock.virtual(header.sent_s),
+                at_virtual_s,
+                FRAME_HEADER_BYTES + header.body_bytes,
+                header.payload_bytes,
+                peer=self.cluster.devices[message.src].name,
+                request=request,
+                token=token,
+                message=header.message,
+            )
+        )
         self.deliver(message.src, header.tag, (unpack_note(header, message.body), tensor), at_virtual_s)
 
     def finish(self, handle: Handle, value: Any, time_s: float) -> None:

@@ -56,7 +56,9 @@ class Fate:
         silent = self.frozen.keys() - self.dead
         for rank in silent:
             self.world.schedule(
-                self.world.now_s + self.silence_s, lambda rank=rank: self._give_up(rank), FATE  # type: ignore[misc]
+                self.world.now_s + self.silence_s,
+                lambda rank=rank: self._give_up(rank),
+                FATE,  # type: ignore[misc]
             )
         return bool(silent)
 

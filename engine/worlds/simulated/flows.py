@@ -27,7 +27,10 @@ class Flow:
     __slots__ = ("end_s", "ends", "number", "on_done", "path", "rate", "remaining_bits", "since_s")
 
     def __init__(
-        self, path: tuple[Direction, ...], size_bytes: int, on_done: Callable[[], None],
+        self,
+        path: tuple[Direction, ...],
+        size_bytes: int,
+        on_done: Callable[[], None],
         ends: tuple[int, int] = (-1, -1),
     ):
         self.path = path

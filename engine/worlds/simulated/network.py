@@ -62,8 +62,12 @@ class Wires:
     """
 
     def __init__(
-        self, cluster: ClusterSpec, clock: Clock,
-        departed: Callable[[Message], None], arrived: Callable[[Message], None], seed: int = 0,
+        self,
+        cluster: ClusterSpec,
+        clock: Clock,
+        departed: Callable[[Message], None],
+        arrived: Callable[[Message], None],
+        seed: int = 0,
     ):
         self.cluster = cluster
         self.clock = clock
@@ -72,11 +76,13 @@ class Wires:
         self.links = SharedLinks(cluster)
         self.delay_s = {
             (index, forward): link.delay(forward)
-            for index, link in enumerate(cluster.links) for forward in (True, False)
+            for index, link in enumerate(cluster.links)
+            for forward in (True, False)
         }
         self.loss_frac = {
             (index, forward): link.loss(forward)
-            for index, link in enumerate(cluster.links) for forward in (True, False)
+            for index, link in enumerate(cluster.links)
+            for forward in (True, False)
         }
         self.cut: set[int] = set()
         self.connections: dict[tuple[int, int], Connection] = defaultdict(Connection)

@@ -37,7 +37,10 @@ class SimulatedWorld:
     """
 
     def __init__(
-        self, spec: RunSpec, plan: Plan, emit: Callable[[Span | Mark], None],
+        self,
+        spec: RunSpec,
+        plan: Plan,
+        emit: Callable[[Span | Mark], None],
         decisions: Mapping[tuple[str, str], Any] | None = None,
     ):
         self.spec = spec
@@ -155,10 +158,12 @@ class SimulatedWorld:
             self.resume(program, handle)
 
     def _deadlock(self) -> RunError:
-        waits = ", ".join(sorted({
-            f"{self.devices[p.rank].device.name} for {p.waiting_for.what if p.waiting_for else 'nothing'}"
-            for p in self.live
-        }))
+        blocked = {
+            f"{self.devices[program.rank].device.name} for "
+            f"{program.waiting_for.what if program.waiting_for else 'nothing'}"
+            for program in self.live
+        }
+        waits = ", ".join(sorted(blocked))
         return Deadlock(f"Deadlock at {self.now_s:.6f} s: every device waits ({waits}).", time_s=self.now_s)
 
     # messages
@@ -223,8 +228,15 @@ class SimulatedDevice(Device):
         start_s = max(self.now_s, self.disk_free_s)
         self.disk_free_s = end_s = start_s + size / self.device.disk_byte_per_s
         span = Span(
-            self.device.name, kind, name, layer, start_s, end_s, size,
-            request=self.current.request, token=self.current.token,
+            self.device.name,
+            kind,
+            name,
+            layer,
+            start_s,
+            end_s,
+            size,
+            request=self.current.request,
+            token=self.current.token,
         )
         return self._later(end_s, None, span, kind)
 

@@ -26,7 +26,9 @@ def profile(name: str = "somewhere") -> HostProfile:
     return HostProfile(
         host=name,
         products=tuple(MeasuredRow(rows=r, s_per_flop=(r + HALF) / (PEAK * r)) for r in rows),
-        elementwise_s_per_element=1e-9, op_overhead_s=2e-6, memory_byte_per_s=1e10,
+        elementwise_s_per_element=1e-9,
+        op_overhead_s=2e-6,
+        memory_byte_per_s=1e10,
     )
 
 

@@ -19,8 +19,12 @@ def profile(**more) -> HostProfile:
     """Products take 1e-9 s per FLOP at one row, 1e-11 at 100, whatever the matrix."""
     rows = [MeasuredRow(rows=r, inner=i, cols=c, s_per_flop=1e-9 / r) for r, i, c in GRID]
     return HostProfile(
-        host="made", products=tuple(rows), elementwise_s_per_element=1e-9, op_overhead_s=1e-6,
-        memory_byte_per_s=1e10, **more,
+        host="made",
+        products=tuple(rows),
+        elementwise_s_per_element=1e-9,
+        op_overhead_s=1e-6,
+        memory_byte_per_s=1e10,
+        **more,
     )
 
 

@@ -27,7 +27,8 @@ def test_routes_follow_the_paths_of_the_cluster() -> None:
         address = {node.spec_name: node.address for node in layout.nodes}
         for node in layout.nodes:
             known = {
-                goal: interface for end in node.interfaces
+                goal: interface
+                for end in node.interfaces
                 for goal, interface in routes(layout.batches[end.name]).items()
             }
             for device in cluster.devices:

@@ -61,7 +61,8 @@ def test_timed_changes_are_asked_for_too() -> None:
     [
         (star(2, jitter_s=0.001), ("nft",), r"link n0--hub has jitter_s 0.001, .*set it to 0"),
         (
-            cluster("a b c", "", link("a", "b", delay_s=0.01), link("b", "c", loss_frac=0.1)), ("nft",),
+            cluster("a b c", "", link("a", "b", delay_s=0.01), link("b", "c", loss_frac=0.1)),
+            ("nft",),
             r"link b--c has loss_frac 0.1, which needs netem or TUN devices",
         ),
         (star(2, loss_frac=0.1), (), r"link n0--hub has loss_frac 0.1, .*loom doctor"),

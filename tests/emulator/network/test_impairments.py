@@ -64,11 +64,17 @@ def test_a_relay_carries_whole_pieces_where_nothing_is_lost_and_single_frames_wh
 
 def test_loss_meets_delay_in_a_relay_and_both_can_be_changed_while_it_runs() -> None:
     spec = pair(delay_s=0.002, loss_frac=0.2)
-    steps = call(bodies.lost, spec, ["netem"], 500, [
-        {"kind": "set_loss", "link": "a--b", "loss_frac": 0.0},
-        {"kind": "set_loss", "link": "a--b", "loss_frac": 0.5, "direction": "backward"},
-        {"kind": "set_loss", "link": "a--b", "loss_frac": 0.5, "direction": "forward"},
-    ])
+    steps = call(
+        bodies.lost,
+        spec,
+        ["netem"],
+        500,
+        [
+            {"kind": "set_loss", "link": "a--b", "loss_frac": 0.0},
+            {"kind": "set_loss", "link": "a--b", "loss_frac": 0.5, "direction": "backward"},
+            {"kind": "set_loss", "link": "a--b", "loss_frac": 0.5, "direction": "forward"},
+        ],
+    )
     assert {backend for _, backend in steps} == {"tbf+relay"}
     counts = [count for count, _ in steps]
     assert 60 < counts[0] < 140
@@ -77,10 +83,16 @@ def test_loss_meets_delay_in_a_relay_and_both_can_be_changed_while_it_runs() -> 
 
 
 def test_loss_alone_is_nfts_and_changes_while_it_runs() -> None:
-    steps = call(bodies.lost, pair(), ["netem", "tun"], 500, [
-        {"kind": "set_loss", "link": "a--b", "loss_frac": 0.3},
-        {"kind": "set_loss", "link": "a--b", "loss_frac": 0.0, "direction": "forward"},
-    ])
+    steps = call(
+        bodies.lost,
+        pair(),
+        ["netem", "tun"],
+        500,
+        [
+            {"kind": "set_loss", "link": "a--b", "loss_frac": 0.3},
+            {"kind": "set_loss", "link": "a--b", "loss_frac": 0.0, "direction": "forward"},
+        ],
+    )
     assert [backend for _, backend in steps] == ["tbf", "tbf+nft", "tbf+nft"]
     counts = [count for count, _ in steps]
     assert counts[0] == counts[2] == 0

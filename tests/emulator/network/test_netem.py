@@ -25,8 +25,10 @@ BOOT_AND_RUN_S = 240
 COUNT, MESSAGE_BYTES = 500, 128 * 1024
 PAIRS = ((0, 1), (1, 0), (1, 2))
 CLUSTER = cluster(
-    "a b c", "",
-    link("a", "b", 20e6, delay_s=0.02, reverse_delay_s=0.008), link("b", "c", delay_s=0.02, jitter_s=0.01),
+    "a b c",
+    "",
+    link("a", "b", 20e6, delay_s=0.02, reverse_delay_s=0.008),
+    link("b", "c", delay_s=0.02, jitter_s=0.01),
 )
 CHANGES = (
     {"kind": "set_delay", "link": "a--b", "delay_s": 0.04, "direction": "forward"},
@@ -42,12 +44,30 @@ def in_guest(folder, name, *arguments):
     job = folder / "job.json"
     job.write_text(json.dumps({"name": name, "arguments": arguments}))
     line = (
-        "chrt", "--rr", "1", kernel,  # as paced devices do: on a busy host, late timers are wrong figures
-        "mem=512M", "root=/dev/root", "rootfstype=hostfs", "ro", "quiet", "con=null",
-        "con0=null,fd:1", f"uml_dir={folder}", f"init={sys.executable}", "--", str(GUEST), str(job),
+        "chrt",
+        "--rr",
+        "1",
+        kernel,  # as paced devices do: on a busy host, late timers are wrong figures
+        "mem=512M",
+        "root=/dev/root",
+        "rootfstype=hostfs",
+        "ro",
+        "quiet",
+        "con=null",
+        "con0=null,fd:1",
+        f"uml_dir={folder}",
+        f"init={sys.executable}",
+        "--",
+        str(GUEST),
+        str(job),
     )
     said = subprocess.run(
-        line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOOT_AND_RUN_S, check=False,
+        line,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=BOOT_AND_RUN_S,
+        check=False,
         env=os.environ | {"HOME": str(folder), "TMPDIR": str(folder)},
     ).stdout
     results = [line.removeprefix(RESULT) for line in said.splitlines() if line.startswith(RESULT)]

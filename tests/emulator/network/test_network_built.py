@@ -79,9 +79,9 @@ def test_delay_without_netem_is_the_receivers() -> None:
 
     cluster = make("a b c", "", link("a", "b", delay_s=0.002), link("b", "c", delay_s=0.003))
     found = probe()
-    without = found._replace(items=tuple(
-        item._replace(ok=False) if item.name == "netem" else item for item in found.items
-    ))
+    without = found._replace(
+        items=tuple(item._replace(ok=False) if item.name == "netem" else item for item in found.items)
+    )
     network = MininetNetwork(cluster, 3.0, without)
     assert network.backend == "tbf+delay-line"
     assert network.holds_delay(0)

@@ -23,7 +23,9 @@ def test_a_window_holds_a_round_trip_and_the_send_buffer() -> None:
 
 def test_the_slowest_link_of_the_way_there_counts_and_delay_of_both_ways() -> None:
     drawn = cluster(
-        "a b", "s", link("a", "s", 80e6, delay_s=0.02, reverse_delay_s=0.01),
+        "a b",
+        "s",
+        link("a", "s", 80e6, delay_s=0.02, reverse_delay_s=0.01),
         link("s", "b", 8e6, reverse_bit_per_s=16e6),
     )
     buffer = 128 * 1024
@@ -60,8 +62,7 @@ def test_every_route_between_devices_says_its_window() -> None:
                     window = int(words[words.index("initcwnd") + 1]) if "initcwnd" in words else None
                     found[rank, ranks[words[2].removesuffix("/32")]] = window
     assert found == {
-        (src, dst): first_window_frames(drawn, src, dst)
-        for src in range(3) for dst in range(3) if src != dst
+        (src, dst): first_window_frames(drawn, src, dst) for src in range(3) for dst in range(3) if src != dst
     }
     assert found[1, 2] is None
     assert found[0, 2] == found[0, 1]

@@ -96,7 +96,12 @@ def tiny_spec(**changes: object) -> RunSpec:
     model, weights = catalogue.resolve("tiny-gpt2", "random")
     workload = Workload(prompt_tokens=6, new_tokens=2)
     spec = RunSpec(
-        cluster=star(2), model=model, weights=weights, strategy="gpipe", workload=workload, dilation=4.0,
+        cluster=star(2),
+        model=model,
+        weights=weights,
+        strategy="gpipe",
+        workload=workload,
+        dilation=4.0,
     )
     return spec.model_copy(update=changes)
 

@@ -11,8 +11,11 @@ from engine.domain.errors import Cancelled, EdgeLoomError, HostError, PeerLost, 
 @pytest.mark.parametrize(
     "error",
     [
-        SpecError("links[0] is wrong.", [("links[0]", "wrong")]), PlanError("No plan."), HostError("No tc."),
-        PeerLost("b died.", "b", 1.5), Cancelled("Stopped."),
+        SpecError("links[0] is wrong.", [("links[0]", "wrong")]),
+        PlanError("No plan."),
+        HostError("No tc."),
+        PeerLost("b died.", "b", 1.5),
+        Cancelled("Stopped."),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -30,7 +33,7 @@ def test_messages_survive_any_cut_of_the_stream() -> None:
         theirs.sendall(b'{"a": 1}\n{"b"')
         assert lines.hear(1.0) == [{"a": 1}]
         assert lines.hear(0) == []
-        theirs.sendall(b': 2}\n')
+        theirs.sendall(b": 2}\n")
         assert lines.hear(1.0) == [{"b": 2}]
         assert not lines.closed
         theirs.close()

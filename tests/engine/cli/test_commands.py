@@ -72,9 +72,25 @@ def test_json_to_a_file_leaves_the_tables(loom: Any, tmp_path: Path) -> None:
 def test_the_json_report_has_the_promised_keys(loom: Any) -> None:
     report = json.loads(loom(*PREDICT, "--json", "-").out)
     assert {
-        "spec", "plan", "world", "dilation", "latency_s", "ttft_s", "tpot_s", "tokens_per_s",
-        "output_tokens", "text", "devices", "links", "layers", "attribution", "correctness", "fidelity",
-        "scenario", "versions", "seed",
+        "spec",
+        "plan",
+        "world",
+        "dilation",
+        "latency_s",
+        "ttft_s",
+        "tpot_s",
+        "tokens_per_s",
+        "output_tokens",
+        "text",
+        "devices",
+        "links",
+        "layers",
+        "attribution",
+        "correctness",
+        "fidelity",
+        "scenario",
+        "versions",
+        "seed",
     } <= set(report)
     assert {"name", "busy_s", "wait_s", "peak_memory_bytes", "flops"} <= set(report["devices"][0])
     assert {"a", "b", "direction", "bytes", "payload_bytes", "busy_s"} <= set(report["links"][0])
@@ -192,8 +208,10 @@ def test_a_wrong_scenario_is_named_with_file_and_place(
     ("cluster", "parts"),
     [
         ('name = "x"\nsource = "a"\ncolour = 1\n', ["bad.toml, colour", "unknown key"]),
-        ('name = "x"\nsource = "a"\n[[device]]\nname = "a"\npreset = "mcu"\nflop_per_s = -1\n',
-         ["bad.toml, device[0].flop_per_s", "-1"]),
+        (
+            'name = "x"\nsource = "a"\n[[device]]\nname = "a"\npreset = "mcu"\nflop_per_s = -1\n',
+            ["bad.toml, device[0].flop_per_s", "-1"],
+        ),
         ("name = ", ["bad.toml", "no valid TOML"]),
     ],
 )
@@ -286,8 +304,12 @@ def test_a_reader_that_has_gone_is_no_error(extra: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-c", program, "list", "devices", *extra], cwd=Path(topologies.__file__).parents[1],
-        stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
+        [sys.executable, "-c", program, "list", "devices", *extra],
+        cwd=Path(topologies.__file__).parents[1],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")

@@ -34,8 +34,19 @@ def test_the_spec_keeps_the_picture_that_the_model_sees(loom, file):  # noqa: F8
 
 def test_a_picture_and_a_question_go_together(loom, file):  # noqa: F811
     report = report_of(
-        loom, "predict", "lab-3", "--model", "tiny-llava", "--strategy", "gpipe", "--image", file,
-        "--prompt", "What is it?", "--new-tokens", 3,
+        loom,
+        "predict",
+        "lab-3",
+        "--model",
+        "tiny-llava",
+        "--strategy",
+        "gpipe",
+        "--image",
+        file,
+        "--prompt",
+        "What is it?",
+        "--new-tokens",
+        3,
     )
     assert report.spec.workload.prompt == "What is it?" and len(report.requests[0].token_s) == 3
 
@@ -49,14 +60,20 @@ def test_what_is_no_picture_is_refused(loom, tmp_path, file):  # noqa: F811
     notes.write_text("hello")
     refused(loom(*SEE, "--image", notes), "notes.txt", "neither PNG nor JPEG")
     refused(loom(*SEE, "--image", tmp_path / "nowhere.png"), "nowhere.png", "No such file")
-    refused(loom("predict", "lab-3", "--model", "tiny-gpt2", "--strategy", "gpipe", "--image", file),
-            "tiny-gpt2 sees no pictures")
+    refused(
+        loom("predict", "lab-3", "--model", "tiny-gpt2", "--strategy", "gpipe", "--image", file),
+        "tiny-gpt2 sees no pictures",
+    )
     refused(loom(*SEE, "--prompt", "hello"), "tiny-vit sees a picture and reads no text")
 
 
 def test_a_class_is_told_as_it_comes():
-    mark = {"type": "mark", "name": "classified", "time_s": 0.5, "facts": {
-        "request": 1, "classes": [{"index": 3, "probability": 0.25, "label": ""}]}}
+    mark = {
+        "type": "mark",
+        "name": "classified",
+        "time_s": 0.5,
+        "facts": {"request": 1, "classes": [{"index": 3, "probability": 0.25, "label": ""}]},
+    }
     assert describe(mark) == "0.500 s request 1: class 3 (25%)"
     mark["facts"]["classes"][0]["label"] = "cat"
     assert describe(mark) == "0.500 s request 1: cat (25%)"

@@ -16,15 +16,24 @@ from engine.domain.report import Correctness, Fidelity, LinkReport, Outcome, Pre
 from engine.domain.spec import RunSpec
 
 MODEL = ModelSpec(
-    name="tiny", family="gpt2", num_layers=2, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
-    intermediate_size=16, vocab_size=32, max_positions=64,
+    name="tiny",
+    family="gpt2",
+    num_layers=2,
+    hidden_size=8,
+    num_heads=2,
+    num_kv_heads=2,
+    head_dim=4,
+    intermediate_size=16,
+    vocab_size=32,
+    max_positions=64,
 )
 
 
 def report(dilation: Any = "auto", **more: Any) -> RunReport:
     spec = RunSpec(cluster=topologies.load("lab-3"), model=MODEL, strategy="gpipe", dilation=dilation)
     good: dict[str, Any] = {
-        "world": "real", "correctness": Correctness(checked=True, ok=True, token_identical=True),
+        "world": "real",
+        "correctness": Correctness(checked=True, ok=True, token_identical=True),
         "fidelity": Fidelity(valid=True),
     }
     return RunReport(spec=spec, plan=None, dilation=2.0, **(good | more))
@@ -69,10 +78,18 @@ def test_a_good_run_wears_its_badges() -> None:
 
 
 def test_a_lossy_run_is_neither_correct_nor_wrong_and_says_how_far_it_is_off() -> None:
-    text = shown(report(correctness=Correctness(
-        checked=True, lossy=True, token_identical=False, max_rel_error=0.04, kl_mean=0.0123,
-        top1_agreement=0.75,
-    )))
+    text = shown(
+        report(
+            correctness=Correctness(
+                checked=True,
+                lossy=True,
+                token_identical=False,
+                max_rel_error=0.04,
+                kl_mean=0.0123,
+                top1_agreement=0.75,
+            )
+        )
+    )
     for part in ("lossy", "other tokens", "4.0e-02", "1.23e-02", "75%"):
         assert part in text
     assert "correct" not in text
@@ -80,11 +97,13 @@ def test_a_lossy_run_is_neither_correct_nor_wrong_and_says_how_far_it_is_off() -
 
 
 def test_a_bad_run_says_why() -> None:
-    text = shown(report(
-        correctness=Correctness(checked=True, ok=False, why="token 3 differs"),
-        fidelity=Fidelity(valid=False, why=("link a--b is 20 % slow",)),
-        outcome=Outcome(kind="peer_lost", sentence="shelf was lost at 1.500 s."),
-    ))
+    text = shown(
+        report(
+            correctness=Correctness(checked=True, ok=False, why="token 3 differs"),
+            fidelity=Fidelity(valid=False, why=("link a--b is 20 % slow",)),
+            outcome=Outcome(kind="peer_lost", sentence="shelf was lost at 1.500 s."),
+        )
+    )
     for part in ("WRONG", "token 3 differs", "INVALID", "link a--b is 20 % slow", "shelf was lost at 1.5"):
         assert part in text
 
@@ -116,8 +135,13 @@ def test_bars_stay_in_their_cells(fraction: float, cells: str) -> None:
     assert bar(fraction, 4) == cells
 
 
-TOKEN = {"type": "mark", "name": "token_emitted", "time_s": 1.0, "device": "a",
-         "facts": {"request": 0, "index": 2, "token": 7, "text": " the", "latency_s": 0.05}}
+TOKEN = {
+    "type": "mark",
+    "name": "token_emitted",
+    "time_s": 1.0,
+    "device": "a",
+    "facts": {"request": 0, "index": 2, "token": 7, "text": " the", "latency_s": 0.05},
+}
 
 
 @pytest.mark.parametrize(
@@ -127,13 +151,23 @@ TOKEN = {"type": "mark", "name": "token_emitted", "time_s": 1.0, "device": "a",
         ({"type": "state", "state": "running", "detail": ""}, "running"),
         (TOKEN, "1.000 s request 0 token 2: ' the' after 50 ms"),
         (TOKEN | {"facts": {"request": 1, "index": 0, "token": 7}}, "1.000 s request 1 token 0: 7"),
-        ({"type": "mark", "name": "link_changed", "time_s": 2.0,
-          "facts": {"link": "a--b", "direction": "forward", "bit_per_s": 2e7}},
-         "2.000 s a--b forward set to 20 Mbit/s"),
-        ({"type": "mark", "name": "link_down", "time_s": 2.0, "facts": {"link": "a--b"}},
-         "2.000 s a--b is down"),
-        ({"type": "mark", "name": "device_lost", "time_s": 2.5, "device": "b", "facts": {}},
-         "2.500 s b lost"),
+        (
+            {
+                "type": "mark",
+                "name": "link_changed",
+                "time_s": 2.0,
+                "facts": {"link": "a--b", "direction": "forward", "bit_per_s": 2e7},
+            },
+            "2.000 s a--b forward set to 20 Mbit/s",
+        ),
+        (
+            {"type": "mark", "name": "link_down", "time_s": 2.0, "facts": {"link": "a--b"}},
+            "2.000 s a--b is down",
+        ),
+        (
+            {"type": "mark", "name": "device_lost", "time_s": 2.5, "device": "b", "facts": {}},
+            "2.500 s b lost",
+        ),
         ({"type": "log", "level": "warning", "text": "late"}, "warning: late"),
         ({"type": "log", "level": "info", "text": "x"}, ""),
         ({"type": "span", "device": "a"}, ""),

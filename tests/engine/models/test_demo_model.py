@@ -78,7 +78,10 @@ def test_the_script_makes_a_model_with_tokenizer_and_card(
     first, second = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("first", "second"))
     assert first == second, "steps and seed decide the result"
     assert {path.name for path in (tmp_path / "first").iterdir()} == {
-        "README.md", "config.json", "model.safetensors", "tokenizer.json"
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
     }
 
 

@@ -17,22 +17,41 @@ from tests.support.one_device import TINY, spec_of
 
 # Parameters as counted by transformers (without BERT's pooler) or stated by the models' authors.
 PARAMETERS = {
-    "gpt2": 124_439_808, "gpt2-medium": 354_823_168, "gpt2-large": 774_030_080, "llama-2-7b": 6_738_415_616,
-    "llama-2-13b": 13_015_864_320, "bert-base": 108_891_648, "bert-large": 334_092_288,
+    "gpt2": 124_439_808,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320,
+    "bert-base": 108_891_648,
+    "bert-large": 334_092_288,
     "tinyllama-42m": 41_689_600,
 }
 GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9, "n_positions": 16}
 LLAMA = {
-    "model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2,
-    "num_key_value_heads": 1, "intermediate_size": 12, "vocab_size": 9, "max_position_embeddings": 16,
+    "model_type": "llama",
+    "num_hidden_layers": 1,
+    "hidden_size": 8,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "intermediate_size": 12,
+    "vocab_size": 9,
+    "max_position_embeddings": 16,
 }
 LLAMA3 = {
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }
 OPT = {
-    "model_type": "opt", "num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2, "ffn_dim": 12,
-    "vocab_size": 9, "max_position_embeddings": 16,
+    "model_type": "opt",
+    "num_hidden_layers": 1,
+    "hidden_size": 8,
+    "num_attention_heads": 2,
+    "ffn_dim": 12,
+    "vocab_size": 9,
+    "max_position_embeddings": 16,
 }
 
 
@@ -92,23 +111,35 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
     assert catalogue.resolve(str(tmp_path), "random")[0].num_layers == 2
 
 
-@pytest.mark.parametrize(("config", "match"), [
-    (GPT2 | {"auto_map": {"AutoModel": "code.Model"}}, "remote code, which is never run"),
-    (GPT2 | {"model_type": "mamba"}, "model_type mamba: no such family, expected one of gpt2, opt, "),
-    (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx: True is not supported"),
-    (GPT2 | {"activation_function": "mish"}, "activation_function: 'mish' is not one of gelu"),
-    (GPT2 | {"n_layer": -1}, "num_layers"),
-    (GPT2 | {"quantization_config": {"bits": 4}}, "quantized"),
-    (LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "rope_scaling, low_freq_factor: miss"),
-    (LLAMA | {"rope_scaling": LLAMA3 | {"high_freq_factor": 1.0}}, "low_freq_factor 1.0 is not below"),
-    (LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_scaling.rope_type: 'linear' is not"),
-    (LLAMA | {"model_type": "qwen3", "use_sliding_window": True}, "use_sliding_window: True is not"),
-    (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before: False is not supported"),
-    (OPT | {"word_embed_proj_dim": 4}, "word_embed_proj_dim: 4 is not supported, expected hidden_size's 8"),
-    (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, "rope_type: 'yarn' is not supported"),
-    (LLAMA | {"num_key_value_heads": 3}, "num_heads 2 is no multiple of num_kv_heads 3"),
-    ({key: GPT2[key] for key in GPT2 if key != "n_embd"}, "hidden_size"),
-])
+@pytest.mark.parametrize(
+    ("config", "match"),
+    [
+        (GPT2 | {"auto_map": {"AutoModel": "code.Model"}}, "remote code, which is never run"),
+        (GPT2 | {"model_type": "mamba"}, "model_type mamba: no such family, expected one of gpt2, opt, "),
+        (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx: True is not supported"),
+        (GPT2 | {"activation_function": "mish"}, "activation_function: 'mish' is not one of gelu"),
+        (GPT2 | {"n_layer": -1}, "num_layers"),
+        (GPT2 | {"quantization_config": {"bits": 4}}, "quantized"),
+        (
+            LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+            "rope_scaling, low_freq_factor: miss",
+        ),
+        (LLAMA | {"rope_scaling": LLAMA3 | {"high_freq_factor": 1.0}}, "low_freq_factor 1.0 is not below"),
+        (
+            LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}},
+            "rope_scaling.rope_type: 'linear' is not",
+        ),
+        (LLAMA | {"model_type": "qwen3", "use_sliding_window": True}, "use_sliding_window: True is not"),
+        (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before: False is not supported"),
+        (
+            OPT | {"word_embed_proj_dim": 4},
+            "word_embed_proj_dim: 4 is not supported, expected hidden_size's 8",
+        ),
+        (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, "rope_type: 'yarn' is not supported"),
+        (LLAMA | {"num_key_value_heads": 3}, "num_heads 2 is no multiple of num_kv_heads 3"),
+        ({key: GPT2[key] for key in GPT2 if key != "n_embd"}, "hidden_size"),
+    ],
+)
 def test_configs_that_cannot_be_run_are_refused_with_the_reason(config, match, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(SpecError, match=match):
@@ -182,12 +213,15 @@ def test_requests_with_text_share_it_and_random_ones_differ():
     assert requests_of(spec.model_copy(update={"seed": 12})) != different
 
 
-@pytest.mark.parametrize(("name", "workload", "match"), [
-    ("tiny-bert", {"prompt_tokens": 4, "new_tokens": 2}, "generates nothing: give 0"),
-    ("tiny-gpt2", {"prompt_tokens": 60, "new_tokens": 8}, "68 positions, and tiny-gpt2 has 64"),
-    ("tiny-gpt2", {"prompt_tokens": 4, "prompt": "x"}, "exactly one of prompt and prompt_tokens"),
-    ("tiny-gpt2", {"prompt": ""}, "no tokens"),
-])
+@pytest.mark.parametrize(
+    ("name", "workload", "match"),
+    [
+        ("tiny-bert", {"prompt_tokens": 4, "new_tokens": 2}, "generates nothing: give 0"),
+        ("tiny-gpt2", {"prompt_tokens": 60, "new_tokens": 8}, "68 positions, and tiny-gpt2 has 64"),
+        ("tiny-gpt2", {"prompt_tokens": 4, "prompt": "x"}, "exactly one of prompt and prompt_tokens"),
+        ("tiny-gpt2", {"prompt": ""}, "no tokens"),
+    ],
+)
 def test_workloads_that_a_model_cannot_do_are_refused(name, workload, match):
     with pytest.raises(SpecError, match=match):
         requests_of(spec_of(name, **workload))

@@ -36,9 +36,16 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize(("scaling", "theta", "head_dim"), [
-    (None, 10000.0, 64), (None, 1e6, 128), (LLAMA3, 5e5, 128), (LLAMA3, 5e5, 64), (SHORT, 10000.0, 8),
-])
+@pytest.mark.parametrize(
+    ("scaling", "theta", "head_dim"),
+    [
+        (None, 10000.0, 64),
+        (None, 1e6, 128),
+        (LLAMA3, 5e5, 128),
+        (LLAMA3, 5e5, 64),
+        (SHORT, 10000.0, 8),
+    ],
+)
 def test_rotary_frequencies_are_those_of_transformers(scaling, theta, head_dim):
     spec = spec_of("tiny-llama").model.model_copy(
         update={"rope_scaling": scaling, "rope_theta": theta, "head_dim": head_dim, "max_positions": 131072}

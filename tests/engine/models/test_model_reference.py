@@ -44,8 +44,12 @@ def test_what_decides_the_numbers_decides_the_cached_file():
     spec = spec_of("tiny-gpt2")
     longer = Workload(prompt_tokens=13, new_tokens=7, requests=2)
     other = [
-        spec, changed(spec, seed=12), changed(spec, workload=longer), spec_of("tiny-llama"),
-        changed(spec, model=spec.model.model_copy(update={"norm_eps": 1e-3})), spec_of("demo-lm"),
+        spec,
+        changed(spec, seed=12),
+        changed(spec, workload=longer),
+        spec_of("tiny-llama"),
+        changed(spec, model=spec.model.model_copy(update={"norm_eps": 1e-3})),
+        spec_of("demo-lm"),
     ]
     assert len({reference._content_hash(each) for each in other}) == len(other)
 

@@ -262,10 +262,14 @@ def test_sizes_count_what_is_loaded(name):
     assert num_parameters(model) == sum(tensor.numel() for tensor in tensors.values())
 
 
-@pytest.mark.parametrize("piece", [
-    Slice(layer=2, part="ffn"), Slice(layer=0, part="attention", axis="heads", start=2, stop=5),
-    Slice(layer=0, part="attention", axis="columns", start=0, stop=1),
-])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        Slice(layer=2, part="ffn"),
+        Slice(layer=0, part="attention", axis="heads", start=2, stop=5),
+        Slice(layer=0, part="attention", axis="columns", start=0, stop=1),
+    ],
+)
 def test_slices_that_a_model_does_not_have_are_refused(piece):
     with pytest.raises(PlanError, match="tiny-gpt2 has"):
         weights.load(model_of("tiny-gpt2"), RANDOM, piece, 0)

@@ -21,25 +21,31 @@ def matrices(name):
     return attention + (2 + model.gated_ffn) * model.hidden_size * model.intermediate_size
 
 
-@pytest.mark.parametrize(("paper", "names"), {
-    "Voltage": {"bert-large", "gpt2"},
-    "EdgeFormer": {"gpt2-large", "opt-1.3b", "opt-6.7b", "opt-13b"},
-    "LIME": {"llama-2-13b", "qwen3-32b", "llama-3.3-70b"},
-    "MCU": {"tinyllama-42m", "mcu-tinyllama", "mcu-tinyllama-64h", "mcu-mobilebert"},
-}.items())
+@pytest.mark.parametrize(
+    ("paper", "names"),
+    {
+        "Voltage": {"bert-large", "gpt2"},
+        "EdgeFormer": {"gpt2-large", "opt-1.3b", "opt-6.7b", "opt-13b"},
+        "LIME": {"llama-2-13b", "qwen3-32b", "llama-3.3-70b"},
+        "MCU": {"tinyllama-42m", "mcu-tinyllama", "mcu-tinyllama-64h", "mcu-mobilebert"},
+    }.items(),
+)
 def test_every_text_model_of_the_papers_is_in_the_catalogue_with_its_source(paper, names):
     found = {row.name: row.source for row in rows()}
     assert names <= found.keys()
     assert all(found[name] for name in names)
 
 
-@pytest.mark.parametrize(("name", "layers", "layer_mb", "attention_frac", "kv_bytes", "row_bytes", "gb"), [
-    # the models of LIME (arXiv 2512.21835, table III); sizes computed by hand
-    ("llama-2-13b", 40, 634.4, 0.3306, 20480, 10240, 26.0),
-    ("qwen3-32b", 64, 975.2, 0.1935, 4096, 10240, 65.5),
-    ("llama-3.3-70b", 80, 1711.3, 0.1765, 4096, 16384, 141.1),
-    ("gpt2", 12, 28.35, 0.3335, 6144, 3072, 0.5),
-])
+@pytest.mark.parametrize(
+    ("name", "layers", "layer_mb", "attention_frac", "kv_bytes", "row_bytes", "gb"),
+    [
+        # the models of LIME (arXiv 2512.21835, table III); sizes computed by hand
+        ("llama-2-13b", 40, 634.4, 0.3306, 20480, 10240, 26.0),
+        ("qwen3-32b", 64, 975.2, 0.1935, 4096, 10240, 65.5),
+        ("llama-3.3-70b", 80, 1711.3, 0.1765, 4096, 16384, 141.1),
+        ("gpt2", 12, 28.35, 0.3335, 6144, 3072, 0.5),
+    ],
+)
 def test_sizes_that_lime_s_planner_counts_with(
     name, layers, layer_mb, attention_frac, kv_bytes, row_bytes, gb
 ):
@@ -53,24 +59,33 @@ def test_sizes_that_lime_s_planner_counts_with(
     assert model_bytes(model) / 1e9 == pytest.approx(gb, abs=0.05)
 
 
-@pytest.mark.parametrize(("name", "shape", "gb"), [
-    # EdgeFormer, table 1: layers, heads, dimension, model size
-    ("gpt2-large", (36, 20, 1280), 3.1),
-    ("opt-1.3b", (24, 32, 2048), 5.2),
-    ("opt-6.7b", (32, 32, 4096), 26),
-    ("opt-13b", (40, 40, 5120), 26),
-])
+@pytest.mark.parametrize(
+    ("name", "shape", "gb"),
+    [
+        # EdgeFormer, table 1: layers, heads, dimension, model size
+        ("gpt2-large", (36, 20, 1280), 3.1),
+        ("opt-1.3b", (24, 32, 2048), 5.2),
+        ("opt-6.7b", (32, 32, 4096), 26),
+        ("opt-13b", (40, 40, 5120), 26),
+    ],
+)
 def test_models_are_as_large_as_edgeformer_s_table_says(name, shape, gb):
     model = model_of(name)
     assert (model.num_layers, model.num_heads, model.hidden_size) == shape
     assert model_bytes(model) / 1e9 == pytest.approx(gb, rel=0.03)
 
 
-@pytest.mark.parametrize(("name", "count"), [
-    # as counted by transformers from the published config.json
-    ("opt-1.3b", 1_315_758_080), ("opt-6.7b", 6_658_473_984), ("opt-13b", 12_853_473_280),
-    ("qwen3-32b", 32_762_123_264), ("llama-3.3-70b", 70_553_706_496),
-])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        # as counted by transformers from the published config.json
+        ("opt-1.3b", 1_315_758_080),
+        ("opt-6.7b", 6_658_473_984),
+        ("opt-13b", 12_853_473_280),
+        ("qwen3-32b", 32_762_123_264),
+        ("llama-3.3-70b", 70_553_706_496),
+    ],
+)
 def test_published_models_have_as_many_parameters_as_transformers_makes(name, count):
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -83,14 +98,17 @@ def test_published_models_have_as_many_parameters_as_transformers_makes(name, co
     assert num_parameters(model_of(name)) == count == module.num_parameters()
 
 
-@pytest.mark.parametrize(("name", "heads", "head_dim", "count"), [
-    # Bochem et al. (DATE 2025), section V: 4E² + 2EF with E = 512 and F = 2048, or F = 512
-    ("mcu-tinyllama", 8, 64, 3_145_728),
-    ("mcu-tinyllama-64h", 64, 8, 3_145_728),
-    ("mcu-mobilebert", 4, 128, 1_572_864),
-    # the real one: a gated feed-forward part of 1376 columns (llama2.c's rule), 0.5 % more
-    ("tinyllama-42m", 8, 64, 3_162_112),
-])
+@pytest.mark.parametrize(
+    ("name", "heads", "head_dim", "count"),
+    [
+        # Bochem et al. (DATE 2025), section V: 4E² + 2EF with E = 512 and F = 2048, or F = 512
+        ("mcu-tinyllama", 8, 64, 3_145_728),
+        ("mcu-tinyllama-64h", 64, 8, 3_145_728),
+        ("mcu-mobilebert", 4, 128, 1_572_864),
+        # the real one: a gated feed-forward part of 1376 columns (llama2.c's rule), 0.5 % more
+        ("tinyllama-42m", 8, 64, 3_162_112),
+    ],
+)
 def test_blocks_of_the_microcontroller_paper_have_its_weights(name, heads, head_dim, count):
     model = model_of(name)
     assert (model.hidden_size, model.num_heads, model.head_dim) == (512, heads, head_dim)

@@ -86,16 +86,19 @@ def test_every_kind_of_colours_becomes_red_green_and_blue(mode):
     assert pictures.picture_of(TINY, pictures.encoded(TINY, data, "here")).shape == (24, 24, 3)
 
 
-@pytest.mark.parametrize(("data", "match"), [
-    (b"", "neither PNG nor JPEG"),
-    (b"hello", "neither PNG nor JPEG"),
-    (file_of(picture(30, 20), "GIF"), "neither PNG nor JPEG"),
-    (file_of(picture(30, 20), "BMP"), "neither PNG nor JPEG"),
-    (file_of(picture(300, 200))[:700], "damaged"),
-    (file_of(picture(300, 200), "JPEG")[:2000], "damaged"),
-    (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "neither PNG nor JPEG|damaged"),
-    (b"x" * (pictures.MAX_FILE_BYTES + 1), "larger than 10 MB"),
-])
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (b"", "neither PNG nor JPEG"),
+        (b"hello", "neither PNG nor JPEG"),
+        (file_of(picture(30, 20), "GIF"), "neither PNG nor JPEG"),
+        (file_of(picture(30, 20), "BMP"), "neither PNG nor JPEG"),
+        (file_of(picture(300, 200))[:700], "damaged"),
+        (file_of(picture(300, 200), "JPEG")[:2000], "damaged"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "neither PNG nor JPEG|damaged"),
+        (b"x" * (pictures.MAX_FILE_BYTES + 1), "larger than 10 MB"),
+    ],
+)
 def test_what_is_no_picture_is_refused_with_the_reason(data, match):
     with pytest.raises(SpecError, match=rf"--image cat: .*({match}).*: give a PNG or JPEG file"):
         pictures.encoded(TINY, data, "--image cat")
@@ -109,11 +112,14 @@ def test_a_picture_that_would_fill_the_memory_is_refused_before_it_is_decoded(si
         pictures.encoded(TINY, bomb, "here")
 
 
-@pytest.mark.parametrize(("image", "match"), [
-    ("not base64!", "no base64"),
-    (base64.b64encode(b"hello").decode(), "neither PNG nor JPEG"),
-    (base64.b64encode(file_of(picture(23, 24))).decode(), "is 23 x 24 pixels, expected 24 of each edge"),
-])
+@pytest.mark.parametrize(
+    ("image", "match"),
+    [
+        ("not base64!", "no base64"),
+        (base64.b64encode(b"hello").decode(), "neither PNG nor JPEG"),
+        (base64.b64encode(file_of(picture(23, 24))).decode(), "is 23 x 24 pixels, expected 24 of each edge"),
+    ],
+)
 def test_a_spec_s_picture_has_the_model_s_size(image, match):
     with pytest.raises(SpecError, match=match):
         pictures.picture_of(TINY, image)

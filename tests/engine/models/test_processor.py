@@ -26,11 +26,14 @@ def processor_of(**settings):
     return ViTImageProcessorPil(size={"height": 24, "width": 24}, **settings)
 
 
-@pytest.mark.parametrize("settings", [
-    {},
-    {"image_mean": [0.4, 0.45, 0.5], "image_std": [0.2, 0.25, 0.3]},
-    {"resample": 3},
-])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"image_mean": [0.4, 0.45, 0.5], "image_std": [0.2, 0.25, 0.3]},
+        {"resample": 3},
+    ],
+)
 def test_a_directory_s_processor_decides_what_the_model_gets(directory, settings):
     processor = processor_of(**settings)
     processor.save_pretrained(directory)
@@ -54,24 +57,34 @@ def test_the_published_processors_are_what_the_catalogue_supposes(directory):
     vision = catalogue.resolve("tiny-llava")[0].vision
     reference.library_model(spec_of("tiny-llava", prompt_tokens=5)).config.save_pretrained(directory)
     published = {
-        "crop_size": {"height": 24, "width": 24}, "do_center_crop": True, "do_convert_rgb": True,
-        "do_normalize": True, "do_rescale": True, "do_resize": True,
-        "image_mean": [0.48145466, 0.4578275, 0.40821073], "resample": 3, "size": {"shortest_edge": 24},
-        "image_std": [0.26862954, 0.26130258, 0.27577711], "rescale_factor": 0.00392156862745098,
+        "crop_size": {"height": 24, "width": 24},
+        "do_center_crop": True,
+        "do_convert_rgb": True,
+        "do_normalize": True,
+        "do_rescale": True,
+        "do_resize": True,
+        "image_mean": [0.48145466, 0.4578275, 0.40821073],
+        "resample": 3,
+        "size": {"shortest_edge": 24},
+        "image_std": [0.26862954, 0.26130258, 0.27577711],
+        "rescale_factor": 0.00392156862745098,
     }
     (directory / "preprocessor_config.json").write_text(json.dumps(published))
     assert read_spec(directory, "mine").vision == vision
 
 
-@pytest.mark.parametrize(("settings", "match"), [
-    ({"do_normalize": False}, "do_normalize: false is not supported"),
-    ({"do_rescale": False}, "do_rescale: false is not supported"),
-    ({"rescale_factor": 1.0}, "rescale_factor: 1.0 is not supported, expected 1/255"),
-    ({"size": {"height": 32, "width": 32}}, "size: .*32.* is not supported, expected 24"),
-    ({"size": 30}, "size: 30 is not supported, expected 24"),
-    ({"resample": 1}, "resample: 1 is not supported"),
-    ({"image_mean": [0.5]}, "mean"),
-])
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"do_normalize": False}, "do_normalize: false is not supported"),
+        ({"do_rescale": False}, "do_rescale: false is not supported"),
+        ({"rescale_factor": 1.0}, "rescale_factor: 1.0 is not supported, expected 1/255"),
+        ({"size": {"height": 32, "width": 32}}, "size: .*32.* is not supported, expected 24"),
+        ({"size": 30}, "size: 30 is not supported, expected 24"),
+        ({"resample": 1}, "resample: 1 is not supported"),
+        ({"image_mean": [0.5]}, "mean"),
+    ],
+)
 def test_steps_that_are_not_done_here_are_refused_with_the_reason(directory, settings, match):
     (directory / "preprocessor_config.json").write_text(json.dumps(settings))
     with pytest.raises(SpecError, match=rf"preprocessor_config.json, .*{match}"):

@@ -15,8 +15,10 @@ MODEL = catalogue.resolve("tiny-llama", None)[0].model_copy(
     update={"hidden_size": 256, "intermediate_size": 2500, "head_dim": 64}
 )
 PIECES = [
-    Slice(layer=0, part="ffn"), Slice(layer=0, part="ffn", axis="columns", start=700, stop=1999),
-    Slice(layer=1, part="attention", axis="heads", start=1, stop=3), Slice(layer=-1, part="embed"),
+    Slice(layer=0, part="ffn"),
+    Slice(layer=0, part="ffn", axis="columns", start=700, stop=1999),
+    Slice(layer=1, part="attention", axis="heads", start=1, stop=3),
+    Slice(layer=-1, part="embed"),
 ]
 
 
@@ -35,7 +37,8 @@ def test_a_tensor_is_drawn_once_however_many_want_it(tmp_path, monkeypatch):
     drawn = []
     draw = RandomSource._block
     monkeypatch.setattr(
-        RandomSource, "_block",
+        RandomSource,
+        "_block",
         lambda self, part, number: drawn.append((part.name, number)) or draw(self, part, number),
     )
 

@@ -97,25 +97,31 @@ def test_the_reference_is_another_one_for_another_picture(picture):
     spec = seeing_spec("tiny-vit")
     image = pictures.encoded(spec.model.vision, picture, "here")
     given = spec.model_copy(update={"workload": spec.workload.model_copy(update={"image": image})})
-    hashes = {
-        reference._content_hash(one)
-        for one in (spec, given, spec.model_copy(update={"seed": 12}))
-    }
+    hashes = {reference._content_hash(one) for one in (spec, given, spec.model_copy(update={"seed": 12}))}
     assert len(hashes) == 3
 
 
-@pytest.mark.parametrize(("name", "count"), [
-    ("vit-base", 86_567_656),
-    # the library counts 7 063 427 072: the tower's last layer and its norm are never computed, and not held
-    ("llava-7b", 7_063_427_072 - 12_596_224 - 2_048),
-])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("vit-base", 86_567_656),
+        # the library counts 7 063 427 072: the tower's last layer and its norm are not computed, not held
+        ("llava-7b", 7_063_427_072 - 12_596_224 - 2_048),
+    ],
+)
 def test_models_have_as_many_parameters_as_published(name, count):
     assert num_parameters(model_of(name)) == count
 
 
-@pytest.mark.parametrize(("name", "rows", "prompt"), [
-    ("vit-base", 197, 197), ("llava-7b", 576, 592), ("llava-13b", 576, 592), ("tiny-llava", 9, 25),
-])
+@pytest.mark.parametrize(
+    ("name", "rows", "prompt"),
+    [
+        ("vit-base", 197, 197),
+        ("llava-7b", 576, 592),
+        ("llava-13b", 576, 592),
+        ("tiny-llava", 9, 25),
+    ],
+)
 def test_a_picture_has_a_row_for_each_patch(name, rows, prompt):
     model = model_of(name)
     workload = {"prompt_tokens": 16} if model.reads_text else {"new_tokens": 0}
@@ -130,8 +136,9 @@ def test_the_tower_stops_at_the_features_that_are_used():
     assert {"0.attention.q.weight", "1.ffn.down.bias"} <= keys
     assert not any(key.startswith("2.") for key in keys)
     with pytest.raises(ValueError, match="before the first"):
-        TowerSpec(num_layers=3, hidden_size=8, num_heads=2, intermediate_size=8, feature_layer=-4,
-                  image_token=5)
+        TowerSpec(
+            num_layers=3, hidden_size=8, num_heads=2, intermediate_size=8, feature_layer=-4, image_token=5
+        )
 
 
 def operations(model):
@@ -192,35 +199,49 @@ def test_files_of_the_library_are_read(name, tmp_path):
         assert all(torch.equal(read[key], drawn[key]) for key in read)
 
 
-@pytest.mark.parametrize(("name", "tensor", "stored"), [
-    ("vit-base", "layers.3.attention.q.weight", "vit.encoder.layer.3.attention.attention.query.weight"),
-    ("vit-base", "layers.3.attention.o.bias", "vit.encoder.layer.3.attention.output.dense.bias"),
-    ("vit-base", "layers.3.ffn.down.weight", "vit.encoder.layer.3.output.dense.weight"),
-    ("vit-base", "layers.3.ffn.norm.weight", "vit.encoder.layer.3.layernorm_after.weight"),
-    ("vit-base", "embed.cls", "vit.embeddings.cls_token"),
-    ("vit-base", "embed.patches.weight", "vit.embeddings.patch_embeddings.projection.weight"),
-    ("vit-base", "lm_head.classifier.bias", "classifier.bias"),
-    ("llava-7b", "layers.31.attention.q.weight", "language_model.model.layers.31.self_attn.q_proj.weight"),
-    ("llava-7b", "lm_head.weight", "language_model.lm_head.weight"),
-    ("llava-7b", "embed.tokens", "language_model.model.embed_tokens.weight"),
-    ("llava-7b", "vision.layers.22.ffn.up.bias", "vision_tower.vision_model.encoder.layers.22.mlp.fc1.bias"),
-    ("llava-7b", "vision.cls", "vision_tower.vision_model.embeddings.class_embedding"),
-    ("llava-7b", "vision.norm.weight", "vision_tower.vision_model.pre_layrnorm.weight"),
-    ("llava-7b", "vision.projector.up.weight", "multi_modal_projector.linear_1.weight"),
-])
+@pytest.mark.parametrize(
+    ("name", "tensor", "stored"),
+    [
+        ("vit-base", "layers.3.attention.q.weight", "vit.encoder.layer.3.attention.attention.query.weight"),
+        ("vit-base", "layers.3.attention.o.bias", "vit.encoder.layer.3.attention.output.dense.bias"),
+        ("vit-base", "layers.3.ffn.down.weight", "vit.encoder.layer.3.output.dense.weight"),
+        ("vit-base", "layers.3.ffn.norm.weight", "vit.encoder.layer.3.layernorm_after.weight"),
+        ("vit-base", "embed.cls", "vit.embeddings.cls_token"),
+        ("vit-base", "embed.patches.weight", "vit.embeddings.patch_embeddings.projection.weight"),
+        ("vit-base", "lm_head.classifier.bias", "classifier.bias"),
+        (
+            "llava-7b",
+            "layers.31.attention.q.weight",
+            "language_model.model.layers.31.self_attn.q_proj.weight",
+        ),
+        ("llava-7b", "lm_head.weight", "language_model.lm_head.weight"),
+        ("llava-7b", "embed.tokens", "language_model.model.embed_tokens.weight"),
+        (
+            "llava-7b",
+            "vision.layers.22.ffn.up.bias",
+            "vision_tower.vision_model.encoder.layers.22.mlp.fc1.bias",
+        ),
+        ("llava-7b", "vision.cls", "vision_tower.vision_model.embeddings.class_embedding"),
+        ("llava-7b", "vision.norm.weight", "vision_tower.vision_model.pre_layrnorm.weight"),
+        ("llava-7b", "vision.projector.up.weight", "multi_modal_projector.linear_1.weight"),
+    ],
+)
 def test_tensors_are_found_under_the_names_of_the_published_files(name, tensor, stored):
     model = model_of(name)
     assert stored in families.candidates(model, families.stored_as(model, tensor))
 
 
-@pytest.mark.parametrize(("name", "workload", "match"), [
-    ("tiny-gpt2", {"prompt_tokens": 4, "image": "AA"}, "tiny-gpt2 sees no pictures"),
-    ("tiny-vit", {"prompt_tokens": 4, "new_tokens": 0}, "sees a picture and reads no text"),
-    ("tiny-vit", {"new_tokens": 2}, "sees a picture and reads no text"),
-    ("tiny-llava", {"new_tokens": 2}, "exactly one of prompt and prompt_tokens"),
-    ("tiny-llava", {"prompt_tokens": 60}, "69 prompt tokens"),
-    ("tiny-llava", {"prompt_tokens": 4, "image": "?"}, "workload.image: is no base64"),
-])
+@pytest.mark.parametrize(
+    ("name", "workload", "match"),
+    [
+        ("tiny-gpt2", {"prompt_tokens": 4, "image": "AA"}, "tiny-gpt2 sees no pictures"),
+        ("tiny-vit", {"prompt_tokens": 4, "new_tokens": 0}, "sees a picture and reads no text"),
+        ("tiny-vit", {"new_tokens": 2}, "sees a picture and reads no text"),
+        ("tiny-llava", {"new_tokens": 2}, "exactly one of prompt and prompt_tokens"),
+        ("tiny-llava", {"prompt_tokens": 60}, "69 prompt tokens"),
+        ("tiny-llava", {"prompt_tokens": 4, "image": "?"}, "workload.image: is no base64"),
+    ],
+)
 def test_workloads_that_a_model_cannot_do_are_refused(name, workload, match):
     with pytest.raises(SpecError, match=match):
         requests_of(spec_of(name, **workload))
@@ -242,23 +263,29 @@ def test_the_tower_is_one_part_that_only_some_models_have():
             weight_bytes(model_of(name), TOWER)
 
 
-@pytest.mark.parametrize(("change", "match"), [
-    ({"vision_config": {"model_type": "siglip_vision_model"}}, "'siglip_vision_model' is no known tower"),
-    ({"vision_feature_select_strategy": "full"}, "'full' is not supported"),
-    ({"vision_feature_layer": [-2, -5]}, "feature_layer"),
-    ({"projector_hidden_act": "mish"}, "projector_activation"),
-])
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"vision_config": {"model_type": "siglip_vision_model"}}, "'siglip_vision_model' is no known tower"),
+        ({"vision_feature_select_strategy": "full"}, "'full' is not supported"),
+        ({"vision_feature_layer": [-2, -5]}, "feature_layer"),
+        ({"projector_hidden_act": "mish"}, "projector_activation"),
+    ],
+)
 def test_towers_that_cannot_be_run_are_refused_with_the_reason(change, match):
     config = families.config_of_spec(model_of("tiny-llava")) | change
     with pytest.raises(SpecError, match=match):
         families.spec_of_config("x", config, "config.json")
 
 
-@pytest.mark.parametrize(("change", "match"), [
-    ({"qkv_bias": False}, "qkv_bias: False is not supported"),
-    ({"num_channels": 1}, "num_channels: 1 is not supported"),
-    ({"image_size": 25}, "25 is no multiple of patch_size 8"),
-])
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"qkv_bias": False}, "qkv_bias: False is not supported"),
+        ({"num_channels": 1}, "num_channels: 1 is not supported"),
+        ({"image_size": 25}, "25 is no multiple of patch_size 8"),
+    ],
+)
 def test_vits_that_cannot_be_run_are_refused_with_the_reason(change, match):
     config = families.config_of_spec(model_of("tiny-vit")) | change
     with pytest.raises(SpecError, match=match):

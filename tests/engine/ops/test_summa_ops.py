@@ -57,8 +57,11 @@ def test_products_and_shapes_are_what_torch_does(name):
     store = store_of(name)
     model, matrices = store.model, 1 + store.model.gated_ffn
     for op, inner in (
-        (SummaUp(0, 2, 7, 5, 19), 5), (SummaUp(0, 2, 7, 4, 4), 5), (SummaActivate(0, 5, 19), 14 * matrices),
-        (SummaDown(0, 5, 19, 2, 7, True), 14), (SummaDown(0, 4, 4, 2, 7, False), 0),
+        (SummaUp(0, 2, 7, 5, 19), 5),
+        (SummaUp(0, 2, 7, 4, 4), 5),
+        (SummaActivate(0, 5, 19), 14 * matrices),
+        (SummaDown(0, 5, 19, 2, 7, True), 14),
+        (SummaDown(0, 4, 4, 2, 7, False), 0),
     ):
         x = torch.randn(2, 3, inner)
         with FlopCounterMode(display=False) as counter:

@@ -46,7 +46,8 @@ def test_costs_are_what_torch_does_and_slices_are_enough(name):
     for start, stop in ((0, model.intermediate_size), (5, 19), (3, 3)):
         inner = torch.randn(*x.shape[:2], stop - start)
         for op, given in (
-            (Expand(0, start, stop), x), (Expand(0, start, stop, normed=True), x),
+            (Expand(0, start, stop), x),
+            (Expand(0, start, stop, normed=True), x),
             (Contract(0, start, stop, True), inner),
         ):
             store = WeightStore(model, full.ref, full.seed)

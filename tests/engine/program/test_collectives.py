@@ -134,7 +134,9 @@ def ring_order(rows, group, owner):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    groups, st.lists(st.integers(0, 4), min_size=7, max_size=7), st.sampled_from(["direct", "ring"]),
+    groups,
+    st.lists(st.integers(0, 4), min_size=7, max_size=7),
+    st.sampled_from(["direct", "ring"]),
     st.integers(0, 9),
 )
 def test_reduce_scatter_gives_each_member_its_rows_of_the_sum_in_ring_order(group, sizes, algorithm, seed):

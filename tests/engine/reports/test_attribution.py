@@ -16,7 +16,10 @@ NAMES = ("a", "b", "c")
 def cluster(staging_byte_per_s: float | None = None) -> ClusterSpec:
     devices = tuple(
         DeviceSpec(
-            name=name, flop_per_s=1e9, memory_bytes=1e9, memory_byte_per_s=1e9,
+            name=name,
+            flop_per_s=1e9,
+            memory_bytes=1e9,
+            memory_byte_per_s=1e9,
             staging_byte_per_s=staging_byte_per_s,
         )
         for name in NAMES
@@ -33,8 +36,14 @@ def any_spans(draw: st.DrawFn) -> Span:
     start_s, end_s = sorted((draw(times), draw(times)))
     kind = draw(st.sampled_from(["compute", "send", "recv", "load", "stage", "wait"]))
     return Span(
-        draw(st.sampled_from(NAMES)), kind, "x", 0, start_s, end_s,
-        bytes=draw(st.integers(0, 10**6)), peer=draw(st.sampled_from(NAMES)),
+        draw(st.sampled_from(NAMES)),
+        kind,
+        "x",
+        0,
+        start_s,
+        end_s,
+        bytes=draw(st.integers(0, 10**6)),
+        peer=draw(st.sampled_from(NAMES)),
         message=draw(st.integers(-1, 3)),
     )
 
@@ -52,7 +61,8 @@ def test_the_parts_add_up_to_the_latency_whatever_the_trace(
 
 steps = st.lists(
     st.tuples(st.sampled_from(["compute", "load", "move"]), st.integers(1, 1000), st.sampled_from(NAMES)),
-    min_size=1, max_size=30,
+    min_size=1,
+    max_size=30,
 )
 
 

@@ -18,7 +18,8 @@ def marks_of(logits):
     """Of a source whose classifier gave `logits`."""
     marks = []
     device = SimpleNamespace(
-        model=catalogue.resolve("tiny-vit")[0], now_s=1.0,
+        model=catalogue.resolve("tiny-vit")[0],
+        now_s=1.0,
         mark=lambda name, **facts: marks.append(Mark(1.0, name, "d0", facts)),
     )
     step = SimpleNamespace(requests=tuple(range(len(logits))))

@@ -25,8 +25,16 @@ from engine.domain.spec import RunSpec
 from engine.reports.compare import METRICS, Comparison, compare, flatten
 
 MODEL = ModelSpec(
-    name="tiny", family="gpt2", num_layers=2, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
-    intermediate_size=16, vocab_size=32, max_positions=64,
+    name="tiny",
+    family="gpt2",
+    num_layers=2,
+    hidden_size=8,
+    num_heads=2,
+    num_kv_heads=2,
+    head_dim=4,
+    intermediate_size=16,
+    vocab_size=32,
+    max_positions=64,
 )
 
 
@@ -39,15 +47,22 @@ def report(latency_s: float = 1.0, **spec: Any) -> RunReport:
     )
     values: dict[str, Any] = {"cluster": cluster, "model": MODEL, "strategy": "gpipe", "params": {}} | spec
     return RunReport(
-        spec=RunSpec(**values), plan=None, world="simulated", dilation=1.0, latency_s=latency_s,
+        spec=RunSpec(**values),
+        plan=None,
+        world="simulated",
+        dilation=1.0,
+        latency_s=latency_s,
         tokens_per_s=2 / latency_s,
         requests=(RequestReport(index=0, arrival_s=0, ttft_s=0.5, token_s=(0.5, 0.75), output_tokens=()),),
         devices=(
             DeviceReport(name="a", busy_s=1, wait_s=0, peak_memory_bytes=50, memory_bytes=1e9, flops=10),
             DeviceReport(name="b", busy_s=2, wait_s=0, peak_memory_bytes=70, memory_bytes=1e9, flops=20),
         ),
-        links=(LinkReport(a="a", b="b", direction="forward", bytes=100, payload_bytes=90, busy_s=1,
-                          rate_bit_per_s=1e6),),
+        links=(
+            LinkReport(
+                a="a", b="b", direction="forward", bytes=100, payload_bytes=90, busy_s=1, rate_bit_per_s=1e6
+            ),
+        ),
         layers=(
             LayerReport(layer=0, device="a", start_s=3.0, end_s=4.0),
             LayerReport(layer=1, device="b", start_s=4.0, end_s=6.0),
@@ -68,12 +83,16 @@ def test_equal_runs_differ_in_nothing() -> None:
 
 
 def test_false_zero_and_empty_are_values_like_any_other() -> None:
-    comparison = compare([
-        report(params={"trim": False, "ratio": 0, "owner": "", "same": 0, "shares": []}),
-        report(params={"trim": True, "ratio": 1, "owner": "b", "same": 0, "shares": [1, 2]}),
-    ])
+    comparison = compare(
+        [
+            report(params={"trim": False, "ratio": 0, "owner": "", "same": 0, "shares": []}),
+            report(params={"trim": True, "ratio": 1, "owner": "b", "same": 0, "shares": [1, 2]}),
+        ]
+    )
     assert differing(comparison) == {
-        "params.trim": (False, True), "params.ratio": (0, 1), "params.owner": ("", "b"),
+        "params.trim": (False, True),
+        "params.ratio": (0, 1),
+        "params.owner": ("", "b"),
         "params.shares": ([], [1, 2]),
     }
 
@@ -107,8 +126,11 @@ def test_live_changes_are_part_of_what_was_asked() -> None:
 def test_of_a_hosts_profile_only_its_name_counts() -> None:
     def profile(host: str, seconds: float) -> HostProfile:
         return HostProfile(
-            host=host, products=(MeasuredRow(rows=1, s_per_flop=seconds),), op_overhead_s=seconds,
-            elementwise_s_per_element=seconds, memory_byte_per_s=1e9,
+            host=host,
+            products=(MeasuredRow(rows=1, s_per_flop=seconds),),
+            op_overhead_s=seconds,
+            elementwise_s_per_element=seconds,
+            memory_byte_per_s=1e9,
         )
 
     one, same, other = (report(profile=profile(*args)) for args in (("x", 1e-9), ("x", 2e-9), ("y", 1e-9)))

@@ -20,15 +20,26 @@ def device(name: str, **more: object) -> DeviceSpec:
 
 
 CLUSTER = ClusterSpec(
-    name="pair", source="a", devices=(device("a"), device("b")), switches=(SwitchSpec(name="s"),),
+    name="pair",
+    source="a",
+    devices=(device("a"), device("b")),
+    switches=(SwitchSpec(name="s"),),
     links=(
         LinkSpec(a="a", b="s", bit_per_s=8e6),
         LinkSpec(a="s", b="b", bit_per_s=8e6, reverse_bit_per_s=4e6),
     ),
 )
 MODEL = ModelSpec(
-    name="tiny", family="gpt2", num_layers=2, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
-    intermediate_size=16, vocab_size=32, max_positions=64,
+    name="tiny",
+    family="gpt2",
+    num_layers=2,
+    hidden_size=8,
+    num_heads=2,
+    num_kv_heads=2,
+    head_dim=4,
+    intermediate_size=16,
+    vocab_size=32,
+    max_positions=64,
 )
 SPEC = RunSpec(cluster=CLUSTER, model=MODEL, strategy="gpipe", seed=7)
 
@@ -92,10 +103,12 @@ def test_links_count_every_hop_in_its_direction(report: RunReport) -> None:
 def test_energy_is_that_of_computing_of_bytes_moved_and_of_bytes_on_links() -> None:
     """a computes 1.5 s and moves 10 B, b 1.5 s and loads 40 B; 1500 B cross either link."""
     watt = {"watts": 2.0, "j_per_memory_byte": 0.1, "j_per_disk_byte": 0.5}
-    cluster = CLUSTER.model_copy(update={
-        "devices": (device("a", **watt), device("b", **watt)),
-        "links": (CLUSTER.links[0].model_copy(update={"j_per_byte": 0.01}), CLUSTER.links[1]),
-    })
+    cluster = CLUSTER.model_copy(
+        update={
+            "devices": (device("a", **watt), device("b", **watt)),
+            "links": (CLUSTER.links[0].model_copy(update={"j_per_byte": 0.01}), CLUSTER.links[1]),
+        }
+    )
     trace = [*TRACE, Span("b", "load", "ffn", 1, 0.0, 0.5, bytes=40)]
     report = fold(SPEC.model_copy(update={"cluster": cluster}), None, trace, world="simulated")
     assert [device.energy_j for device in report.devices] == [4.0, 23.0]
@@ -124,7 +137,8 @@ def test_measured_rates_land_on_their_link_and_direction() -> None:
 
 def test_layers_are_those_of_the_first_forward_pass(report: RunReport) -> None:
     assert [(row.layer, row.device, row.start_s, row.end_s) for row in report.layers] == [
-        (0, "a", 0.0, 1.0), (1, "b", 1.5, 3.0),
+        (0, "a", 0.0, 1.0),
+        (1, "b", 1.5, 3.0),
     ]
 
 
@@ -163,7 +177,8 @@ def test_a_burst_counts_each_request_from_its_own_arrival() -> None:
 
 def test_an_encoders_first_output_is_its_answer() -> None:
     trace: list[Span | Mark] = [
-        Mark(1.0, "request_arrived", "a", {"request": 0}), Mark(3.0, "request_finished", "a", {"request": 0}),
+        Mark(1.0, "request_arrived", "a", {"request": 0}),
+        Mark(3.0, "request_finished", "a", {"request": 0}),
     ]
     report = fold(SPEC, None, trace, world="simulated")
     assert (report.latency_s, report.ttft_s, report.tpot_s, report.output_tokens) == (2.0, 2.0, 0.0, ())

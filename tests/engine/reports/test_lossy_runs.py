@@ -13,7 +13,8 @@ from engine.models.reference import reference, teacher_forcing
 from engine.reports import verify
 
 CLUSTER = ClusterSpec(
-    name="alone", source="d0",
+    name="alone",
+    source="d0",
     devices=[{"name": "d0", "flop_per_s": 1e10, "memory_bytes": 4e8, "memory_byte_per_s": 4e9}],
 )
 NEW_TOKENS = 4
@@ -22,7 +23,11 @@ NEW_TOKENS = 4
 def spec_of(name):
     model, weights = catalogue.resolve(name)
     return RunSpec(
-        cluster=CLUSTER, model=model, weights=weights, strategy="edgeformer", seed=3,
+        cluster=CLUSTER,
+        model=model,
+        weights=weights,
+        strategy="edgeformer",
+        seed=3,
         workload=Workload(prompt_tokens=9, new_tokens=NEW_TOKENS if model.causal else 0, requests=2),
     )
 

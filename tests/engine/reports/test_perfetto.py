@@ -15,7 +15,8 @@ from engine.domain.trace import Mark, Span
 from engine.reports.perfetto import chrome_trace
 
 CLUSTER = ClusterSpec(
-    name="pair", source="a",
+    name="pair",
+    source="a",
     devices=tuple(
         DeviceSpec(name=name, flop_per_s=1e9, memory_bytes=1e9, memory_byte_per_s=1e9) for name in ("a", "b")
     ),
@@ -51,7 +52,8 @@ def test_every_device_is_a_named_process(events: list[dict[str, Any]]) -> None:
 def test_every_slice_lies_on_a_thread_named_after_its_kind(events: list[dict[str, Any]]) -> None:
     threads = {
         (event["pid"], event["tid"]): event["args"]["name"]
-        for event in of_phase(events, "M") if event["name"] == "thread_name"
+        for event in of_phase(events, "M")
+        if event["name"] == "thread_name"
     }
     slices = of_phase(events, "X")
     assert len(slices) == 4

@@ -38,11 +38,13 @@ Run = tuple[RunReport, list[Span | Mark]]
 def run(request: pytest.FixtureRequest) -> Run:
     strategy, cluster, name, pattern = request.param
     model, weights = catalogue.resolve(name, "random")
-    workload = Workload(
-        prompt_tokens=9, new_tokens=4 if model.has_head else 0, requests=3, pattern=pattern
-    )
+    workload = Workload(prompt_tokens=9, new_tokens=4 if model.has_head else 0, requests=3, pattern=pattern)
     spec = RunSpec(
-        cluster=topologies.load(cluster), model=model, weights=weights, workload=workload, strategy=strategy,
+        cluster=topologies.load(cluster),
+        model=model,
+        weights=weights,
+        workload=workload,
+        strategy=strategy,
     )
     prepared = prepare(spec)
     trace, outcome = simulate(prepared)

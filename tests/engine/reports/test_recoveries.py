@@ -14,13 +14,22 @@ def token(at_s):
 
 def test_a_recovery_is_detect_replan_reload_and_rebuild():
     marks = [
-        token(0.5), Mark(1.0, "device_lost", "b"), loss(1.25, since_s=1.0), Mark(1.5, "replanned", facts={}),
-        Mark(2.0, "reloaded", "a"), Mark(2.5, "reloaded", "c"), token(3.5), token(4.0),
+        token(0.5),
+        Mark(1.0, "device_lost", "b"),
+        loss(1.25, since_s=1.0),
+        Mark(1.5, "replanned", facts={}),
+        Mark(2.0, "reloaded", "a"),
+        Mark(2.5, "reloaded", "c"),
+        token(3.5),
+        token(4.0),
     ]
     (recovery,) = fold_recoveries(marks)
     assert (recovery.device, recovery.how, recovery.at_s, recovery.replanned) == ("b", "killed", 1.0, True)
     assert (recovery.detect_s, recovery.replan_s, recovery.reload_s, recovery.rebuild_s) == (
-        0.25, 0.25, 1.0, 1.0,
+        0.25,
+        0.25,
+        1.0,
+        1.0,
     )
 
 
@@ -31,16 +40,26 @@ def test_a_strategy_that_copes_by_itself_only_needs_time_to_its_next_token():
 
 
 def test_two_losses_are_two_recoveries_and_the_first_may_have_no_token_of_its_own():
-    marks = [loss(1.0), Mark(1.1, "replanned", facts={}), loss(1.2, "c"), Mark(1.3, "replanned", facts={}),
-             Mark(1.5, "reloaded", "a"), token(2.0)]
+    marks = [
+        loss(1.0),
+        Mark(1.1, "replanned", facts={}),
+        loss(1.2, "c"),
+        Mark(1.3, "replanned", facts={}),
+        Mark(1.5, "reloaded", "a"),
+        token(2.0),
+    ]
     first, second = fold_recoveries(marks)
     assert first.rebuild_s is None
     assert (second.device, second.rebuild_s) == ("c", 0.5)
 
 
 def test_a_device_that_joins_is_known_at_once():
-    marks = [Mark(1.0, "device_joined", "d"), Mark(1.5, "replanned", facts={}), Mark(1.75, "reloaded", "d"),
-             token(2.0)]
+    marks = [
+        Mark(1.0, "device_joined", "d"),
+        Mark(1.5, "replanned", facts={}),
+        Mark(1.75, "reloaded", "d"),
+        token(2.0),
+    ]
     (recovery,) = fold_recoveries(marks)
     times_s = (recovery.detect_s, recovery.replan_s, recovery.reload_s)
     assert (recovery.how, times_s) == ("joined", (0.0, 0.5, 0.25))

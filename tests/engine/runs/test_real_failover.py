@@ -65,8 +65,11 @@ def runs(tmp_path_factory):
         path.write_text(spec.model_dump_json())
     with (folder / "out").open("w+") as out:
         subprocess.run(
-            [sys.executable, "-m", "engine.runs.local", *map(str, paths)], stdout=out, check=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=PATIENCE_S,
+            [sys.executable, "-m", "engine.runs.local", *map(str, paths)],
+            stdout=out,
+            check=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            timeout=PATIENCE_S,
         )
         out.seek(0)
         answers = [json.loads(line) for line in out]

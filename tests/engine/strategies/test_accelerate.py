@@ -16,12 +16,15 @@ MB = 1e6
 SMALL = catalogue.resolve("gpt2", "random")[0]
 BLOCK_BYTES = sum(weight_bytes(SMALL, Slice(layer=0, part=part)) for part in ("attention", "ffn"))
 TREE = [
-    Module("transformer", children=(
-        Module("wte", SMALL.vocab_size * SMALL.hidden_size * 4),
-        Module("wpe", SMALL.max_positions * SMALL.hidden_size * 4),
-        Module("h", children=tuple(Module(f"h{n}", BLOCK_BYTES) for n in range(12))),
-        Module("ln_f", 2 * SMALL.hidden_size * 4),
-    )),
+    Module(
+        "transformer",
+        children=(
+            Module("wte", SMALL.vocab_size * SMALL.hidden_size * 4),
+            Module("wpe", SMALL.max_positions * SMALL.hidden_size * 4),
+            Module("h", children=tuple(Module(f"h{n}", BLOCK_BYTES) for n in range(12))),
+            Module("ln_f", 2 * SMALL.hidden_size * 4),
+        ),
+    ),
     Module("head"),
 ]
 BALANCED = {"0": 201.4, "1": 201.4, "2": 400.0}
@@ -29,13 +32,16 @@ ROWS = [
     ("sequential", [400, 400, 400], {0: "wte head wpe h0-h6", 1: "h7-h11 ln_f"}),
     ("auto", [400, 400, 400], {0: "wte head wpe", 1: "h0-h6", 2: "h7-h11 ln_f"}),
     ("sequential", [250, 150, 400], {0: "wte head wpe h0-h1", 1: "h2-h6", 2: "h7-h11 ln_f"}),
-    ("sequential", [250, 100, 100, 800],
-     {0: "wte head wpe h0-h1", 1: "h2-h4", 2: "h5-h7", "cpu": "h8-h11 ln_f"}),
+    (
+        "sequential",
+        [250, 100, 100, 800],
+        {0: "wte head wpe h0-h1", 1: "h2-h4", 2: "h5-h7", "cpu": "h8-h11 ln_f"},
+    ),
 ]
 
 
 def spelled(names):
-    """"h0-h2 ln_f" → [h0, h1, h2, ln_f]."""
+    """ "h0-h2 ln_f" → [h0, h1, h2, ln_f]."""
     for name in names.split():
         first, _, last = name.partition("-")
         yield from [f"h{n}" for n in range(int(first[1:]), int(last[1:]) + 1)] if last else [first]
@@ -114,9 +120,12 @@ def test_layers_that_fit_nowhere_are_counted_with_every_devices_memory():
 def test_the_hidden_state_moves_at_each_change_of_device_and_back_to_the_head(model):
     rows, row = 9, model.hidden_size * 4
     trace = play(spec_of("accelerate", model, star([1e10] * 3), rows=rows, device_map="balanced_low_0"))
-    used = [s["device"] for s in plan_of(
-        spec_of("accelerate", model, star([1e10] * 3), rows=rows, device_map="balanced_low_0")
-    ).extra["stages"]]
+    used = [
+        s["device"]
+        for s in plan_of(
+            spec_of("accelerate", model, star([1e10] * 3), rows=rows, device_map="balanced_low_0")
+        ).extra["stages"]
+    ]
     chain = [0, *(rank for rank in used if rank), 0]
     prompt = [(s.device, s.peer, s.payload_bytes // row) for s in sends(trace) if s.token == 0]
     out = 1 if model.causal else rows

@@ -64,8 +64,10 @@ def test_summa_gives_the_numbers_of_columns_with_more_messages(model, over):
     """Also where the primary keeps no columns at all: then it owns no block of input or output either."""
     rates = (4e10, 1e10, 2.5e10) if over < 0.9 else (1e9, 1e10, 2.5e10)
     others = 0.5 if over < 0.9 else 0.8
-    specs = [tight(model, over, rates=rates, partition=partition, others=others, primary="d0")
-             for partition in ("columns", "summa")]
+    specs = [
+        tight(model, over, rates=rates, partition=partition, others=others, primary="d0")
+        for partition in ("columns", "summa")
+    ]
     (columns, by_columns), (summa, by_summa) = (run_in_memory(s, plan_of(s), prompts(s)) for s in specs)
     assert plan_of(specs[0]).extra["shards"] == plan_of(specs[1]).extra["shards"]
     assert_equal_numbers(outputs_of(summa, model), outputs_of(columns, model), model)
@@ -87,8 +89,11 @@ def test_attention_that_has_to_move_keeps_its_numbers_and_takes_its_kv_cache_alo
         assert layer >= min(layer for layer, *_ in plan.extra["heads"])
     assert max(layer for layer, *_ in plan.extra["heads"]) == model.num_layers - 1
     if model.causal:
-        play_peak = {item.device: item.facts["kv_bytes"] for item in play(spec) if isinstance(item, Mark)
-                     and item.name == "memory" and item.facts["kv_bytes"]}
+        play_peak = {
+            item.device: item.facts["kv_bytes"]
+            for item in play(spec)
+            if isinstance(item, Mark) and item.name == "memory" and item.facts["kv_bytes"]
+        }
         assert len(play_peak) > 1, "no KV cache moved"
     assert sum(len(sent) for sent in world.sent.values())
 
@@ -121,8 +126,11 @@ def test_every_secondary_receives_and_returns_one_hidden_state_per_split_layer(o
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(MODELS), st.floats(0.02, 1.2), st.floats(0.2, 2.5),
-    st.lists(st.floats(1e9, 1e11), min_size=1, max_size=6), st.floats(0.3, 1.0),
+    st.sampled_from(MODELS),
+    st.floats(0.02, 1.2),
+    st.floats(0.2, 2.5),
+    st.lists(st.floats(1e9, 1e11), min_size=1, max_size=6),
+    st.floats(0.3, 1.0),
     st.sampled_from([None, 0.0, 0.3, 0.8, 1.0]),
 )
 def test_plans_cover_every_column_once_split_a_suffix_and_stay_within_beta(
@@ -146,8 +154,11 @@ def test_plans_cover_every_column_once_split_a_suffix_and_stay_within_beta(
     assert extra["split_layers"] == list(range(model.num_layers))[-len(extra["split_layers"]) or 99 :]
     for rank, device in enumerate(spec.cluster.devices):
         assert weights_bytes(plan, model, rank) <= beta * device.memory_bytes
-    peaks = {item.device: item.facts["peak_bytes"] for item in play(spec, plan)
-             if isinstance(item, Mark) and item.name == "memory"}
+    peaks = {
+        item.device: item.facts["peak_bytes"]
+        for item in play(spec, plan)
+        if isinstance(item, Mark) and item.name == "memory"
+    }
     for device in spec.cluster.devices:
         assert peaks[device.name] <= beta * device.memory_bytes * (1 + 1e-9)
 
@@ -224,7 +235,8 @@ def test_the_simulated_step_is_the_one_predicted_with_messages_of_full_size():
     spec = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": tuple(devices)})})
     predicted = plan_of(spec).extra["predicted"]
     layers = [
-        span for span in play(spec)
+        span
+        for span in play(spec)
         if isinstance(span, Span) and span.kind == "compute" and span.device == "d0" and span.layer >= 0
     ]
     took_s = max(span.end_s for span in layers) - min(span.start_s for span in layers)
@@ -321,6 +333,9 @@ def test_moved_heads_count_with_the_device_that_has_their_cache():
     plan = plan_of(spec)
     rows = spec.workload.prompt_tokens + spec.workload.new_tokens - 2  # as the last token begins
     moved = sum(stop - start for _, _, start, stop in plan.extra["heads"]) // GROUPED.group_size
-    kv = {item.device: item.facts["kv_bytes"] for item in play(spec)
-          if isinstance(item, Mark) and item.name == "memory" and item.facts["kv_bytes"]}
+    kv = {
+        item.device: item.facts["kv_bytes"]
+        for item in play(spec)
+        if isinstance(item, Mark) and item.name == "memory" and item.facts["kv_bytes"]
+    }
     assert kv["d1"] == moved * rows * kv_bytes_per_row(GROUPED, 1)

@@ -44,7 +44,8 @@ def test_with_messages_of_full_size_the_same_secondary_is_not_worth_it():
 @pytest.mark.parametrize(
     ("rates", "bit_per_s", "printed", "exact"),
     [
-        ((0.1e12, 0.05e12), 1e9, 0.669, 0.680), ((0.1e12, 0.05e12), 1e8, 0.687, 0.795),
+        ((0.1e12, 0.05e12), 1e9, 0.669, 0.680),
+        ((0.1e12, 0.05e12), 1e8, 0.687, 0.795),
         ((10e12, 10e12), 1e9, 0.745, 1.0),
     ],
 )
@@ -101,15 +102,11 @@ def test_water_filling_gives_the_rest_to_those_with_room():
     assert fill_blocks(12, [1, 2, 2], [12, 12, 1]) == (7, 4, 1)
 
 
-@given(
-    st.integers(1, 6), st.lists(st.tuples(st.integers(1, 5), st.integers(1, 6)), min_size=2, max_size=3)
-)
+@given(st.integers(1, 6), st.lists(st.tuples(st.integers(1, 5), st.integers(1, 6)), min_size=2, max_size=3))
 def test_under_caps_the_slowest_side_is_as_fast_as_brute_force_finds_within_one_block(total, devices):
     times_s, caps = zip(*devices, strict=True)
     blocks = fill_blocks(total, times_s, caps)
-    every = [
-        sizes for sizes in product(*(range(cap + 1) for cap in caps)) if sum(sizes) == total
-    ]
+    every = [sizes for sizes in product(*(range(cap + 1) for cap in caps)) if sum(sizes) == total]
     if not every:
         assert blocks is None
         return
@@ -165,7 +162,8 @@ def test_a_small_secondary_makes_more_layers_be_split_or_is_refused():
 
 
 @given(
-    st.floats(31, 81), st.lists(st.tuples(st.floats(0.5, 4), st.floats(0, 60)), min_size=1, max_size=3),
+    st.floats(31, 81),
+    st.lists(st.tuples(st.floats(0.5, 4), st.floats(0, 60)), min_size=1, max_size=3),
     st.one_of(st.none(), st.floats(0, 1)),
 )
 def test_splits_are_minimal_and_within_every_memory(usable, secondaries, share):
@@ -190,9 +188,14 @@ def test_the_grid_is_the_largest_common_divisor_of_both_widths_up_to_64():
     assert grid_size(catalogue.resolve("gpt2", "random")[0]) == 64
 
 
-@pytest.mark.parametrize(("name", "needs_gb", "splits"), [
-    ("llava-7b", 14.6, {0.5: 0, 0.0: 0}), ("llava-13b", 27.1, {0.5: 27, 0.0: 14}), ("llava-34b", 69.9, {}),
-])
+@pytest.mark.parametrize(
+    ("name", "needs_gb", "splits"),
+    [
+        ("llava-7b", 14.6, {0.5: 0, 0.0: 0}),
+        ("llava-13b", 27.1, {0.5: 27, 0.0: 14}),
+        ("llava-34b", 69.9, {}),
+    ],
+)
 def test_the_published_runs_on_a_primary_of_24_gb(name, needs_gb, splits):
     """16 bit, 0.62 GB for the tower, 0.5 GB of KV cache, 90 % of memory; 34B with half of every layer needs
     43.5 GB of a primary: more than there is.

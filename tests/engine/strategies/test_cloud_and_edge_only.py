@@ -121,10 +121,12 @@ def test_the_plan_counts_the_stored_bytes():
     plan = plan_of(spec_of("edge_only", GPT2, ALONE, bits="4"))
     layers = [
         weight_bytes(GPT2, Slice(layer=layer, part=part, bits=4))
-        for layer in range(GPT2.num_layers) for part in ("attention", "ffn")
+        for layer in range(GPT2.num_layers)
+        for part in ("attention", "ffn")
     ]
     ends = weights_bytes(plan, GPT2, 0) - sum(layers)
     assert ends == weights_bytes(plan_of(spec_of("single", GPT2, ALONE)), GPT2, 0) - sum(
         weight_bytes(GPT2, Slice(layer=layer, part=part))
-        for layer in range(GPT2.num_layers) for part in ("attention", "ffn")
+        for layer in range(GPT2.num_layers)
+        for part in ("attention", "ffn")
     )

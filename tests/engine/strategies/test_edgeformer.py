@@ -37,9 +37,7 @@ def run(model, cluster=SLOW, requests=None, **more):
 
 
 def heads_of(marks, layer=None):
-    return [
-        facts for name, facts in marks if name == "heads" and (layer is None or facts["layer"] == layer)
-    ]
+    return [facts for name, facts in marks if name == "heads" and (layer is None or facts["layer"] == layer)]
 
 
 def carried(world, src, dst, purpose):
@@ -199,7 +197,9 @@ def test_a_loss_in_the_middle_of_a_block_is_marked():
 
 
 LAB = ClusterSpec(
-    name="lab", source="a", switches=[{"name": "s1"}],
+    name="lab",
+    source="a",
+    switches=[{"name": "s1"}],
     devices=[
         {"name": name, "memory_bytes": 4e8, "memory_byte_per_s": 4e9, "flop_per_s": 1e5} for name in "abc"
     ],
@@ -211,8 +211,13 @@ def changed(*changes, **params):
     """Trace of a run of tiny-llama on slow devices, some things changing after the first tokens."""
     model, weights = catalogue.resolve("tiny-llama", None)
     spec = RunSpec(
-        cluster=LAB, model=model, weights=weights, strategy="edgeformer", params=params,
-        workload=Workload(prompt_tokens=12, new_tokens=6), compute_model="flops",
+        cluster=LAB,
+        model=model,
+        weights=weights,
+        strategy="edgeformer",
+        params=params,
+        workload=Workload(prompt_tokens=12, new_tokens=6),
+        compute_model="flops",
         scenario=Scenario(changes=changes),
     )
     trace, outcome = simulate(prepare(spec))
@@ -222,7 +227,8 @@ def changed(*changes, **params):
 
 def token_s(trace, index):
     return next(
-        item.time_s for item in trace
+        item.time_s
+        for item in trace
         if isinstance(item, Mark) and item.name == "token_emitted" and item.facts["index"] == index
     )
 
@@ -230,7 +236,8 @@ def token_s(trace, index):
 def after_a_change(kind, **params):
     at_s = token_s(changed(**params), 1)
     change = (
-        SetRate(at_s=at_s, link="b--s1", bit_per_s=1e3) if kind == "link"
+        SetRate(at_s=at_s, link="b--s1", bit_per_s=1e3)
+        if kind == "link"
         else SlowDevice(at_s=at_s, device="b", factor=50)
     )
     trace = changed(change, **params)

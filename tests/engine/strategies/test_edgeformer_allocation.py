@@ -25,9 +25,12 @@ COSTS_MS = (0.65536, 0.98304, 0.81920)
 
 
 def sites(rooms=(8, 8, 8), costs_ms=COSTS_MS, fixed_ms=(0, 0, 0)):
-    return [Site(i + 1, *rest) for i, rest in enumerate(
-        (room, fixed * MS, cost * MS) for room, fixed, cost in zip(rooms, fixed_ms, costs_ms, strict=True)
-    )]
+    return [
+        Site(i + 1, *rest)
+        for i, rest in enumerate(
+            (room, fixed * MS, cost * MS) for room, fixed, cost in zip(rooms, fixed_ms, costs_ms, strict=True)
+        )
+    ]
 
 
 def counts(allocation, ranks=(1, 2, 3)):
@@ -71,7 +74,8 @@ def test_the_literal_score_in_one_per_second_is_all_latency():
     busy = {site.rank: site.busy_s(len(found.heads_of(site.rank))) for site in sites()}
     literal = [
         0.8 * value + 0.2 / busy[rank]
-        for value, rank in zip(IMPORTANCE, found.device_of, strict=True) if rank != -1
+        for value, rank in zip(IMPORTANCE, found.device_of, strict=True)
+        if rank != -1
     ]
     assert literal == pytest.approx((122.82, 101.82, 102.34, 122.35, 102.20, 102.53, 101.91), abs=0.005)
 

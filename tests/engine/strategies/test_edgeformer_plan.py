@@ -51,7 +51,8 @@ def test_blocks_beyond_a_capacity_go_to_the_next_device_and_around():
 @settings(max_examples=200, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 6)), min_size=1, max_size=6),
-    order=st.sampled_from(["eta", "fastest", "even"]), data=st.data(),
+    order=st.sampled_from(["eta", "fastest", "even"]),
+    data=st.data(),
 )
 def test_intervals_are_disjoint_ordered_within_capacity_and_cover_all_blocks(rows, order, data):
     total = sum(blocks for _, blocks in rows)

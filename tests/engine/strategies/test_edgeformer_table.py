@@ -100,7 +100,9 @@ def naive_clusters(distances, cut):
     while len(clusters) > 1:
         pairs = [
             (np.mean([distances[i][j] for i in a for j in b]), x, y)
-            for x, a in enumerate(clusters) for y, b in enumerate(clusters) if x < y
+            for x, a in enumerate(clusters)
+            for y, b in enumerate(clusters)
+            if x < y
         ]
         height, x, y = min(pairs)
         if height > cut:

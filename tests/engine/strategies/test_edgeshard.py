@@ -19,8 +19,11 @@ OBJECTIVES = ("latency", "throughput")
 A, B, C = range(3)
 BETWEEN_MS = [[0, 2, 10], [2, 0, 10], [10, 10, 0]]
 EXAMPLE = Profile(
-    layer_s=[[10] * 6, [20] * 6, [5] * 6], hop_s=[BETWEEN_MS] * 7, enter_s=[0, inf, inf],
-    return_s=[0, 2, 10], max_layers=[3, 3, 2],
+    layer_s=[[10] * 6, [20] * 6, [5] * 6],
+    hop_s=[BETWEEN_MS] * 7,
+    enter_s=[0, inf, inf],
+    return_s=[0, 2, 10],
+    max_layers=[3, 3, 2],
 )
 """6 layers of 100 MB; A (source) 300 MB, B 300 MB, C 200 MB; 0.1 MB at 50 MB/s (A-B) or 10 MB/s. In ms."""
 
@@ -60,11 +63,18 @@ def profiles(draw, max_devices=3, max_layers=6):
     devices, layers = draw(st.integers(1, max_devices)), draw(st.integers(1, max_layers))
     whole = st.integers(0, 20)  # small whole numbers make ties, and sums exact
     row = lambda size: st.lists(whole, min_size=size, max_size=size)  # noqa: E731
-    hops = draw(st.lists(st.lists(row(devices), min_size=devices, max_size=devices),
-                         min_size=layers + 1, max_size=layers + 1))
+    hops = draw(
+        st.lists(
+            st.lists(row(devices), min_size=devices, max_size=devices),
+            min_size=layers + 1,
+            max_size=layers + 1,
+        )
+    )
     enter = [0.0, *[inf] * (devices - 1)] if draw(st.booleans()) else draw(row(devices))
     return Profile(
-        layer_s=draw(st.lists(row(layers), min_size=devices, max_size=devices)), hop_s=hops, enter_s=enter,
+        layer_s=draw(st.lists(row(layers), min_size=devices, max_size=devices)),
+        hop_s=hops,
+        enter_s=enter,
         return_s=draw(row(devices)),
         max_layers=draw(st.lists(st.integers(0, layers), min_size=devices, max_size=devices)),
     )
@@ -146,7 +156,10 @@ def test_more_than_twelve_devices_are_planned_by_the_heuristic_and_the_plan_says
 def test_where_the_heuristic_finds_no_way_the_largest_rooms_are_filled_first():
     between = [[0, 4, 6], [3, 0, 8], [4, 9, 0]]
     profile = Profile(
-        layer_s=[[8] * 4, [1] * 4, [2] * 4], hop_s=[between] * 5, enter_s=[0, inf, inf], return_s=[0] * 3,
+        layer_s=[[8] * 4, [1] * 4, [2] * 4],
+        hop_s=[between] * 5,
+        enter_s=[0, inf, inf],
+        return_s=[0] * 3,
         max_layers=[2, 1, 1],
     )
     rooms = [Room(rank, 1e6, layers) for rank, layers in enumerate(profile.max_layers)]
@@ -165,24 +178,38 @@ def test_a_source_without_room_for_the_first_layer_is_named():
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
 def test_k_stages_make_k_hops_per_token_and_request(model):
-    spec = spec_of("edgeshard", model, star([1e7] * 3), rows=9, objective="throughput", requests=2,
-                   pattern="bursty")
+    spec = spec_of(
+        "edgeshard", model, star([1e7] * 3), rows=9, objective="throughput", requests=2, pattern="bursty"
+    )
     chain = [stage["device"] for stage in plan_of(spec).extra["stages"]]
     hops = list(pairwise([*chain, 0]))
     assert len(hops) == 3
     out = 1 if model.causal else 9
     for request in range(2):
         for token in range(4 if model.causal else 1):
-            sent = [(s.device, s.peer, s.payload_bytes // (4 * model.hidden_size)) for s in sends(play(spec))
-                    if (s.request, s.token) == (request, token)]
+            sent = [
+                (s.device, s.peer, s.payload_bytes // (4 * model.hidden_size))
+                for s in sends(play(spec))
+                if (s.request, s.token) == (request, token)
+            ]
             rows = 1 if token else 9
             sizes = [rows, rows, 1 if token else out]
             assert sent == [(f"d{a}", f"d{b}", size) for (a, b), size in zip(hops, sizes, strict=True)]
 
 
 def finished_s(schedule, rates=(1e8, 1e8, 1e8), new_tokens=6):
-    trace = play(spec_of("edgeshard", GPT2, star(list(rates)), requests=3, pattern="bursty",
-                         objective="throughput", new_tokens=new_tokens, schedule=schedule))
+    trace = play(
+        spec_of(
+            "edgeshard",
+            GPT2,
+            star(list(rates)),
+            requests=3,
+            pattern="bursty",
+            objective="throughput",
+            new_tokens=new_tokens,
+            schedule=schedule,
+        )
+    )
     return trace, max(item.end_s for item in trace if isinstance(item, Span))
 
 
@@ -192,11 +219,15 @@ def test_without_bubbles_a_request_starts_its_next_token_before_the_others_have_
 
     def overtakes(trace):
         """Some token's embedding starts before every request has the token before it."""
-        emitted = {(m.facts["index"], m.facts["request"]): m.time_s
-                   for m in trace if isinstance(m, Mark) and m.name == "token_emitted"}
+        emitted = {
+            (m.facts["index"], m.facts["request"]): m.time_s
+            for m in trace
+            if isinstance(m, Mark) and m.name == "token_emitted"
+        }
         return any(
             s.start_s < emitted[s.token - 1, other] - 1e-12
-            for s in trace if isinstance(s, Span) and s.name == "embed" and s.token
+            for s in trace
+            if isinstance(s, Span) and s.name == "embed" and s.token
             for other in range(3)
         )
 
@@ -206,10 +237,16 @@ def test_without_bubbles_a_request_starts_its_next_token_before_the_others_have_
 def test_every_request_keeps_its_own_order_without_bubbles():
     trace, _ = finished_s("no-bubbles", rates=(3e8, 1e8, 2e8))
     for request in range(3):
-        mine = [m for m in trace if isinstance(m, Mark) and m.name == "token_emitted"
-                and m.facts["request"] == request]
+        mine = [
+            m
+            for m in trace
+            if isinstance(m, Mark) and m.name == "token_emitted" and m.facts["request"] == request
+        ]
         assert [m.facts["index"] for m in mine] == [*range(6)]
     for device in ("d0", "d1", "d2"):
-        blocks = [(s.token, s.request, s.layer) for s in trace
-                  if isinstance(s, Span) and s.name == "block" and s.device == device]
+        blocks = [
+            (s.token, s.request, s.layer)
+            for s in trace
+            if isinstance(s, Span) and s.name == "block" and s.device == device
+        ]
         assert blocks == sorted(blocks)

@@ -47,7 +47,8 @@ def test_equal_capacities_differ_by_one_unit_at_most(units, members):
 
 @settings(max_examples=200)
 @given(
-    st.integers(1, 12), st.integers(1, 48),
+    st.integers(1, 12),
+    st.integers(1, 48),
     st.lists(st.tuples(st.floats(0.1, 10), st.integers(0, 60)), min_size=1, max_size=5),
 )
 def test_all_units_find_a_place_or_too_little_is_left_for_any(heads, granules, members):
@@ -85,10 +86,18 @@ def test_overlap_is_never_slower_than_one_after_the_other_nor_faster_than_either
         assert together >= max(sum(gemm), sum(transfer)) - 1e-9
 
 
-WIDE = GPT2.model_copy(update={
-    "name": "wide", "num_layers": 6, "hidden_size": 512, "num_heads": 16, "num_kv_heads": 16, "head_dim": 32,
-    "intermediate_size": 2048, "max_positions": 512,
-})
+WIDE = GPT2.model_copy(
+    update={
+        "name": "wide",
+        "num_layers": 6,
+        "hidden_size": 512,
+        "num_heads": 16,
+        "num_kv_heads": 16,
+        "head_dim": 32,
+        "intermediate_size": 2048,
+        "max_positions": 512,
+    }
+)
 
 
 def even(rates, bit_per_s):
@@ -100,7 +109,8 @@ def even(rates, bit_per_s):
 
 def layer_s(trace, device="d0", name="attend", layers=(2, 4)):
     starts = {
-        s.layer: s.start_s for s in trace
+        s.layer: s.start_s
+        for s in trace
         if getattr(s, "kind", "") == "compute" and s.name == name and s.device == device
     }
     return (starts[layers[1]] - starts[layers[0]]) / (layers[1] - layers[0])
@@ -110,9 +120,7 @@ def layer_s(trace, device="d0", name="attend", layers=(2, 4)):
 @pytest.mark.parametrize(("way", "name"), [("tiles", "attend"), ("whole", "attention")])
 def test_the_simulated_world_takes_what_the_formulas_say(bit_per_s, way, name):
     overlap = way == "tiles"
-    spec = spec_of(
-        "galaxy", WIDE, even([1e11] * 4, bit_per_s), rows=128, new_tokens=1, overlap=overlap
-    )
+    spec = spec_of("galaxy", WIDE, even([1e11] * 4, bit_per_s), rows=128, new_tokens=1, overlap=overlap)
     plan = plan_of(spec)
     trace = play(spec, plan)
     assert layer_s(trace, name=name) == pytest.approx(plan.extra["predicted_layer_s"][way], rel=0.03)
@@ -165,7 +173,8 @@ def test_a_transfer_runs_beside_a_tile():
     products = [s for s in trace if getattr(s, "kind", "") == "compute" and s.name in ("expand", "contract")]
     assert any(
         a.device == b.device and a.start_s < b.end_s and b.start_s < a.end_s
-        for a in sends(trace) for b in products
+        for a in sends(trace)
+        for b in products
     )
 
 

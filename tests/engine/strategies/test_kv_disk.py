@@ -33,7 +33,8 @@ def computed(trace):
     fields = ("device", "kind", "name", "layer", "payload_bytes", "flops", "peer", "request", "token")
     return Counter(
         tuple(getattr(span, field) for field in fields)
-        for span in trace if getattr(span, "kind", "") in ("compute", "send")
+        for span in trace
+        if getattr(span, "kind", "") in ("compute", "send")
     )
 
 
@@ -42,9 +43,14 @@ def disk(trace, kind):
 
 
 CASES = [
-    ("gpipe", "llama", "sporadic"), ("gpipe", "gpt2", "bursty"), ("edgeshard", "gpt2", "bursty"),
-    ("edgeshard", "llama", "sporadic"), ("galaxy", "gpt2", "sporadic"), ("galaxy", "llama", "bursty"),
-    ("tpi_llm", "llama", "bursty"), ("tpi_llm", "gpt2", "sporadic"),
+    ("gpipe", "llama", "sporadic"),
+    ("gpipe", "gpt2", "bursty"),
+    ("edgeshard", "gpt2", "bursty"),
+    ("edgeshard", "llama", "sporadic"),
+    ("galaxy", "gpt2", "sporadic"),
+    ("galaxy", "llama", "bursty"),
+    ("tpi_llm", "llama", "bursty"),
+    ("tpi_llm", "gpt2", "sporadic"),
 ]
 
 
@@ -117,9 +123,7 @@ def test_a_slow_disk_costs_its_reading_time_and_a_fast_one_hides_behind_the_laye
     spec, _, _ = offloading("gpipe", MODELS["gpt2"])
 
     def duration_s(byte_per_s):
-        devices = tuple(
-            d.model_copy(update={"disk_byte_per_s": byte_per_s}) for d in spec.cluster.devices
-        )
+        devices = tuple(d.model_copy(update={"disk_byte_per_s": byte_per_s}) for d in spec.cluster.devices)
         cluster = spec.cluster.model_copy(update={"devices": devices})
         trace = play(spec.model_copy(update={"cluster": cluster}), plan_of(spec))
         moved = sum(s.bytes for kind in ("load", "store") for s in disk(trace, kind))

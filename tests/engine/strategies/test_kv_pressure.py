@@ -47,8 +47,12 @@ def pressed(name, model, requests=1, pattern="sporadic"):
 @pytest.mark.parametrize(
     ("name", "family", "pattern"),
     [
-        ("gpipe", "llama", "sporadic"), ("gpipe", "gpt2", "bursty"), ("edgeshard", "gpt2", "bursty"),
-        ("galaxy", "gpt2", "sporadic"), ("galaxy", "gpt2", "bursty"), ("tpi_llm", "llama", "bursty"),
+        ("gpipe", "llama", "sporadic"),
+        ("gpipe", "gpt2", "bursty"),
+        ("edgeshard", "gpt2", "bursty"),
+        ("galaxy", "gpt2", "sporadic"),
+        ("galaxy", "gpt2", "bursty"),
+        ("tpi_llm", "llama", "bursty"),
     ],
 )
 def test_recomputing_evicted_tokens_gives_the_tokens_of_unlimited_memory(name, family, pattern):

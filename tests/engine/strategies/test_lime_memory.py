@@ -37,8 +37,12 @@ def test_one_segment_has_nothing_to_share_so_nothing_to_free():
 
 
 @given(
-    free=st.floats(0, 1e8), token=st.floats(1e3, 1e6), attention=st.floats(1e5, 1e8), ffn=st.floats(1e5, 1e8),
-    most=st.tuples(st.integers(0, 4), st.integers(0, 4)), lookahead=st.integers(1, 50),
+    free=st.floats(0, 1e8),
+    token=st.floats(1e3, 1e6),
+    attention=st.floats(1e5, 1e8),
+    ffn=st.floats(1e5, 1e8),
+    most=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+    lookahead=st.integers(1, 50),
 )
 def test_thresholds_increase_and_each_plan_frees_least_of_those_that_last(
     free, token, attention, ffn, most, lookahead
@@ -47,7 +51,8 @@ def test_thresholds_increase_and_each_plan_frees_least_of_those_that_last(
     plans = online_plans(free, token, room, (attention, ffn), lookahead, False)
     every = [
         (a * attention + b * ffn, min(10**6, int((free + a * attention + b * ffn) // token)))
-        for a in range(most[0] + 1) for b in range(most[1] + 1)
+        for a in range(most[0] + 1)
+        for b in range(most[1] + 1)
     ]
     for before, after in pairwise(plans):
         assert after.max_tokens >= before.max_tokens + lookahead
@@ -60,7 +65,10 @@ def test_thresholds_increase_and_each_plan_frees_least_of_those_that_last(
 def test_blocks_that_are_streamed_in_addition_are_those_nearest_the_front():
     offline = (StreamedBlock(0, "attention"), StreamedBlock(0, "ffn"), StreamedBlock(1, "attention"))
     assert streamed_online(offline, OnlinePlan(1, 1, 2)) == (
-        *offline, StreamedBlock(1, "ffn"), StreamedBlock(2, "attention"), StreamedBlock(2, "ffn"),
+        *offline,
+        StreamedBlock(1, "ffn"),
+        StreamedBlock(2, "attention"),
+        StreamedBlock(2, "ffn"),
     )
 
 
@@ -151,8 +159,11 @@ def test_parked_rows_are_always_on_one_of_both_devices():
     dropped = spans(trace, "compute")
     for loser, winner in ((source, target), (target, source)):
         ends = {
-            name: sorted((s.layer, s.start_s if name == DropRows.name else s.end_s) for s in dropped
-                         if s.name == name and s.device == device)
+            name: sorted(
+                (s.layer, s.start_s if name == DropRows.name else s.end_s)
+                for s in dropped
+                if s.name == name and s.device == device
+            )
             for name, device in ((DropRows.name, loser), (PutRows.name, winner))
         }
         gone, there = ends[DropRows.name], ends[PutRows.name]
@@ -167,7 +178,8 @@ def test_parked_rows_are_always_on_one_of_both_devices():
 def test_parked_rows_delay_the_next_plan():
     def first_threshold(**more):
         times = [
-            mark.facts["tokens"] for mark in marks(play(growing(fluctuation_rows=1, **more)), "threshold")
+            mark.facts["tokens"]
+            for mark in marks(play(growing(fluctuation_rows=1, **more)), "threshold")
             if mark.device == device
         ]
         return min(times, default=10**6)
@@ -180,9 +192,7 @@ def test_parked_rows_delay_the_next_plan():
 @pytest.mark.parametrize("factor", [0.001, 0.1])
 def test_a_slower_link_never_parks_more_rows(factor):
     def rows(spec):
-        return {
-            mark.facts["decision"]: mark.facts["answer"] for mark in marks(play(spec), "decided")
-        }
+        return {mark.facts["decision"]: mark.facts["answer"] for mark in marks(play(spec), "decided")}
 
     spec = growing(fluctuation_rows=1)
     middle = parked(play(spec))[3][1] * 1.001

@@ -34,7 +34,11 @@ def outputs_of(spec, seed):
 def alone(spec):
     work = spec.workload
     single = spec_of(
-        "single", spec.model, star((1e9,)), rows=work.prompt_tokens, new_tokens=work.new_tokens,
+        "single",
+        spec.model,
+        star((1e9,)),
+        rows=work.prompt_tokens,
+        new_tokens=work.new_tokens,
         requests=work.requests,
     )
     return outputs_of(single, 0)[0]

@@ -165,8 +165,11 @@ def test_events_take_as_long_as_the_closed_form_or_longer_where_stages_differ(se
     equal = draw.random() < 0.5
     layers = tuple(segments * draw.randint(1, 3) + (0 if equal else draw.randint(0, 2)) for _ in range(size))
     one = ring(
-        sum(layers), [draw.randint(1, 9) * MS for _ in layers], [draw.randint(1, 40) * MS for _ in layers],
-        [0.0] * size, hop_s=draw.randint(0, 3) * MS,
+        sum(layers),
+        [draw.randint(1, 9) * MS for _ in layers],
+        [draw.randint(1, 40) * MS for _ in layers],
+        [0.0] * size,
+        hop_s=draw.randint(0, 3) * MS,
     )
     slots = tuple(draw.randint(0, num // segments) for num in layers)
     chosen = Allocation(segments, layers, slots)

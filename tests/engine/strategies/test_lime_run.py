@@ -28,8 +28,11 @@ def tight(
 ):
     """A star whose devices have memory for so many layers each."""
     return star(
-        rates, terminal, memory_bytes=layers * layer_bytes(model) + extra_bytes,
-        disk_byte_per_s=disk_byte_per_s, **more,
+        rates,
+        terminal,
+        memory_bytes=layers * layer_bytes(model) + extra_bytes,
+        disk_byte_per_s=disk_byte_per_s,
+        **more,
     )
 
 
@@ -39,7 +42,8 @@ def case(model=GPT, cluster=None, assumed_tokens=16, **more):
 
 def spans(trace, kind, device=None):
     return [
-        item for item in trace
+        item
+        for item in trace
         if isinstance(item, Span) and item.kind == kind and device in (None, item.device)
     ]
 
@@ -122,7 +126,9 @@ def test_every_step_loads_every_streamed_block_once_however_many_micro_batches(r
     for rank in layout.ranks:
         expected = sorted(
             (bounds[0] + block.position, block.part)
-            for bounds in layout.of(rank) for block in layout.blocks[rank] for _ in range(5)
+            for bounds in layout.of(rank)
+            for block in layout.blocks[rank]
+            for _ in range(5)
         )
         loads = spans(trace, "load", f"d{rank}")
         assert sorted((span.layer, span.name) for span in loads) == expected
@@ -136,8 +142,8 @@ def test_each_layer_of_each_token_is_computed_once_and_in_order(name):
     model = DEEP[name]
     spec = case(model, requests=3, pattern="bursty")
     computed = [
-        (span.request, span.token, span.layer) for span in
-        sorted(spans(play(spec), "compute"), key=lambda span: span.start_s)
+        (span.request, span.token, span.layer)
+        for span in sorted(spans(play(spec), "compute"), key=lambda span: span.start_s)
         if span.name in ("block", "attention")
     ]
     assert len(set(computed)) == len(computed) == 3 * max(1, spec.workload.new_tokens) * 8

@@ -31,8 +31,16 @@ def chips(number, on_chip_bytes=None, **more):
 
 @pytest.mark.parametrize(
     ("number", "levels", "edges", "hops"),
-    [(1, 0, 0, 0), (2, 1, 1, 1), (4, 1, 3, 3), (5, 2, 4, 4), (8, 2, 7, 4), (16, 2, 15, 6), (32, 3, 31, 7),
-     (64, 3, 63, 9)],
+    [
+        (1, 0, 0, 0),
+        (2, 1, 1, 1),
+        (4, 1, 3, 3),
+        (5, 2, 4, 4),
+        (8, 2, 7, 4),
+        (16, 2, 15, 6),
+        (32, 3, 31, 7),
+        (64, 3, 63, 9),
+    ],
 )
 def test_the_tree_has_the_published_levels_messages_and_serial_hops(number, levels, edges, hops):
     tree = tree_levels(range(number), 4)
@@ -67,7 +75,9 @@ def elements(model, slices):
     """(tensor, index along its cut dimension) → how often it is stored."""
     return Counter(
         (part.name, part.dim, index)
-        for piece in slices for part in tensor_parts(model, piece) for index in range(part.start, part.stop)
+        for piece in slices
+        for part in tensor_parts(model, piece)
+        for index in range(part.start, part.stop)
     )
 
 
@@ -79,8 +89,12 @@ def test_no_weight_of_a_block_exists_twice_and_none_is_missing(model, number):
     whole = elements(model, [Slice(layer=1, part="attention"), Slice(layer=1, part="ffn")])
     assert stored == whole and set(stored.values()) == {1}
     others = [h.slice for h in plan.holdings if h.slice.layer == 1 and h.device != plan.extra["group"][0]]
-    assert not [part.key for s in others for part in tensor_parts(model, s)
-                if part.key in ("norm.weight", "norm.bias", "o.bias", "down.bias")]
+    assert not [
+        part.key
+        for s in others
+        for part in tensor_parts(model, s)
+        if part.key in ("norm.weight", "norm.bias", "o.bias", "down.bias")
+    ]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
@@ -212,7 +226,8 @@ def test_no_more_weights_are_on_the_chip_than_the_regime_says(regime):
     sizes = {(s.device, s.layer, s.name): s.bytes for s in loads(trace)}
     events = sorted(
         [(s.start_s, 1, s) for s in loads(trace)]
-        + [(s.start_s, 0, s) for s in trace if isinstance(s, Span) and s.kind == "evict"], key=lambda e: e[:2]
+        + [(s.start_s, 0, s) for s in trace if isinstance(s, Span) and s.kind == "evict"],
+        key=lambda e: e[:2],
     )
     if regime == "double-buffered":
         here.update({d: sum(sizes[d, 0, part] for part in ("attention", "ffn")) for d in ("d0", "d1")})
@@ -222,13 +237,19 @@ def test_no_more_weights_are_on_the_chip_than_the_regime_says(regime):
         most[span.device] = max(most[span.device], here[span.device])
     limit = cluster.devices[0].on_chip_weight_bytes
     assert all(size <= limit for size in most.values())
-    assert most["d0"] == (2 * plan.extra["slice_bytes"][0] if regime == "double-buffered"
-                          else max(sizes["d0", 1, "attention"], sizes["d0", 1, "ffn"]))
+    assert most["d0"] == (
+        2 * plan.extra["slice_bytes"][0]
+        if regime == "double-buffered"
+        else max(sizes["d0", 1, "attention"], sizes["d0", 1, "ffn"])
+    )
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from(MODELS), st.integers(1, 6), st.floats(2e3, 6e4), st.floats(2e4, 2e5),
+    st.sampled_from(MODELS),
+    st.integers(1, 6),
+    st.floats(2e3, 6e4),
+    st.floats(2e4, 2e5),
     st.sampled_from(["sporadic", "bursty"]),
 )
 def test_a_plan_of_any_regime_runs_within_the_memory_it_was_checked_against(
@@ -250,8 +271,11 @@ def test_a_feed_forward_part_larger_than_the_chip_is_computed_in_tiles():
     plan = plan_of(spec)
     assert plan.extra["tiles"] == [[0, 16, 32], [32, 48, 64]]
     trace = play(spec)
-    block = [s.name for s in trace if isinstance(s, Span) and s.kind == "compute" and s.device == "d1"
-             and s.token == 0 and s.layer == 1]
+    block = [
+        s.name
+        for s in trace
+        if isinstance(s, Span) and s.kind == "compute" and s.device == "d1" and s.token == 0 and s.layer == 1
+    ]
     assert block == ["attention", "ffn", "ffn"]
     source, _ = run_in_memory(spec, plan, prompts(spec))
     alone = spec_of("single", GPT2, star([1e9]))

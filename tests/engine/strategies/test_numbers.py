@@ -63,7 +63,9 @@ def expected_of(model, rows=11, requests=1):
 
 CASES = [
     (model, name, params, cluster)
-    for model in MODELS for name, params in VARIANTS for cluster in CLUSTERS
+    for model in MODELS
+    for name, params in VARIANTS
+    for cluster in CLUSTERS
     if supported(name, CLUSTERS[cluster], model)
 ]
 IDS = [
@@ -92,9 +94,7 @@ def test_fewer_positions_than_devices_leave_some_without_rows(model, rows):
         actual = results("voltage", model, CLUSTERS["more-devices-than-heads"], rows=rows, **params)
         torch.testing.assert_close(actual[0], expected[0], rtol=1e-4, atol=1e-4)
     for overlap in (True, False):
-        actual = results(
-            "galaxy", model, CLUSTERS["more-devices-than-heads"], rows=rows, overlap=overlap
-        )
+        actual = results("galaxy", model, CLUSTERS["more-devices-than-heads"], rows=rows, overlap=overlap)
         torch.testing.assert_close(actual[0], expected[0], rtol=1e-4, atol=1e-4)
 
 

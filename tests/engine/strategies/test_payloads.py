@@ -146,9 +146,13 @@ def test_four_equal_stages_idle_for_the_known_share_of_a_flush(batches, bubble):
     assert 1 - busy_s / span_s == pytest.approx(bubble, abs=5e-3)
 
 
-@pytest.mark.parametrize(("name", "per_device", "pipeline"), [
-    ("gpt2", 110.6e3, 4 * 3072), ("llama-3.3-70b", 3.93e6, 65.5e3),
-])
+@pytest.mark.parametrize(
+    ("name", "per_device", "pipeline"),
+    [
+        ("gpt2", 110.6e3, 4 * 3072),
+        ("llama-3.3-70b", 3.93e6, 65.5e3),
+    ],
+)
 def test_what_four_devices_send_per_token_of_a_real_model(name, per_device, pipeline):
     """Tensor parallelism: each device 2L·2(D-1)/D·z in the layers; a pipeline: D·z in all."""
     model = catalogue.resolve(name, "random")[0]
@@ -163,7 +167,8 @@ def test_a_stage_finishes_one_micro_batch_before_it_starts_the_next():
     trace = play(spec_of("gpipe", GPT2, star([1e10] * 2), requests=4, pattern="bursty"))
     for device in ("d0", "d1"):
         blocks = [
-            (s.token, s.request, s.layer) for s in trace
+            (s.token, s.request, s.layer)
+            for s in trace
             if getattr(s, "kind", "") == "compute" and s.name == "block" and s.device == device
         ]
         assert blocks == sorted(blocks)
@@ -175,11 +180,15 @@ def test_a_stage_finishes_one_micro_batch_before_it_starts_the_next():
 def test_stages_overlap_on_different_micro_batches():
     trace = play(spec_of("gpipe", GPT2, star([1e8] * 2), requests=3, pattern="bursty", new_tokens=1))
     spans = {
-        device: [s for s in trace if getattr(s, "kind", "") == "compute" and s.name == "block"
-                 and s.device == device]
+        device: [
+            s
+            for s in trace
+            if getattr(s, "kind", "") == "compute" and s.name == "block" and s.device == device
+        ]
         for device in ("d0", "d1")
     }
     assert any(
         a.start_s < b.end_s and b.start_s < a.end_s and a.request > b.request
-        for a in spans["d0"] for b in spans["d1"]
+        for a in spans["d0"]
+        for b in spans["d1"]
     )

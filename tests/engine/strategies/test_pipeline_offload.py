@@ -99,9 +99,7 @@ def test_where_everything_fits_it_is_the_plain_pipeline(model):
 
 def test_waiting_for_all_micro_batches_takes_longer():
     workload = {"requests": 3, "pattern": "bursty", "new_tokens": 5}
-    ways = [
-        overfull(workload=workload | {"schedule": schedule}) for schedule in ("continuous", "flush")
-    ]
+    ways = [overfull(workload=workload | {"schedule": schedule}) for schedule in ("continuous", "flush")]
     continuous, flush = (token_times(play(spec))[-1] for spec in ways)
     assert continuous < flush
 

@@ -18,7 +18,8 @@ from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, 
 VARIANTS = {
     "single": [{}],
     "accelerate": [
-        {"device_map": way, "memory_frac": frac} for way in ("auto", "balanced_low_0", "sequential")
+        {"device_map": way, "memory_frac": frac}
+        for way in ("auto", "balanced_low_0", "sequential")
         for frac in (0.7, 1.0)
     ],
     "gpipe": [{"by": "memory"}, {"by": "flops"}, {"by": "even"}],
@@ -30,15 +31,20 @@ VARIANTS = {
     "tpi_llm": [{}, {"window": 1, "ffn_split": "equal"}, {"window": 3, "retain_every": 2}],
     "tpi_llm_offload": [{}, {"window": 1}, {"window": 4}],
     "voltage": [
-        {"ratio": ratio, "causal_trim": trim} for ratio in ("even", "proportional", "search")
+        {"ratio": ratio, "causal_trim": trim}
+        for ratio in ("even", "proportional", "search")
         for trim in (False, True)
-    ] + [
-        {"last_layer_rows": "needed", "repartition": True}, {"decode": "recompute", "ratio": "proportional"},
+    ]
+    + [
+        {"last_layer_rows": "needed", "repartition": True},
+        {"decode": "recompute", "ratio": "proportional"},
         {"fallback": "single"},
     ],
     "edgeformer": [{}, {"block_alloc": "even", "scheduling": "static"}],
     "lime": [
-        {}, {"mode": "dp"}, {"mode": "printed", "fine_grained": False},
+        {},
+        {"mode": "dp"},
+        {"mode": "printed", "fine_grained": False},
         {"online_planner": "layers", "kv_transfer": False},
     ],
     "mcu": [{}, {"group_size": 2}, {"allow_kv_dup": True}],
@@ -67,8 +73,10 @@ def test_every_plan_covers_every_part_once_per_phase(cluster, model, rows, data)
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.floats(2e4, 4e5), min_size=1, max_size=6), st.sampled_from(MODELS),
-    st.sampled_from(["sporadic", "bursty"]), st.data(),
+    st.lists(st.floats(2e4, 4e5), min_size=1, max_size=6),
+    st.sampled_from(MODELS),
+    st.sampled_from(["sporadic", "bursty"]),
+    st.data(),
 )
 def test_a_plan_that_is_made_never_runs_out_of_memory(memories, model, pattern, data):
     """The run's ledger, which counts every byte, agrees with the planner; else the planner says no."""
@@ -130,8 +138,10 @@ def deep(layers, **more):
 def test_stages_by_memory_follow_memory_and_by_flops_follow_speed():
     model = deep(12)
     unit = layer_bytes(model, demand_of(model, Workload(prompt_tokens=11, new_tokens=4), False))
-    cluster = sized(star([1e9, 4e9, 1e9], terminal=True, compute_model="flops"),
-                    [8.9 * unit, 8.9 * unit, 32.9 * unit, 400 * unit])
+    cluster = sized(
+        star([1e9, 4e9, 1e9], terminal=True, compute_model="flops"),
+        [8.9 * unit, 8.9 * unit, 32.9 * unit, 400 * unit],
+    )
     assert stages(plan_of(spec_of("gpipe", model, cluster, by="memory"))) == [(0, 2), (1, 2), (2, 8)]
     assert stages(plan_of(spec_of("gpipe", model, cluster, by="flops"))) == [(0, 2), (1, 8), (2, 2)]
     assert stages(plan_of(spec_of("gpipe", model, cluster, by="even"))) == [(0, 4), (1, 4), (2, 4)]

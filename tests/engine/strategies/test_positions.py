@@ -38,8 +38,11 @@ def score_macs(rows, positions, hidden, wide):
     """Equations (10) to (14) of the paper, per head; (14) as it must be."""
     p, n, f, e = rows, positions, hidden, wide
     return [
-        2 * p * f * e + p * f * n, p * f * e + n * f * e + p * n * e, p * f * f + p * f * n,
-        n * f * f + p * f * n, 2 * n * f * e + p * n * f,
+        2 * p * f * e + p * f * n,
+        p * f * e + n * f * e + p * n * e,
+        p * f * f + p * f * n,
+        n * f * f + p * f * n,
+        2 * n * f * e + p * n * f,
     ]
 
 
@@ -92,8 +95,13 @@ def product_flops(model, rows, positions, score, value):
 )
 def test_a_bert_large_layer_has_the_products_that_the_paper_counts(devices, largest, order, layer_macs):
     model = BERT.model_copy(
-        update={"num_heads": 16, "num_kv_heads": 16, "head_dim": 64, "hidden_size": 1024,
-                "intermediate_size": 4096}
+        update={
+            "num_heads": 16,
+            "num_kv_heads": 16,
+            "head_dim": 64,
+            "hidden_size": 1024,
+            "intermediate_size": 4096,
+        }
     )
     ends = bounds(200, [1 / devices] * devices)
     rows = max(b - a for a, b in pairwise(ends))
@@ -118,6 +126,7 @@ def test_whoever_fills_the_cache_and_every_rotary_score_is_naive():
 @given(st.lists(st.integers(1, 20), min_size=2, max_size=5), st.integers(1, 120))
 def test_search_comes_within_one_row_of_the_best_linear_split(costs, positions):
     """With a time per row, no split is better than all devices ending together, up to one row each."""
+
     def shard_s(index, start, stop):
         return costs[index] * (stop - start)
 
@@ -134,9 +143,7 @@ def test_searched_bounds_are_faster_than_even_and_proportional_ones():
     slowest = {}
     for ratio in ("even", "proportional", "search"):
         plan = plan_of(spec_of("voltage", BERT, cluster, rows=60, ratio=ratio))
-        slowest[ratio] = max(
-            shard_s(cluster, BERT, 60, shard) for shard in plan.extra["shards"]
-        )
+        slowest[ratio] = max(shard_s(cluster, BERT, 60, shard) for shard in plan.extra["shards"])
     assert slowest["search"] <= min(slowest.values())
     assert slowest["search"] < slowest["even"]
 
@@ -174,10 +181,15 @@ def test_an_encoder_has_no_decode_owner_and_is_never_trimmed():
 def attention_macs(rows, positions, heads, wide, order):
     """Products of all heads for `rows` of `positions`, without the output's; hidden is heads·wide."""
     hidden = heads * wide
-    model = BERT.model_copy(update={
-        "num_heads": heads, "num_kv_heads": heads, "head_dim": wide, "hidden_size": hidden,
-        "intermediate_size": 4 * hidden,
-    })
+    model = BERT.model_copy(
+        update={
+            "num_heads": heads,
+            "num_kv_heads": heads,
+            "head_dim": wide,
+            "hidden_size": hidden,
+            "intermediate_size": 4 * hidden,
+        }
+    )
     if order == "auto":
         order, _ = orders(model, rows, positions, "auto", fills_cache=False)
     flops = product_flops(model, rows, positions, order, order)
@@ -187,8 +199,10 @@ def attention_macs(rows, positions, heads, wide, order):
 @pytest.mark.parametrize(
     ("rows", "naive", "reordered", "auto_speed_up", "naive_speed_up"),
     [
-        (100, 565248000, 969932800, 1.722, 1.722), (67, 517128192, 649854976, 2.261, 2.261),
-        (50, 492339200, 484966400, 2.716, 2.695), (40, 477757440, 387973120, 3.395, 3.038),
+        (100, 565248000, 969932800, 1.722, 1.722),
+        (67, 517128192, 649854976, 2.261, 2.261),
+        (50, 492339200, 484966400, 2.716, 2.695),
+        (40, 477757440, 387973120, 3.395, 3.038),
         (34, 469008384, 329777152, 3.994, 3.290),
     ],
 )
@@ -213,9 +227,13 @@ def test_attention_over_300_positions_on_ten_devices_is_as_much_faster_as_in_fig
         assert alone / attention_macs(30, 300, heads, wide, order) == pytest.approx(speed_up, abs=6e-3)
 
 
-@pytest.mark.parametrize(("positions", "naive", "reordered", "switch"), [
-    (6, 544, 384, 1.75), (12, 1280, 1152, 2.5),
-])
+@pytest.mark.parametrize(
+    ("positions", "naive", "reordered", "switch"),
+    [
+        (6, 544, 384, 1.75),
+        (12, 1280, 1152, 2.5),
+    ],
+)
 def test_two_heads_of_four_on_three_devices(positions, naive, reordered, switch):
     """8 numbers per position: per head, and the number of devices from which on reordering pays."""
     rows = positions // 3
@@ -224,18 +242,29 @@ def test_two_heads_of_four_on_three_devices(positions, naive, reordered, switch)
     assert positions * (8 - 4) / (8 * 4) + 1 == switch
 
 
-@pytest.mark.parametrize(("hidden", "wide", "positions", "switch"), [
-    (1024, 64, 200, 3.93), (768, 64, 200, 3.86), (768, 64, 197, 3.82), (1024, 64, 512, 8.5),
-    *((1024, 64, n, k) for n, k in ((100, 2.46), (200, 3.93), (300, 5.39))),
-    *((1024, 128, n, k) for n, k in ((100, 1.68), (200, 2.37), (300, 3.05))),
-    *((1024, 256, n, k) for n, k in ((100, 1.29), (200, 1.59), (300, 1.88))),
-])
+@pytest.mark.parametrize(
+    ("hidden", "wide", "positions", "switch"),
+    [
+        (1024, 64, 200, 3.93),
+        (768, 64, 200, 3.86),
+        (768, 64, 197, 3.82),
+        (1024, 64, 512, 8.5),
+        *((1024, 64, n, k) for n, k in ((100, 2.46), (200, 3.93), (300, 5.39))),
+        *((1024, 128, n, k) for n, k in ((100, 1.68), (200, 2.37), (300, 3.05))),
+        *((1024, 256, n, k) for n, k in ((100, 1.29), (200, 1.59), (300, 1.88))),
+    ],
+)
 def test_reordering_pays_from_the_published_number_of_devices_on(hidden, wide, positions, switch):
     """BERT-Large, GPT-2, ViT, BERT-Large with 512 tokens, and the layers of figure 6; with N/K rows each."""
     heads = hidden // wide
-    model = BERT.model_copy(update={
-        "num_heads": heads, "num_kv_heads": heads, "head_dim": wide, "hidden_size": hidden,
-    })
+    model = BERT.model_copy(
+        update={
+            "num_heads": heads,
+            "num_kv_heads": heads,
+            "head_dim": wide,
+            "hidden_size": hidden,
+        }
+    )
     assert reorders(model, positions / (switch + 0.02), positions)
     assert not reorders(model, positions / (switch - 0.02), positions)
 
@@ -261,9 +290,13 @@ def test_naive_devices_together_form_all_keys_and_values_once_each(heads, wide, 
 @given(st.sampled_from([1, 2, 4, 8]), st.integers(1, 8), st.integers(2, 60), st.data())
 def test_with_grouped_queries_the_cheaper_order_is_still_found(group, keys, positions, data):
     rows = data.draw(st.integers(1, positions))
-    model = GPT2.model_copy(update={
-        "num_heads": group * keys, "num_kv_heads": keys, "hidden_size": 8 * group * keys,
-    })
+    model = GPT2.model_copy(
+        update={
+            "num_heads": group * keys,
+            "num_kv_heads": keys,
+            "hidden_size": 8 * group * keys,
+        }
+    )
     chosen = orders(model, rows, positions, "auto", fills_cache=False)
     assert product_flops(model, rows, positions, *chosen) == min(
         product_flops(model, rows, positions, *pair) for pair in product(["naive", "reorder"], repeat=2)

@@ -34,7 +34,16 @@ def real_runs(play_for_real):
 def operations(trace):
     """What both worlds must agree on, whatever the time it took."""
     fields = (
-        "device", "kind", "name", "layer", "bytes", "payload_bytes", "flops", "peer", "request", "token",
+        "device",
+        "kind",
+        "name",
+        "layer",
+        "bytes",
+        "payload_bytes",
+        "flops",
+        "peer",
+        "request",
+        "token",
     )
     kinds = ("compute", "send", "recv", "load", "store", "evict")
     return Counter(tuple(span[field] for field in fields) for span in trace if span.get("kind") in kinds)

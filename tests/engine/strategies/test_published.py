@@ -15,8 +15,14 @@ from tests.support.small_cases import BERT, plan_of, play, sends, spec_of, star
 
 BERT_LARGE = BERT.model_copy(
     update={
-        "num_layers": 24, "num_heads": 16, "num_kv_heads": 16, "head_dim": 64, "hidden_size": 1024,
-        "intermediate_size": 4096, "max_positions": 512, "vocab_size": 30522,
+        "num_layers": 24,
+        "num_heads": 16,
+        "num_kv_heads": 16,
+        "head_dim": 64,
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "max_positions": 512,
+        "vocab_size": 30522,
     }
 )
 FLOP_PER_S = 171e9
@@ -25,7 +31,11 @@ SINGLE_S = 24 * 2 * 2_598_502_400 / FLOP_PER_S
 
 def spec_at(name, devices, bit_per_s, **params):
     cluster = star(
-        [FLOP_PER_S] * devices, terminal=True, memory_bytes=8e9, message_overhead_s=0.0, op_overhead_s=0.0,
+        [FLOP_PER_S] * devices,
+        terminal=True,
+        memory_bytes=8e9,
+        message_overhead_s=0.0,
+        op_overhead_s=0.0,
         compute_model="flops",
     )
     links = tuple(link.model_copy(update={"bit_per_s": bit_per_s}) for link in cluster.links)
@@ -54,8 +64,14 @@ def test_voltage_gains_from_400_mbit_per_s_and_megatron_from_1000():
 
 @pytest.mark.parametrize(
     ("name", "bit_per_s", "ratio"),
-    [("megatron", 2e8, 4.08), ("voltage", 2e8, 1.43), ("voltage", 3e8, 1.035), ("voltage", 4e8, 0.839),
-     ("megatron", 9e8, 1.036), ("megatron", 1e9, 0.949)],
+    [
+        ("megatron", 2e8, 4.08),
+        ("voltage", 2e8, 1.43),
+        ("voltage", 3e8, 1.035),
+        ("voltage", 4e8, 0.839),
+        ("megatron", 9e8, 1.036),
+        ("megatron", 1e9, 0.949),
+    ],
 )
 def test_latency_of_six_devices_at_other_rates_relative_to_one_device(name, bit_per_s, ratio):
     assert latency_s(name, 6, bit_per_s) / SINGLE_S == pytest.approx(ratio, rel=0.02)
@@ -63,8 +79,13 @@ def test_latency_of_six_devices_at_other_rates_relative_to_one_device(name, bit_
 
 @pytest.mark.parametrize(
     ("devices", "elements", "voltage_ms", "tensor_parallel_ms"),
-    [(2, 102400.0, 6.554, 26.214), (3, 136533.3, 8.738, 34.953), (4, 153600.0, 9.830, 39.322),
-     (5, 163840.0, 10.486, 41.943), (6, 170666.7, 10.923, 43.691)],
+    [
+        (2, 102400.0, 6.554, 26.214),
+        (3, 136533.3, 8.738, 34.953),
+        (4, 153600.0, 9.830, 39.322),
+        (5, 163840.0, 10.486, 41.943),
+        (6, 170666.7, 10.923, 43.691),
+    ],
 )
 def test_a_layer_s_messages_per_device_and_their_time(devices, elements, voltage_ms, tensor_parallel_ms):
     """Means over the devices, of which 3 and 6 do not divide the 200 positions."""

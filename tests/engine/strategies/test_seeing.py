@@ -66,7 +66,8 @@ def test_a_classifier_s_ends_are_its_picture_and_its_classes(name):
     spec = spec_of(name, VIT, cluster)
     ends = [span for span in spans(spec) if span.name in ("embed_image", "classify", "final_hidden")]
     assert [(span.name, span.device) for span in ends] == [
-        ("embed_image", seer_of(spec)), ("classify", seer_of(spec)),
+        ("embed_image", seer_of(spec)),
+        ("classify", seer_of(spec)),
     ]
 
 
@@ -76,8 +77,10 @@ def test_the_tower_is_held_by_the_source_and_works_in_prefill_only():
     assert [(h.device, h.home) for h in plan.holdings if h.slice == TOWER] == [(1, "resident")]
     assert [(w.device, w.phase) for w in plan.work if w.slice == TOWER] == [(1, "prefill")]
     plan.validate_cover(LLAVA, 16, generates=True)
-    assert not any(piece.part == "vision" for piece in plan_of(
-        small_spec("gpipe", VIT, cluster, rows=VIT.image_rows)).held_by(1))
+    assert not any(
+        piece.part == "vision"
+        for piece in plan_of(small_spec("gpipe", VIT, cluster, rows=VIT.image_rows)).held_by(1)
+    )
 
 
 def test_a_plan_in_which_nobody_sees_is_refused():
@@ -86,7 +89,8 @@ def test_a_plan_in_which_nobody_sees_is_refused():
     with pytest.raises(PlanError, match=r"prefill, layer -1 vision: nobody computes it"):
         blind.validate_cover(LLAVA, 16, generates=True)
     elsewhere = Plan(
-        strategy="x", holdings=(*plan.holdings, Holding(device=1, slice=EMBED)),
+        strategy="x",
+        holdings=(*plan.holdings, Holding(device=1, slice=EMBED)),
         work=tuple(Work(device=1, slice=TOWER) if w.slice == TOWER else w for w in plan.work),
     )
     with pytest.raises(PlanError, match=r"vision: device 1 computes .* without its weights"):

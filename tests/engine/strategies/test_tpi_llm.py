@@ -168,8 +168,11 @@ def test_the_largest_blocks_begin_to_stream_first_from_the_last_layer_back():
 
 @settings(max_examples=200)
 @given(
-    st.lists(st.integers(1, 9), min_size=4, max_size=10), st.integers(1, 3), st.integers(10, 80),
-    st.integers(0, 20), st.integers(1, 3),
+    st.lists(st.integers(1, 9), min_size=4, max_size=10),
+    st.integers(1, 3),
+    st.integers(10, 80),
+    st.integers(0, 20),
+    st.integers(1, 3),
 )
 def test_no_fewer_blocks_than_needed_stream_at_any_length(sizes, window, memory, rows, kv_row_bytes):
     """Against brute force over how many blocks stream, in the same order."""
@@ -274,9 +277,7 @@ def test_never_more_blocks_than_the_window_are_in_memory(window, retain_every, m
 def test_every_token_loads_every_streaming_block_once_on_every_device():
     spec = spec_of("tpi_llm", DEEP["llama"], star([1e10] * 2), new_tokens=5, requests=2)
     plan = plan_of(spec)
-    loads = Counter(
-        (s.device, s.name, s.layer) for s in play(spec, plan) if getattr(s, "kind", "") == "load"
-    )
+    loads = Counter((s.device, s.name, s.layer) for s in play(spec, plan) if getattr(s, "kind", "") == "load")
     passes = 2 * 5
     for rank in (0, 1):
         for block, _ in plan.extra["streams"][str(rank)]:
@@ -285,9 +286,7 @@ def test_every_token_loads_every_streaming_block_once_on_every_device():
 
 def even_cluster(disk_byte_per_s):
     """No fixed costs, links that take no time but their delay."""
-    cluster = star(
-        [1e9] * 3, compute_model="flops", message_overhead_s=0.0, disk_byte_per_s=disk_byte_per_s
-    )
+    cluster = star([1e9] * 3, compute_model="flops", message_overhead_s=0.0, disk_byte_per_s=disk_byte_per_s)
     links = [link.model_copy(update={"bit_per_s": 1e14, "delay_s": 2e-5}) for link in cluster.links]
     return cluster.model_copy(update={"links": tuple(links)})
 

@@ -79,7 +79,8 @@ def test_of_a_needed_last_layer_one_device_computes_and_sends_one_row():
     row = GPT2.hidden_size * ELEMENT
     assert [(s.device, s.payload_bytes) for s in sends(trace) if s.layer == last] == [("d2", row)]
     blocks = {
-        item.device for item in trace
+        item.device
+        for item in trace
         if isinstance(item, Span) and item.name == "position_block" and item.layer == last and item.flops
     }
     owner = plan_of(spec).extra["owner"]  # fills its KV cache in any case
@@ -89,19 +90,26 @@ def test_of_a_needed_last_layer_one_device_computes_and_sends_one_row():
 @pytest.mark.parametrize("family", ["tiny-vit", "tiny-bert", "tiny-gpt2", "tiny-llama"])
 def test_the_needed_row_is_a_decoder_s_last_a_classifier_s_first_and_else_all(family):
     model, weights = catalogue.resolve(family, None)
-    workload = Workload(
-        prompt_tokens=7 if model.reads_text else None, new_tokens=3 if model.causal else 0
+    workload = Workload(prompt_tokens=7 if model.reads_text else None, new_tokens=3 if model.causal else 0)
+    spec = RunSpec(
+        cluster=star(EVEN),
+        model=model,
+        weights=weights,
+        workload=workload,
+        strategy="voltage",
+        params={"last_layer_rows": "needed"},
     )
-    spec = RunSpec(cluster=star(EVEN), model=model, weights=weights, workload=workload, strategy="voltage",
-                   params={"last_layer_rows": "needed"})
     prepared = prepare(spec)
     works = [
-        (work.device, work.slice.axis) for work in prepared.plan.work
+        (work.device, work.slice.axis)
+        for work in prepared.plan.work
         if work.slice.layer == model.num_layers - 1 and work.phase == "prefill" and work.slice.part == "ffn"
     ]
     expected = {
-        "tiny-vit": [(0, "all")], "tiny-bert": [(rank, "positions") for rank in range(3)],
-        "tiny-gpt2": [(2, "all")], "tiny-llama": [(2, "all")],
+        "tiny-vit": [(0, "all")],
+        "tiny-bert": [(rank, "positions") for rank in range(3)],
+        "tiny-gpt2": [(2, "all")],
+        "tiny-llama": [(2, "all")],
     }
     assert works == expected[family]
     one = spec.model_copy(update={"strategy": "single", "params": {}})
@@ -191,8 +199,10 @@ def facts_of(span):
 def test_a_device_that_recovers_gets_its_positions_back():
     spec = long_bert(repartition=True)
     whole_s, _ = latency_s(spec)
-    changes = [SlowDevice(at_s=whole_s / 4, device="d1", factor=10.0),
-               SlowDevice(at_s=whole_s / 2, device="d1", factor=1.0)]
+    changes = [
+        SlowDevice(at_s=whole_s / 4, device="d1", factor=10.0),
+        SlowDevice(at_s=whole_s / 2, device="d1", factor=1.0),
+    ]
     _, trace = latency_s(spec.model_copy(update={"scenario": Scenario(changes=tuple(changes))}))
     _, again = marks(trace, "repartitioned")
     assert again.facts["bounds"] == [0, 16, 32, 48]
@@ -225,20 +235,40 @@ class Changing(MemoryWorld):
 def test_whatever_the_bounds_become_the_answer_stays():
     changed = []
 
-    @settings(max_examples=10, derandomize=True, deadline=None, database=None, phases=[Phase.generate],
-              suppress_health_check=[HealthCheck.too_slow])
+    @settings(
+        max_examples=10,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow],
+    )
     @given(
-        st.sampled_from([GPT2, LLAMA, BERT]), st.integers(1, 5), st.booleans(), st.integers(2, 20),
-        st.fixed_dictionaries({
-            "causal_trim": st.booleans(), "last_layer_rows": st.sampled_from(["all", "needed"]),
-            "decode": st.sampled_from(["kv_single", "recompute"]),
-            "order": st.sampled_from(["auto", "reorder"]),
-        }), st.integers(0, 1000),
+        st.sampled_from([GPT2, LLAMA, BERT]),
+        st.integers(1, 5),
+        st.booleans(),
+        st.integers(2, 20),
+        st.fixed_dictionaries(
+            {
+                "causal_trim": st.booleans(),
+                "last_layer_rows": st.sampled_from(["all", "needed"]),
+                "decode": st.sampled_from(["kv_single", "recompute"]),
+                "order": st.sampled_from(["auto", "reorder"]),
+            }
+        ),
+        st.integers(0, 1000),
     )
     def every(model, devices, terminal, rows, params, seed):
         cluster = star([1e9] * devices, terminal=terminal, op_overhead_s=0.0)
-        spec = spec_of("voltage", model, cluster, rows=rows, new_tokens=2 if model.causal else 0,
-                       repartition=True, **params)
+        spec = spec_of(
+            "voltage",
+            model,
+            cluster,
+            rows=rows,
+            new_tokens=2 if model.causal else 0,
+            repartition=True,
+            **params,
+        )
         plan = plan_of(spec)
         world = Changing(cluster, model, seed)
         source, programs = source_in(world, spec), []
@@ -250,8 +280,12 @@ def test_whatever_the_bounds_become_the_answer_stays():
             run = serve(device, strategy("voltage"), plan, spec.workload, prompts(spec), io)
             programs.append((rank, run))
         world.run(programs)
-        told = [facts["bounds"] for device in world.devices for name, facts in device.marks
-                if name == "repartitioned"]
+        told = [
+            facts["bounds"]
+            for device in world.devices
+            for name, facts in device.marks
+            if name == "repartitioned"
+        ]
         for bounds in told:
             assert bounds == sorted(bounds) and bounds[0] == 0 and len(bounds) == devices + 1
         changed.append(bool(told))

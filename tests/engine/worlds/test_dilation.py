@@ -22,12 +22,23 @@ from engine.worlds.real.dilation import (
 
 FLOP_PER_S = 1e9  # of the host, for products of any number of rows
 PROFILE = HostProfile(
-    host="test", products=(MeasuredRow(rows=1, s_per_flop=1 / FLOP_PER_S),),
-    elementwise_s_per_element=1e-9, op_overhead_s=1e-9, memory_byte_per_s=1e15,
+    host="test",
+    products=(MeasuredRow(rows=1, s_per_flop=1 / FLOP_PER_S),),
+    elementwise_s_per_element=1e-9,
+    op_overhead_s=1e-9,
+    memory_byte_per_s=1e15,
 )
 MODEL = ModelSpec(
-    name="m", family="gpt2", num_layers=1, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
-    intermediate_size=16, vocab_size=32, max_positions=16,
+    name="m",
+    family="gpt2",
+    num_layers=1,
+    hidden_size=8,
+    num_heads=2,
+    num_kv_heads=2,
+    head_dim=4,
+    intermediate_size=16,
+    vocab_size=32,
+    max_positions=16,
 )
 
 

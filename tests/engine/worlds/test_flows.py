@@ -9,7 +9,8 @@ from engine.worlds.simulated.flows import Flow, SharedLinks, max_min_rates
 
 NODES = 6
 CLUSTER = ClusterSpec(
-    name="star", source="d0",
+    name="star",
+    source="d0",
     devices=[
         {"name": f"d{i}", "flop_per_s": 1e9, "memory_bytes": 1e9, "memory_byte_per_s": 1e9}
         for i in range(NODES)

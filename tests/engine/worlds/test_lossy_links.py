@@ -72,11 +72,18 @@ def test_a_link_that_loses_everything_is_as_good_as_down_until_it_heals():
 
 
 def test_losses_of_both_links_of_a_path_add_up():
-    world, _ = world_of(ClusterSpec.model_validate(star().model_dump() | {"links": [
-        {"a": "a", "b": "s1", "bit_per_s": 8e6, "loss_frac": 0.1, "reverse_loss_frac": 0.0},
-        {"a": "b", "b": "s1", "bit_per_s": 8e6, "loss_frac": 0.5, "reverse_loss_frac": 0.2},
-        {"a": "c", "b": "s1", "bit_per_s": 8e6},
-    ]}))
+    world, _ = world_of(
+        ClusterSpec.model_validate(
+            star().model_dump()
+            | {
+                "links": [
+                    {"a": "a", "b": "s1", "bit_per_s": 8e6, "loss_frac": 0.1, "reverse_loss_frac": 0.0},
+                    {"a": "b", "b": "s1", "bit_per_s": 8e6, "loss_frac": 0.5, "reverse_loss_frac": 0.2},
+                    {"a": "c", "b": "s1", "bit_per_s": 8e6},
+                ]
+            }
+        )
+    )
     assert world.wires._loss_frac(0, 1) == pytest.approx(1 - 0.9 * 0.8)
     assert world.wires._loss_frac(1, 0) == pytest.approx(0.5)
 
@@ -96,7 +103,9 @@ def test_a_message_behind_a_late_one_makes_it_less_late():
     world, trace = world_of(cluster, holders=(0, 1, 2))
     times = {}
     run(
-        world, (2, lambda c: ticks(c, tags)), (0, lambda c: stream(c, tags)),
+        world,
+        (2, lambda c: ticks(c, tags)),
+        (0, lambda c: stream(c, tags)),
         (1, lambda c: receiver(c, [(0, tag) for tag in tags], times)),
     )
     spans = [span for span in trace if getattr(span, "kind", "") == "recv" and span.device == "b"]

@@ -14,7 +14,9 @@ from engine.runs.predict import predict
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
-    name="three", source="a", devices=[{"name": name, **DEVICE} for name in "abc"],
+    name="three",
+    source="a",
+    devices=[{"name": name, **DEVICE} for name in "abc"],
     switches=[{"name": "s1"}],
     links=[{"a": name, "b": "s1", "bit_per_s": 2e7, "delay_s": 0.001} for name in "abc"],
 )
@@ -23,9 +25,14 @@ CLUSTER = ClusterSpec(
 def spec_of(strategy, changes=(), **more):
     model, weights = catalogue.resolve("demo-lm", None)
     return RunSpec(
-        cluster=CLUSTER, model=model, weights=weights, strategy=strategy, dilation=more.pop("dilation", 2.0),
+        cluster=CLUSTER,
+        model=model,
+        weights=weights,
+        strategy=strategy,
+        dilation=more.pop("dilation", 2.0),
         workload=Workload(prompt="The import statement", new_tokens=6),
-        scenario=Scenario(changes=changes), **more,
+        scenario=Scenario(changes=changes),
+        **more,
     )
 
 
@@ -37,11 +44,10 @@ SPECS = {
     "pipeline goes on": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")]),
     "tensor parallel goes on": spec_of("megatron", [DropDevice(at_s=0.1, device="c")]),
     "frozen": spec_of("megatron", [FreezeDevice(at_s=0.1, device="b")], silence_s=0.6),
-    "comes back": spec_of(
-        "voltage", [DropDevice(at_s=0.05, device="b"), JoinDevice(at_s=0.1, device="b")]
-    ),
+    "comes back": spec_of("voltage", [DropDevice(at_s=0.05, device="b"), JoinDevice(at_s=0.1, device="b")]),
     "divided anew": spec_of(
-        "voltage", [SlowDevice(at_s=0.1, device="b", factor=20)],
+        "voltage",
+        [SlowDevice(at_s=0.1, device="b", factor=20)],
         params={"decode": "recompute", "repartition": True},
     ),
     "source lost": spec_of("megatron", [DropDevice(at_s=0.1, device="a")]),

@@ -14,7 +14,9 @@ from engine.strategies.registry import STRATEGIES
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
-    name="four", source="a", devices=[{"name": name, **DEVICE} for name in "abcd"],
+    name="four",
+    source="a",
+    devices=[{"name": name, **DEVICE} for name in "abcd"],
     switches=[{"name": "s1"}],
     links=[{"a": name, "b": "s1", "bit_per_s": 2e7, "delay_s": 0.001} for name in "abcd"],
 )
@@ -24,9 +26,13 @@ NEW_TOKENS = 6
 def spec_of(strategy, changes=(), **more):
     model, weights = catalogue.resolve("tiny-llama", None)
     return RunSpec(
-        cluster=CLUSTER, model=model, weights=weights, strategy=strategy,
+        cluster=CLUSTER,
+        model=model,
+        weights=weights,
+        strategy=strategy,
         workload=more.pop("workload", Workload(prompt_tokens=12, new_tokens=NEW_TOKENS)),
-        scenario=Scenario(changes=changes), **more,
+        scenario=Scenario(changes=changes),
+        **more,
     )
 
 
@@ -68,9 +74,14 @@ def test_every_request_of_a_burst_is_finished(strategy):
     assert emitted(trace) == [(request, index) for request in range(3) for index in range(4)]
 
 
-@pytest.mark.parametrize("change", [
-    FreezeDevice(at_s=0.05, device="b"), LinkDown(at_s=0.05, link="b--s1"),
-], ids=lambda change: change.kind)
+@pytest.mark.parametrize(
+    "change",
+    [
+        FreezeDevice(at_s=0.05, device="b"),
+        LinkDown(at_s=0.05, link="b--s1"),
+    ],
+    ids=lambda change: change.kind,
+)
 def test_a_silent_device_is_given_up_after_the_stated_silence_and_the_sentence_is_finished(change):
     trace, outcome = simulate(prepare(spec_of("megatron", [change], silence_s=0.7)))
     assert outcome.kind == "finished", outcome.sentence
@@ -108,9 +119,16 @@ def test_survivors_that_cannot_hold_the_model_say_what_binds():
     spec = spec_of("gpipe").model_copy(update={"cluster": cluster})
     _, outcome = simulate(prepare(spec))
     assert outcome.kind == "finished"
-    spec = spec.model_copy(update={"scenario": Scenario(changes=[
-        DropDevice(at_s=0.02, device="b"), DropDevice(at_s=0.025, device="c"),
-    ])})
+    spec = spec.model_copy(
+        update={
+            "scenario": Scenario(
+                changes=[
+                    DropDevice(at_s=0.02, device="b"),
+                    DropDevice(at_s=0.025, device="c"),
+                ]
+            )
+        }
+    )
     _, outcome = simulate(prepare(spec))
     assert outcome.kind == "peer_lost"
     assert "cannot go on" in outcome.sentence and "MB" in outcome.sentence

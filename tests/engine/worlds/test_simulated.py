@@ -14,8 +14,16 @@ from engine.worlds.simulated.faults import KILL_SEEN_S
 from engine.worlds.simulated.world import SimulatedWorld
 
 MODEL = ModelSpec(
-    name="m", family="gpt2", num_layers=1, hidden_size=8, num_heads=2, num_kv_heads=2, head_dim=4,
-    intermediate_size=16, vocab_size=32, max_positions=64,
+    name="m",
+    family="gpt2",
+    num_layers=1,
+    hidden_size=8,
+    num_heads=2,
+    num_kv_heads=2,
+    head_dim=4,
+    intermediate_size=16,
+    vocab_size=32,
+    max_positions=64,
 )
 PAYLOAD = Meta((1, 250_000 - FRAME_HEADER_BYTES // 4))  # with its header exactly 1 MB
 RATE = 8e6  # 1 MB takes 1 s
@@ -24,10 +32,16 @@ RATE = 8e6  # 1 MB takes 1 s
 def star(names="abc", delay_s=0.0, overhead_s=0.0, rates=None):
     rates = rates or {}
     return ClusterSpec(
-        name="star", source=names[0],
+        name="star",
+        source=names[0],
         devices=[
-            {"name": n, "flop_per_s": 1e9, "memory_bytes": 1e9, "memory_byte_per_s": 1e9,
-             "message_overhead_s": overhead_s}
+            {
+                "name": n,
+                "flop_per_s": 1e9,
+                "memory_bytes": 1e9,
+                "memory_byte_per_s": 1e9,
+                "message_overhead_s": overhead_s,
+            }
             for n in names
         ],
         switches=[{"name": "s1"}],
@@ -77,7 +91,9 @@ def test_two_senders_to_one_receiver_share_its_link_equally():
     world, _ = world_of(star())
     times = {}
     run(
-        world, (0, lambda c: sender(c, 2, ["p"])), (1, lambda c: sender(c, 2, ["q"])),
+        world,
+        (0, lambda c: sender(c, 2, ["p"])),
+        (1, lambda c: sender(c, 2, ["q"])),
         (2, lambda c: receiver(c, [(0, "p"), (1, "q")], times)),
     )
     assert times == {(2, "p"): pytest.approx(2.0), (2, "q"): pytest.approx(2.0)}
@@ -88,7 +104,9 @@ def test_a_slow_sender_leaves_the_rest_of_a_shared_link_to_the_fast_one():
     world, _ = world_of(star(rates={"a": 2e6}))
     times = {}
     run(
-        world, (0, lambda c: sender(c, 2, ["p"])), (1, lambda c: sender(c, 2, ["q"])),
+        world,
+        (0, lambda c: sender(c, 2, ["p"])),
+        (1, lambda c: sender(c, 2, ["q"])),
         (2, lambda c: receiver(c, [(1, "q"), (0, "p")], times)),
     )
     assert times[2, "q"] == pytest.approx(8 / 6)
@@ -147,7 +165,9 @@ def test_a_program_may_catch_the_loss_of_a_peer_and_go_on():
             times["got"] = ctx.now_s
 
     run(
-        world, (1, lambda c: sender(c, 0, ["m"])), (2, lambda c: sender(c, 0, ["m"])),
+        world,
+        (1, lambda c: sender(c, 0, ["m"])),
+        (2, lambda c: sender(c, 0, ["m"])),
         (0, lambda c: tries_another(c)),
     )
     assert times["lost"] == (pytest.approx(0.25 + KILL_SEEN_S), "b", {1})
@@ -199,7 +219,9 @@ def test_a_spawned_program_overlaps_its_parent_and_gives_its_result():
         seen["child"] = await handle
 
     run(
-        world, (0, lambda c: sender(c, 1, ["p"])), (2, lambda c: sender(c, 1, ["q"])),
+        world,
+        (0, lambda c: sender(c, 1, ["p"])),
+        (2, lambda c: sender(c, 1, ["q"])),
         (1, lambda c: parent(c)),
     )
     assert seen == {"parent": pytest.approx(2.0), "child": pytest.approx(2.0)}
@@ -210,7 +232,9 @@ def test_two_runs_of_the_same_programs_give_the_same_trace():
     for _ in range(2):
         world, trace = world_of(star(delay_s=0.01, overhead_s=0.001))
         run(
-            world, (0, lambda c: sender(c, 2, "pqr")), (1, lambda c: sender(c, 2, "xyz")),
+            world,
+            (0, lambda c: sender(c, 2, "pqr")),
+            (1, lambda c: sender(c, 2, "xyz")),
             (2, lambda c: receiver(c, [(0, "p"), (1, "x"), (0, "q"), (1, "y"), (0, "r"), (1, "z")], {})),
         )
         traces.append(trace)
@@ -228,7 +252,9 @@ def test_a_frozen_device_that_is_asked_late_is_given_up_too():
 
     with pytest.raises(PeerLost, match="c was lost"):
         run(
-            world, (1, lambda c: sender(c, 0, ["m"])), (0, asks_late),
+            world,
+            (1, lambda c: sender(c, 0, ["m"])),
+            (0, asks_late),
             (2, lambda c: receiver(c, [(0, "question")], {})),
         )
     assert [mark.facts["how"] for mark in trace if getattr(mark, "name", "") == "loss_detected"] == ["frozen"]

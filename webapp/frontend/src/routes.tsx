@@ -15,13 +15,22 @@ export const router = createBrowserRouter([
     hydrateFallbackElement: <></>,
     children: [
       { index: true, element: <StartPage /> },
-      { path: 'clusters', lazy: async () => ({ Component: (await import('./pages/clusters/ClustersPage')).ClustersPage }) },
+      {
+        path: 'clusters',
+        lazy: async () => ({ Component: (await import('./pages/clusters/ClustersPage')).ClustersPage }),
+      },
       { path: 'clusters/new', lazy: editorPage },
       { path: 'clusters/:id', lazy: editorPage },
       { path: 'runs', lazy: async () => ({ Component: (await import('./pages/runs/RunsPage')).RunsPage }) },
-      { path: 'runs/new', lazy: async () => ({ Component: (await import('./pages/newRun/NewRunPage')).NewRunPage }) },
+      {
+        path: 'runs/new',
+        lazy: async () => ({ Component: (await import('./pages/newRun/NewRunPage')).NewRunPage }),
+      },
       { path: 'runs/:id', lazy: async () => ({ Component: (await import('./pages/run/RunPage')).RunPage }) },
-      { path: 'compare', lazy: async () => ({ Component: (await import('./pages/compare/ComparePage')).ComparePage }) },
+      {
+        path: 'compare',
+        lazy: async () => ({ Component: (await import('./pages/compare/ComparePage')).ComparePage }),
+      },
       { path: '*', element: <NotFound /> },
     ],
   },

@@ -50,7 +50,10 @@ async function request<T>(method: Method, path: string, body?: unknown, signal?:
   let response: Response;
   try {
     response = await fetch(`/api${path}`, {
-      method, headers, signal, credentials: 'same-origin',
+      method,
+      headers,
+      signal,
+      credentials: 'same-origin',
       body: body === undefined ? undefined : form ? body : JSON.stringify(body),
     });
   } catch (error) {
@@ -80,7 +83,8 @@ async function toError(response: Response, path: string): Promise<ApiError> {
 
 export const api = {
   get: <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal),
-  post: <T>(path: string, body?: unknown, signal?: AbortSignal) => request<T>('POST', path, body ?? {}, signal),
+  post: <T>(path: string, body?: unknown, signal?: AbortSignal) =>
+    request<T>('POST', path, body ?? {}, signal),
   upload: <T>(path: string, form: FormData, signal?: AbortSignal) => request<T>('POST', path, form, signal),
   put: <T>(path: string, body: unknown) => request<T>('PUT', path, body),
   patch: <T>(path: string, body: unknown) => request<T>('PATCH', path, body),

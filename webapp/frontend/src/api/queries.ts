@@ -48,7 +48,9 @@ export function useRandomPicture(model: string, seed: number, enabled: boolean) 
 }
 
 /** Per strategy the sentence why it cannot run this model on this cluster, or null. */
-export function useSupports(pair: { cluster_id?: number | null; cluster?: ClusterSpec; model: string } | null) {
+export function useSupports(
+  pair: { cluster_id?: number | null; cluster?: ClusterSpec; model: string } | null,
+) {
   return useQuery({
     queryKey: ['supports', pair],
     queryFn: ({ signal }) => api.post<Record<string, string | null>>('/supports', pair, signal),
@@ -64,7 +66,11 @@ export interface TraceRow {
 
 /** Example traces of a link's rate. */
 export function useTraces() {
-  return useQuery({ queryKey: ['traces'], queryFn: ({ signal }) => api.get<TraceRow[]>('/traces', signal), staleTime: Infinity });
+  return useQuery({
+    queryKey: ['traces'],
+    queryFn: ({ signal }) => api.get<TraceRow[]>('/traces', signal),
+    staleTime: Infinity,
+  });
 }
 
 /** Whether this person may change anything. */
@@ -100,7 +106,10 @@ export function useCatalogue() {
 }
 
 export function useClusters() {
-  return useQuery({ queryKey: ['clusters'], queryFn: ({ signal }) => api.get<ClusterRow[]>('/clusters', signal) });
+  return useQuery({
+    queryKey: ['clusters'],
+    queryFn: ({ signal }) => api.get<ClusterRow[]>('/clusters', signal),
+  });
 }
 
 /** All runs; asked more often while one of them is under way. */

@@ -12,7 +12,9 @@ export function EmptyState({ title, text, children }: Props) {
   return (
     <Stack align="center" gap="sm" py={72} px="md">
       <Title order={3}>{title}</Title>
-      <Text c="dimmed" maw={460} ta="center">{text}</Text>
+      <Text c="dimmed" maw={460} ta="center">
+        {text}
+      </Text>
       {children}
     </Stack>
   );

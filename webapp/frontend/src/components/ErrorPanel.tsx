@@ -10,9 +10,20 @@ interface Props {
 /** One sentence about what went wrong; a button where trying again makes sense. */
 export function ErrorPanel({ title, message, onRetry }: Props) {
   return (
-    <Alert color="red" variant="light" title={title} icon={<IconAlertTriangle size={18} />} data-testid="error" role="alert">
+    <Alert
+      color="red"
+      variant="light"
+      title={title}
+      icon={<IconAlertTriangle size={18} />}
+      data-testid="error"
+      role="alert"
+    >
       <Text size="sm">{message}</Text>
-      {onRetry && <Button mt="sm" size="xs" variant="default" onClick={onRetry}>Try again</Button>}
+      {onRetry && (
+        <Button mt="sm" size="xs" variant="default" onClick={onRetry}>
+          Try again
+        </Button>
+      )}
     </Alert>
   );
 }

@@ -18,10 +18,20 @@ export function Page({ title, about, actions, wide = false, children }: Props) {
     <Stack gap="lg" w="100%" maw={wide ? 1760 : 1320} mx="auto" px={24} pt={24} pb={56}>
       <Group justify="space-between" align="flex-end" wrap="nowrap">
         <div>
-          <Title order={2} fz={24}>{title}</Title>
-          {about && <Text c="dimmed" size="sm" mt={2}>{about}</Text>}
+          <Title order={2} fz={24}>
+            {title}
+          </Title>
+          {about && (
+            <Text c="dimmed" size="sm" mt={2}>
+              {about}
+            </Text>
+          )}
         </div>
-        {actions && <Group gap="sm" wrap="nowrap">{actions}</Group>}
+        {actions && (
+          <Group gap="sm" wrap="nowrap">
+            {actions}
+          </Group>
+        )}
       </Group>
       {children}
     </Stack>

@@ -12,7 +12,15 @@ interface Props {
 export function PictureFrame({ image, size, alt }: Props) {
   return (
     <div className={classes.frame} style={{ width: size, height: size }}>
-      {image && <img src={`data:image/png;base64,${image}`} alt={alt} width={size} height={size} data-testid="picture-shown" />}
+      {image && (
+        <img
+          src={`data:image/png;base64,${image}`}
+          alt={alt}
+          width={size}
+          height={size}
+          data-testid="picture-shown"
+        />
+      )}
     </div>
   );
 }

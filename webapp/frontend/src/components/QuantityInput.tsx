@@ -36,7 +36,8 @@ export function QuantityInput(props: Props) {
   const text = typed ? typed.text : value === null ? '' : fromSI(value, unit);
 
   const enter = (entered: string | number, at: Unit) => {
-    const next = typeof entered === 'number' ? toSI(entered, at) : entered.trim() === '' && optional ? null : undefined;
+    const next =
+      typeof entered === 'number' ? toSI(entered, at) : entered.trim() === '' && optional ? null : undefined;
     setTyped({ text: entered, value: next === undefined ? value : next });
     if (next !== undefined && next !== value) onChange(next);
   };
@@ -49,17 +50,35 @@ export function QuantityInput(props: Props) {
   const missing = text === '' && !optional ? 'Give a number.' : undefined;
   return (
     <NumberInput
-      label={props.label} description={props.description} placeholder={props.placeholder} disabled={props.disabled}
-      error={props.error ?? missing} value={text} min={0} max={props.max} hideControls allowNegative={false} size="xs"
-      onChange={(entered) => enter(entered, unit)} onBlur={() => setTyped(null)} data-testid={testId}
-      rightSectionWidth={quantity.length > 1 ? 78 : 44} rightSectionPointerEvents={quantity.length > 1 ? 'all' : 'none'}
+      label={props.label}
+      description={props.description}
+      placeholder={props.placeholder}
+      disabled={props.disabled}
+      error={props.error ?? missing}
+      value={text}
+      min={0}
+      max={props.max}
+      hideControls
+      allowNegative={false}
+      size="xs"
+      onChange={(entered) => enter(entered, unit)}
+      onBlur={() => setTyped(null)}
+      data-testid={testId}
+      rightSectionWidth={quantity.length > 1 ? 78 : 44}
+      rightSectionPointerEvents={quantity.length > 1 ? 'all' : 'none'}
       rightSection={
         quantity.length > 1 ? (
           <select
-            className={classes.unit} aria-label="Unit" value={unit.label} disabled={props.disabled} data-testid={`${testId}-unit`}
+            className={classes.unit}
+            aria-label="Unit"
+            value={unit.label}
+            disabled={props.disabled}
+            data-testid={`${testId}-unit`}
             onChange={(event) => choose(event.currentTarget.value)}
           >
-            {quantity.map(({ label }) => <option key={label}>{label}</option>)}
+            {quantity.map(({ label }) => (
+              <option key={label}>{label}</option>
+            ))}
           </select>
         ) : (
           <span className={classes.unit}>{unit.label}</span>

@@ -17,9 +17,12 @@ export function useConfirm(): [ReactNode, (question: Question) => void] {
     <Modal opened={question !== null} onClose={close} title={question?.title} centered size="sm">
       <Text size="sm">{question?.text}</Text>
       <Group justify="flex-end" mt="lg">
-        <Button variant="default" onClick={close}>Cancel</Button>
+        <Button variant="default" onClick={close}>
+          Cancel
+        </Button>
         <Button
-          color="red" data-testid="confirm"
+          color="red"
+          data-testid="confirm"
           onClick={() => {
             question?.onConfirm();
             close();

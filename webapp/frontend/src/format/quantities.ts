@@ -11,15 +11,35 @@ export type Quantity = readonly [Unit, ...Unit[]];
 const scaled = (unit: string, prefixes: readonly (readonly [string, number])[]): Quantity =>
   prefixes.map(([prefix, factor]) => ({ label: prefix + unit, factor })) as unknown as Quantity;
 
-export const BIT_RATE = scaled('bit/s', [['k', 1e3], ['M', 1e6], ['G', 1e9]]);
-export const BYTE_RATE = scaled('B/s', [['k', 1e3], ['M', 1e6], ['G', 1e9]]);
-export const SIZE = scaled('B', [['k', 1e3], ['M', 1e6], ['G', 1e9]]);
-export const FLOP_RATE = scaled('FLOP/s', [['M', 1e6], ['G', 1e9], ['T', 1e12]]);
+export const BIT_RATE = scaled('bit/s', [
+  ['k', 1e3],
+  ['M', 1e6],
+  ['G', 1e9],
+]);
+export const BYTE_RATE = scaled('B/s', [
+  ['k', 1e3],
+  ['M', 1e6],
+  ['G', 1e9],
+]);
+export const SIZE = scaled('B', [
+  ['k', 1e3],
+  ['M', 1e6],
+  ['G', 1e9],
+]);
+export const FLOP_RATE = scaled('FLOP/s', [
+  ['M', 1e6],
+  ['G', 1e9],
+  ['T', 1e12],
+]);
 export const TIME: Quantity = [
-  { label: 'µs', factor: 1e-6 }, { label: 'ms', factor: 1e-3 }, { label: 's', factor: 1 },
+  { label: 'µs', factor: 1e-6 },
+  { label: 'ms', factor: 1e-3 },
+  { label: 's', factor: 1 },
 ];
 export const ENERGY_PER_BYTE: Quantity = [
-  { label: 'nJ/B', factor: 1e-9 }, { label: 'µJ/B', factor: 1e-6 }, { label: 'J/B', factor: 1 },
+  { label: 'nJ/B', factor: 1e-9 },
+  { label: 'µJ/B', factor: 1e-6 },
+  { label: 'J/B', factor: 1 },
 ];
 export const POWER: Quantity = [{ label: 'W', factor: 1 }];
 export const ROWS: Quantity = [{ label: 'rows', factor: 1 }];

@@ -36,6 +36,12 @@ describe('numbers for people', () => {
   });
 
   it('writes small energies in their own unit', () => {
-    expect([joules(0), joules(0.000196), joules(0.0123), joules(42.1), joules(1.5e4)]).toEqual(['0 J', '196 µJ', '12.3 mJ', '42.1 J', '15 kJ']);
+    expect([joules(0), joules(0.000196), joules(0.0123), joules(42.1), joules(1.5e4)]).toEqual([
+      '0 J',
+      '196 µJ',
+      '12.3 mJ',
+      '42.1 J',
+      '15 kJ',
+    ]);
   });
 });

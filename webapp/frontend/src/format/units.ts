@@ -1,7 +1,10 @@
 /** Numbers for people: three significant digits and a prefix. The only place that formats quantities. */
 
 const PREFIXES = [
-  [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k'],
+  [1e12, 'T'],
+  [1e9, 'G'],
+  [1e6, 'M'],
+  [1e3, 'k'],
 ] as const;
 
 /** At most three significant digits, without trailing zeros: 1234 → "1230", 0.5 → "0.5". */
@@ -48,7 +51,12 @@ export function maybe(value: number | null | undefined, format: (value: number) 
 /** "3 minutes ago"; `now` in milliseconds. */
 export function ago(iso: string, now: number): string {
   const past = Math.max(0, (now - Date.parse(iso)) / 1000);
-  const steps = [[60, 1, 'second'], [3600, 60, 'minute'], [86400, 3600, 'hour'], [Infinity, 86400, 'day']] as const;
+  const steps = [
+    [60, 1, 'second'],
+    [3600, 60, 'minute'],
+    [86400, 3600, 'hour'],
+    [Infinity, 86400, 'day'],
+  ] as const;
   const [, size, unit] = steps.find(([limit]) => past < limit) ?? steps[3];
   const count = Math.floor(past / size);
   if (unit === 'second' && count < 5) return 'just now';

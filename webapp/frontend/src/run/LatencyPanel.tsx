@@ -24,25 +24,44 @@ export function LatencyPanel({ tokens, injections }: Props) {
   const requests = useMemo(() => requestsOf(tokens).slice(0, MAX_LINES), [tokens]);
   const data = useMemo(() => latencyColumns(tokens, requests, shown === 'all'), [tokens, requests, shown]);
   const names = requests.length > 1 ? requests.map((request) => `request ${request}`).join('\n') : 'latency';
-  const lines = useMemo(() => names.split('\n').map((label, at) => ({ label, color: deviceColor(at + 4) })), [names]);
+  const lines = useMemo(
+    () => names.split('\n').map((label, at) => ({ label, color: deviceColor(at + 4) })),
+    [names],
+  );
   const mean = meanDecode_s(tokens);
   return (
     <Panel
-      title="Latency per token" testId="latency"
+      title="Latency per token"
+      testId="latency"
       about={Number.isFinite(mean) ? `${seconds(mean)} on average after the first` : undefined}
       extra={
         <SegmentedControl
-          size="xs" value={shown} onChange={(value) => setWhich(value as 'all' | 'decode')} data-testid="latency-which"
-          data={[{ value: 'decode', label: 'After the first' }, { value: 'all', label: 'All' }]}
+          size="xs"
+          value={shown}
+          onChange={(value) => setWhich(value as 'all' | 'decode')}
+          data-testid="latency-which"
+          data={[
+            { value: 'decode', label: 'After the first' },
+            { value: 'all', label: 'All' },
+          ]}
         />
       }
     >
       {data[0].length === 0 ? (
-        <div className={chartClasses.empty} style={{ height: HEIGHT }}>No token yet</div>
+        <div className={chartClasses.empty} style={{ height: HEIGHT }}>
+          No token yet
+        </div>
       ) : (
         <LineChart
-          data={data} lines={lines} xLabel="at" formatX={seconds} formatY={seconds} marks={injections}
-          height={HEIGHT} label="Latency per token over virtual time" testId="latency-chart"
+          data={data}
+          lines={lines}
+          xLabel="at"
+          formatX={seconds}
+          formatY={seconds}
+          marks={injections}
+          height={HEIGHT}
+          label="Latency per token over virtual time"
+          testId="latency-chart"
         />
       )}
     </Panel>

@@ -19,17 +19,34 @@ export function LayerPanel({ prefill, newest }: Props) {
   const total = shown?.seconds.filter(Number.isFinite).reduce((sum, value) => sum + value, 0) ?? 0;
   return (
     <Panel
-      title="Latency per layer" testId="layers"
-      about={shown ? `${which === 'newest' && decoding ? `token ${shown.token}` : 'prefill'}, ${seconds(total)} in all layers` : undefined}
-      extra={decoding && (
-        <SegmentedControl
-          size="xs" value={which} onChange={(value) => setWhich(value as 'prefill' | 'newest')} data-testid="layers-which"
-          data={[{ value: 'prefill', label: 'Prefill' }, { value: 'newest', label: 'Newest token' }]}
-        />
-      )}
+      title="Latency per layer"
+      testId="layers"
+      about={
+        shown
+          ? `${which === 'newest' && decoding ? `token ${shown.token}` : 'prefill'}, ${seconds(total)} in all layers`
+          : undefined
+      }
+      extra={
+        decoding && (
+          <SegmentedControl
+            size="xs"
+            value={which}
+            onChange={(value) => setWhich(value as 'prefill' | 'newest')}
+            data-testid="layers-which"
+            data={[
+              { value: 'prefill', label: 'Prefill' },
+              { value: 'newest', label: 'Newest token' },
+            ]}
+          />
+        )
+      }
     >
-      {shown ? <LayerBars values={shown.seconds} height={158} /> : (
-        <div className={chartClasses.empty} style={{ height: 178 }}>No layer computed yet</div>
+      {shown ? (
+        <LayerBars values={shown.seconds} height={158} />
+      ) : (
+        <div className={chartClasses.empty} style={{ height: 178 }}>
+          No layer computed yet
+        </div>
       )}
     </Panel>
   );

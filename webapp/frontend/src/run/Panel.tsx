@@ -18,13 +18,22 @@ interface Props {
 export function Panel({ title, about, extra, children, testId, flush = false, fill = false }: Props) {
   return (
     <Card
-      component="section" padding={0} data-testid={testId}
-      className={fill ? classes.fill : undefined} aria-label={title}
+      component="section"
+      padding={0}
+      data-testid={testId}
+      className={fill ? classes.fill : undefined}
+      aria-label={title}
     >
       <Group justify="space-between" px="md" py={9} className={classes.panelHead} gap="sm">
         <Group gap="xs" align="baseline" wrap="nowrap" style={{ minWidth: 0 }}>
-          <Title order={3} fz={14} style={{ whiteSpace: 'nowrap' }}>{title}</Title>
-          {about && <Text size="xs" c="dimmed" truncate>{about}</Text>}
+          <Title order={3} fz={14} style={{ whiteSpace: 'nowrap' }}>
+            {title}
+          </Title>
+          {about && (
+            <Text size="xs" c="dimmed" truncate>
+              {about}
+            </Text>
+          )}
         </Group>
         {extra}
       </Group>

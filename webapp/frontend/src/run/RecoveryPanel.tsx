@@ -14,7 +14,10 @@ const STEPS = [
 ] as const;
 
 const HOW: Record<Recovery['how'], string> = {
-  killed: 'was killed', frozen: 'went silent', unreachable: 'was cut off', joined: 'joined',
+  killed: 'was killed',
+  frozen: 'went silent',
+  unreachable: 'was cut off',
+  joined: 'joined',
 };
 
 interface Props {
@@ -33,21 +36,37 @@ export function RecoveryPanel({ recoveries, without, outcome }: Props) {
     <Panel title="Recoveries" testId="recoveries" about="from the fault to the next token, in virtual time">
       <div className={classes.recoveries}>
         {recoveries.map((one, at) => (
-          <Line key={`${one.device} ${one.at_s}`} recovery={one} longest={longest} at={at} over={outcome !== null} />
+          <Line
+            key={`${one.device} ${one.at_s}`}
+            recovery={one}
+            longest={longest}
+            at={at}
+            over={outcome !== null}
+          />
         ))}
       </div>
       <Legend entries={STEPS.map(({ label, color }) => ({ label, color }))} />
       {without && outcome && (
         <p className={classes.without} data-testid="without-replan">
-          <b>Without re-plan:</b> ended as {without.kind.replaceAll('_', ' ')}{without.sentence && `: ${without.sentence}`}
-          {' '}<b>With it:</b> {outcome.kind.replaceAll('_', ' ')}.
+          <b>Without re-plan:</b> ended as {without.kind.replaceAll('_', ' ')}
+          {without.sentence && `: ${without.sentence}`} <b>With it:</b> {outcome.kind.replaceAll('_', ' ')}.
         </p>
       )}
     </Panel>
   );
 }
 
-function Line({ recovery, longest, at, over }: { recovery: Recovery | LiveRecovery; longest: number; at: number; over: boolean }) {
+function Line({
+  recovery,
+  longest,
+  at,
+  over,
+}: {
+  recovery: Recovery | LiveRecovery;
+  longest: number;
+  at: number;
+  over: boolean;
+}) {
   return (
     <>
       <span className={classes.recoveryName} data-testid={`recovery-${at}`}>
@@ -56,10 +75,16 @@ function Line({ recovery, longest, at, over }: { recovery: Recovery | LiveRecove
       <div className={classes.stack} style={{ height: 18 }}>
         {STEPS.map(({ key, label, color }) => {
           const value = recovery[key];
-          return value !== null && value > 0 && (
-            <Tooltip key={key} label={`${label}: ${seconds(value)}`}>
-              <div style={{ width: `${(value / longest) * 100}%`, background: color }} data-testid={`recovery-${at}-${key}`} />
-            </Tooltip>
+          return (
+            value !== null &&
+            value > 0 && (
+              <Tooltip key={key} label={`${label}: ${seconds(value)}`}>
+                <div
+                  style={{ width: `${(value / longest) * 100}%`, background: color }}
+                  data-testid={`recovery-${at}-${key}`}
+                />
+              </Tooltip>
+            )
           );
         })}
       </div>
@@ -74,7 +99,12 @@ function stepsOf(recovery: Recovery | LiveRecovery, over: boolean): string {
     const value = recovery[key];
     return value === null || (value === 0 && key !== 'rebuild_s') ? [] : [`${label} ${seconds(value)}`];
   });
-  const end = recovery.rebuild_s === null ? (over ? 'no token came after it' : 'going on…') : `${seconds(totalOf(recovery))} in all`;
+  const end =
+    recovery.rebuild_s === null
+      ? over
+        ? 'no token came after it'
+        : 'going on…'
+      : `${seconds(totalOf(recovery))} in all`;
   const coped = recovery.replanned || recovery.rebuild_s === null ? [] : ['same plan'];
   return [...done, ...coped, end].join(' · ');
 }

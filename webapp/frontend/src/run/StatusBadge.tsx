@@ -2,13 +2,24 @@ import { Badge } from '@mantine/core';
 import { isOver, type RunState } from '@/api/types';
 
 const COLORS: Partial<Record<RunState, string>> = {
-  queued: 'gray', running: 'green', finished: 'teal', failed: 'red', cancelled: 'gray',
+  queued: 'gray',
+  running: 'green',
+  finished: 'teal',
+  failed: 'red',
+  cancelled: 'gray',
 };
 
 /** The state of a run in one word; a pulse while something happens. */
 export function StatusBadge({ state }: { state: RunState }) {
   return (
-    <Badge component="span" variant={isOver(state) || state === 'queued' ? 'light' : 'filled'} color={COLORS[state] ?? 'ink'} data-testid="run-state" tt="none" size="lg">
+    <Badge
+      component="span"
+      variant={isOver(state) || state === 'queued' ? 'light' : 'filled'}
+      color={COLORS[state] ?? 'ink'}
+      data-testid="run-state"
+      tt="none"
+      size="lg"
+    >
       {state}
     </Badge>
   );

@@ -19,7 +19,7 @@ export function TokenText({ spec, tokens, live }: Props) {
   const requests = requestsOf(tokens);
   const [chosen, setChosen] = useState<number | null>(null);
   const newest = tokens.at(-1)?.request ?? 0;
-  const request = chosen ?? (live ? newest : requests[0] ?? 0);
+  const request = chosen ?? (live ? newest : (requests[0] ?? 0));
   const shown = tokens.filter((token) => token.request === request);
   const expected = spec.workload.new_tokens;
   const last = live && shown.length < expected ? shown.length - 1 : -1;
@@ -31,7 +31,8 @@ export function TokenText({ spec, tokens, live }: Props) {
   }, [live, count]);
   return (
     <Panel
-      title="Generated text" testId="generated"
+      title="Generated text"
+      testId="generated"
       about={<span data-testid="token-count">{`${shown.length} of ${expected} tokens`}</span>}
       extra={<RequestChoice requests={requests} value={request} onChange={setChosen} />}
     >
@@ -40,7 +41,8 @@ export function TokenText({ spec, tokens, live }: Props) {
           <span className={classes.prompt}>{promptText(spec)}</span>
           {shown.map((token, index) => (
             <span
-              key={token.index} className={`${classes.token} ${index === last ? classes.newest : ''}`}
+              key={token.index}
+              className={`${classes.token} ${index === last ? classes.newest : ''}`}
               title={`token ${token.index}: ${seconds(token.latency_s)}`}
             >
               {textOf(token)}
@@ -59,7 +61,25 @@ function RequestChoice(props: { requests: number[]; value: number; onChange: (re
   const data = requests.map((request) => ({ value: String(request), label: `Request ${request}` }));
   const change = (text: string | null) => text !== null && onChange(Number(text));
   if (requests.length <= 4) {
-    return <SegmentedControl size="xs" data={data} value={String(value)} onChange={change} data-testid="request-choice" />;
+    return (
+      <SegmentedControl
+        size="xs"
+        data={data}
+        value={String(value)}
+        onChange={change}
+        data-testid="request-choice"
+      />
+    );
   }
-  return <Select size="xs" w={140} data={data} value={String(value)} onChange={change} allowDeselect={false} data-testid="request-choice" />;
+  return (
+    <Select
+      size="xs"
+      w={140}
+      data={data}
+      value={String(value)}
+      onChange={change}
+      allowDeselect={false}
+      data-testid="request-choice"
+    />
+  );
 }

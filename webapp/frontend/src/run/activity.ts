@@ -14,7 +14,10 @@ export interface Activity {
 const MAX_LOOK_BACK = 600;
 
 const STATE_OF: Record<Lane, DeviceState> = {
-  compute: 'computing', send: 'sending', recv: 'receiving', wait: 'waiting',
+  compute: 'computing',
+  send: 'sending',
+  recv: 'receiving',
+  wait: 'waiting',
 };
 
 /** Activity in the `window_s` before `now_s`; the busiest of computing, sending, receiving names the state. */

@@ -9,7 +9,12 @@ import { takeSnapshot } from './snapshot';
 describe('RunData', () => {
   it('puts every span into the lane of its device and kind', () => {
     const data = new RunData(cluster, model);
-    data.apply([span(), span({ kind: 'load' }), span({ kind: 'send', peer: 'b' }), span({ device: 'b', kind: 'wait' })]);
+    data.apply([
+      span(),
+      span({ kind: 'load' }),
+      span({ kind: 'send', peer: 'b' }),
+      span({ device: 'b', kind: 'wait' }),
+    ]);
     expect(data.device('a')!.lanes.compute.length).toBe(2);
     expect(data.device('a')!.lanes.send.view(0).peer).toBe('b');
     expect(data.device('b')!.lanes.wait.length).toBe(1);
@@ -27,10 +32,17 @@ describe('RunData', () => {
 
   it('keeps spans readable while a ring grows', () => {
     const data = new RunData(cluster, model);
-    for (let n = 0; n < 5000; n += 1) data.apply([span({ start_s: n, end_s: n + 0.5, name: `op${n % 3}`, layer: n % 2 })]);
+    for (let n = 0; n < 5000; n += 1)
+      data.apply([span({ start_s: n, end_s: n + 0.5, name: `op${n % 3}`, layer: n % 2 })]);
     const ring = data.device('a')!.lanes.compute;
     expect(ring.length).toBe(5000);
-    expect(ring.view(4321)).toMatchObject({ start_s: 4321, end_s: 4321.5, name: 'op1', layer: 1, kind: 'compute' });
+    expect(ring.view(4321)).toMatchObject({
+      start_s: 4321,
+      end_s: 4321.5,
+      name: 'op1',
+      layer: 1,
+      kind: 'compute',
+    });
   });
 
   it('collects tokens in order with their latency', () => {
@@ -64,17 +76,36 @@ describe('RunData', () => {
     const data = new RunData(cluster, model);
     const facts = { link: 'b--a', direction: 'forward', bit_per_s: 5e6 };
     data.apply([{ type: 'mark', time_s: 3, name: 'link_changed', device: '', facts }]);
-    expect(data.links[0]).toMatchObject({ changes: 1, forward: { set_bit_per_s: 5e6 }, backward: { set_bit_per_s: 1e8 } });
-    expect(data.injections).toEqual([{ time_s: 3, name: 'link_changed', label: expect.stringContaining('5.00 Mbit/s') }]);
+    expect(data.links[0]).toMatchObject({
+      changes: 1,
+      forward: { set_bit_per_s: 5e6 },
+      backward: { set_bit_per_s: 1e8 },
+    });
+    expect(data.injections).toEqual([
+      { time_s: 3, name: 'link_changed', label: expect.stringContaining('5.00 Mbit/s') },
+    ]);
     expect(data.log.last()).toMatchObject({ level: 'injection', time_s: 3 });
   });
 
   it('takes use and measured capacity of each direction from the samples', () => {
     const data = new RunData(cluster, model);
-    const sample = { link: 0, forward: false, bit_per_s: 2e6, set_bit_per_s: 1e7, measured_bit_per_s: 9.8e6, up: true };
+    const sample = {
+      link: 0,
+      forward: false,
+      bit_per_s: 2e6,
+      set_bit_per_s: 1e7,
+      measured_bit_per_s: 9.8e6,
+      up: true,
+    };
     data.apply([{ type: 'links', time_s: 1, links: [sample] }]);
-    data.apply([{ type: 'links', time_s: 2, links: [{ ...sample, bit_per_s: 0, measured_bit_per_s: null }] }]);
-    expect(data.links[0]!.backward).toMatchObject({ use_bit_per_s: 0, set_bit_per_s: 1e7, measured_bit_per_s: 9.8e6 });
+    data.apply([
+      { type: 'links', time_s: 2, links: [{ ...sample, bit_per_s: 0, measured_bit_per_s: null }] },
+    ]);
+    expect(data.links[0]!.backward).toMatchObject({
+      use_bit_per_s: 0,
+      set_bit_per_s: 1e7,
+      measured_bit_per_s: 9.8e6,
+    });
     expect(data.links[0]!.forward.measured_bit_per_s).toBeNull();
   });
 
@@ -88,8 +119,10 @@ describe('RunData', () => {
   it('measures a layer from its first start to its last end over all devices', () => {
     const data = new RunData(cluster, model);
     data.apply([
-      span({ layer: 0, start_s: 1, end_s: 2, token: 0 }), span({ layer: 0, start_s: 1.5, end_s: 4, token: 0, device: 'b' }),
-      span({ layer: 1, start_s: 4, end_s: 5, token: 0 }), span({ layer: 0, start_s: 5, end_s: 5.5, token: 1 }),
+      span({ layer: 0, start_s: 1, end_s: 2, token: 0 }),
+      span({ layer: 0, start_s: 1.5, end_s: 4, token: 0, device: 'b' }),
+      span({ layer: 1, start_s: 4, end_s: 5, token: 0 }),
+      span({ layer: 0, start_s: 5, end_s: 5.5, token: 1 }),
     ]);
     expect(data.layers.prefill()).toEqual({ request: 0, token: 0, seconds: [3, 1] });
     expect(data.layers.newest()!.token).toBe(0);
@@ -102,7 +135,8 @@ describe('activity', () => {
   it('is named after the busiest lane, and waiting only when nothing else happens', () => {
     const data = new RunData(cluster, model);
     data.apply([
-      span({ kind: 'wait', start_s: 0, end_s: 0.9 }), span({ kind: 'send', start_s: 0.5, end_s: 0.8 }),
+      span({ kind: 'wait', start_s: 0, end_s: 0.9 }),
+      span({ kind: 'send', start_s: 0.5, end_s: 0.8 }),
       span({ device: 'b', kind: 'wait', start_s: 0, end_s: 1 }),
     ]);
     const a = activity(data.device('a')!, 1, 1);

@@ -1,6 +1,16 @@
 /** Everything known of one run, folded from its events. Mutable and outside React on purpose: thousands of
  * events a second go in here, and only `snapshot.ts` (4 Hz) and the painters (30 Hz) look at it. */
-import type { ClusterSpec, Mark, ModelSpec, Plan, RunEvent, RunReport, RunState, Span, SpanKind } from '@/api/types';
+import type {
+  ClusterSpec,
+  Mark,
+  ModelSpec,
+  Plan,
+  RunEvent,
+  RunReport,
+  RunState,
+  Span,
+  SpanKind,
+} from '@/api/types';
 import { percent } from '@/format/units';
 import { LayerTimes } from './layerTimes';
 import { Recoveries } from './recoveries';
@@ -11,8 +21,14 @@ export const LANES = ['compute', 'send', 'recv', 'wait'] as const;
 export type Lane = (typeof LANES)[number];
 
 const LANE_OF: Record<SpanKind, Lane> = {
-  compute: 'compute', load: 'compute', store: 'compute', evict: 'compute', stage: 'compute',
-  send: 'send', recv: 'recv', wait: 'wait',
+  compute: 'compute',
+  load: 'compute',
+  store: 'compute',
+  evict: 'compute',
+  stage: 'compute',
+  send: 'send',
+  recv: 'recv',
+  wait: 'wait',
 };
 
 const SPAN_BUDGET = 400_000;
@@ -23,7 +39,17 @@ const MAX_AHEAD_WALL_S = 0.6;
 /** Marks that are too many, or shown elsewhere: they stay out of the event log. */
 const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided', 'heads', 'reloaded', 'request_finished']);
 /** What methods say of themselves, for their own views. */
-const METHOD_MARKS = new Set(['promoted', 'threshold', 'kv_transfer', 'unpinned', 'recomputed', 'reallocated', 'heads_recomputed', 'all_heads_pruned', 'repartitioned']);
+const METHOD_MARKS = new Set([
+  'promoted',
+  'threshold',
+  'kv_transfer',
+  'unpinned',
+  'recomputed',
+  'reallocated',
+  'heads_recomputed',
+  'all_heads_pruned',
+  'repartitioned',
+]);
 const MAX_METHOD_MARKS = 2_000;
 
 export interface Token {
@@ -142,7 +168,9 @@ export class RunData {
       up: true,
       forward: direction(link.bit_per_s, link.delay_s, link.loss_frac),
       backward: direction(
-        link.reverse_bit_per_s ?? link.bit_per_s, link.reverse_delay_s ?? link.delay_s, link.reverse_loss_frac ?? link.loss_frac,
+        link.reverse_bit_per_s ?? link.bit_per_s,
+        link.reverse_delay_s ?? link.delay_s,
+        link.reverse_loss_frac ?? link.loss_frac,
       ),
       changes: 0,
     }));
@@ -167,7 +195,10 @@ export class RunData {
   }
 
   get droppedSpans(): number {
-    return this.devices.reduce((sum, device) => sum + LANES.reduce((n, lane) => n + device.lanes[lane].dropped, 0), 0);
+    return this.devices.reduce(
+      (sum, device) => sum + LANES.reduce((n, lane) => n + device.lanes[lane].dropped, 0),
+      0,
+    );
   }
 
   private applyOne(event: RunEvent, now_ms: number): void {
@@ -287,7 +318,14 @@ export class RunData {
 }
 
 const INJECTIONS = new Set([
-  'link_changed', 'link_down', 'link_up', 'device_lost', 'device_frozen', 'device_joined', 'device_changed', 'replanned',
+  'link_changed',
+  'link_down',
+  'link_up',
+  'device_lost',
+  'device_frozen',
+  'device_joined',
+  'device_changed',
+  'replanned',
 ]);
 
 function direction(bit_per_s: number, delay_s: number, loss_frac: number): DirectionData {
@@ -317,7 +355,8 @@ function applyLinkMark(link: LinkData, name: string, facts: Record<string, unkno
   if (name !== 'link_changed') return;
   const which = facts['direction'];
   for (const side of [link.forward, link.backward]) {
-    const skipped = (which === 'forward' && side === link.backward) || (which === 'backward' && side === link.forward);
+    const skipped =
+      (which === 'forward' && side === link.backward) || (which === 'backward' && side === link.forward);
     if (skipped) continue;
     side.set_bit_per_s = number(facts['bit_per_s'], side.set_bit_per_s);
     side.delay_s = number(facts['delay_s'], side.delay_s);

@@ -44,7 +44,8 @@ class FakeSocket {
   }
 
   send(cursor: string, events: RunEvent[]): void {
-    if (!this.closed) this.onmessage?.({ data: JSON.stringify({ cursor, events, server_time: Date.now() / 1000 }) });
+    if (!this.closed)
+      this.onmessage?.({ data: JSON.stringify({ cursor, events, server_time: Date.now() / 1000 }) });
   }
 
   cut(code = 1006): void {
@@ -60,8 +61,10 @@ class FakeSocket {
 function watch(server: Server) {
   const data = new RunData(cluster, model);
   const feed = new Feed({
-    url: 'ws://lab/ws/runs/7', open: server.open,
-    onEvents: (events) => data.apply(events), isComplete: () => data.report !== null && data.state === 'finished',
+    url: 'ws://lab/ws/runs/7',
+    open: server.open,
+    onEvents: (events) => data.apply(events),
+    isComplete: () => data.report !== null && data.state === 'finished',
   });
   feed.start();
   return { data, feed };

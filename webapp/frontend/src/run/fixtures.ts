@@ -3,31 +3,84 @@ import type { ClusterSpec, DeviceSpec, ModelSpec, Span } from '@/api/types';
 
 export function device(name: string): DeviceSpec {
   return {
-    name, title: '', role: 'worker', flop_per_s: 1e9, memory_bytes: 1e9, memory_byte_per_s: 1e9, on_chip_weight_bytes: null,
-    disk_byte_per_s: 2e8, staging_byte_per_s: null, message_overhead_s: 1e-4, op_overhead_s: 2e-5,
-    half_rows: 24, compute_model: 'roofline', measured_scale: 1, watts: 0, j_per_memory_byte: 0, j_per_disk_byte: 0,
+    name,
+    title: '',
+    role: 'worker',
+    flop_per_s: 1e9,
+    memory_bytes: 1e9,
+    memory_byte_per_s: 1e9,
+    on_chip_weight_bytes: null,
+    disk_byte_per_s: 2e8,
+    staging_byte_per_s: null,
+    message_overhead_s: 1e-4,
+    op_overhead_s: 2e-5,
+    half_rows: 24,
+    compute_model: 'roofline',
+    measured_scale: 1,
+    watts: 0,
+    j_per_memory_byte: 0,
+    j_per_disk_byte: 0,
     source: '',
   };
 }
 
 export const cluster: ClusterSpec = {
-  name: 'pair', title: '', description: '', source: 'a', switches: [],
+  name: 'pair',
+  title: '',
+  description: '',
+  source: 'a',
+  switches: [],
   devices: [device('a'), device('b')],
-  links: [{
-    a: 'a', b: 'b', bit_per_s: 1e8, reverse_bit_per_s: null, delay_s: 0, jitter_s: 0, loss_frac: 0,
-    reverse_delay_s: null, reverse_loss_frac: null, j_per_byte: 0,
-  }],
+  links: [
+    {
+      a: 'a',
+      b: 'b',
+      bit_per_s: 1e8,
+      reverse_bit_per_s: null,
+      delay_s: 0,
+      jitter_s: 0,
+      loss_frac: 0,
+      reverse_delay_s: null,
+      reverse_loss_frac: null,
+      j_per_byte: 0,
+    },
+  ],
 };
 
 export const model: ModelSpec = {
-  name: 'tiny', family: 'gpt2', num_layers: 2, hidden_size: 8, num_heads: 4, num_kv_heads: 4, head_dim: 2,
-  intermediate_size: 32, vocab_size: 64, max_positions: 64, dtype: 'float32', causal: true, has_head: true,
-  tied_head: true, source: '',
+  name: 'tiny',
+  family: 'gpt2',
+  num_layers: 2,
+  hidden_size: 8,
+  num_heads: 4,
+  num_kv_heads: 4,
+  head_dim: 2,
+  intermediate_size: 32,
+  vocab_size: 64,
+  max_positions: 64,
+  dtype: 'float32',
+  causal: true,
+  has_head: true,
+  tied_head: true,
+  source: '',
 };
 
 export function span(fields: Partial<Span> = {}): { type: 'span' } & Span {
   return {
-    type: 'span', device: 'a', kind: 'compute', name: 'attention', layer: 0, start_s: 0, end_s: 1, bytes: 0,
-    payload_bytes: 0, flops: 0, peer: '', request: 0, token: 0, message: -1, ...fields,
+    type: 'span',
+    device: 'a',
+    kind: 'compute',
+    name: 'attention',
+    layer: 0,
+    start_s: 0,
+    end_s: 1,
+    bytes: 0,
+    payload_bytes: 0,
+    flops: 0,
+    peer: '',
+    request: 0,
+    token: 0,
+    message: -1,
+    ...fields,
   };
 }

@@ -37,7 +37,9 @@ export class LayerTimes {
 
   /** The newest pass in which every layer has been computed. */
   newest(): LayerLatency | null {
-    const complete = [...this.passes.values()].toReversed().find((pass) => pass.end.every((end) => end > -Infinity));
+    const complete = [...this.passes.values()]
+      .toReversed()
+      .find((pass) => pass.end.every((end) => end > -Infinity));
     return complete ? latency(complete) : null;
   }
 

@@ -8,7 +8,8 @@ describe('the rate slider', () => {
   });
 
   it('gives back every round rate', () => {
-    for (const rate of [1e5, 1e6, 5e6, 2e7, 1e8, 5e8, 1e9, 1e10]) expect(fromSlider(toSlider(rate))).toBe(rate);
+    for (const rate of [1e5, 1e6, 5e6, 2e7, 1e8, 5e8, 1e9, 1e10])
+      expect(fromSlider(toSlider(rate))).toBe(rate);
   });
 
   it('holds rates outside its range at its ends', () => {

@@ -12,7 +12,12 @@ interface Page {
   events: RunEvent[];
 }
 
-export async function loadRecording(id: number, cluster: ClusterSpec, model: ModelSpec, signal?: AbortSignal): Promise<RunData> {
+export async function loadRecording(
+  id: number,
+  cluster: ClusterSpec,
+  model: ModelSpec,
+  signal?: AbortSignal,
+): Promise<RunData> {
   const data = new RunData(cluster, model, SPAN_BUDGET);
   let cursor = '0';
   for (;;) {
@@ -27,7 +32,8 @@ export async function loadRecording(id: number, cluster: ClusterSpec, model: Mod
 export function recordingQuery(run: Pick<RunDetail, 'id' | 'spec'>) {
   return {
     queryKey: ['recording', run.id],
-    queryFn: ({ signal }: { signal: AbortSignal }) => loadRecording(run.id, run.spec.cluster, run.spec.model, signal),
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      loadRecording(run.id, run.spec.cluster, run.spec.model, signal),
     staleTime: Infinity,
     gcTime: 60_000,
   };

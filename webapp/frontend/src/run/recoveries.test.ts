@@ -4,27 +4,51 @@ import { RunData } from './data';
 import { cluster, model } from './fixtures';
 import { Recoveries } from './recoveries';
 
-const mark = (time_s: number, name: string, device = '', facts: Record<string, unknown> = {}): Mark => ({ time_s, name, device, facts });
+const mark = (time_s: number, name: string, device = '', facts: Record<string, unknown> = {}): Mark => ({
+  time_s,
+  name,
+  device,
+  facts,
+});
 const plan = { version: 1, strategy: 'gpipe', holdings: [], work: [], extra: {} };
 
 describe('Recoveries', () => {
   it('divides a recovery into detecting, planning, reloading and the way to the next token', () => {
     const recoveries = new Recoveries();
     const marks = [
-      mark(0.5, 'token_emitted'), mark(1, 'device_lost', 'b'), mark(1.25, 'loss_detected', 'b', { how: 'killed', since_s: 1 }),
-      mark(1.5, 'replanned', '', { reason: 'b was lost.', plan }), mark(1.6, 'reloaded', 'a'), mark(2, 'reloaded', 'c'), mark(3, 'token_emitted'),
+      mark(0.5, 'token_emitted'),
+      mark(1, 'device_lost', 'b'),
+      mark(1.25, 'loss_detected', 'b', { how: 'killed', since_s: 1 }),
+      mark(1.5, 'replanned', '', { reason: 'b was lost.', plan }),
+      mark(1.6, 'reloaded', 'a'),
+      mark(2, 'reloaded', 'c'),
+      mark(3, 'token_emitted'),
       mark(4, 'token_emitted'),
     ];
     for (const one of marks) recoveries.apply(one);
-    expect(recoveries.list).toEqual([{
-      device: 'b', how: 'killed', at_s: 1, known_s: 1.25, detect_s: 0.25, replanned: true, replan_s: 0.25, reload_s: 0.5, rebuild_s: 1,
-      reason: 'b was lost.',
-    }]);
+    expect(recoveries.list).toEqual([
+      {
+        device: 'b',
+        how: 'killed',
+        at_s: 1,
+        known_s: 1.25,
+        detect_s: 0.25,
+        replanned: true,
+        replan_s: 0.25,
+        reload_s: 0.5,
+        rebuild_s: 1,
+        reason: 'b was lost.',
+      },
+    ]);
   });
 
   it('knows a strategy that coped by itself by the plan that never came', () => {
     const recoveries = new Recoveries();
-    for (const one of [mark(1, 'loss_detected', 'b', { how: 'killed', since_s: 0.5 }), mark(1.5, 'token_emitted')]) recoveries.apply(one);
+    for (const one of [
+      mark(1, 'loss_detected', 'b', { how: 'killed', since_s: 0.5 }),
+      mark(1.5, 'token_emitted'),
+    ])
+      recoveries.apply(one);
     expect(recoveries.list[0]).toMatchObject({ replanned: false, replan_s: null, rebuild_s: 0.5 });
   });
 });
@@ -35,7 +59,9 @@ describe('RunData', () => {
     data.apply([{ type: 'mark', ...mark(2, 'replanned', '', { reason: 'b was lost.', plan }) }]);
     expect(data.plan).toEqual(plan);
     expect(data.replanned).toEqual({ time_s: 2, reason: 'b was lost.' });
-    expect(data.injections).toMatchObject([{ time_s: 2, name: 'replanned', label: expect.stringContaining('b was lost.') }]);
+    expect(data.injections).toMatchObject([
+      { time_s: 2, name: 'replanned', label: expect.stringContaining('b was lost.') },
+    ]);
   });
 
   it('acknowledges delay, loss, slowing, freezing and joining', () => {
@@ -43,7 +69,11 @@ describe('RunData', () => {
     const apply = (one: Mark) => data.apply([{ type: 'mark', ...one }]);
     apply(mark(1, 'link_changed', '', { link: 'a--b', direction: 'backward', delay_s: 0.02 }));
     apply(mark(1, 'link_changed', '', { link: 'a--b', direction: 'both', loss_frac: 0.1 }));
-    expect(data.links[0]).toMatchObject({ changes: 2, forward: { delay_s: 0, loss_frac: 0.1 }, backward: { delay_s: 0.02, loss_frac: 0.1 } });
+    expect(data.links[0]).toMatchObject({
+      changes: 2,
+      forward: { delay_s: 0, loss_frac: 0.1 },
+      backward: { delay_s: 0.02, loss_frac: 0.1 },
+    });
     apply(mark(2, 'device_changed', 'b', { factor: 3 }));
     apply(mark(3, 'device_frozen', 'b'));
     apply(mark(5, 'loss_detected', 'b', { how: 'frozen', since_s: 3 }));

@@ -39,8 +39,16 @@ export class Recoveries {
     const how = (mark.facts['how'] ?? 'joined') as Recovery['how'];
     this.readyAt_s = mark.time_s;
     this.list.push({
-      device: mark.device, how, at_s, known_s: mark.time_s, detect_s: mark.time_s - at_s, replanned: false,
-      replan_s: null, reload_s: null, rebuild_s: null, reason: '',
+      device: mark.device,
+      how,
+      at_s,
+      known_s: mark.time_s,
+      detect_s: mark.time_s - at_s,
+      replanned: false,
+      replan_s: null,
+      reload_s: null,
+      rebuild_s: null,
+      reason: '',
     });
   }
 }

@@ -1,7 +1,16 @@
 /** Bounded, typed storage of what a run emits: grows by doubling up to a cap, then forgets the oldest. */
 import type { Span, SpanKind } from '@/api/types';
 
-const SPAN_KINDS: readonly SpanKind[] = ['compute', 'send', 'recv', 'load', 'store', 'evict', 'wait', 'stage'];
+const SPAN_KINDS: readonly SpanKind[] = [
+  'compute',
+  'send',
+  'recv',
+  'load',
+  'store',
+  'evict',
+  'wait',
+  'stage',
+];
 
 const FIRST_CAPACITY = 256;
 

@@ -88,7 +88,11 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
         layer: fresh ? compute.view(last).layer : null,
       };
     }),
-    links: data.links.map((link) => ({ ...link, forward: still(link.forward, over), backward: still(link.backward, over) })),
+    links: data.links.map((link) => ({
+      ...link,
+      forward: still(link.forward, over),
+      backward: still(link.backward, over),
+    })),
     tokens: data.tokens.toArray(),
     log: data.log.toArray(),
     injections: [...data.injections],

@@ -53,7 +53,11 @@ export class RunStore {
     const now = `${this.data.events} ${this.feed.state}`;
     if (now === this.taken) return;
     this.taken = now;
-    this.picture = takeSnapshot(this.data, this.picture.version + 1, this.data.report?.dilation ?? this.dilation);
+    this.picture = takeSnapshot(
+      this.data,
+      this.picture.version + 1,
+      this.data.report?.dilation ?? this.dilation,
+    );
     for (const listener of this.listeners) listener();
   }
 }

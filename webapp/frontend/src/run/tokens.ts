@@ -18,12 +18,16 @@ export function promptText(spec: RunSpec): string {
 
 /** Columns of a chart of latency over virtual time: x, then one line per request. */
 export function latencyColumns(
-  tokens: readonly Token[], requests: readonly number[], firstToo: boolean,
+  tokens: readonly Token[],
+  requests: readonly number[],
+  firstToo: boolean,
 ): [number[], ...(number | null)[][]] {
   const shown = tokens
     .filter((token) => (firstToo || token.index > 0) && requests.includes(token.request))
     .toSorted((a, b) => a.time_s - b.time_s);
-  const lines = requests.map((request) => shown.map((token) => (token.request === request ? token.latency_s : null)));
+  const lines = requests.map((request) =>
+    shown.map((token) => (token.request === request ? token.latency_s : null)),
+  );
   return [shown.map((token) => token.time_s), ...lines];
 }
 

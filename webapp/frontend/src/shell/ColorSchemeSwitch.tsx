@@ -8,8 +8,12 @@ export function ColorSchemeSwitch() {
   return (
     <Tooltip label={`Switch to ${other} colours`}>
       <ActionIcon
-        variant="subtle" color="gray" size="lg" aria-label={`Switch to ${other} colours`}
-        data-testid="color-scheme" onClick={() => setColorScheme(other)}
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={`Switch to ${other} colours`}
+        data-testid="color-scheme"
+        onClick={() => setColorScheme(other)}
       >
         {scheme === 'dark' ? <IconSun size={18} /> : <IconMoon size={18} />}
       </ActionIcon>

@@ -24,7 +24,10 @@ export function Header({ session }: { session: Session }) {
       <nav className={classes.nav} aria-label="Pages">
         {PAGES.map((page) => (
           <NavLink
-            key={page.to} to={page.to} end={page.end} data-testid={`nav-${page.id}`}
+            key={page.to}
+            to={page.to}
+            end={page.end}
+            data-testid={`nav-${page.id}`}
             className={({ isActive }) => `${classes.link} ${isActive ? classes.active : ''}`}
           >
             {page.label}

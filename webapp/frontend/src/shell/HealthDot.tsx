@@ -11,13 +11,29 @@ export function HealthDot() {
   const color = bad ? 'var(--loom-bad)' : busy ? 'var(--loom-warn)' : 'var(--loom-good)';
   const waiting = data?.queue_length ? `, ${data.queue_length} waiting` : '';
   return (
-    <Tooltip label={bad ?? (busy ? `The emulator carries out run ${busy}${waiting}` : 'Everything answers, the emulator is free')}>
-      <Group gap={8} wrap="nowrap" mr="xs" data-testid="health" data-state={bad ? 'bad' : busy ? 'busy' : 'idle'}>
+    <Tooltip
+      label={
+        bad ??
+        (busy ? `The emulator carries out run ${busy}${waiting}` : 'Everything answers, the emulator is free')
+      }
+    >
+      <Group
+        gap={8}
+        wrap="nowrap"
+        mr="xs"
+        data-testid="health"
+        data-state={bad ? 'bad' : busy ? 'busy' : 'idle'}
+      >
         <span style={{ width: 9, height: 9, borderRadius: 9, background: color }} />
         {busy ? (
-          <Anchor component={Link} to={`/runs/${busy}`} size="sm">Run {busy}{waiting}</Anchor>
+          <Anchor component={Link} to={`/runs/${busy}`} size="sm">
+            Run {busy}
+            {waiting}
+          </Anchor>
         ) : (
-          <Text size="sm" c="dimmed">{bad ? 'Trouble' : 'Idle'}</Text>
+          <Text size="sm" c="dimmed">
+            {bad ? 'Trouble' : 'Idle'}
+          </Text>
         )}
       </Group>
     </Tooltip>

@@ -5,7 +5,9 @@ import { EmptyState } from '@/components/EmptyState';
 export function NotFound() {
   return (
     <EmptyState title="There is no such page" text="The address is wrong, or what it showed was deleted.">
-      <Button component={Link} to="/">Back to the start page</Button>
+      <Button component={Link} to="/">
+        Back to the start page
+      </Button>
     </EmptyState>
   );
 }

@@ -7,7 +7,11 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 export function RouteError() {
   return (
     <Center mih="100vh" p="xl">
-      <ErrorPanel title="This page stopped" message={sentence(useRouteError())} onRetry={() => location.reload()} />
+      <ErrorPanel
+        title="This page stopped"
+        message={sentence(useRouteError())}
+        onRetry={() => location.reload()}
+      />
     </Center>
   );
 }

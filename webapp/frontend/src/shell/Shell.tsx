@@ -16,7 +16,11 @@ export function Shell() {
   if (session.isError) {
     return (
       <Center mih="100vh" p="xl">
-        <ErrorPanel title="EdgeLoom is not reachable" message={sentence(session.error)} onRetry={() => session.refetch()} />
+        <ErrorPanel
+          title="EdgeLoom is not reachable"
+          message={sentence(session.error)}
+          onRetry={() => session.refetch()}
+        />
       </Center>
     );
   }

@@ -20,12 +20,23 @@ export function UserMenu({ session }: { session: Session }) {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
-          Role <Text span inherit fw={600}>{session.role}</Text>
+          Role{' '}
+          <Text span inherit fw={600}>
+            {session.role}
+          </Text>
         </Menu.Label>
-        <Menu.Item component="a" href="/api/docs">API documentation</Menu.Item>
-        {session.role === 'admin' && <Menu.Item component="a" href="/admin/">People and rights</Menu.Item>}
+        <Menu.Item component="a" href="/api/docs">
+          API documentation
+        </Menu.Item>
+        {session.role === 'admin' && (
+          <Menu.Item component="a" href="/admin/">
+            People and rights
+          </Menu.Item>
+        )}
         <Menu.Divider />
-        <Menu.Item leftSection={<IconLogout size={15} />} onClick={logOut} data-testid="logout">Log out</Menu.Item>
+        <Menu.Item leftSection={<IconLogout size={15} />} onClick={logOut} data-testid="logout">
+          Log out
+        </Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

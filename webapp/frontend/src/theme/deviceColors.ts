@@ -1,7 +1,17 @@
 /** One colour per device, by rank, the same on every picture, chart and table. Readable on light and dark. */
 export const deviceColors = [
-  '#12908e', '#d98a1f', '#7d62c9', '#cc4d68', '#3f7fc4', '#629a3a',
-  '#a3704a', '#b653a4', '#6b7c93', '#989022', '#27a0bd', '#d8643c',
+  '#12908e',
+  '#d98a1f',
+  '#7d62c9',
+  '#cc4d68',
+  '#3f7fc4',
+  '#629a3a',
+  '#a3704a',
+  '#b653a4',
+  '#6b7c93',
+  '#989022',
+  '#27a0bd',
+  '#d8643c',
 ] as const;
 
 /** Colour of the device with this rank; repeats after twelve. */

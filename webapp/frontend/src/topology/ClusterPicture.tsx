@@ -20,8 +20,12 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
   const radius = labels ? 17 : Math.min(11, height / 11, height / (1.6 * Math.sqrt(spec.devices.length + 1)));
   return (
     <svg
-      viewBox={`0 0 ${width} ${height}`} width="100%" height={height} className={classes.picture}
-      role="img" aria-label={`Cluster ${spec.name}: ${spec.devices.length} devices, ${spec.links.length} links`}
+      viewBox={`0 0 ${width} ${height}`}
+      width="100%"
+      height={height}
+      className={classes.picture}
+      role="img"
+      aria-label={`Cluster ${spec.name}: ${spec.devices.length} devices, ${spec.links.length} links`}
     >
       {spec.links.map((link) => {
         const [a, b] = [at[link.a], at[link.b]];
@@ -30,11 +34,18 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
         return (
           <g key={`${link.a}--${link.b}`} opacity={dashed ? 0.35 : 1}>
             <line
-              x1={a.x} y1={a.y} x2={b.x} y2={b.y} className={classes.link}
-              strokeWidth={lineWidth(link.bit_per_s)} strokeDasharray={dashed ? '4 4' : undefined}
+              x1={a.x}
+              y1={a.y}
+              x2={b.x}
+              y2={b.y}
+              className={classes.link}
+              strokeWidth={lineWidth(link.bit_per_s)}
+              strokeDasharray={dashed ? '4 4' : undefined}
             />
             {labels && spec.links.length <= 12 && (
-              <text x={(a.x + b.x) / 2} y={(a.y + b.y) / 2 + 3} textAnchor="middle" className={classes.rate}>{rate(link.bit_per_s)}</text>
+              <text x={(a.x + b.x) / 2} y={(a.y + b.y) / 2 + 3} textAnchor="middle" className={classes.rate}>
+                {rate(link.bit_per_s)}
+              </text>
             )}
           </g>
         );
@@ -45,8 +56,19 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
         const side = radius * 0.62;
         return (
           <g key={name} opacity={off(name) ? 0.35 : 1}>
-            <rect x={place.x - side} y={place.y - side} width={2 * side} height={2 * side} rx={2.5} className={classes.switch} />
-            {labels && <text x={place.x} y={place.y + side + 14} textAnchor="middle" className={classes.dimName}>{name}</text>}
+            <rect
+              x={place.x - side}
+              y={place.y - side}
+              width={2 * side}
+              height={2 * side}
+              rx={2.5}
+              className={classes.switch}
+            />
+            {labels && (
+              <text x={place.x} y={place.y + side + 14} textAnchor="middle" className={classes.dimName}>
+                {name}
+              </text>
+            )}
           </g>
         );
       })}
@@ -57,13 +79,26 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
           <g key={device.name} opacity={off(device.name) ? 0.35 : 1}>
             <title>{`${device.name} ${device.title}`}</title>
             {device.name === spec.source && (
-              <circle cx={place.x} cy={place.y} r={radius + 3.5} fill="none" stroke={deviceColor(rank)} strokeWidth={1.5} />
+              <circle
+                cx={place.x}
+                cy={place.y}
+                r={radius + 3.5}
+                fill="none"
+                stroke={deviceColor(rank)}
+                strokeWidth={1.5}
+              />
             )}
             <circle
-              cx={place.x} cy={place.y} r={radius} stroke={deviceColor(rank)} strokeWidth={3}
+              cx={place.x}
+              cy={place.y}
+              r={radius}
+              stroke={deviceColor(rank)}
+              strokeWidth={3}
               fill={device.role === 'terminal' ? 'var(--loom-surface)' : deviceColor(rank)}
             />
-            {labels && <DeviceLabel device={device} at={place} toLeft={place.x < width / 2 - 8} gap={radius + 9} />}
+            {labels && (
+              <DeviceLabel device={device} at={place} toLeft={place.x < width / 2 - 8} gap={radius + 9} />
+            )}
           </g>
         );
       })}
@@ -72,12 +107,26 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
 }
 
 /** Name and figures on the side that faces away from the middle, where no link passes. */
-function DeviceLabel({ device, at, toLeft, gap }: { device: DeviceSpec; at: Point; toLeft: boolean; gap: number }) {
+function DeviceLabel({
+  device,
+  at,
+  toLeft,
+  gap,
+}: {
+  device: DeviceSpec;
+  at: Point;
+  toLeft: boolean;
+  gap: number;
+}) {
   const place = { x: at.x + (toLeft ? -gap : gap), textAnchor: toLeft ? 'end' : 'start' } as const;
   return (
     <>
-      <text {...place} y={at.y - 2} className={classes.name}>{device.name}</text>
-      <text {...place} y={at.y + 13} className={classes.dimName}>{flopRate(device.flop_per_s)} · {bytes(device.memory_bytes)}</text>
+      <text {...place} y={at.y - 2} className={classes.name}>
+        {device.name}
+      </text>
+      <text {...place} y={at.y + 13} className={classes.dimName}>
+        {flopRate(device.flop_per_s)} · {bytes(device.memory_bytes)}
+      </text>
     </>
   );
 }
@@ -88,19 +137,29 @@ function lineWidth(bitPerS: number): number {
 }
 
 /** Scaled and centred, never distorted. */
-function fitInto(at: Record<string, Point>, width: number, height: number, labels: boolean): Record<string, Point> {
+function fitInto(
+  at: Record<string, Point>,
+  width: number,
+  height: number,
+  labels: boolean,
+): Record<string, Point> {
   const places = Object.values(at);
   const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
   const [left, top] = [Math.min(...xs), Math.min(...ys)];
   const [spanX, spanY] = [Math.max(...xs) - left, Math.max(...ys) - top];
   const marginX = labels ? 132 : 22;
   const marginY = labels ? 28 : 20;
-  const scale = Math.min(labels ? 1.8 : 0.9, (width - 2 * marginX) / (spanX || 1), (height - 2 * marginY) / (spanY || 1));
+  const scale = Math.min(
+    labels ? 1.8 : 0.9,
+    (width - 2 * marginX) / (spanX || 1),
+    (height - 2 * marginY) / (spanY || 1),
+  );
   const originX = (width - spanX * scale) / 2;
   const originY = (height - spanY * scale) / 2;
   return Object.fromEntries(
     Object.entries(at).map(([name, { x, y }]) => [
-      name, { x: originX + (x - left) * scale, y: originY + (y - top) * scale },
+      name,
+      { x: originX + (x - left) * scale, y: originY + (y - top) * scale },
     ]),
   );
 }

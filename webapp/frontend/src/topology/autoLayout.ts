@@ -36,7 +36,9 @@ export function positionsOf(spec: ClusterSpec, layout: Layout | undefined): Reco
 
 /** Links with known ends, each directed away from the best connected node of its component. */
 function awayFromCentre(spec: ClusterSpec): [string, string][] {
-  const neighbours = new Map<string, string[]>([...spec.devices, ...spec.switches].map((node) => [node.name, []]));
+  const neighbours = new Map<string, string[]>(
+    [...spec.devices, ...spec.switches].map((node) => [node.name, []]),
+  );
   for (const { a, b } of spec.links) {
     neighbours.get(a)?.push(b);
     neighbours.get(b)?.push(a);

@@ -96,8 +96,16 @@ export interface RunRequest {
 }
 
 export type RunState =
-  | 'queued' | 'planning' | 'building' | 'calibrating' | 'loading'
-  | 'running' | 'verifying' | 'finished' | 'failed' | 'cancelled';
+  | 'queued'
+  | 'planning'
+  | 'building'
+  | 'calibrating'
+  | 'loading'
+  | 'running'
+  | 'verifying'
+  | 'finished'
+  | 'failed'
+  | 'cancelled';
 
 export interface RunRow {
   id: number;

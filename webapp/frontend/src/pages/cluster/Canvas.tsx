@@ -1,15 +1,33 @@
 import { useComputedColorScheme } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import {
-  applyEdgeChanges, applyNodeChanges, Background, BackgroundVariant, type Connection, ConnectionLineType, ConnectionMode,
-  Controls, type EdgeChange, MiniMap, type NodeChange, ReactFlow, useReactFlow,
+  applyEdgeChanges,
+  applyNodeChanges,
+  Background,
+  BackgroundVariant,
+  type Connection,
+  ConnectionLineType,
+  ConnectionMode,
+  Controls,
+  type EdgeChange,
+  MiniMap,
+  type NodeChange,
+  ReactFlow,
+  useReactFlow,
 } from '@xyflow/react';
 import { type DragEvent, useCallback, useEffect, useState } from 'react';
 import { useCatalogue } from '@/api/queries';
 import { DeviceCard } from './DeviceCard';
 import { addDevice, addSwitch, connect, linkName, move, nodeNames, whyNotConnect } from './drawing';
 import { editor, useDrawing, useEditor } from './editorStore';
-import { type ClusterNode, keepingCanvasState, type LinkEdge, type ProblemsByName, toEdges, toNodes } from './flow';
+import {
+  type ClusterNode,
+  keepingCanvasState,
+  type LinkEdge,
+  type ProblemsByName,
+  toEdges,
+  toNodes,
+} from './flow';
 import { LinkLine } from './LinkLine';
 import { PALETTE_TYPE, SWITCH_ITEM } from './Palette';
 import { SwitchCard } from './SwitchCard';
@@ -42,18 +60,31 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
   const selectFromCanvas = useCallback(
     (nodeChanges: NodeChange<ClusterNode>[], edgeChanges: EdgeChange<LinkEdge>[]) => {
       const now = editor().selection;
-      const next = { nodes: applySelection(now.nodes, nodeChanges), links: applySelection(now.links, edgeChanges) };
+      const next = {
+        nodes: applySelection(now.nodes, nodeChanges),
+        links: applySelection(now.links, edgeChanges),
+      };
       if (next.nodes !== now.nodes || next.links !== now.links) select(next);
     },
     [select],
   );
   const onNodesChange = (changes: NodeChange<ClusterNode>[]) => {
     selectFromCanvas(changes, []);
-    setNodes((old) => applyNodeChanges(changes.filter((change) => change.type !== 'select'), old));
+    setNodes((old) =>
+      applyNodeChanges(
+        changes.filter((change) => change.type !== 'select'),
+        old,
+      ),
+    );
   };
   const onEdgesChange = (changes: EdgeChange<LinkEdge>[]) => {
     selectFromCanvas([], changes);
-    setEdges((old) => applyEdgeChanges(changes.filter((change) => change.type !== 'select'), old));
+    setEdges((old) =>
+      applyEdgeChanges(
+        changes.filter((change) => change.type !== 'select'),
+        old,
+      ),
+    );
   };
 
   const onConnect = ({ source, target }: Connection) => {
@@ -79,21 +110,52 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
 
   return (
     <ReactFlow
-      nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes} nodeOrigin={CENTRE} colorMode={scheme}
-      className={connecting ? 'connecting' : undefined} data-testid="canvas"
-      onNodesChange={onNodesChange} onEdgesChange={onEdgesChange} onConnect={onConnect}
-      onConnectStart={() => setConnecting(true)} onConnectEnd={() => setConnecting(false)}
+      nodes={nodes}
+      edges={edges}
+      nodeTypes={nodeTypes}
+      edgeTypes={edgeTypes}
+      nodeOrigin={CENTRE}
+      colorMode={scheme}
+      className={connecting ? 'connecting' : undefined}
+      data-testid="canvas"
+      onNodesChange={onNodesChange}
+      onEdgesChange={onEdgesChange}
+      onConnect={onConnect}
+      onConnectStart={() => setConnecting(true)}
+      onConnectEnd={() => setConnecting(false)}
       onNodeDragStop={(_event, _node, dragged) =>
-        edit((old) => move(old, Object.fromEntries(dragged.map((node) => [node.id, node.position]))))}
-      onDragOver={(event) => event.preventDefault()} onDrop={onDrop}
-      nodesDraggable={!readOnly} nodesConnectable={!readOnly} deleteKeyCode={null} multiSelectionKeyCode={['Shift', 'Control', 'Meta']}
-      connectionMode={ConnectionMode.Loose} connectionLineType={ConnectionLineType.Straight} connectionRadius={32}
-      snapToGrid snapGrid={GRID} minZoom={0.15} maxZoom={2} fitView={fitAtFirst} fitViewOptions={{ maxZoom: 1, padding: 0.2 }}
+        edit((old) => move(old, Object.fromEntries(dragged.map((node) => [node.id, node.position]))))
+      }
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={onDrop}
+      nodesDraggable={!readOnly}
+      nodesConnectable={!readOnly}
+      deleteKeyCode={null}
+      multiSelectionKeyCode={['Shift', 'Control', 'Meta']}
+      connectionMode={ConnectionMode.Loose}
+      connectionLineType={ConnectionLineType.Straight}
+      connectionRadius={32}
+      snapToGrid
+      snapGrid={GRID}
+      minZoom={0.15}
+      maxZoom={2}
+      fitView={fitAtFirst}
+      fitViewOptions={{ maxZoom: 1, padding: 0.2 }}
     >
-      <Background variant={BackgroundVariant.Dots} gap={24} size={1.4} color="var(--loom-line)" bgColor="var(--loom-page)" />
+      <Background
+        variant={BackgroundVariant.Dots}
+        gap={24}
+        size={1.4}
+        color="var(--loom-line)"
+        bgColor="var(--loom-page)"
+      />
       <Controls showInteractive={false} position="bottom-left" />
       <MiniMap
-        pannable zoomable position="bottom-right" style={{ width: 150, height: 96 }} nodeBorderRadius={12}
+        pannable
+        zoomable
+        position="bottom-right"
+        style={{ width: 150, height: 96 }}
+        nodeBorderRadius={12}
         nodeColor={(node) => ('color' in node.data ? String(node.data.color) : 'var(--loom-wire)')}
       />
     </ReactFlow>
@@ -101,7 +163,10 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
 }
 
 /** The same list if no change is about selection, so that nothing is drawn anew. */
-function applySelection(names: readonly string[], changes: readonly (NodeChange<ClusterNode> | EdgeChange<LinkEdge>)[]) {
+function applySelection(
+  names: readonly string[],
+  changes: readonly (NodeChange<ClusterNode> | EdgeChange<LinkEdge>)[],
+) {
   let next = names;
   for (const change of changes) {
     if (change.type !== 'select') continue;

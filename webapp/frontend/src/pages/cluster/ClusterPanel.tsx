@@ -21,41 +21,72 @@ interface Props {
 export function ClusterPanel({ readOnly, errors, question, onQuestion, validation }: Props) {
   const { spec } = useDrawing();
   const { edit } = editor();
-  const set = (patch: Partial<ClusterSpec>, key: string) => edit((old) => withSpec(old, patch), `cluster.${key}`);
+  const set = (patch: Partial<ClusterSpec>, key: string) =>
+    edit((old) => withSpec(old, patch), `cluster.${key}`);
   const workers = spec.devices.filter((device) => device.role === 'worker');
   return (
     <>
       <div className={classes.section}>
         <span className="overline">Cluster</span>
         <NameInput
-          label="Name" value={spec.name} disabled={readOnly} testId="cluster-name"
-          refuse={(name) => (NAME_PATTERN.test(name) ? null : 'Lower-case letters, digits, - and _, at most 31, a letter first.')}
+          label="Name"
+          value={spec.name}
+          disabled={readOnly}
+          testId="cluster-name"
+          refuse={(name) =>
+            NAME_PATTERN.test(name)
+              ? null
+              : 'Lower-case letters, digits, - and _, at most 31, a letter first.'
+          }
           onRename={(name) => set({ name }, 'name')}
         />
-        {errors.name && <Text size="xs" c="red">{errors.name}</Text>}
+        {errors.name && (
+          <Text size="xs" c="red">
+            {errors.name}
+          </Text>
+        )}
         <TextInput
-          label="Title" size="xs" value={spec.title} disabled={readOnly} data-testid="cluster-title"
+          label="Title"
+          size="xs"
+          value={spec.title}
+          disabled={readOnly}
+          data-testid="cluster-title"
           onChange={(event) => set({ title: event.currentTarget.value }, 'title')}
         />
         <Textarea
-          label="Description" size="xs" autosize minRows={2} maxRows={6} value={spec.description} disabled={readOnly}
-          data-testid="cluster-description" onChange={(event) => set({ description: event.currentTarget.value }, 'description')}
+          label="Description"
+          size="xs"
+          autosize
+          minRows={2}
+          maxRows={6}
+          value={spec.description}
+          disabled={readOnly}
+          data-testid="cluster-description"
+          onChange={(event) => set({ description: event.currentTarget.value }, 'description')}
         />
         <Select
-          label="Holds the prompt, receives the result" size="xs" value={spec.source || null} disabled={readOnly} allowDeselect={false}
-          data={spec.devices.map((device) => device.name)} data-testid="cluster-source" placeholder="no device yet"
+          label="Holds the prompt, receives the result"
+          size="xs"
+          value={spec.source || null}
+          disabled={readOnly}
+          allowDeselect={false}
+          data={spec.devices.map((device) => device.name)}
+          data-testid="cluster-source"
+          placeholder="no device yet"
           onChange={(source) => source && set({ source }, 'source')}
         />
       </div>
       <div className={classes.section}>
         <span className="overline">Altogether</span>
-        <Figures rows={[
-          ['Devices', `${spec.devices.length} (${workers.length} compute)`],
-          ['Switches', String(spec.switches.length)],
-          ['Links', String(spec.links.length)],
-          ['Peak rate', flopRate(workers.reduce((sum, device) => sum + device.flop_per_s, 0))],
-          ['Memory', bytes(workers.reduce((sum, device) => sum + device.memory_bytes, 0))],
-        ]} />
+        <Figures
+          rows={[
+            ['Devices', `${spec.devices.length} (${workers.length} compute)`],
+            ['Switches', String(spec.switches.length)],
+            ['Links', String(spec.links.length)],
+            ['Peak rate', flopRate(workers.reduce((sum, device) => sum + device.flop_per_s, 0))],
+            ['Memory', bytes(workers.reduce((sum, device) => sum + device.memory_bytes, 0))],
+          ]}
+        />
       </div>
       <FitCheck question={question} onQuestion={onQuestion} validation={validation} />
     </>
@@ -65,7 +96,9 @@ export function ClusterPanel({ readOnly, errors, question, onQuestion, validatio
 function Figures({ rows }: { rows: [string, string][] }) {
   return rows.map(([label, value]) => (
     <Text key={label} size="xs" style={{ display: 'flex', justifyContent: 'space-between' }}>
-      <Text span inherit c="dimmed">{label}</Text>
+      <Text span inherit c="dimmed">
+        {label}
+      </Text>
       {value}
     </Text>
   ));

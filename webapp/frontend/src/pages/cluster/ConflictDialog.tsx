@@ -16,19 +16,41 @@ export function ConflictDialog({ message, name, onClose, onReload, onOverwrite, 
   const [copy, setCopy] = useState('');
   const proposed = copy || `${name.slice(0, 25)}-copy`;
   return (
-    <Modal opened={message !== ''} onClose={onClose} title="Somebody else saved this cluster" centered size="md">
+    <Modal
+      opened={message !== ''}
+      onClose={onClose}
+      title="Somebody else saved this cluster"
+      centered
+      size="md"
+    >
       <Stack>
-        <Text size="sm" data-testid="conflict">{message}</Text>
+        <Text size="sm" data-testid="conflict">
+          {message}
+        </Text>
         <Group align="flex-end" gap="xs">
           <TextInput
-            label="Keep both: save mine as" value={proposed} flex={1} onChange={(event) => setCopy(event.currentTarget.value)}
-            error={NAME_PATTERN.test(proposed) ? null : 'Lower-case letters, digits, - and _.'} data-testid="conflict-name"
+            label="Keep both: save mine as"
+            value={proposed}
+            flex={1}
+            onChange={(event) => setCopy(event.currentTarget.value)}
+            error={NAME_PATTERN.test(proposed) ? null : 'Lower-case letters, digits, - and _.'}
+            data-testid="conflict-name"
           />
-          <Button onClick={() => onSaveAs(proposed)} disabled={!NAME_PATTERN.test(proposed)} data-testid="conflict-save-as">Save as</Button>
+          <Button
+            onClick={() => onSaveAs(proposed)}
+            disabled={!NAME_PATTERN.test(proposed)}
+            data-testid="conflict-save-as"
+          >
+            Save as
+          </Button>
         </Group>
         <Group justify="flex-end">
-          <Button variant="default" onClick={onReload} data-testid="conflict-reload">Take theirs</Button>
-          <Button variant="light" color="red" onClick={onOverwrite} data-testid="conflict-overwrite">Replace with mine</Button>
+          <Button variant="default" onClick={onReload} data-testid="conflict-reload">
+            Take theirs
+          </Button>
+          <Button variant="light" color="red" onClick={onOverwrite} data-testid="conflict-overwrite">
+            Replace with mine
+          </Button>
         </Group>
       </Stack>
     </Modal>

@@ -29,9 +29,15 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
     const same = devices.every((device) => device[field.key] === first[field.key]);
     return (
       <QuantityInput
-        key={`${names.join()}.${field.key}`} label={field.label} description={field.help} quantity={field.quantity}
-        value={same ? first[field.key] : null} optional={Boolean(field.optional) || !same}
-        placeholder={same ? field.optional : 'different'} disabled={readOnly} error={errors[field.key]}
+        key={`${names.join()}.${field.key}`}
+        label={field.label}
+        description={field.help}
+        quantity={field.quantity}
+        value={same ? first[field.key] : null}
+        optional={Boolean(field.optional) || !same}
+        placeholder={same ? field.optional : 'different'}
+        disabled={readOnly}
+        error={errors[field.key]}
         onChange={(value) => (value !== null || field.optional) && set({ [field.key]: value }, field.key)}
         testId={`device-${field.key}`}
       />
@@ -44,24 +50,42 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
         {!many && (
           <>
             <NameInput
-              label="Name" value={first.name} refuse={(name) => whyNotRename(spec, first.name, name)} disabled={readOnly}
-              onRename={(name) => renameNode(first.name, name)} testId="device-name"
+              label="Name"
+              value={first.name}
+              refuse={(name) => whyNotRename(spec, first.name, name)}
+              disabled={readOnly}
+              onRename={(name) => renameNode(first.name, name)}
+              testId="device-name"
             />
             <TextInput
-              label="What it is" size="xs" value={first.title} disabled={readOnly} data-testid="device-title"
+              label="What it is"
+              size="xs"
+              value={first.title}
+              disabled={readOnly}
+              data-testid="device-title"
               onChange={(event) => set({ title: event.currentTarget.value }, 'title')}
             />
           </>
         )}
         <SegmentedControl
-          size="xs" value={first.role} disabled={readOnly} data-testid="device-role" fullWidth
+          size="xs"
+          value={first.role}
+          disabled={readOnly}
+          data-testid="device-role"
+          fullWidth
           onChange={(role) => set({ role: role as DeviceSpec['role'] }, 'role')}
-          data={[{ value: 'worker', label: 'Computes layers' }, { value: 'terminal', label: 'Only asks' }]}
+          data={[
+            { value: 'worker', label: 'Computes layers' },
+            { value: 'terminal', label: 'Only asks' },
+          ]}
         />
         {!many && (
           <Checkbox
-            size="xs" label="Holds the prompt and receives the result" checked={spec.source === first.name}
-            disabled={readOnly || spec.source === first.name} data-testid="device-source"
+            size="xs"
+            label="Holds the prompt and receives the result"
+            checked={spec.source === first.name}
+            disabled={readOnly || spec.source === first.name}
+            data-testid="device-source"
             onChange={() => edit((old) => withSpec(old, { source: first.name }))}
           />
         )}
@@ -74,9 +98,15 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
           {group.title === 'Compute' && (
             <>
               <Select
-                label="Compute model" size="xs" value={first.compute_model} disabled={readOnly} allowDeselect={false}
+                label="Compute model"
+                size="xs"
+                value={first.compute_model}
+                disabled={readOnly}
+                allowDeselect={false}
                 data-testid="device-compute_model"
-                onChange={(value) => value && set({ compute_model: value as DeviceSpec['compute_model'] }, 'compute_model')}
+                onChange={(value) =>
+                  value && set({ compute_model: value as DeviceSpec['compute_model'] }, 'compute_model')
+                }
                 data={[
                   { value: 'roofline', label: 'Roofline: rate, memory, overheads' },
                   { value: 'serial', label: 'Serial: as roofline, fetching and computing in turn' },
@@ -92,10 +122,18 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
       {!many && (
         <div className={classes.section}>
           <TextInput
-            label="Source of these numbers" size="xs" value={first.source} disabled={readOnly} data-testid="device-source-text"
+            label="Source of these numbers"
+            size="xs"
+            value={first.source}
+            disabled={readOnly}
+            data-testid="device-source-text"
             onChange={(event) => set({ source: event.currentTarget.value }, 'source')}
           />
-          {first.source && <Text size="xs" c="dimmed">{first.source}</Text>}
+          {first.source && (
+            <Text size="xs" c="dimmed">
+              {first.source}
+            </Text>
+          )}
         </div>
       )}
     </>

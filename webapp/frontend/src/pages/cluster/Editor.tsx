@@ -43,7 +43,11 @@ function Workbench({ onReload }: { onReload: () => void }) {
   /** Another drawing under this cluster's name, so that it stays this cluster; one step to undo. */
   const take = (drawing: Drawing, keepName: boolean) => {
     const { edit, select } = editor();
-    edit((old) => (keepName ? { ...drawing, spec: { ...drawing.spec, name: old.spec.name, title: old.spec.title } } : drawing));
+    edit((old) =>
+      keepName
+        ? { ...drawing, spec: { ...drawing.spec, name: old.spec.name, title: old.spec.title } }
+        : drawing,
+    );
     select({ nodes: [], links: [] });
     setDialog(null);
     window.setTimeout(() => flow.fitView({ maxZoom: 1, padding: 0.2 }), 50);
@@ -53,27 +57,58 @@ function Workbench({ onReload }: { onReload: () => void }) {
   return (
     <>
       <Toolbar
-        readOnly={readOnly} numProblems={problems.length} saving={saving.busy} onSave={saving.save}
-        onImport={() => setDialog('import')} onShape={() => setDialog('shape')}
+        readOnly={readOnly}
+        numProblems={problems.length}
+        saving={saving.busy}
+        onSave={saving.save}
+        onImport={() => setDialog('import')}
+        onShape={() => setDialog('shape')}
       />
-      <div className={classes.editor} style={readOnly ? { gridTemplateColumns: 'minmax(0, 1fr) 320px' } : undefined}>
+      <div
+        className={classes.editor}
+        style={readOnly ? { gridTemplateColumns: 'minmax(0, 1fr) 320px' } : undefined}
+      >
         {!readOnly && <Palette />}
         <div className={classes.canvas}>
           <Canvas problems={marks} readOnly={readOnly} />
           <Problems problems={problems} />
           {empty && spec.switches.length === 0 && (
             <div className={classes.empty}>
-              <Text fw={600} c="var(--loom-text)">An empty bench</Text>
-              <Text size="sm">Drag devices here from the left, then pull links between them. Or start from a star, ring, mesh or tree in the menu ⋯ above.</Text>
+              <Text fw={600} c="var(--loom-text)">
+                An empty bench
+              </Text>
+              <Text size="sm">
+                Drag devices here from the left, then pull links between them. Or start from a star, ring,
+                mesh or tree in the menu ⋯ above.
+              </Text>
             </div>
           )}
         </div>
-        <SidePanel readOnly={readOnly} problems={problems} question={question} onQuestion={setQuestion} validation={validation} />
+        <SidePanel
+          readOnly={readOnly}
+          problems={problems}
+          question={question}
+          onQuestion={setQuestion}
+          validation={validation}
+        />
       </div>
-      <ShapeDialog opened={dialog === 'shape'} onClose={() => setDialog(null)} replaces={!empty} onTake={(drawing) => take(drawing, true)} />
-      <ImportDialog opened={dialog === 'import'} onClose={() => setDialog(null)} onTake={(drawing) => take(drawing, !isNew)} />
+      <ShapeDialog
+        opened={dialog === 'shape'}
+        onClose={() => setDialog(null)}
+        replaces={!empty}
+        onTake={(drawing) => take(drawing, true)}
+      />
+      <ImportDialog
+        opened={dialog === 'import'}
+        onClose={() => setDialog(null)}
+        onTake={(drawing) => take(drawing, !isNew)}
+      />
       <ConflictDialog
-        message={saving.conflict} name={spec.name} onClose={saving.dismiss} onOverwrite={saving.overwrite} onSaveAs={saving.saveAs}
+        message={saving.conflict}
+        name={spec.name}
+        onClose={saving.dismiss}
+        onOverwrite={saving.overwrite}
+        onSaveAs={saving.saveAs}
         onReload={() => {
           saving.dismiss();
           onReload();

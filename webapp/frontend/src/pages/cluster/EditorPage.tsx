@@ -33,13 +33,33 @@ export function EditorPage() {
       editor().open({ id, version, drawing: { spec, layout } });
       setOpened(id);
     } else if (id === 0 && others) {
-      editor().open({ id: 0, version: 0, drawing: emptyDrawing(freeName(others.map((row) => row.name), 'cluster')) });
+      editor().open({
+        id: 0,
+        version: 0,
+        drawing: emptyDrawing(
+          freeName(
+            others.map((row) => row.name),
+            'cluster',
+          ),
+        ),
+      });
       setOpened(0);
     }
   }, [id, opened, stored.data, stored.isFetching, others]);
 
-  if (!Number.isInteger(id) || (stored.error instanceof ApiError && stored.error.status === 404)) return <NotFound />;
-  if (stored.isError) return <Center p="xl"><ErrorPanel message={sentence(stored.error)} onRetry={() => stored.refetch()} /></Center>;
-  if (opened !== id) return <Center mih="60vh"><Loader type="dots" /></Center>;
+  if (!Number.isInteger(id) || (stored.error instanceof ApiError && stored.error.status === 404))
+    return <NotFound />;
+  if (stored.isError)
+    return (
+      <Center p="xl">
+        <ErrorPanel message={sentence(stored.error)} onRetry={() => stored.refetch()} />
+      </Center>
+    );
+  if (opened !== id)
+    return (
+      <Center mih="60vh">
+        <Loader type="dots" />
+      </Center>
+    );
   return <Editor onReload={() => stored.refetch().then(() => setOpened(null))} />;
 }

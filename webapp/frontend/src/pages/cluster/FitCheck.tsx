@@ -19,31 +19,49 @@ export function FitCheck({ question, onQuestion, validation }: Props) {
     <div className={classes.section}>
       <span className="overline">Does a model fit?</span>
       <Select
-        size="xs" placeholder="Choose a model" clearable searchable value={question.model} data-testid="fit-model"
-        data={data?.models.map((model) => model.name) ?? []} onChange={(model) => onQuestion({ ...question, model })}
+        size="xs"
+        placeholder="Choose a model"
+        clearable
+        searchable
+        value={question.model}
+        data-testid="fit-model"
+        data={data?.models.map((model) => model.name) ?? []}
+        onChange={(model) => onQuestion({ ...question, model })}
       />
       <Select
-        size="xs" placeholder="Any strategy" clearable value={question.strategy} disabled={!question.model} data-testid="fit-strategy"
+        size="xs"
+        placeholder="Any strategy"
+        clearable
+        value={question.strategy}
+        disabled={!question.model}
+        data-testid="fit-strategy"
         data={data?.strategies.map(({ name, title }) => ({ value: name, label: title })) ?? []}
         onChange={(strategy) => onQuestion({ ...question, strategy })}
       />
       {question.model && fits?.sentence && (
-        <Text size="xs" c={fits.fits === false ? 'var(--loom-bad)' : undefined} data-testid="fit-sentence">{fits.sentence}</Text>
+        <Text size="xs" c={fits.fits === false ? 'var(--loom-bad)' : undefined} data-testid="fit-sentence">
+          {fits.sentence}
+        </Text>
       )}
-      {question.model && Object.entries(fits?.devices ?? {}).map(([name, fit]) => (
-        <Tooltip key={name} label={`${bytes(fit.need_bytes)} of weights in ${bytes(fit.memory_bytes)}`}>
-          <div>
-            <Text size="xs" style={{ display: 'flex', justifyContent: 'space-between' }}>
-              <span>{name}</span>
-              <Text span inherit c="dimmed">{bytes(fit.need_bytes)}</Text>
-            </Text>
-            <Progress
-              size="sm" value={Math.min(100, (100 * fit.need_bytes) / fit.memory_bytes)}
-              color={fit.fits ? 'teal' : 'red'} aria-label={`Memory of ${name}`}
-            />
-          </div>
-        </Tooltip>
-      ))}
+      {question.model &&
+        Object.entries(fits?.devices ?? {}).map(([name, fit]) => (
+          <Tooltip key={name} label={`${bytes(fit.need_bytes)} of weights in ${bytes(fit.memory_bytes)}`}>
+            <div>
+              <Text size="xs" style={{ display: 'flex', justifyContent: 'space-between' }}>
+                <span>{name}</span>
+                <Text span inherit c="dimmed">
+                  {bytes(fit.need_bytes)}
+                </Text>
+              </Text>
+              <Progress
+                size="sm"
+                value={Math.min(100, (100 * fit.need_bytes) / fit.memory_bytes)}
+                color={fit.fits ? 'teal' : 'red'}
+                aria-label={`Memory of ${name}`}
+              />
+            </div>
+          </Tooltip>
+        ))}
     </div>
   );
 }

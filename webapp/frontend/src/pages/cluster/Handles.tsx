@@ -5,5 +5,7 @@ const SIDES = [Position.Top, Position.Right, Position.Bottom, Position.Left];
 
 /** One handle per side; a link may start and end at any, and then follows the nodes wherever they go. */
 export function Handles() {
-  return SIDES.map((side) => <Handle key={side} id={side} type="source" position={side} className={classes.handle} />);
+  return SIDES.map((side) => (
+    <Handle key={side} id={side} type="source" position={side} className={classes.handle} />
+  ));
 }

@@ -34,26 +34,48 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
     <Modal opened={opened} onClose={onClose} title="Import a cluster file" size="lg" centered>
       <Stack>
         <Group justify="space-between">
-          <Text size="sm" c="dimmed">TOML as ./loom reads it, and as Export writes it.</Text>
+          <Text size="sm" c="dimmed">
+            TOML as ./loom reads it, and as Export writes it.
+          </Text>
           <FileButton accept=".toml,text/plain" onChange={async (file) => file && read(await file.text())}>
             {(props) => (
-              <Button {...props} variant="default" size="xs" leftSection={<IconFileUpload size={15} />} data-testid="import-file">
+              <Button
+                {...props}
+                variant="default"
+                size="xs"
+                leftSection={<IconFileUpload size={15} />}
+                data-testid="import-file"
+              >
                 Choose a file
               </Button>
             )}
           </FileButton>
         </Group>
         <Textarea
-          value={toml} onChange={(event) => setToml(event.currentTarget.value)} rows={14} spellCheck={false} data-testid="import-text"
-          placeholder={'name = "two-boards"\nsource = "desk"\n\n[[device]]\nname = "desk"\npreset = "raspberry-pi-5"\n…'}
+          value={toml}
+          onChange={(event) => setToml(event.currentTarget.value)}
+          rows={14}
+          spellCheck={false}
+          data-testid="import-text"
+          placeholder={
+            'name = "two-boards"\nsource = "desk"\n\n[[device]]\nname = "desk"\npreset = "raspberry-pi-5"\n…'
+          }
           styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }}
         />
         {error !== null && <ErrorPanel message={sentence(error)} />}
         {more.length > 0 && (
-          <List size="xs">{more.map(({ path, message }) => <List.Item key={path + message}>{path}: {message}</List.Item>)}</List>
+          <List size="xs">
+            {more.map(({ path, message }) => (
+              <List.Item key={path + message}>
+                {path}: {message}
+              </List.Item>
+            ))}
+          </List>
         )}
         <Group justify="flex-end">
-          <Button onClick={() => read(toml)} loading={busy} disabled={!toml.trim()} data-testid="import-take">Import</Button>
+          <Button onClick={() => read(toml)} loading={busy} disabled={!toml.trim()} data-testid="import-take">
+            Import
+          </Button>
         </Group>
       </Stack>
     </Modal>

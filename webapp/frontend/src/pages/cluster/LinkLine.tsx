@@ -1,4 +1,10 @@
-import { BaseEdge, EdgeLabelRenderer, type EdgeProps, type InternalNode, useInternalNode } from '@xyflow/react';
+import {
+  BaseEdge,
+  EdgeLabelRenderer,
+  type EdgeProps,
+  type InternalNode,
+  useInternalNode,
+} from '@xyflow/react';
 import { memo } from 'react';
 import type { LinkSpec } from '@/api/types';
 import { percent, rate, seconds } from '@/format/units';
@@ -15,20 +21,38 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
   const [from, to] = [borderPoint(boxA, boxB.center), borderPoint(boxB, boxA.center)];
   const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2];
   const { link, off, problem } = data;
-  const color = problem ? 'var(--loom-bad)' : selected ? 'var(--mantine-primary-color-filled)' : 'var(--loom-wire)';
-  const extras = [link.jitter_s > 0 && `± ${seconds(link.jitter_s)}`, link.loss_frac > 0 && `${percent(link.loss_frac)} lost`];
+  const color = problem
+    ? 'var(--loom-bad)'
+    : selected
+      ? 'var(--mantine-primary-color-filled)'
+      : 'var(--loom-wire)';
+  const extras = [
+    link.jitter_s > 0 && `± ${seconds(link.jitter_s)}`,
+    link.loss_frac > 0 && `${percent(link.loss_frac)} lost`,
+  ];
   return (
     <>
       <BaseEdge
-        id={id} path={`M ${from.x} ${from.y} L ${to.x} ${to.y}`} interactionWidth={22}
-        style={{ stroke: color, strokeWidth: widthOf(link.bit_per_s) + (selected ? 1 : 0), strokeDasharray: off ? '5 5' : undefined, opacity: off ? 0.5 : 1 }}
+        id={id}
+        path={`M ${from.x} ${from.y} L ${to.x} ${to.y}`}
+        interactionWidth={22}
+        style={{
+          stroke: color,
+          strokeWidth: widthOf(link.bit_per_s) + (selected ? 1 : 0),
+          strokeDasharray: off ? '5 5' : undefined,
+          opacity: off ? 0.5 : 1,
+        }}
       />
       <EdgeLabelRenderer>
         <div
-          className={classes.label} data-testid={`link-${id}`} data-problem={problem ? 'yes' : undefined} title={problem || id}
+          className={classes.label}
+          data-testid={`link-${id}`}
+          data-problem={problem ? 'yes' : undefined}
+          title={problem || id}
           onClick={(event) => selectLink(id, event.shiftKey || event.ctrlKey || event.metaKey)}
           style={{
-            transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`, opacity: off ? 0.55 : 1,
+            transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`,
+            opacity: off ? 0.55 : 1,
             borderColor: problem || selected ? color : undefined,
           }}
         >
@@ -43,7 +67,11 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
 
 function selectLink(id: string, more: boolean) {
   const { select, selection } = editor();
-  select(more ? { ...selection, links: [...selection.links.filter((name) => name !== id), id] } : { nodes: [], links: [id] });
+  select(
+    more
+      ? { ...selection, links: [...selection.links.filter((name) => name !== id), id] }
+      : { nodes: [], links: [id] },
+  );
 }
 
 function boxOf(node: InternalNode): Box {

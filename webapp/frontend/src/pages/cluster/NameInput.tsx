@@ -22,8 +22,15 @@ export function NameInput({ label, value, refuse, onRename, disabled, testId }: 
   };
   return (
     <TextInput
-      label={label} size="xs" value={text} error={reason} disabled={disabled} data-testid={testId} spellCheck={false}
-      onChange={(event) => setTyped(event.currentTarget.value)} onBlur={finish}
+      label={label}
+      size="xs"
+      value={text}
+      error={reason}
+      disabled={disabled}
+      data-testid={testId}
+      spellCheck={false}
+      onChange={(event) => setTyped(event.currentTarget.value)}
+      onBlur={finish}
       onKeyDown={(event) => {
         if (event.key === 'Enter') finish();
         if (event.key === 'Escape') setTyped(null);

@@ -8,7 +8,11 @@ export function OnOff({ names, readOnly }: { names: readonly string[]; readOnly:
   const on = !names.some((name) => layout.disabled.includes(name));
   return (
     <Switch
-      size="xs" label={on ? 'Takes part in runs' : 'Switched off'} checked={on} disabled={readOnly} data-testid="item-enabled"
+      size="xs"
+      label={on ? 'Takes part in runs' : 'Switched off'}
+      checked={on}
+      disabled={readOnly}
+      data-testid="item-enabled"
       onChange={(event) => {
         const off = !event.currentTarget.checked;
         editor().edit((old) => setDisabled(old, names, off));

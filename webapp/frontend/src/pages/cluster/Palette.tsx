@@ -25,22 +25,43 @@ export function Palette() {
       <div className={classes.panelHead}>
         <span className="overline">Add</span>
         <TextInput
-          size="xs" placeholder="Find a device" aria-label="Find a device" leftSection={<IconSearch size={14} />}
-          value={filter} onChange={(event) => setFilter(event.currentTarget.value)} data-testid="palette-filter"
+          size="xs"
+          placeholder="Find a device"
+          aria-label="Find a device"
+          leftSection={<IconSearch size={14} />}
+          value={filter}
+          onChange={(event) => setFilter(event.currentTarget.value)}
+          data-testid="palette-filter"
         />
       </div>
       <ScrollArea flex={1} type="auto" scrollbarSize={6}>
         <Stack gap={6} p="sm" pt={0}>
           <button
-            type="button" className={classes.item} draggable onDragStart={(event) => carry(event, SWITCH_ITEM)}
-            onClick={() => add((drawing, at) => addSwitch(drawing, at))} data-testid="palette-switch"
+            type="button"
+            className={classes.item}
+            draggable
+            onDragStart={(event) => carry(event, SWITCH_ITEM)}
+            onClick={() => add((drawing, at) => addSwitch(drawing, at))}
+            data-testid="palette-switch"
           >
-            <IconArrowsShuffle size={16} /> <span><b>Switch</b><small>joins links</small></span>
+            <IconArrowsShuffle size={16} />{' '}
+            <span>
+              <b>Switch</b>
+              <small>joins links</small>
+            </span>
           </button>
           {shown.map((preset) => (
-            <PresetItem key={preset.name} preset={preset} onAdd={() => add((drawing, at) => addDevice(drawing, preset, at))} />
+            <PresetItem
+              key={preset.name}
+              preset={preset}
+              onAdd={() => add((drawing, at) => addDevice(drawing, preset, at))}
+            />
           ))}
-          {shown.length === 0 && filter && <Text size="xs" c="dimmed">No device is called “{filter}”.</Text>}
+          {shown.length === 0 && filter && (
+            <Text size="xs" c="dimmed">
+              No device is called “{filter}”.
+            </Text>
+          )}
         </Stack>
       </ScrollArea>
       <Text size="xs" c="dimmed" className={classes.hint}>
@@ -53,13 +74,20 @@ export function Palette() {
 function PresetItem({ preset, onAdd }: { preset: DevicePreset; onAdd: () => void }) {
   return (
     <button
-      type="button" className={classes.item} draggable onDragStart={(event) => carry(event, preset.name)} onClick={onAdd}
-      title={preset.source} data-testid={`palette-${preset.name}`}
+      type="button"
+      className={classes.item}
+      draggable
+      onDragStart={(event) => carry(event, preset.name)}
+      onClick={onAdd}
+      title={preset.source}
+      data-testid={`palette-${preset.name}`}
     >
       <IconDeviceDesktop size={16} />
       <span>
         <b>{preset.title || preset.name}</b>
-        <small>{flopRate(preset.flop_per_s)} · {bytes(preset.memory_bytes)}</small>
+        <small>
+          {flopRate(preset.flop_per_s)} · {bytes(preset.memory_bytes)}
+        </small>
       </span>
     </button>
   );
@@ -77,7 +105,8 @@ function useAddInView() {
     const { history, edit, select } = editor();
     const canvas = document.querySelector('.react-flow')?.getBoundingClientRect();
     const middle = flow.screenToFlowPosition({
-      x: (canvas?.left ?? 0) + (canvas?.width ?? 0) / 2, y: (canvas?.top ?? 0) + (canvas?.height ?? 0) / 2,
+      x: (canvas?.left ?? 0) + (canvas?.width ?? 0) / 2,
+      y: (canvas?.top ?? 0) + (canvas?.height ?? 0) / 2,
     });
     const added = add(history.present, freeSpot(middle, Object.values(history.present.layout.positions)));
     edit(() => added.drawing);

@@ -11,8 +11,14 @@ export function Problems({ problems }: { problems: readonly PlacedProblem[] }) {
     <div className={classes.problems} role="alert" data-testid="problems">
       {problems.map(({ item, message }) => (
         <button
-          key={`${item} ${message}`} type="button" className={classes.problem}
-          onClick={() => select(item.includes('--') ? { nodes: [], links: [item] } : { nodes: item ? [item] : [], links: [] })}
+          key={`${item} ${message}`}
+          type="button"
+          className={classes.problem}
+          onClick={() =>
+            select(
+              item.includes('--') ? { nodes: [], links: [item] } : { nodes: item ? [item] : [], links: [] },
+            )
+          }
         >
           <IconAlertTriangle size={15} /> {message}
         </button>

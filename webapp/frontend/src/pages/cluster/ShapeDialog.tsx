@@ -1,4 +1,14 @@
-import { Button, Group, Modal, NumberInput, SegmentedControl, Select, SimpleGrid, Stack, Text } from '@mantine/core';
+import {
+  Button,
+  Group,
+  Modal,
+  NumberInput,
+  SegmentedControl,
+  Select,
+  SimpleGrid,
+  Stack,
+  Text,
+} from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, sentence } from '@/api/client';
@@ -38,30 +48,63 @@ export function ShapeDialog({ opened, onClose, replaces, onTake }: Props) {
     <Modal opened={opened} onClose={onClose} title="Start from a shape" size="lg" centered>
       <Stack>
         <SegmentedControl
-          value={shape} onChange={(value) => setShape(value as Shape)} fullWidth data-testid="shape"
-          data={(catalogue?.shapes ?? []).map((name) => ({ value: name, label: name.charAt(0).toUpperCase() + name.slice(1) }))}
+          value={shape}
+          onChange={(value) => setShape(value as Shape)}
+          fullWidth
+          data-testid="shape"
+          data={(catalogue?.shapes ?? []).map((name) => ({
+            value: name,
+            label: name.charAt(0).toUpperCase() + name.slice(1),
+          }))}
         />
         <SimpleGrid cols={4} spacing="sm">
           <NumberInput
-            label="Devices" size="xs" min={1} max={64} value={devices} data-testid="shape-devices" allowDecimal={false}
+            label="Devices"
+            size="xs"
+            min={1}
+            max={64}
+            value={devices}
+            data-testid="shape-devices"
+            allowDecimal={false}
             onChange={(value) => typeof value === 'number' && value >= 1 && setDevices(Math.min(64, value))}
           />
           <Select
-            label="Each a" size="xs" value={preset} onChange={setPreset} allowDeselect={false} data-testid="shape-preset"
+            label="Each a"
+            size="xs"
+            value={preset}
+            onChange={setPreset}
+            allowDeselect={false}
+            data-testid="shape-preset"
             data={catalogue?.presets.map(({ name, title }) => ({ value: name, label: title || name })) ?? []}
           />
           <QuantityInput
-            label="Links at" quantity={BIT_RATE} value={bitPerS} onChange={(value) => value && setBitPerS(value)} testId="shape-bit_per_s"
+            label="Links at"
+            quantity={BIT_RATE}
+            value={bitPerS}
+            onChange={(value) => value && setBitPerS(value)}
+            testId="shape-bit_per_s"
           />
           <QuantityInput
-            label="Delay" quantity={TIME} value={delayS} onChange={(value) => value !== null && setDelayS(value)} testId="shape-delay_s"
+            label="Delay"
+            quantity={TIME}
+            value={delayS}
+            onChange={(value) => value !== null && setDelayS(value)}
+            testId="shape-delay_s"
           />
         </SimpleGrid>
         {answer.isError && <ErrorPanel message={sentence(answer.error)} />}
-        {answer.data && <ClusterPicture spec={answer.data.spec} layout={answer.data.layout} width={600} height={260} />}
+        {answer.data && (
+          <ClusterPicture spec={answer.data.spec} layout={answer.data.layout} width={600} height={260} />
+        )}
         <Group justify="space-between">
-          <Text size="xs" c="dimmed">{replaces ? 'Replaces what is drawn; undo brings it back.' : ''}</Text>
-          <Button disabled={!answer.data} data-testid="shape-take" onClick={() => answer.data && onTake(answer.data)}>
+          <Text size="xs" c="dimmed">
+            {replaces ? 'Replaces what is drawn; undo brings it back.' : ''}
+          </Text>
+          <Button
+            disabled={!answer.data}
+            data-testid="shape-take"
+            onClick={() => answer.data && onTake(answer.data)}
+          >
             Take this {shape}
           </Button>
         </Group>

@@ -7,12 +7,25 @@ import { Handles } from './Handles';
 import classes from './nodes.module.css';
 
 export const SwitchCard = memo(({ data, selected }: NodeProps<SwitchNode>) => {
-  const states = [classes.switch, selected && classes.selected, data.problem && classes.problem, data.off && classes.off];
+  const states = [
+    classes.switch,
+    selected && classes.selected,
+    data.problem && classes.problem,
+    data.off && classes.off,
+  ];
   return (
     <Tooltip label={data.problem} disabled={!data.problem} multiline maw={320} color="red">
-      <div className={classes.wrap} data-testid={`node-${data.name}`} data-problem={data.problem ? 'yes' : undefined}>
+      <div
+        className={classes.wrap}
+        data-testid={`node-${data.name}`}
+        data-problem={data.problem ? 'yes' : undefined}
+      >
         <div className={states.filter(Boolean).join(' ')}>
-          {data.problem ? <IconAlertTriangle size={14} color="var(--loom-bad)" /> : <IconArrowsShuffle size={14} color="var(--loom-dim)" />}
+          {data.problem ? (
+            <IconAlertTriangle size={14} color="var(--loom-bad)" />
+          ) : (
+            <IconArrowsShuffle size={14} color="var(--loom-dim)" />
+          )}
           {data.name}
         </div>
         <Handles />

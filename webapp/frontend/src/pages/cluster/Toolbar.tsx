@@ -1,7 +1,15 @@
 import { ActionIcon, Badge, Button, Divider, Menu, Tooltip } from '@mantine/core';
 import {
-  IconArrowBackUp, IconArrowForwardUp, IconArrowLeft, IconBinaryTree, IconDots, IconDownload, IconFileImport,
-  IconFocusCentered, IconPlayerPlay, IconSchema,
+  IconArrowBackUp,
+  IconArrowForwardUp,
+  IconArrowLeft,
+  IconBinaryTree,
+  IconDots,
+  IconDownload,
+  IconFileImport,
+  IconFocusCentered,
+  IconPlayerPlay,
+  IconSchema,
 } from '@tabler/icons-react';
 import { useReactFlow } from '@xyflow/react';
 import type { ReactNode } from 'react';
@@ -41,7 +49,13 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
         </ActionIcon>
       </Tooltip>
       <h1>{spec.title || spec.name}</h1>
-      {readOnly ? <Badge variant="light" color="gray">read only</Badge> : <State unsaved={unsaved} isNew={id === 0} />}
+      {readOnly ? (
+        <Badge variant="light" color="gray">
+          read only
+        </Badge>
+      ) : (
+        <State unsaved={unsaved} isNew={id === 0} />
+      )}
       {!empty && (
         <Badge variant="light" color={numProblems ? 'red' : 'teal'} data-testid="validity">
           {numProblems === 0 ? 'valid' : numProblems === 1 ? '1 problem' : `${numProblems} problems`}
@@ -50,27 +64,49 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
       <div style={{ flex: 1 }} />
       {!readOnly && (
         <>
-          <Tool label="Undo (Ctrl+Z)" onClick={undo} disabled={past.length === 0} testId="undo"><IconArrowBackUp size={18} /></Tool>
-          <Tool label="Redo (Ctrl+Shift+Z)" onClick={redo} disabled={future.length === 0} testId="redo"><IconArrowForwardUp size={18} /></Tool>
+          <Tool label="Undo (Ctrl+Z)" onClick={undo} disabled={past.length === 0} testId="undo">
+            <IconArrowBackUp size={18} />
+          </Tool>
+          <Tool label="Redo (Ctrl+Shift+Z)" onClick={redo} disabled={future.length === 0} testId="redo">
+            <IconArrowForwardUp size={18} />
+          </Tool>
           <Divider orientation="vertical" my={14} />
-          <Tool label="Tidy up" onClick={tidy} disabled={empty} testId="auto-layout"><IconBinaryTree size={18} /></Tool>
+          <Tool label="Tidy up" onClick={tidy} disabled={empty} testId="auto-layout">
+            <IconBinaryTree size={18} />
+          </Tool>
         </>
       )}
-      <Tool label="Show everything" onClick={fit} disabled={empty} testId="fit-view"><IconFocusCentered size={18} /></Tool>
+      <Tool label="Show everything" onClick={fit} disabled={empty} testId="fit-view">
+        <IconFocusCentered size={18} />
+      </Tool>
       <Menu position="bottom-end" width={230}>
         <Menu.Target>
-          <ActionIcon variant="subtle" color="gray" size="lg" aria-label="More" data-testid="editor-menu"><IconDots size={18} /></ActionIcon>
+          <ActionIcon variant="subtle" color="gray" size="lg" aria-label="More" data-testid="editor-menu">
+            <IconDots size={18} />
+          </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
           {!readOnly && (
             <>
-              <Menu.Item leftSection={<IconSchema size={15} />} onClick={onShape} data-testid="menu-shape">Star, ring, mesh or tree…</Menu.Item>
-              <Menu.Item leftSection={<IconFileImport size={15} />} onClick={onImport} data-testid="menu-import">Import TOML…</Menu.Item>
+              <Menu.Item leftSection={<IconSchema size={15} />} onClick={onShape} data-testid="menu-shape">
+                Star, ring, mesh or tree…
+              </Menu.Item>
+              <Menu.Item
+                leftSection={<IconFileImport size={15} />}
+                onClick={onImport}
+                data-testid="menu-import"
+              >
+                Import TOML…
+              </Menu.Item>
             </>
           )}
           <Menu.Item
-            leftSection={<IconDownload size={15} />} disabled={id === 0 || unsaved} component="a" href={`/api/clusters/${id}/toml`}
-            download={`${spec.name}.toml`} data-testid="menu-export"
+            leftSection={<IconDownload size={15} />}
+            disabled={id === 0 || unsaved}
+            component="a"
+            href={`/api/clusters/${id}/toml`}
+            download={`${spec.name}.toml`}
+            data-testid="menu-export"
           >
             Export TOML{unsaved ? ' (save first)' : ''}
           </Menu.Item>
@@ -78,14 +114,28 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
       </Menu>
       <Divider orientation="vertical" my={14} />
       <Button
-        variant="default" size="sm" leftSection={<IconPlayerPlay size={15} />} component={Link} to={`/runs/new?cluster=${id}`}
-        disabled={id === 0 || unsaved} data-disabled={id === 0 || unsaved || undefined} data-testid="run-on-cluster"
+        variant="default"
+        size="sm"
+        leftSection={<IconPlayerPlay size={15} />}
+        component={Link}
+        to={`/runs/new?cluster=${id}`}
+        disabled={id === 0 || unsaved}
+        data-disabled={id === 0 || unsaved || undefined}
+        data-testid="run-on-cluster"
         onClick={(event: React.MouseEvent) => (id === 0 || unsaved) && event.preventDefault()}
       >
         Run on it
       </Button>
       {!readOnly && (
-        <Button size="sm" onClick={onSave} loading={saving} disabled={!unsaved || empty} data-testid="save-cluster">Save</Button>
+        <Button
+          size="sm"
+          onClick={onSave}
+          loading={saving}
+          disabled={!unsaved || empty}
+          data-testid="save-cluster"
+        >
+          Save
+        </Button>
       )}
     </div>
   );
@@ -93,7 +143,11 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
 
 function State({ unsaved, isNew }: { unsaved: boolean; isNew: boolean }) {
   const text = unsaved ? 'not saved' : isNew ? 'new' : 'saved';
-  return <Badge variant="light" color={unsaved ? 'yellow' : 'gray'} data-testid="save-state">{text}</Badge>;
+  return (
+    <Badge variant="light" color={unsaved ? 'yellow' : 'gray'} data-testid="save-state">
+      {text}
+    </Badge>
+  );
 }
 
 interface ToolProps {
@@ -107,7 +161,15 @@ interface ToolProps {
 function Tool({ label, onClick, disabled, testId, children }: ToolProps) {
   return (
     <Tooltip label={label}>
-      <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} onClick={onClick} disabled={disabled} data-testid={testId}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={label}
+        onClick={onClick}
+        disabled={disabled}
+        data-testid={testId}
+      >
         {children}
       </ActionIcon>
     </Tooltip>

@@ -4,7 +4,9 @@ import { useBlocker } from 'react-router';
 
 /** Asks before a page is left whose changes are not saved; the browser asks when the tab is closed. */
 export function UnsavedGuard({ unsaved }: { unsaved: boolean }) {
-  const blocker = useBlocker(({ currentLocation, nextLocation }) => unsaved && currentLocation.pathname !== nextLocation.pathname);
+  const blocker = useBlocker(
+    ({ currentLocation, nextLocation }) => unsaved && currentLocation.pathname !== nextLocation.pathname,
+  );
   useEffect(() => {
     if (!unsaved) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
@@ -12,11 +14,21 @@ export function UnsavedGuard({ unsaved }: { unsaved: boolean }) {
     return () => window.removeEventListener('beforeunload', ask);
   }, [unsaved]);
   return (
-    <Modal opened={blocker.state === 'blocked'} onClose={() => blocker.reset?.()} title="Leave without saving?" centered size="sm">
+    <Modal
+      opened={blocker.state === 'blocked'}
+      onClose={() => blocker.reset?.()}
+      title="Leave without saving?"
+      centered
+      size="sm"
+    >
       <Text size="sm">The changes to this cluster are not saved.</Text>
       <Group justify="flex-end" mt="lg">
-        <Button variant="default" onClick={() => blocker.reset?.()} data-testid="stay">Stay</Button>
-        <Button color="red" variant="light" onClick={() => blocker.proceed?.()} data-testid="leave">Leave</Button>
+        <Button variant="default" onClick={() => blocker.reset?.()} data-testid="stay">
+          Stay
+        </Button>
+        <Button color="red" variant="light" onClick={() => blocker.proceed?.()} data-testid="leave">
+          Leave
+        </Button>
       </Group>
     </Modal>
   );

@@ -21,17 +21,32 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
     fields: [
       { key: 'flop_per_s', label: 'Peak rate (fp32)', quantity: FLOP_RATE },
       { key: 'op_overhead_s', label: 'Fixed time per operation', quantity: TIME },
-      { key: 'half_rows', label: 'Half of the peak reached at', quantity: ROWS, help: 'Rows of a matrix product' },
+      {
+        key: 'half_rows',
+        label: 'Half of the peak reached at',
+        quantity: ROWS,
+        help: 'Rows of a matrix product',
+      },
     ],
   },
   {
     title: 'Memory',
     fields: [
       { key: 'memory_bytes', label: 'Memory', quantity: SIZE, help: 'For weights, KV cache and activations' },
-      { key: 'on_chip_weight_bytes', label: 'On-chip memory for weights', quantity: SIZE, optional: 'all of it' },
+      {
+        key: 'on_chip_weight_bytes',
+        label: 'On-chip memory for weights',
+        quantity: SIZE,
+        optional: 'all of it',
+      },
       { key: 'memory_byte_per_s', label: 'Memory bandwidth', quantity: BYTE_RATE },
       { key: 'disk_byte_per_s', label: 'Weights load at', quantity: BYTE_RATE },
-      { key: 'staging_byte_per_s', label: 'Copy accelerator ↔ network', quantity: BYTE_RATE, optional: 'no cost' },
+      {
+        key: 'staging_byte_per_s',
+        label: 'Copy accelerator ↔ network',
+        quantity: BYTE_RATE,
+        optional: 'no cost',
+      },
     ],
   },
   {
@@ -44,5 +59,7 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
 ];
 
 export const MEASURED_SCALE: DeviceField = {
-  key: 'measured_scale', label: 'Measured host time times', quantity: FACTOR,
+  key: 'measured_scale',
+  label: 'Measured host time times',
+  quantity: FACTOR,
 };

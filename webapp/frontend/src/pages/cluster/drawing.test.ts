@@ -1,7 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import {
-  addDevice, connect, emptyDrawing, excerpt, isLinkOff, linkName, nodeNames, paste, remove, rename, setDisabled,
-  updateLinks, whyNotConnect, whyNotRename,
+  addDevice,
+  connect,
+  emptyDrawing,
+  excerpt,
+  isLinkOff,
+  linkName,
+  nodeNames,
+  paste,
+  remove,
+  rename,
+  setDisabled,
+  updateLinks,
+  whyNotConnect,
+  whyNotRename,
 } from './drawing';
 import { board, star } from './fixtures';
 
@@ -30,7 +42,10 @@ describe('a drawing', () => {
     const { spec, layout } = remove(setDisabled(star(), ['device-1'], true), ['device-1'], []);
     expect(spec.source).toBe('device-2');
     expect(spec.links.map(linkName)).toEqual(['device-2--switch-1', 'device-3--switch-1']);
-    expect(layout).toEqual({ positions: expect.not.objectContaining({ 'device-1': expect.anything() }), disabled: [] });
+    expect(layout).toEqual({
+      positions: expect.not.objectContaining({ 'device-1': expect.anything() }),
+      disabled: [],
+    });
   });
 
   it('removes a link alone', () => {
@@ -51,7 +66,8 @@ describe('a drawing', () => {
   it('refuses names that the server would refuse', () => {
     const { spec } = star();
     expect(whyNotRename(spec, 'device-1', 'device-2')).toContain('already');
-    for (const name of ['', 'Desk', '1st', 'a b', 'x'.repeat(32)]) expect(whyNotRename(spec, 'device-1', name)).not.toBeNull();
+    for (const name of ['', 'Desk', '1st', 'a b', 'x'.repeat(32)])
+      expect(whyNotRename(spec, 'device-1', name)).not.toBeNull();
     expect(whyNotRename(spec, 'device-1', 'desk_2')).toBeNull();
   });
 

@@ -11,8 +11,14 @@ export const NAME_PATTERN = /^[a-z][a-z0-9_-]{0,30}$/;
 
 /** What a new link has until somebody says otherwise: wired Fast Ethernet. */
 export const NEW_LINK: Omit<LinkSpec, 'a' | 'b'> = {
-  bit_per_s: 100e6, reverse_bit_per_s: null, delay_s: 0.2e-3, jitter_s: 0, loss_frac: 0,
-  reverse_delay_s: null, reverse_loss_frac: null, j_per_byte: 0,
+  bit_per_s: 100e6,
+  reverse_bit_per_s: null,
+  delay_s: 0.2e-3,
+  jitter_s: 0,
+  loss_frac: 0,
+  reverse_delay_s: null,
+  reverse_loss_frac: null,
+  j_per_byte: 0,
 };
 
 export function emptyDrawing(name: string): Drawing {
@@ -36,23 +42,34 @@ export function freeName(taken: Iterable<string>, base: string): string {
   return `${base}-${number}`;
 }
 
-export function addDevice(drawing: Drawing, preset: DevicePreset, at: Point): { drawing: Drawing; name: string } {
+export function addDevice(
+  drawing: Drawing,
+  preset: DevicePreset,
+  at: Point,
+): { drawing: Drawing; name: string } {
   const { spec } = drawing;
   const name = freeName(nodeNames(spec), preset.role === 'terminal' ? 'terminal' : 'device');
   const device: DeviceSpec = { ...preset, name, role: preset.role ?? 'worker' };
   const source = spec.source || name;
-  return { drawing: placed(withSpec(drawing, { devices: [...spec.devices, device], source }), name, at), name };
+  return {
+    drawing: placed(withSpec(drawing, { devices: [...spec.devices, device], source }), name, at),
+    name,
+  };
 }
 
 export function addSwitch(drawing: Drawing, at: Point): { drawing: Drawing; name: string } {
   const name = freeName(nodeNames(drawing.spec), 'switch');
-  return { drawing: placed(withSpec(drawing, { switches: [...drawing.spec.switches, { name }] }), name, at), name };
+  return {
+    drawing: placed(withSpec(drawing, { switches: [...drawing.spec.switches, { name }] }), name, at),
+    name,
+  };
 }
 
 /** Why these two cannot be linked; null if they can. */
 export function whyNotConnect(spec: ClusterSpec, a: string, b: string): string | null {
   if (a === b) return `A link needs two different ends: ${a} cannot be linked to itself.`;
-  if (spec.links.some((link) => sameEnds(link, a, b))) return `${a} and ${b} are linked already: edit that link.`;
+  if (spec.links.some((link) => sameEnds(link, a, b)))
+    return `${a} and ${b} are linked already: edit that link.`;
   return null;
 }
 
@@ -69,7 +86,9 @@ export function remove(drawing: Drawing, nodes: readonly string[], links: readon
   const gone = new Set(nodes);
   const { spec, layout } = drawing;
   const devices = spec.devices.filter((device) => !gone.has(device.name));
-  const kept = spec.links.filter((link) => !gone.has(link.a) && !gone.has(link.b) && !links.includes(linkName(link)));
+  const kept = spec.links.filter(
+    (link) => !gone.has(link.a) && !gone.has(link.b) && !links.includes(linkName(link)),
+  );
   if (gone.size === 0 && kept.length === spec.links.length) return drawing;
   const source = gone.has(spec.source) ? (devices[0]?.name ?? '') : spec.source;
   const switches = spec.switches.filter((node) => !gone.has(node.name));
@@ -99,8 +118,11 @@ export function rename(drawing: Drawing, from: string, to: string): Drawing {
   const renamed = new Map(spec.links.map((link, index) => [linkName(link), linkName(links[index] ?? link)]));
   return {
     spec: {
-      ...spec, source: name(spec.source), links,
-      devices: spec.devices.map(named), switches: spec.switches.map(named),
+      ...spec,
+      source: name(spec.source),
+      links,
+      devices: spec.devices.map(named),
+      switches: spec.switches.map(named),
     },
     layout: {
       positions: Object.fromEntries(Object.entries(layout.positions).map(([key, at]) => [name(key), at])),
@@ -109,7 +131,11 @@ export function rename(drawing: Drawing, from: string, to: string): Drawing {
   };
 }
 
-export function updateDevices(drawing: Drawing, names: readonly string[], patch: Partial<DeviceSpec>): Drawing {
+export function updateDevices(
+  drawing: Drawing,
+  names: readonly string[],
+  patch: Partial<DeviceSpec>,
+): Drawing {
   const change = (device: DeviceSpec) => (names.includes(device.name) ? { ...device, ...patch } : device);
   return withSpec(drawing, { devices: drawing.spec.devices.map(change) });
 }
@@ -124,7 +150,10 @@ export function withSpec(drawing: Drawing, patch: Partial<ClusterSpec>): Drawing
 }
 
 export function move(drawing: Drawing, positions: Readonly<Record<string, Point>>): Drawing {
-  return { ...drawing, layout: { ...drawing.layout, positions: { ...drawing.layout.positions, ...positions } } };
+  return {
+    ...drawing,
+    layout: { ...drawing.layout, positions: { ...drawing.layout.positions, ...positions } },
+  };
 }
 
 /** Switch nodes or links off (they stay drawn and take no part) or on again. */
@@ -135,7 +164,9 @@ export function setDisabled(drawing: Drawing, names: readonly string[], off: boo
 
 /** Whether a link takes no part: itself switched off, or one of its ends. */
 export function isLinkOff(link: LinkSpec, layout: Layout): boolean {
-  return [linkName(link), `${link.b}--${link.a}`, link.a, link.b].some((name) => layout.disabled.includes(name));
+  return [linkName(link), `${link.b}--${link.a}`, link.a, link.b].some((name) =>
+    layout.disabled.includes(name),
+  );
 }
 
 /** The named nodes and the links among them: what copying takes along. */
@@ -154,14 +185,18 @@ export function paste(drawing: Drawing, piece: Drawing, by: Point): { drawing: D
   const called = (name: string) => names.get(name) ?? name;
   const { spec } = drawing;
   const positions = Object.entries(piece.layout.positions).map(([name, at]) => [
-    called(name), { x: at.x + by.x, y: at.y + by.y },
+    called(name),
+    { x: at.x + by.x, y: at.y + by.y },
   ]);
   const devices = piece.spec.devices.map((device) => ({ ...device, name: called(device.name) }));
   const grown = withSpec(drawing, {
     source: spec.source || (devices[0]?.name ?? ''),
     devices: [...spec.devices, ...devices],
     switches: [...spec.switches, ...piece.spec.switches.map((node) => ({ name: called(node.name) }))],
-    links: [...spec.links, ...piece.spec.links.map((link) => ({ ...link, a: called(link.a), b: called(link.b) }))],
+    links: [
+      ...spec.links,
+      ...piece.spec.links.map((link) => ({ ...link, a: called(link.a), b: called(link.b) })),
+    ],
   });
   return { drawing: move(grown, Object.fromEntries(positions)), names: [...names.values()] };
 }

@@ -66,7 +66,10 @@ export const useEditor = create<Editor>()((set, get) => ({
   removeSelected: () =>
     set((state) => {
       const { nodes, links } = state.selection;
-      return { history: commit(state.history, remove(state.history.present, nodes, links)), selection: NOTHING };
+      return {
+        history: commit(state.history, remove(state.history.present, nodes, links)),
+        selection: NOTHING,
+      };
     }),
   copySelected: () => {
     const { selection, history } = get();
@@ -78,7 +81,9 @@ export const useEditor = create<Editor>()((set, get) => ({
       const by = PASTE_STEP * (state.pastes + 1);
       const { drawing, names } = paste(state.history.present, state.clipboard, { x: by, y: by });
       return {
-        history: commit(state.history, drawing), pastes: state.pastes + 1, selection: { nodes: names, links: [] },
+        history: commit(state.history, drawing),
+        pastes: state.pastes + 1,
+        selection: { nodes: names, links: [] },
       };
     }),
 }));
@@ -91,7 +96,8 @@ function present(history: History<Drawing>, selection: Selection) {
   return {
     history,
     selection: {
-      nodes: selection.nodes.filter((name) => nodes.has(name)), links: selection.links.filter((name) => links.has(name)),
+      nodes: selection.nodes.filter((name) => nodes.has(name)),
+      links: selection.links.filter((name) => links.has(name)),
     },
   };
 }

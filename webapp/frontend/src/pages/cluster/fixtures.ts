@@ -3,10 +3,23 @@ import type { DevicePreset } from '@/api/types';
 import { addDevice, addSwitch, connect, type Drawing, emptyDrawing } from './drawing';
 
 export const board: DevicePreset = {
-  name: 'board', title: 'A board', flop_per_s: 1e9, memory_bytes: 1e9, memory_byte_per_s: 1e9, on_chip_weight_bytes: null,
+  name: 'board',
+  title: 'A board',
+  flop_per_s: 1e9,
+  memory_bytes: 1e9,
+  memory_byte_per_s: 1e9,
+  on_chip_weight_bytes: null,
   disk_byte_per_s: 1e8,
-  staging_byte_per_s: null, message_overhead_s: 1e-4, op_overhead_s: 2e-5, half_rows: 24, compute_model: 'roofline',
-  measured_scale: 1, watts: 5, j_per_memory_byte: 0, j_per_disk_byte: 0, source: 'made up',
+  staging_byte_per_s: null,
+  message_overhead_s: 1e-4,
+  op_overhead_s: 2e-5,
+  half_rows: 24,
+  compute_model: 'roofline',
+  measured_scale: 1,
+  watts: 5,
+  j_per_memory_byte: 0,
+  j_per_disk_byte: 0,
+  source: 'made up',
 };
 
 /** device-1, device-2 and device-3 on switch-1. */

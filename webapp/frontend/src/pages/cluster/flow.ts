@@ -5,7 +5,10 @@ import { deviceColor } from '@/theme/deviceColors';
 import { DEVICE_SIZE, type Point, positionsOf, SWITCH_SIZE } from '@/topology/autoLayout';
 import { type Drawing, isLinkOff, linkName } from './drawing';
 
-export type DeviceNode = Node<{ device: DeviceSpec; color: string; isSource: boolean; off: boolean; problem: string }, 'device'>;
+export type DeviceNode = Node<
+  { device: DeviceSpec; color: string; isSource: boolean; off: boolean; problem: string },
+  'device'
+>;
 export type SwitchNode = Node<{ name: string; off: boolean; problem: string }, 'switch'>;
 export type ClusterNode = DeviceNode | SwitchNode;
 export type LinkEdge = Edge<{ link: LinkSpec; off: boolean; problem: string }, 'link'>;
@@ -20,11 +23,22 @@ export function toNodes(drawing: Drawing, problems: ProblemsByName = {}): Cluste
   const facts = (name: string) => ({ off: layout.disabled.includes(name), problem: problems[name] ?? '' });
   return [
     ...spec.devices.map((device, rank): DeviceNode => ({
-      ...common(device.name), type: 'device', initialWidth: DEVICE_SIZE.width, initialHeight: DEVICE_SIZE.height,
-      data: { device, color: deviceColor(rank), isSource: device.name === spec.source, ...facts(device.name) },
+      ...common(device.name),
+      type: 'device',
+      initialWidth: DEVICE_SIZE.width,
+      initialHeight: DEVICE_SIZE.height,
+      data: {
+        device,
+        color: deviceColor(rank),
+        isSource: device.name === spec.source,
+        ...facts(device.name),
+      },
     })),
     ...spec.switches.map(({ name }): SwitchNode => ({
-      ...common(name), type: 'switch', initialWidth: SWITCH_SIZE.width, initialHeight: SWITCH_SIZE.height,
+      ...common(name),
+      type: 'switch',
+      initialWidth: SWITCH_SIZE.width,
+      initialHeight: SWITCH_SIZE.height,
       data: { name, ...facts(name) },
     })),
   ];
@@ -32,7 +46,10 @@ export function toNodes(drawing: Drawing, problems: ProblemsByName = {}): Cluste
 
 export function toEdges(drawing: Drawing, problems: ProblemsByName = {}): LinkEdge[] {
   return drawing.spec.links.map((link) => ({
-    id: linkName(link), source: link.a, target: link.b, type: 'link',
+    id: linkName(link),
+    source: link.a,
+    target: link.b,
+    type: 'link',
     data: { link, off: isLinkOff(link, drawing.layout), problem: problems[linkName(link)] ?? '' },
   }));
 }
@@ -53,7 +70,9 @@ export function toDrawing(base: Drawing, nodes: readonly ClusterNode[], edges: r
 
 /** Fresh nodes or edges that keep what the canvas knows of the old ones: selection and measured size. */
 export function keepingCanvasState<Item extends { id: string; selected?: boolean }>(
-  fresh: readonly Item[], old: readonly Item[], selected: ReadonlySet<string>,
+  fresh: readonly Item[],
+  old: readonly Item[],
+  selected: ReadonlySet<string>,
 ): Item[] {
   const before = new Map(old.map((item) => [item.id, item]));
   return fresh.map((item) => ({ ...before.get(item.id), ...item, selected: selected.has(item.id) }));

@@ -31,12 +31,20 @@ export function undo<T>(history: History<T>): History<T> {
   const previous = history.past.at(-1);
   if (previous === undefined) return history;
   return {
-    past: history.past.slice(0, -1), present: previous, future: [history.present, ...history.future], mergeKey: null,
+    past: history.past.slice(0, -1),
+    present: previous,
+    future: [history.present, ...history.future],
+    mergeKey: null,
   };
 }
 
 export function redo<T>(history: History<T>): History<T> {
   const next = history.future[0];
   if (next === undefined) return history;
-  return { past: [...history.past, history.present], present: next, future: history.future.slice(1), mergeKey: null };
+  return {
+    past: [...history.past, history.present],
+    present: next,
+    future: history.future.slice(1),
+    mergeKey: null,
+  };
 }

@@ -6,9 +6,14 @@ describe('a complaint', () => {
   const { spec } = star();
 
   it('finds its device and field by the path', () => {
-    const problem = place({ path: 'devices[1].memory_bytes', message: 'Input should be greater than 0' }, spec);
+    const problem = place(
+      { path: 'devices[1].memory_bytes', message: 'Input should be greater than 0' },
+      spec,
+    );
     expect(problem).toEqual({
-      item: 'device-2', field: 'memory_bytes', message: 'device-2, memory bytes: input should be greater than 0',
+      item: 'device-2',
+      field: 'memory_bytes',
+      message: 'device-2, memory bytes: input should be greater than 0',
     });
   });
 
@@ -19,7 +24,10 @@ describe('a complaint', () => {
   });
 
   it('finds its device by the name in the sentence', () => {
-    const problem = place({ path: 'spec', message: 'device-2 cannot reach device-1: add a link that connects it' }, spec);
+    const problem = place(
+      { path: 'spec', message: 'device-2 cannot reach device-1: add a link that connects it' },
+      spec,
+    );
     expect(problem.item).toBe('device-2');
   });
 
@@ -28,7 +36,9 @@ describe('a complaint', () => {
   });
 
   it('joins others about the same item', () => {
-    const problems = ['flop_per_s', 'watts'].map((field) => place({ path: `devices[0].${field}`, message: 'Wrong' }, spec));
+    const problems = ['flop_per_s', 'watts'].map((field) =>
+      place({ path: `devices[0].${field}`, message: 'Wrong' }, spec),
+    );
     expect(byItem(problems)['device-1']?.split('\n')).toHaveLength(2);
   });
 });

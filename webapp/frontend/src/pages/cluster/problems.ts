@@ -14,7 +14,8 @@ const INDEXED = /\b(devices|switches|links)\[(\d+)\]/;
 
 export function place(problem: Problem, spec: ClusterSpec): PlacedProblem {
   const indexed = INDEXED.exec(problem.path) ?? INDEXED.exec(problem.message);
-  const item = (indexed && itemAt(spec, indexed[1] ?? '', Number(indexed[2]))) || itemNamed(spec, problem.message);
+  const item =
+    (indexed && itemAt(spec, indexed[1] ?? '', Number(indexed[2]))) || itemNamed(spec, problem.message);
   const field = /\.(\w+)$/.exec(problem.path)?.[1] ?? '';
   return { message: readable(problem, item), item, field };
 }

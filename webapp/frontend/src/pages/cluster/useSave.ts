@@ -36,7 +36,8 @@ export function useSave() {
         await finish(await send(withPositions(history.present)), history.present);
       } catch (error) {
         if (error instanceof ApiError && error.status === 409) setConflict(error.message);
-        else notifications.show({ color: 'red', title: 'Not saved', message: sentence(error), autoClose: 8000 });
+        else
+          notifications.show({ color: 'red', title: 'Not saved', message: sentence(error), autoClose: 8000 });
       } finally {
         setBusy(false);
       }
@@ -47,7 +48,10 @@ export function useSave() {
   const save = useCallback(() => {
     const { id, version } = editor().stored;
     void attempt((drawing) =>
-      id ? api.put<ClusterRow>(`/clusters/${id}`, { ...drawing, version }) : api.post<ClusterRow>('/clusters', drawing));
+      id
+        ? api.put<ClusterRow>(`/clusters/${id}`, { ...drawing, version })
+        : api.post<ClusterRow>('/clusters', drawing),
+    );
   }, [attempt]);
 
   /** Mine over theirs: the version that is stored now is the one replaced. */

@@ -26,11 +26,20 @@ export function useValidation(question: FitQuestion) {
     gcTime: 60_000,
   });
   const placed = useMemo(
-    () => (empty ? [] : (answer.data?.problems ?? []).map((problem) => ({ ...place(problem, settled.spec), path: problem.path }))),
+    () =>
+      empty
+        ? []
+        : (answer.data?.problems ?? []).map((problem) => ({
+            ...place(problem, settled.spec),
+            path: problem.path,
+          })),
     [answer.data, settled, empty],
   );
   // That a model does not fit is the answer to a question, not a fault of the drawing; it is marked all the same.
-  const problems = useMemo(() => placed.filter(({ path }) => path !== 'model' && path !== 'strategy'), [placed]);
+  const problems = useMemo(
+    () => placed.filter(({ path }) => path !== 'model' && path !== 'strategy'),
+    [placed],
+  );
   const marks = useMemo(() => {
     const texts = byItem(placed);
     for (const [name, fit] of Object.entries(answer.data?.fits.devices ?? {})) {
@@ -38,5 +47,12 @@ export function useValidation(question: FitQuestion) {
     }
     return texts;
   }, [placed, answer.data]);
-  return { problems, marks, empty, validation: answer.data, error: answer.error, checking: answer.isFetching };
+  return {
+    problems,
+    marks,
+    empty,
+    validation: answer.data,
+    error: answer.error,
+    checking: answer.isFetching,
+  };
 }

@@ -22,15 +22,22 @@ export function ClusterCard({ cluster, mayWrite }: { cluster: ClusterRow; mayWri
       </Link>
       <div className={classes.text}>
         <Group justify="space-between" wrap="nowrap" gap="xs">
-          <Anchor component={Link} to={`/clusters/${id}`} fw={600} c="var(--loom-text)" truncate>{title || name}</Anchor>
+          <Anchor component={Link} to={`/clusters/${id}`} fw={600} c="var(--loom-text)" truncate>
+            {title || name}
+          </Anchor>
           <CardMenu cluster={cluster} mayWrite={mayWrite} />
         </Group>
-        <Text size="sm" c="dimmed" lineClamp={2} mih={40}>{spec.description || 'No description.'}</Text>
+        <Text size="sm" c="dimmed" lineClamp={2} mih={40}>
+          {spec.description || 'No description.'}
+        </Text>
         <Group justify="space-between" mt={8} gap="xs">
           <Text size="xs" c="dimmed">
-            <span className="mono">{name}</span> · {plural(cluster.num_devices, 'device')}, {plural(cluster.num_links, 'link')}
+            <span className="mono">{name}</span> · {plural(cluster.num_devices, 'device')},{' '}
+            {plural(cluster.num_links, 'link')}
           </Text>
-          <Text size="xs" c="dimmed">{ago(cluster.updated_at, now)}</Text>
+          <Text size="xs" c="dimmed">
+            {ago(cluster.updated_at, now)}
+          </Text>
         </Group>
       </div>
     </Card>
@@ -41,15 +48,23 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
   const { id, name, spec, layout } = cluster;
   const others = useClusters().data ?? [];
   const copy = useChange('clusters', () => {
-    const free = freeName(others.map((row) => row.name), name.replace(/-\d+$/, '').slice(0, 27));
-    return api.post('/clusters', { spec: { ...spec, name: free, title: spec.title && `${spec.title} (copy)` }, layout });
+    const free = freeName(
+      others.map((row) => row.name),
+      name.replace(/-\d+$/, '').slice(0, 27),
+    );
+    return api.post('/clusters', {
+      spec: { ...spec, name: free, title: spec.title && `${spec.title} (copy)` },
+      layout,
+    });
   });
   const remove = useChange('clusters', () => api.delete(`/clusters/${id}`));
   const [dialog, confirm] = useConfirm();
   const fail = (error: Error) => notifications.show({ color: 'red', message: sentence(error) });
   const askAndRemove = () =>
     confirm({
-      title: `Delete ${name}?`, text: 'Runs keep their own copy of the cluster; the drawing is gone for good.', action: 'Delete',
+      title: `Delete ${name}?`,
+      text: 'Runs keep their own copy of the cluster; the drawing is gone for good.',
+      action: 'Delete',
       onConfirm: () => remove.mutate(undefined, { onError: fail }),
     });
   return (
@@ -57,16 +72,50 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
       {dialog}
       <Menu position="bottom-end" width={190}>
         <Menu.Target>
-          <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${name}`} data-testid={`cluster-menu-${name}`}><IconDots size={17} /></ActionIcon>
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            aria-label={`Actions for ${name}`}
+            data-testid={`cluster-menu-${name}`}
+          >
+            <IconDots size={17} />
+          </ActionIcon>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item leftSection={<IconPlayerPlay size={15} />} component={Link} to={`/runs/new?cluster=${id}`} data-testid={`run-${name}`}>Run on it</Menu.Item>
-          <Menu.Item leftSection={<IconDownload size={15} />} component="a" href={`/api/clusters/${id}/toml`} download={`${name}.toml`}>Export TOML</Menu.Item>
+          <Menu.Item
+            leftSection={<IconPlayerPlay size={15} />}
+            component={Link}
+            to={`/runs/new?cluster=${id}`}
+            data-testid={`run-${name}`}
+          >
+            Run on it
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<IconDownload size={15} />}
+            component="a"
+            href={`/api/clusters/${id}/toml`}
+            download={`${name}.toml`}
+          >
+            Export TOML
+          </Menu.Item>
           {mayWrite && (
             <>
-              <Menu.Item leftSection={<IconCopy size={15} />} onClick={() => copy.mutate(undefined, { onError: fail })} data-testid={`copy-${name}`}>Duplicate</Menu.Item>
+              <Menu.Item
+                leftSection={<IconCopy size={15} />}
+                onClick={() => copy.mutate(undefined, { onError: fail })}
+                data-testid={`copy-${name}`}
+              >
+                Duplicate
+              </Menu.Item>
               <Menu.Divider />
-              <Menu.Item leftSection={<IconTrash size={15} />} color="red" onClick={askAndRemove} data-testid={`delete-${name}`}>Delete</Menu.Item>
+              <Menu.Item
+                leftSection={<IconTrash size={15} />}
+                color="red"
+                onClick={askAndRemove}
+                data-testid={`delete-${name}`}
+              >
+                Delete
+              </Menu.Item>
             </>
           )}
         </Menu.Dropdown>

@@ -24,21 +24,32 @@ const token = (index: number) => (Number.isInteger(index) ? String(index) : '');
 /** 2 to 6 runs side by side: what differs in what was asked, and what that did. */
 export function ComparePage() {
   const [params, setParams] = useSearchParams();
-  const ids = (params.get('ids') ?? '').split(',').filter((text) => /^\d+$/.test(text)).map(Number);
+  const ids = (params.get('ids') ?? '')
+    .split(',')
+    .filter((text) => /^\d+$/.test(text))
+    .map(Number);
   const asked = Number(params.get('baseline'));
   const baseline = ids.includes(asked) ? asked : ids[0];
   const enough = ids.length >= 2 && ids.length <= MOST;
   const comparison = useQuery({
-    queryKey: ['compare', ids, baseline], enabled: enough, staleTime: 60_000, placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => api.get<Comparison>(`/compare?ids=${ids.join(',')}&baseline=${baseline}`, signal),
+    queryKey: ['compare', ids, baseline],
+    enabled: enough,
+    staleTime: 60_000,
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) =>
+      api.get<Comparison>(`/compare?ids=${ids.join(',')}&baseline=${baseline}`, signal),
   });
   const details = useQueries({
     queries: (enough ? ids : []).map((id) => ({
-      queryKey: ['runs', id], queryFn: ({ signal }: { signal: AbortSignal }) => api.get<RunDetail>(`/runs/${id}`, signal),
+      queryKey: ['runs', id],
+      queryFn: ({ signal }: { signal: AbortSignal }) => api.get<RunDetail>(`/runs/${id}`, signal),
     })),
   });
   const change = (next: number[], base: number | undefined) =>
-    setParams({ ids: next.join(','), ...(base && next.includes(base) ? { baseline: String(base) } : {}) }, { replace: true });
+    setParams(
+      { ids: next.join(','), ...(base && next.includes(base) ? { baseline: String(base) } : {}) },
+      { replace: true },
+    );
 
   if (!enough) {
     return (
@@ -47,7 +58,9 @@ export function ComparePage() {
           title={ids.length > MOST ? 'Too many runs' : 'Choose at least two runs'}
           text={`Two to ${MOST} finished runs can be laid side by side: tick them in the list of runs, then press Compare.`}
         >
-          <Button component={Link} to="/runs">Go to the runs</Button>
+          <Button component={Link} to="/runs">
+            Go to the runs
+          </Button>
         </EmptyState>
       </Page>
     );
@@ -55,26 +68,58 @@ export function ComparePage() {
   if (comparison.isError) {
     return (
       <Page title="Compare">
-        <ErrorPanel title="These runs cannot be compared" message={sentence(comparison.error)} onRetry={() => comparison.refetch()} />
+        <ErrorPanel
+          title="These runs cannot be compared"
+          message={sentence(comparison.error)}
+          onRetry={() => comparison.refetch()}
+        />
       </Page>
     );
   }
-  if (!comparison.data) return <Center mih="60vh"><Loader type="dots" /></Center>;
+  if (!comparison.data)
+    return (
+      <Center mih="60vh">
+        <Loader type="dots" />
+      </Center>
+    );
   const data = comparison.data;
   const runs = details.map((query) => query.data).filter((run): run is RunDetail => run !== undefined);
   return (
     <Page
-      wide title="Compare" about={<>{ids.length} runs · <Anchor component={Link} to="/runs" size="sm" c="dimmed">choose others</Anchor></>}
+      wide
+      title="Compare"
+      about={
+        <>
+          {ids.length} runs ·{' '}
+          <Anchor component={Link} to="/runs" size="sm" c="dimmed">
+            choose others
+          </Anchor>
+        </>
+      }
       actions={
-        <Button variant="default" leftSection={<IconDownload size={16} />} onClick={() => download(csvOf(data))} data-testid="export-csv">
+        <Button
+          variant="default"
+          leftSection={<IconDownload size={16} />}
+          onClick={() => download(csvOf(data))}
+          data-testid="export-csv"
+        >
           Export CSV
         </Button>
       }
     >
       <Stack gap={14}>
         <MetricTable
-          comparison={data} onBaseline={(id) => change(ids, id)}
-          onRemove={ids.length > 2 ? (id) => change(ids.filter((one) => one !== id), baseline) : undefined}
+          comparison={data}
+          onBaseline={(id) => change(ids, id)}
+          onRemove={
+            ids.length > 2
+              ? (id) =>
+                  change(
+                    ids.filter((one) => one !== id),
+                    baseline,
+                  )
+              : undefined
+          }
         />
         <ParamTable comparison={data} />
         <Latency comparison={data} />
@@ -89,24 +134,41 @@ function Latency({ comparison }: { comparison: Comparison }) {
   const generated = Math.max(...comparison.series.map((one) => one.token_s.length));
   const [which, setWhich] = useState(generated > 2 ? 'decode' : 'all');
   const { runs } = comparison;
-  const lines = useMemo(() => runs.map((run, at) => ({ label: `${run.name} (${run.id})`, color: deviceColor(at) })), [runs]);
+  const lines = useMemo(
+    () => runs.map((run, at) => ({ label: `${run.name} (${run.id})`, color: deviceColor(at) })),
+    [runs],
+  );
   if (generated === 0) return null;
   const data = latencyColumns(comparison.series, which === 'decode' ? 1 : 0);
   return (
     <Panel
-      title="Latency per token" about="of each run's first request" testId="compare-latency"
+      title="Latency per token"
+      about="of each run's first request"
+      testId="compare-latency"
       extra={
         <Group gap="xs">
           <SegmentedControl
-            size="xs" value={which} onChange={setWhich} data-testid="latency-which"
-            data={[{ value: 'decode', label: 'After the first' }, { value: 'all', label: 'All' }]}
+            size="xs"
+            value={which}
+            onChange={setWhich}
+            data-testid="latency-which"
+            data={[
+              { value: 'decode', label: 'After the first' },
+              { value: 'all', label: 'All' },
+            ]}
           />
         </Group>
       }
     >
       <LineChart
-        data={data} lines={lines}
-        xLabel="token" formatX={token} formatY={seconds} height={240} label="Latency per token of all runs" testId="latency-chart"
+        data={data}
+        lines={lines}
+        xLabel="token"
+        formatX={token}
+        formatY={seconds}
+        height={240}
+        label="Latency per token of all runs"
+        testId="latency-chart"
       />
     </Panel>
   );

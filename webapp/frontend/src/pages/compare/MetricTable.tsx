@@ -3,7 +3,14 @@ import { IconArrowDownRight, IconArrowUpRight, IconX } from '@tabler/icons-react
 import { Link } from 'react-router';
 import { Panel } from '@/run/Panel';
 import { deviceColor } from '@/theme/deviceColors';
-import { deltaText, judge, metricText, type ComparedRun, type Comparison, type MetricRow } from './comparison';
+import {
+  deltaText,
+  judge,
+  metricText,
+  type ComparedRun,
+  type Comparison,
+  type MetricRow,
+} from './comparison';
 import classes from './compare.module.css';
 
 interface Props {
@@ -18,15 +25,28 @@ export function MetricTable({ comparison, onBaseline, onRemove }: Props) {
   const { runs, metrics, baseline } = comparison;
   const shown = metrics.filter((row) => row.values.some((value) => value !== null && value !== 0));
   return (
-    <Panel title="Results" about="differences refer to the baseline; ↓ lower is better, ↑ higher is better" testId="metrics" flush>
+    <Panel
+      title="Results"
+      about="differences refer to the baseline; ↓ lower is better, ↑ higher is better"
+      testId="metrics"
+      flush
+    >
       <Table.ScrollContainer minWidth={260 + runs.length * 170}>
         <Table className={classes.table} verticalSpacing={7}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th w={220} className={classes.corner}>run</Table.Th>
+              <Table.Th w={220} className={classes.corner}>
+                run
+              </Table.Th>
               {runs.map((run, at) => (
                 <Table.Th key={run.id} data-base={run.id === baseline || undefined}>
-                  <RunHead run={run} at={at} isBase={run.id === baseline} onBaseline={onBaseline} onRemove={onRemove} />
+                  <RunHead
+                    run={run}
+                    at={at}
+                    isBase={run.id === baseline}
+                    onBaseline={onBaseline}
+                    onRemove={onRemove}
+                  />
                 </Table.Th>
               ))}
             </Table.Tr>
@@ -36,7 +56,12 @@ export function MetricTable({ comparison, onBaseline, onRemove }: Props) {
               <Table.Tr key={row.name} data-testid={`metric-${row.name}`}>
                 <Table.Td>
                   {row.title}
-                  {row.better && <Text size="xs" c="dimmed" span title={`${row.better} is better`}> {row.better === 'lower' ? '↓' : '↑'}</Text>}
+                  {row.better && (
+                    <Text size="xs" c="dimmed" span title={`${row.better} is better`}>
+                      {' '}
+                      {row.better === 'lower' ? '↓' : '↑'}
+                    </Text>
+                  )}
                 </Table.Td>
                 {runs.map((run, at) => (
                   <Table.Td key={run.id} data-base={run.id === baseline || undefined}>
@@ -69,20 +94,47 @@ function RunHead({ run, at, isBase, onBaseline, onRemove }: HeadProps) {
           {run.name}
         </Anchor>
         {onRemove && (
-          <ActionIcon size="xs" variant="subtle" color="gray" onClick={() => onRemove(run.id)} aria-label={`Remove run ${run.id}`} data-testid={`remove-${run.id}`}>
+          <ActionIcon
+            size="xs"
+            variant="subtle"
+            color="gray"
+            onClick={() => onRemove(run.id)}
+            aria-label={`Remove run ${run.id}`}
+            data-testid={`remove-${run.id}`}
+          >
             <IconX size={13} />
           </ActionIcon>
         )}
       </Group>
       <Group gap={6}>
         <Radio
-          size="xs" label="baseline" checked={isBase} onChange={() => onBaseline(run.id)} name="baseline"
+          size="xs"
+          label="baseline"
+          checked={isBase}
+          onChange={() => onBaseline(run.id)}
+          name="baseline"
           data-testid={`baseline-${run.id}`}
         />
-        {run.outcome !== 'finished' && <Badge size="xs" color="red" variant="light" tt="none">{run.outcome.replaceAll('_', ' ')}</Badge>}
-        {run.correct === false && <Badge size="xs" color="red" variant="light" tt="none">not correct</Badge>}
-        {run.valid === false && <Badge size="xs" color="orange" variant="light" tt="none">not valid</Badge>}
-        {run.world === 'simulated' && <Badge size="xs" color="gray" variant="light" tt="none">predicted</Badge>}
+        {run.outcome !== 'finished' && (
+          <Badge size="xs" color="red" variant="light" tt="none">
+            {run.outcome.replaceAll('_', ' ')}
+          </Badge>
+        )}
+        {run.correct === false && (
+          <Badge size="xs" color="red" variant="light" tt="none">
+            not correct
+          </Badge>
+        )}
+        {run.valid === false && (
+          <Badge size="xs" color="orange" variant="light" tt="none">
+            not valid
+          </Badge>
+        )}
+        {run.world === 'simulated' && (
+          <Badge size="xs" color="gray" variant="light" tt="none">
+            predicted
+          </Badge>
+        )}
       </Group>
     </div>
   );
@@ -97,8 +149,15 @@ function Value({ row, at, isBase }: { row: MetricRow; at: number; isBase: boolea
     <span className={classes.value}>
       <span data-testid={`value-${row.name}-${at}`}>{metricText(value, row.unit)}</span>
       {!isBase && delta !== null && value !== null && (
-        <span className={classes.delta} data-verdict={verdict ?? undefined} title={verdict ?? undefined} data-testid={`delta-${row.name}-${at}`}>
-          {verdict === 'same' ? 'same' : (
+        <span
+          className={classes.delta}
+          data-verdict={verdict ?? undefined}
+          title={verdict ?? undefined}
+          data-testid={`delta-${row.name}-${at}`}
+        >
+          {verdict === 'same' ? (
+            'same'
+          ) : (
             <>
               <Arrow size={14} stroke={2.2} aria-hidden />
               {deltaText(delta)}

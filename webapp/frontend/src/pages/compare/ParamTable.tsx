@@ -11,31 +11,47 @@ export function ParamTable({ comparison }: { comparison: Comparison }) {
   const rows = onlyDiffering ? comparison.params.filter((row) => row.differs) : comparison.params;
   return (
     <Panel
-      title="Parameters" about={`${differing} of ${comparison.params.length} differ`} testId="params" flush
+      title="Parameters"
+      about={`${differing} of ${comparison.params.length} differ`}
+      testId="params"
+      flush
       extra={
         <Switch
-          size="xs" label="only what differs" checked={onlyDiffering} data-testid="only-differing"
+          size="xs"
+          label="only what differs"
+          checked={onlyDiffering}
+          data-testid="only-differing"
           onChange={(event) => setOnlyDiffering(event.currentTarget.checked)}
         />
       }
     >
       {rows.length === 0 ? (
-        <Text size="sm" c="dimmed" p="md">Nothing differs: the same spec, run {comparison.runs.length} times.</Text>
+        <Text size="sm" c="dimmed" p="md">
+          Nothing differs: the same spec, run {comparison.runs.length} times.
+        </Text>
       ) : (
         <div className={classes.params}>
           <Table className={classes.table} verticalSpacing={5} stickyHeader>
             <Table.Thead>
               <Table.Tr>
                 <Table.Th w={320}>field</Table.Th>
-                {comparison.runs.map((run) => <Table.Th key={run.id}>{run.name}</Table.Th>)}
+                {comparison.runs.map((run) => (
+                  <Table.Th key={run.id}>{run.name}</Table.Th>
+                ))}
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
               {rows.map((row) => (
-                <Table.Tr key={row.path} data-differs={row.differs || undefined} data-testid={`param-${row.path}`}>
+                <Table.Tr
+                  key={row.path}
+                  data-differs={row.differs || undefined}
+                  data-testid={`param-${row.path}`}
+                >
                   <Table.Td className="mono">{row.path}</Table.Td>
                   {row.values.map((value, at) => (
-                    <Table.Td key={at} className={classes.param} title={paramText(row.path, value)}>{paramText(row.path, value)}</Table.Td>
+                    <Table.Td key={at} className={classes.param} title={paramText(row.path, value)}>
+                      {paramText(row.path, value)}
+                    </Table.Td>
                   ))}
                 </Table.Tr>
               ))}

@@ -14,15 +14,26 @@ export function Stacks({ runs }: { runs: RunDetail[] }) {
   if (scale === 0) return null;
   const used = PARTS.filter(({ key }) => reports.some(({ parts }) => parts && parts[key] > 0));
   return (
-    <Panel title="Where the time went" about="along each run's critical path, on one scale" testId="compare-attribution">
+    <Panel
+      title="Where the time went"
+      about="along each run's critical path, on one scale"
+      testId="compare-attribution"
+    >
       <div className={classes.stacks}>
-        {reports.map(({ run, parts }) => parts && (
-          <div key={run.id} className={classes.stackRow}>
-            <Text size="sm" truncate title={run.name}>{run.name}</Text>
-            <StackBar attribution={parts} scale_s={scale} />
-            <Text size="sm" ta="right">{seconds(totalOf(parts))}</Text>
-          </div>
-        ))}
+        {reports.map(
+          ({ run, parts }) =>
+            parts && (
+              <div key={run.id} className={classes.stackRow}>
+                <Text size="sm" truncate title={run.name}>
+                  {run.name}
+                </Text>
+                <StackBar attribution={parts} scale_s={scale} />
+                <Text size="sm" ta="right">
+                  {seconds(totalOf(parts))}
+                </Text>
+              </div>
+            ),
+        )}
       </div>
       <Legend entries={used.map(({ key, label }) => ({ label, color: attributionColors[key] }))} />
     </Panel>

@@ -20,19 +20,40 @@ export function Timelines({ runs }: { runs: RunDetail[] }) {
   const now = useCallback(() => longest_s, [longest_s]);
   return (
     <Panel
-      title="Timelines" about="one scale for all; scroll to zoom, drag to pan" testId="timelines"
+      title="Timelines"
+      about="one scale for all; scroll to zoom, drag to pan"
+      testId="timelines"
       extra={<TimelineControls viewport={viewport} now={now} live={false} />}
     >
       {runs.map((run, at) => {
         const recording = recordings[at];
         return (
           <div key={run.id} className={classes.timeline}>
-            <Text size="sm" fw={600}>{run.name} <Text span size="xs" c="dimmed">{run.strategy}</Text></Text>
+            <Text size="sm" fw={600}>
+              {run.name}{' '}
+              <Text span size="xs" c="dimmed">
+                {run.strategy}
+              </Text>
+            </Text>
             {recording?.data && (
-              <Timeline data={recording.data} viewport={viewport} now={now} density={compact} label={`Timeline of ${run.name}`} />
+              <Timeline
+                data={recording.data}
+                viewport={viewport}
+                now={now}
+                density={compact}
+                label={`Timeline of ${run.name}`}
+              />
             )}
-            {recording?.isPending && <Center h={90}><Loader type="dots" /></Center>}
-            {recording?.isError && <Text size="sm" c="red">{sentence(recording.error)}</Text>}
+            {recording?.isPending && (
+              <Center h={90}>
+                <Loader type="dots" />
+              </Center>
+            )}
+            {recording?.isError && (
+              <Text size="sm" c="red">
+                {sentence(recording.error)}
+              </Text>
+            )}
           </div>
         );
       })}

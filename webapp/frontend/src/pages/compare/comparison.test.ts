@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { csvOf, deltaText, judge, latencyColumns, metricText, paramText, type Comparison } from './comparison';
+import {
+  csvOf,
+  deltaText,
+  judge,
+  latencyColumns,
+  metricText,
+  paramText,
+  type Comparison,
+} from './comparison';
 
 describe('judge', () => {
   it('knows which way is better', () => {
@@ -40,7 +48,10 @@ const comparison: Comparison = {
   ],
   params: [{ path: 'strategy', values: ['voltage', 'gpipe'], differs: true }],
   metrics: [{ name: 'ttft_s', title: '', unit: 's', values: [2, null], deltas: [0, null], better: 'lower' }],
-  series: [{ run: 0, token_s: [3, 1, 1] }, { run: 1, token_s: [2, 0.5] }],
+  series: [
+    { run: 0, token_s: [3, 1, 1] },
+    { run: 1, token_s: [2, 0.5] },
+  ],
 };
 
 describe('deltaText', () => {
@@ -54,15 +65,26 @@ describe('deltaText', () => {
 describe('csvOf', () => {
   it('writes one line per row and quotes what needs it', () => {
     expect(csvOf(comparison).split('\n')).toEqual([
-      'kind,name,unit,"1 one, ""first""",2 two', 'metric,ttft_s,s,2,', 'delta to baseline,ttft_s,fraction,0,',
-      'parameter,strategy,,voltage,gpipe', '',
+      'kind,name,unit,"1 one, ""first""",2 two',
+      'metric,ttft_s,s,2,',
+      'delta to baseline,ttft_s,fraction,0,',
+      'parameter,strategy,,voltage,gpipe',
+      '',
     ]);
   });
 });
 
 describe('latencyColumns', () => {
   it('leaves gaps where a run has fewer tokens', () => {
-    expect(latencyColumns(comparison.series, 0)).toEqual([[0, 1, 2], [3, 1, 1], [2, 0.5, null]]);
-    expect(latencyColumns(comparison.series, 1)).toEqual([[1, 2], [1, 1], [0.5, null]]);
+    expect(latencyColumns(comparison.series, 0)).toEqual([
+      [0, 1, 2],
+      [3, 1, 1],
+      [2, 0.5, null],
+    ]);
+    expect(latencyColumns(comparison.series, 1)).toEqual([
+      [1, 2],
+      [1, 1],
+      [0.5, null],
+    ]);
   });
 });

@@ -95,7 +95,10 @@ function cell(value: unknown): string {
 }
 
 /** Columns of the overlaid latency: token number, then seconds per token of every run. */
-export function latencyColumns(series: Comparison['series'], from: number): [number[], ...(number | null)[][]] {
+export function latencyColumns(
+  series: Comparison['series'],
+  from: number,
+): [number[], ...(number | null)[][]] {
   const longest = Math.max(0, ...series.map((one) => one.token_s.length));
   const x = Array.from({ length: Math.max(longest - from, 0) }, (_, index) => index + from);
   return [x, ...series.map((one) => x.map((index) => one.token_s[index] ?? null))];

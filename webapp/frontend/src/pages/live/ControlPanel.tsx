@@ -24,30 +24,52 @@ export function ControlPanel({ runId, picture, cluster, selection, onSelect, ena
   useEffect(() => {
     if (selection) setTab(selection.kind);
   }, [selection]);
-  const isChosen = (kind: 'link' | 'device', name: string) => selection?.kind === kind && selection.name === name;
+  const isChosen = (kind: 'link' | 'device', name: string) =>
+    selection?.kind === kind && selection.name === name;
   return (
     <section className={classes.controls} aria-label="Live changes" data-testid="controls">
       <Tabs value={tab} onChange={setTab} classNames={{ root: classes.tabs, panel: classes.tabPanel }}>
         <Tabs.List>
-          <Tabs.Tab value="link" data-testid="tab-links">Links</Tabs.Tab>
-          <Tabs.Tab value="device" data-testid="tab-devices">Devices</Tabs.Tab>
-          <Text size="xs" c="dimmed" className={classes.hint}>{hint(enabled, mayWrite, picture.state)}</Text>
+          <Tabs.Tab value="link" data-testid="tab-links">
+            Links
+          </Tabs.Tab>
+          <Tabs.Tab value="device" data-testid="tab-devices">
+            Devices
+          </Tabs.Tab>
+          <Text size="xs" c="dimmed" className={classes.hint}>
+            {hint(enabled, mayWrite, picture.state)}
+          </Text>
         </Tabs.List>
         <Tabs.Panel value="link">
           {picture.links.map((link) => (
             <LinkRow
-              key={link.name} runId={runId} link={link} refusals={picture.refusals} enabled={enabled}
-              chosen={isChosen('link', link.name)} onChoose={() => onSelect({ kind: 'link', name: link.name })}
+              key={link.name}
+              runId={runId}
+              link={link}
+              refusals={picture.refusals}
+              enabled={enabled}
+              chosen={isChosen('link', link.name)}
+              onChoose={() => onSelect({ kind: 'link', name: link.name })}
             />
           ))}
-          {picture.links.length === 0 && <Text size="sm" c="dimmed" p="md">This cluster has no links.</Text>}
+          {picture.links.length === 0 && (
+            <Text size="sm" c="dimmed" p="md">
+              This cluster has no links.
+            </Text>
+          )}
         </Tabs.Panel>
         <Tabs.Panel value="device">
           {picture.devices.map((device, rank) => (
             <DeviceRow
-              key={device.name} runId={runId} device={device} spec={cluster.devices[rank]!} rank={rank} enabled={enabled}
+              key={device.name}
+              runId={runId}
+              device={device}
+              spec={cluster.devices[rank]!}
+              rank={rank}
+              enabled={enabled}
               refusals={picture.refusals}
-              chosen={isChosen('device', device.name)} onChoose={() => onSelect({ kind: 'device', name: device.name })}
+              chosen={isChosen('device', device.name)}
+              onChoose={() => onSelect({ kind: 'device', name: device.name })}
             />
           ))}
         </Tabs.Panel>
@@ -59,5 +81,7 @@ export function ControlPanel({ runId, picture, cluster, selection, onSelect, ena
 function hint(enabled: boolean, mayWrite: boolean, state: string): string {
   if (enabled) return 'changes apply at once';
   if (!mayWrite) return 'only operators may change a run';
-  return state === 'finished' || state === 'failed' || state === 'cancelled' ? 'the run is over' : 'possible once it runs';
+  return state === 'finished' || state === 'failed' || state === 'cancelled'
+    ? 'the run is over'
+    : 'possible once it runs';
 }

@@ -18,7 +18,11 @@ export function DeviceControls({ device, enabled, submit }: Props) {
       <Slowdown device={device} enabled={enabled && !away} submit={submit} />
       {away ? (
         <Button
-          size="compact-xs" variant="light" color="green" disabled={!enabled} data-testid={`device-join-${name}`}
+          size="compact-xs"
+          variant="light"
+          color="green"
+          disabled={!enabled}
+          data-testid={`device-join-${name}`}
           onClick={() => submit({ kind: 'join_device', device: name })}
         >
           {device.lostAt_s === null ? 'Restore' : 'Join again'}
@@ -26,8 +30,12 @@ export function DeviceControls({ device, enabled, submit }: Props) {
       ) : (
         <>
           <Button
-            size="compact-xs" variant="default" disabled={!enabled} data-testid={`device-freeze-${name}`}
-            title="It stops where it is and says nothing; no connection is closed" onClick={() => submit({ kind: 'freeze_device', device: name })}
+            size="compact-xs"
+            variant="default"
+            disabled={!enabled}
+            data-testid={`device-freeze-${name}`}
+            title="It stops where it is and says nothing; no connection is closed"
+            onClick={() => submit({ kind: 'freeze_device', device: name })}
           >
             Freeze
           </Button>
@@ -42,13 +50,26 @@ function Slowdown({ device, enabled, submit }: Props) {
   const [draft, setDraft] = useState<number | string>(device.slowdown);
   useEffect(() => setDraft(device.slowdown), [device.slowdown]);
   const finish = () => {
-    if (typeof draft === 'number' && draft > 0 && draft !== device.slowdown) submit({ kind: 'slow_device', device: device.name, factor: draft });
+    if (typeof draft === 'number' && draft > 0 && draft !== device.slowdown)
+      submit({ kind: 'slow_device', device: device.name, factor: draft });
     else setDraft(device.slowdown);
   };
   return (
     <NumberInput
-      size="xs" w={128} prefix="takes " suffix=" × as long" value={draft} min={0.01} max={1000} decimalScale={2} hideControls disabled={!enabled}
-      aria-label={`Slow ${device.name} down by this factor`} data-testid={`device-slow-${device.name}`} onChange={setDraft} onBlur={finish}
+      size="xs"
+      w={128}
+      prefix="takes "
+      suffix=" × as long"
+      value={draft}
+      min={0.01}
+      max={1000}
+      decimalScale={2}
+      hideControls
+      disabled={!enabled}
+      aria-label={`Slow ${device.name} down by this factor`}
+      data-testid={`device-slow-${device.name}`}
+      onChange={setDraft}
+      onBlur={finish}
       onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
     />
   );
@@ -60,18 +81,34 @@ function Drop({ name, enabled, onDrop }: { name: string; enabled: boolean; onDro
     <Popover opened={asking} onChange={setAsking} position="bottom-end" withArrow shadow="md" width={260}>
       <Popover.Target>
         <Button
-          size="compact-xs" variant="light" color="red" disabled={!enabled} aria-label={`Drop device ${name}`} data-testid={`device-switch-${name}`}
+          size="compact-xs"
+          variant="light"
+          color="red"
+          disabled={!enabled}
+          aria-label={`Drop device ${name}`}
+          data-testid={`device-switch-${name}`}
           onClick={() => setAsking(true)}
         >
           Drop
         </Button>
       </Popover.Target>
       <Popover.Dropdown>
-        <Text size="sm">Kill the process of {name} and cut its links? It may join again later, with empty memory.</Text>
+        <Text size="sm">
+          Kill the process of {name} and cut its links? It may join again later, with empty memory.
+        </Text>
         <Group justify="flex-end" gap="xs" mt="sm">
-          <Button size="xs" variant="default" data-testid={`device-keep-${name}`} onClick={() => setAsking(false)}>Keep it</Button>
           <Button
-            size="xs" color="red" data-testid={`device-drop-${name}`}
+            size="xs"
+            variant="default"
+            data-testid={`device-keep-${name}`}
+            onClick={() => setAsking(false)}
+          >
+            Keep it
+          </Button>
+          <Button
+            size="xs"
+            color="red"
+            data-testid={`device-drop-${name}`}
             onClick={() => {
               setAsking(false);
               onDrop();

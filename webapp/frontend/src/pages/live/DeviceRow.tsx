@@ -30,22 +30,47 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
   }, [chosen]);
   const { shares } = device.activity;
   return (
-    <div ref={row} className={classes.control} data-chosen={chosen || undefined} data-testid={`device-row-${device.name}`} onFocus={onChoose}>
+    <div
+      ref={row}
+      className={classes.control}
+      data-chosen={chosen || undefined}
+      data-testid={`device-row-${device.name}`}
+      onFocus={onChoose}
+    >
       <Group justify="space-between" wrap="nowrap" gap="xs">
         <Group gap={7} wrap="nowrap" onClick={onChoose} className={classes.linkName}>
           <span className={classes.dot} style={{ background: deviceColor(rank) }} />
-          <Text size="sm" fw={600} truncate>{device.name}</Text>
-          <Text size="xs" c={lost || device.frozenAt_s !== null ? 'red' : 'dimmed'} data-testid={`device-row-state-${device.name}`}>{stateOf(device)}</Text>
+          <Text size="sm" fw={600} truncate>
+            {device.name}
+          </Text>
+          <Text
+            size="xs"
+            c={lost || device.frozenAt_s !== null ? 'red' : 'dimmed'}
+            data-testid={`device-row-state-${device.name}`}
+          >
+            {stateOf(device)}
+          </Text>
         </Group>
         <Group gap={8} wrap="nowrap">
-          {pending && <Badge size="sm" variant="light" color="yellow" tt="none">pending</Badge>}
+          {pending && (
+            <Badge size="sm" variant="light" color="yellow" tt="none">
+              pending
+            </Badge>
+          )}
         </Group>
       </Group>
-      <Text size="xs" c="dimmed">{spec.title || spec.role} · {flopRate(spec.flop_per_s)}</Text>
+      <Text size="xs" c="dimmed">
+        {spec.title || spec.role} · {flopRate(spec.flop_per_s)}
+      </Text>
       <div className={classes.use}>
         <span className={classes.useLabel}>memory</span>
         <div className={classes.useBar}>
-          <div style={{ width: `${Math.min(device.residentBytes / device.memoryBytes, 1) * 100}%`, background: deviceColor(rank) }} />
+          <div
+            style={{
+              width: `${Math.min(device.residentBytes / device.memoryBytes, 1) * 100}%`,
+              background: deviceColor(rank),
+            }}
+          />
         </div>
         <span className={classes.memory} data-testid={`device-memory-${device.name}`}>
           {device.residentBytes > 0 ? bytes(device.residentBytes) : '–'} of {bytes(device.memoryBytes)}
@@ -55,7 +80,9 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
         computing {percent(shares.compute)} · sending {percent(shares.send)} · waiting {percent(shares.wait)}
       </Text>
       <DeviceControls
-        key={refusals} device={device} enabled={enabled && !pending}
+        key={refusals}
+        device={device}
+        enabled={enabled && !pending}
         submit={(command) => void submit(() => sendChange(runId, command))}
       />
     </div>
@@ -65,5 +92,7 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
 function stateOf(device: DeviceView): string {
   if (device.lostAt_s !== null) return `lost at ${device.lostAt_s.toFixed(2)} s`;
   if (device.frozenAt_s !== null) return `frozen since ${device.frozenAt_s.toFixed(2)} s`;
-  return device.slowdown === 1 ? device.activity.state : `${device.activity.state}, ${three(device.slowdown)} × as slow`;
+  return device.slowdown === 1
+    ? device.activity.state
+    : `${device.activity.state}, ${three(device.slowdown)} × as slow`;
 }

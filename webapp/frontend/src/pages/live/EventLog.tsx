@@ -17,27 +17,54 @@ export function EventLog({ picture }: { picture: Snapshot }) {
   }, [count]);
   return (
     <Panel
-      title="Events" testId="event-log" flush
-      about={picture.droppedSpans > 0 ? `the oldest ${picture.droppedSpans} spans are only in the archive now` : undefined}
+      title="Events"
+      testId="event-log"
+      flush
+      about={
+        picture.droppedSpans > 0
+          ? `the oldest ${picture.droppedSpans} spans are only in the archive now`
+          : undefined
+      }
       extra={
         <SegmentedControl
-          size="xs" value={which} onChange={(value) => setWhich(value as 'all' | 'injections')} data-testid="log-which"
-          data={[{ value: 'all', label: 'All' }, { value: 'injections', label: 'Changes' }]}
+          size="xs"
+          value={which}
+          onChange={(value) => setWhich(value as 'all' | 'injections')}
+          data-testid="log-which"
+          data={[
+            { value: 'all', label: 'All' },
+            { value: 'injections', label: 'Changes' },
+          ]}
         />
       }
     >
       <div
-        ref={box} className={classes.log} role="log"
+        ref={box}
+        className={classes.log}
+        role="log"
         onScroll={(event) => {
           const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
           atEnd.current = scrollHeight - scrollTop - clientHeight < 24;
         }}
       >
-        {count === 0 && <Text size="sm" c="dimmed" p="md">Nothing yet.</Text>}
+        {count === 0 && (
+          <Text size="sm" c="dimmed" p="md">
+            Nothing yet.
+          </Text>
+        )}
         {entries.map((entry) => (
-          <div key={entry.key} className={classes.entry} data-level={entry.level} data-testid={`log-${entry.level}`}>
-            <span className={classes.time}>{entry.time_s === null ? '' : `${entry.time_s.toFixed(3)} s`}</span>
-            <span className={classes.level}>{entry.level === 'injection' ? <IconBolt size={13} /> : entry.level}</span>
+          <div
+            key={entry.key}
+            className={classes.entry}
+            data-level={entry.level}
+            data-testid={`log-${entry.level}`}
+          >
+            <span className={classes.time}>
+              {entry.time_s === null ? '' : `${entry.time_s.toFixed(3)} s`}
+            </span>
+            <span className={classes.level}>
+              {entry.level === 'injection' ? <IconBolt size={13} /> : entry.level}
+            </span>
             <span>{entry.text}</span>
           </div>
         ))}

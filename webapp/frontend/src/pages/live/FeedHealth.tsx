@@ -23,11 +23,18 @@ export function FeedHealth({ feed, over, complete }: Props) {
     <Tooltip label={tip(feed)} multiline w={260}>
       <div className={classes.health} data-kind={kind} data-testid="feed-health" data-state={feed.state}>
         <span className={classes.lamp} />
-        <Text size="xs" component="span">{words(feed, over, complete)}</Text>
+        <Text size="xs" component="span">
+          {words(feed, over, complete)}
+        </Text>
         {!over && feed.state === 'live' && (
           <Text size="xs" c="dimmed" component="span" className={classes.age}>
             lag <span data-testid="feed-lag">{Math.round(feed.lag_ms)} ms</span>
-            {age_ms !== null && <> · last event <span data-testid="last-event-age">{ageText(age_ms)}</span></>}
+            {age_ms !== null && (
+              <>
+                {' '}
+                · last event <span data-testid="last-event-age">{ageText(age_ms)}</span>
+              </>
+            )}
           </Text>
         )}
       </div>

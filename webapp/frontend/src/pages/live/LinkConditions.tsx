@@ -16,11 +16,20 @@ export function LinkConditions({ link, direction, side, enabled, submit }: Props
   return (
     <Group gap="xs" grow mt={8}>
       <Condition
-        label="One-way delay" suffix=" ms" value={side.delay_s * 1e3} enabled={enabled} testId={`link-delay-${link}`}
+        label="One-way delay"
+        suffix=" ms"
+        value={side.delay_s * 1e3}
+        enabled={enabled}
+        testId={`link-delay-${link}`}
         onSet={(ms) => submit({ kind: 'set_delay', link, delay_s: ms / 1e3, direction })}
       />
       <Condition
-        label="Packet loss" suffix=" %" value={side.loss_frac * 100} max={99} enabled={enabled} testId={`link-loss-${link}`}
+        label="Packet loss"
+        suffix=" %"
+        value={side.loss_frac * 100}
+        max={99}
+        enabled={enabled}
+        testId={`link-loss-${link}`}
         onSet={(hundredths) => submit({ kind: 'set_loss', link, loss_frac: hundredths / 100, direction })}
       />
     </Group>
@@ -46,8 +55,19 @@ function Condition({ label, suffix, value, max, enabled, testId, onSet }: Condit
   };
   return (
     <NumberInput
-      size="xs" label={label} suffix={suffix} value={draft} min={0} max={max} decimalScale={3} allowNegative={false} hideControls
-      disabled={!enabled} data-testid={testId} onChange={setDraft} onBlur={finish}
+      size="xs"
+      label={label}
+      suffix={suffix}
+      value={draft}
+      min={0}
+      max={max}
+      decimalScale={3}
+      allowNegative={false}
+      hideControls
+      disabled={!enabled}
+      data-testid={testId}
+      onChange={setDraft}
+      onBlur={finish}
       onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
     />
   );

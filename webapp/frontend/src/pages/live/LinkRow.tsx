@@ -43,15 +43,37 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
     void submit(() => sendChange(runId, { kind: 'set_rate', link: link.name, bit_per_s, direction }));
   }, SETTLED_MS);
   return (
-    <div ref={row} className={classes.control} data-chosen={chosen || undefined} data-testid={`link-row-${link.name}`} onFocus={onChoose}>
+    <div
+      ref={row}
+      className={classes.control}
+      data-chosen={chosen || undefined}
+      data-testid={`link-row-${link.name}`}
+      onFocus={onChoose}
+    >
       <Group justify="space-between" wrap="nowrap" gap="xs">
-        <Text size="sm" fw={600} truncate className={classes.linkName} onClick={onChoose}>{link.a} <span className={classes.dim}>–</span> {link.b}</Text>
+        <Text size="sm" fw={600} truncate className={classes.linkName} onClick={onChoose}>
+          {link.a} <span className={classes.dim}>–</span> {link.b}
+        </Text>
         <Group gap={8} wrap="nowrap">
-          {(pending || draft !== null) && <Badge size="sm" variant="light" color="yellow" tt="none" data-testid={`link-pending-${link.name}`}>pending</Badge>}
+          {(pending || draft !== null) && (
+            <Badge
+              size="sm"
+              variant="light"
+              color="yellow"
+              tt="none"
+              data-testid={`link-pending-${link.name}`}
+            >
+              pending
+            </Badge>
+          )}
           <Tooltip label={link.up ? 'Cut this link' : 'Restore this link'}>
             <Switch
-              size="xs" checked={link.up} disabled={!enabled || pending} aria-label={`Link ${link.name} is up`}
-              data-testid={`link-up-${link.name}`} withThumbIndicator={false}
+              size="xs"
+              checked={link.up}
+              disabled={!enabled || pending}
+              aria-label={`Link ${link.name} is up`}
+              data-testid={`link-up-${link.name}`}
+              withThumbIndicator={false}
               onChange={(event) => {
                 const kind = event.currentTarget.checked ? 'link_up' : 'link_down';
                 void submit(() => sendChange(runId, { kind, link: link.name }));
@@ -60,31 +82,68 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
           </Tooltip>
         </Group>
       </Group>
-      <Use label={`${link.a} → ${link.b}`} side={link.forward} up={link.up} testId={`link-forward-${link.name}`} />
-      <Use label={`${link.b} → ${link.a}`} side={link.backward} up={link.up} testId={`link-backward-${link.name}`} />
-      {conditionsOf(link) && <Text size="xs" c="dimmed" mt={2} data-testid={`link-conditions-${link.name}`}>{conditionsOf(link)}</Text>}
+      <Use
+        label={`${link.a} → ${link.b}`}
+        side={link.forward}
+        up={link.up}
+        testId={`link-forward-${link.name}`}
+      />
+      <Use
+        label={`${link.b} → ${link.a}`}
+        side={link.backward}
+        up={link.up}
+        testId={`link-backward-${link.name}`}
+      />
+      {conditionsOf(link) && (
+        <Text size="xs" c="dimmed" mt={2} data-testid={`link-conditions-${link.name}`}>
+          {conditionsOf(link)}
+        </Text>
+      )}
       <Group gap="sm" wrap="nowrap" mt={6}>
         <Slider
-          className={classes.slider} classNames={{ markLabel: classes.sliderMark }} size="sm" min={0} max={SLIDER_MAX} step={5} value={toSlider(shown)}
-          marks={chosen ? sliderMarks : sliderMarks.map(({ value }) => ({ value }))} mb={chosen ? 16 : 0}
-          label={(value) => rate(fromSlider(value))} disabled={!enabled || !link.up} restrictToMarks={false}
-          thumbLabel={`Rate of ${link.name}`} data-testid={`link-rate-${link.name}`}
-          onChange={(value) => setDraft(fromSlider(value))} onChangeEnd={(value) => setRate(fromSlider(value))}
+          className={classes.slider}
+          classNames={{ markLabel: classes.sliderMark }}
+          size="sm"
+          min={0}
+          max={SLIDER_MAX}
+          step={5}
+          value={toSlider(shown)}
+          marks={chosen ? sliderMarks : sliderMarks.map(({ value }) => ({ value }))}
+          mb={chosen ? 16 : 0}
+          label={(value) => rate(fromSlider(value))}
+          disabled={!enabled || !link.up}
+          restrictToMarks={false}
+          thumbLabel={`Rate of ${link.name}`}
+          data-testid={`link-rate-${link.name}`}
+          onChange={(value) => setDraft(fromSlider(value))}
+          onChangeEnd={(value) => setRate(fromSlider(value))}
         />
-        <Text size="xs" w={86} ta="right" fw={500} data-testid={`link-set-${link.name}`}>{rate(shown)}</Text>
+        <Text size="xs" w={86} ta="right" fw={500} data-testid={`link-set-${link.name}`}>
+          {rate(shown)}
+        </Text>
       </Group>
       {chosen && (
         <>
           <SegmentedControl
-            size="xs" fullWidth mt={6} value={direction} onChange={(value) => setDirection(value as Direction)} disabled={!enabled}
+            size="xs"
+            fullWidth
+            mt={6}
+            value={direction}
+            onChange={(value) => setDirection(value as Direction)}
+            disabled={!enabled}
             data-testid={`link-direction-${link.name}`}
             data={[
-              { value: 'both', label: 'both ways' }, { value: 'forward', label: `${link.a} → ${link.b}` },
+              { value: 'both', label: 'both ways' },
+              { value: 'forward', label: `${link.a} → ${link.b}` },
               { value: 'backward', label: `${link.b} → ${link.a}` },
             ]}
           />
           <LinkConditions
-            key={refusals} link={link.name} direction={direction} side={side} enabled={enabled && link.up && !pending}
+            key={refusals}
+            link={link.name}
+            direction={direction}
+            side={side}
+            enabled={enabled && link.up && !pending}
             submit={(command) => void submit(() => sendChange(runId, command))}
           />
         </>
@@ -98,21 +157,38 @@ function conditionsOf({ forward, backward }: LinkView): string {
   const both = (values: [number, number], format: (value: number) => string) =>
     values[0] === values[1] ? format(values[0]) : `${format(values[0])} / ${format(values[1])}`;
   const parts = [];
-  if (forward.delay_s > 0 || backward.delay_s > 0) parts.push(`delay ${both([forward.delay_s, backward.delay_s], seconds)}`);
-  if (forward.loss_frac > 0 || backward.loss_frac > 0) parts.push(`loss ${both([forward.loss_frac, backward.loss_frac], percent)}`);
+  if (forward.delay_s > 0 || backward.delay_s > 0)
+    parts.push(`delay ${both([forward.delay_s, backward.delay_s], seconds)}`);
+  if (forward.loss_frac > 0 || backward.loss_frac > 0)
+    parts.push(`loss ${both([forward.loss_frac, backward.loss_frac], percent)}`);
   return parts.join(' · ');
 }
 
-function Use({ label, side, up, testId }: { label: string; side: DirectionData; up: boolean; testId: string }) {
+function Use({
+  label,
+  side,
+  up,
+  testId,
+}: {
+  label: string;
+  side: DirectionData;
+  up: boolean;
+  testId: string;
+}) {
   const share = side.set_bit_per_s > 0 ? Math.min(side.use_bit_per_s / side.set_bit_per_s, 1) : 0;
   return (
     <div className={classes.use} data-testid={testId}>
       <span className={classes.useLabel}>{label}</span>
-      <div className={classes.useBar}><div style={{ width: `${share * 100}%`, background: spanColors.send }} /></div>
+      <div className={classes.useBar}>
+        <div style={{ width: `${share * 100}%`, background: spanColors.send }} />
+      </div>
       <span className={classes.useNow}>{up ? rate(side.use_bit_per_s) : 'down'}</span>
       <Tooltip label="set, and what was measured on the link">
         <span className={classes.useSet}>
-          {rate(side.set_bit_per_s)} <span className={classes.measured} data-testid={`${testId}-measured`}>{maybe(side.measured_bit_per_s, rate)}</span>
+          {rate(side.set_bit_per_s)}{' '}
+          <span className={classes.measured} data-testid={`${testId}-measured`}>
+            {maybe(side.measured_bit_per_s, rate)}
+          </span>
         </span>
       </Tooltip>
     </div>

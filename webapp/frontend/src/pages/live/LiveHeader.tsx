@@ -29,16 +29,25 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
       <Group justify="space-between" wrap="nowrap" align="flex-start">
         <div style={{ minWidth: 0 }}>
           <Group gap="sm" wrap="nowrap">
-            <Title order={2} fz={22} className={classes.title} data-testid="run-name">{run.name || `Run ${run.id}`}</Title>
+            <Title order={2} fz={22} className={classes.title} data-testid="run-name">
+              {run.name || `Run ${run.id}`}
+            </Title>
             <StatusBadge state={state} />
           </Group>
           <Text size="sm" c="dimmed">
-            {run.strategy} · {run.model} on {run.cluster_name} · <Anchor component={Link} to="/runs" size="sm" c="dimmed">all runs</Anchor>
+            {run.strategy} · {run.model} on {run.cluster_name} ·{' '}
+            <Anchor component={Link} to="/runs" size="sm" c="dimmed">
+              all runs
+            </Anchor>
           </Text>
         </div>
         <Group gap="sm" wrap="nowrap">
           <FeedHealth feed={feed} over={over} complete={isOver(picture.state)} />
-          {over ? <ReportButton /> : <StopButton runId={run.id} queued={state === 'queued'} mayWrite={mayWrite} />}
+          {over ? (
+            <ReportButton />
+          ) : (
+            <StopButton runId={run.id} queued={state === 'queued'} mayWrite={mayWrite} />
+          )}
         </Group>
       </Group>
       {state === 'queued' && (
@@ -74,7 +83,9 @@ function Figures({ picture, dilation }: { picture: Snapshot; dilation: number | 
       {figures.map(([id, label, value]) => (
         <div key={id} className={classes.figure}>
           <span className={classes.figureLabel}>{label}</span>
-          <span className={classes.figureValue} data-testid={id}>{value}</span>
+          <span className={classes.figureValue} data-testid={id}>
+            {value}
+          </span>
         </div>
       ))}
     </Group>
@@ -83,7 +94,9 @@ function Figures({ picture, dilation }: { picture: Snapshot; dilation: number | 
 
 /** The run says its dilation when it builds the network; until then there is what was asked for. */
 function dilationOf(picture: Snapshot, run: RunDetail): number | string {
-  const said = picture.states.find((one) => one.detail.startsWith('dilation '))?.detail.slice('dilation '.length);
+  const said = picture.states
+    .find((one) => one.detail.startsWith('dilation '))
+    ?.detail.slice('dilation '.length);
   const number = Number(said);
   return said && Number.isFinite(number) ? number : run.spec.dilation;
 }
@@ -92,8 +105,13 @@ function StopButton({ runId, queued, mayWrite }: { runId: number; queued: boolea
   const [asked, setAsked] = useState(false);
   return (
     <Button
-      color="red" variant="light" leftSection={<IconPlayerStopFilled size={15} />} data-testid="stop"
-      disabled={!mayWrite} loading={asked} title={mayWrite ? undefined : 'Only operators may stop a run'}
+      color="red"
+      variant="light"
+      leftSection={<IconPlayerStopFilled size={15} />}
+      data-testid="stop"
+      disabled={!mayWrite}
+      loading={asked}
+      title={mayWrite ? undefined : 'Only operators may stop a run'}
       onClick={async () => {
         setAsked(true);
         if (!(await cancelRun(runId))) setAsked(false);
@@ -108,7 +126,8 @@ function ReportButton() {
   const [, setParams] = useSearchParams();
   return (
     <Button
-      leftSection={<IconReportAnalytics size={16} />} data-testid="open-report"
+      leftSection={<IconReportAnalytics size={16} />}
+      data-testid="open-report"
       onClick={() => {
         setParams({ view: 'report' });
         window.scrollTo(0, 0);

@@ -24,7 +24,12 @@ import classes from './live.module.css';
 /** A run as it happens: see it, disturb it, stop it. Reloading replays everything from the first event. */
 export function LivePage({ run }: { run: RunDetail }) {
   const { spec } = run;
-  const store = useRunStore(run.id, spec.cluster, spec.model, typeof spec.dilation === 'number' ? spec.dilation : 1);
+  const store = useRunStore(
+    run.id,
+    spec.cluster,
+    spec.model,
+    typeof spec.dilation === 'number' ? spec.dilation : 1,
+  );
   const picture = useSnapshot(store);
   const clusters = useClusters();
   const mayWrite = useMayWrite();
@@ -46,17 +51,28 @@ export function LivePage({ run }: { run: RunDetail }) {
       <div className={classes.stage}>
         <Panel title="Cluster" about={spec.cluster.title || spec.cluster.name} flush fill>
           <Topology
-            cluster={spec.cluster} drawn={drawn} devices={picture.devices} links={picture.links}
-            selection={selection} onSelect={setSelection}
+            cluster={spec.cluster}
+            drawn={drawn}
+            devices={picture.devices}
+            links={picture.links}
+            selection={selection}
+            onSelect={setSelection}
           />
         </Panel>
         <ControlPanel
-          runId={run.id} picture={picture} cluster={spec.cluster} selection={selection} onSelect={setSelection}
-          enabled={mayWrite && picture.state === 'running' && !isOver(run.status)} mayWrite={mayWrite}
+          runId={run.id}
+          picture={picture}
+          cluster={spec.cluster}
+          selection={selection}
+          onSelect={setSelection}
+          enabled={mayWrite && picture.state === 'running' && !isOver(run.status)}
+          mayWrite={mayWrite}
         />
       </div>
       <RecoveryPanel
-        recoveries={report?.recoveries ?? picture.recoveries} without={report?.without_replan ?? null} outcome={report?.outcome ?? null}
+        recoveries={report?.recoveries ?? picture.recoveries}
+        without={report?.without_replan ?? null}
+        outcome={report?.outcome ?? null}
       />
       {generates && <TokenText spec={spec} tokens={picture.tokens} live={!over} />}
       <div className={generates ? classes.halves : undefined}>
@@ -65,19 +81,38 @@ export function LivePage({ run }: { run: RunDetail }) {
       </div>
       {plan && (
         <AllocationView
-          plan={plan} model={spec.model} devices={picture.devices.map((device) => device.name)}
-          active={over ? undefined : active} phase={decoding ? 'decode' : 'prefill'} replanned={picture.replanned}
+          plan={plan}
+          model={spec.model}
+          devices={picture.devices.map((device) => device.name)}
+          active={over ? undefined : active}
+          phase={decoding ? 'decode' : 'prefill'}
+          replanned={picture.replanned}
         />
       )}
       {plan && (
-        <MethodView plan={plan} model={spec.model} devices={spec.cluster.devices} data={store.data} version={picture.version} />
+        <MethodView
+          plan={plan}
+          model={spec.model}
+          devices={spec.cluster.devices}
+          data={store.data}
+          version={picture.version}
+        />
       )}
       <Panel
-        title="Timeline" testId="timeline-panel" about="scroll to zoom, drag to pan"
+        title="Timeline"
+        testId="timeline-panel"
+        about="scroll to zoom, drag to pan"
         extra={<TimelineControls viewport={viewport} now={now} live={!over} />}
       >
-        <Timeline data={store.data} viewport={viewport} now={now} label="What every device did over virtual time" />
-        <div className={classes.legend}><SpanLegend /></div>
+        <Timeline
+          data={store.data}
+          viewport={viewport}
+          now={now}
+          label="What every device did over virtual time"
+        />
+        <div className={classes.legend}>
+          <SpanLegend />
+        </div>
       </Panel>
       <EventLog picture={picture} />
     </div>

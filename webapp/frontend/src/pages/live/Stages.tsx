@@ -1,7 +1,16 @@
 import type { RunState } from '@/api/types';
 import classes from './live.module.css';
 
-const WAY: RunState[] = ['queued', 'planning', 'building', 'calibrating', 'loading', 'running', 'verifying', 'finished'];
+const WAY: RunState[] = [
+  'queued',
+  'planning',
+  'building',
+  'calibrating',
+  'loading',
+  'running',
+  'verifying',
+  'finished',
+];
 
 interface Props {
   state: RunState;
@@ -18,9 +27,11 @@ export function Stages({ state, seen, detail }: Props) {
     <ol className={classes.stages} aria-label="Stages of the run" title={detail || undefined}>
       {WAY.map((stage, index) => (
         <li
-          key={stage} data-done={(at >= 0 && index < at) || state === 'finished' || undefined}
+          key={stage}
+          data-done={(at >= 0 && index < at) || state === 'finished' || undefined}
           data-now={(index === at && state !== 'finished' && !ended) || undefined}
-          data-broken={(index === at && ended) || undefined} aria-current={index === at ? 'step' : undefined}
+          data-broken={(index === at && ended) || undefined}
+          aria-current={index === at ? 'step' : undefined}
         >
           {stage}
         </li>

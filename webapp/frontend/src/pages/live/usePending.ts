@@ -6,7 +6,10 @@ interface Waiting {
 }
 
 /** A change is pending from the click until the run's events say that it is in force, or was refused. */
-export function usePending(changes: number, refusals: number): [boolean, (send: () => Promise<boolean>) => Promise<void>] {
+export function usePending(
+  changes: number,
+  refusals: number,
+): [boolean, (send: () => Promise<boolean>) => Promise<void>] {
   const [waiting, setWaiting] = useState<Waiting | null>(null);
   const answered = waiting !== null && (changes > waiting.changes || refusals > waiting.refusals);
   useEffect(() => {

@@ -34,23 +34,40 @@ export function LoginPage() {
         <Group gap="md" wrap="nowrap">
           <Logo size={46} />
           <div>
-            <Title order={1} fz={24}>EdgeLoom</Title>
-            <Text c="dimmed" size="sm">Transformers on edge clusters, emulated and measured</Text>
+            <Title order={1} fz={24}>
+              EdgeLoom
+            </Title>
+            <Text c="dimmed" size="sm">
+              Transformers on edge clusters, emulated and measured
+            </Text>
           </div>
         </Group>
         <Card padding="lg">
           <form onSubmit={logIn}>
             <Stack>
               <TextInput
-                label="User name" autoFocus autoComplete="username" required withAsterisk={false} data-testid="login-username"
-                value={username} onChange={(event) => setUsername(event.currentTarget.value)}
+                label="User name"
+                autoFocus
+                autoComplete="username"
+                required
+                withAsterisk={false}
+                data-testid="login-username"
+                value={username}
+                onChange={(event) => setUsername(event.currentTarget.value)}
               />
               <PasswordInput
-                label="Password" autoComplete="current-password" required withAsterisk={false} data-testid="login-password"
-                value={password} onChange={(event) => setPassword(event.currentTarget.value)}
+                label="Password"
+                autoComplete="current-password"
+                required
+                withAsterisk={false}
+                data-testid="login-password"
+                value={password}
+                onChange={(event) => setPassword(event.currentTarget.value)}
               />
               {error && <ErrorPanel message={error} />}
-              <Button type="submit" loading={busy} data-testid="login-submit">Log in</Button>
+              <Button type="submit" loading={busy} data-testid="login-submit">
+                Log in
+              </Button>
             </Stack>
           </form>
         </Card>

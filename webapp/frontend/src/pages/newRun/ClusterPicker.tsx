@@ -15,14 +15,26 @@ interface Props {
 
 export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier }: Props) {
   if (clusters.length === 0 && !earlier) {
-    return <Text size="sm" c="dimmed">There is no cluster yet: <Anchor component={Link} to="/clusters/new">draw one</Anchor>.</Text>;
+    return (
+      <Text size="sm" c="dimmed">
+        There is no cluster yet:{' '}
+        <Anchor component={Link} to="/clusters/new">
+          draw one
+        </Anchor>
+        .
+      </Text>
+    );
   }
   return (
     <div className={classes.options} role="radiogroup" aria-label="Cluster">
       {earlier && (
         <button
-          type="button" role="radio" aria-checked={frozen !== null} className={classes.option}
-          onClick={() => onChoose(null, earlier)} data-testid="choose-cluster-frozen"
+          type="button"
+          role="radio"
+          aria-checked={frozen !== null}
+          className={classes.option}
+          onClick={() => onChoose(null, earlier)}
+          data-testid="choose-cluster-frozen"
         >
           <ClusterPicture spec={earlier} width={170} height={84} />
           <b>{earlier.name}</b>
@@ -31,8 +43,14 @@ export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier }
       )}
       {clusters.map(({ id, name, title, spec, layout }) => (
         <button
-          key={id} type="button" role="radio" aria-checked={!frozen && id === clusterId} className={classes.option}
-          onClick={() => onChoose(id, null)} data-testid={`choose-cluster-${name}`} title={spec.description}
+          key={id}
+          type="button"
+          role="radio"
+          aria-checked={!frozen && id === clusterId}
+          className={classes.option}
+          onClick={() => onChoose(id, null)}
+          data-testid={`choose-cluster-${name}`}
+          title={spec.description}
         >
           <ClusterPicture spec={spec} layout={layout} width={170} height={84} />
           <b>{name}</b>

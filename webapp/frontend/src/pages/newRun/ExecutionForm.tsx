@@ -18,51 +18,105 @@ export function ExecutionForm({ draft, set, errorOf }: Props) {
     <>
       <SimpleGrid cols={2} spacing="md">
         <div>
-          <Text size="sm" fw={500} mb={3}>Time dilation</Text>
+          <Text size="sm" fw={500} mb={3}>
+            Time dilation
+          </Text>
           <SegmentedControl
-            size="xs" fullWidth value={draft.dilationKind} onChange={(kind) => set({ dilationKind: kind as Draft['dilationKind'] })}
-            data={[{ value: 'auto', label: 'Automatic' }, { value: 'fixed', label: 'Fixed' }, { value: 'native', label: 'Native' }]}
+            size="xs"
+            fullWidth
+            value={draft.dilationKind}
+            onChange={(kind) => set({ dilationKind: kind as Draft['dilationKind'] })}
+            data={[
+              { value: 'auto', label: 'Automatic' },
+              { value: 'fixed', label: 'Fixed' },
+              { value: 'native', label: 'Native' },
+            ]}
             data-testid="dilation-kind"
           />
-          <Text size="xs" c="dimmed" mt={4}>{ABOUT[draft.dilationKind]}</Text>
+          <Text size="xs" c="dimmed" mt={4}>
+            {ABOUT[draft.dilationKind]}
+          </Text>
           {draft.dilationKind === 'fixed' && (
             <NumberInput
-              mt="xs" size="xs" value={draft.dilation} min={0.01} suffix=" ×" decimalScale={3} allowNegative={false} aria-label="Dilation"
-              error={errorOf('dilation')} onChange={(value) => typeof value === 'number' && value > 0 && set({ dilation: value })} data-testid="dilation"
+              mt="xs"
+              size="xs"
+              value={draft.dilation}
+              min={0.01}
+              suffix=" ×"
+              decimalScale={3}
+              allowNegative={false}
+              aria-label="Dilation"
+              error={errorOf('dilation')}
+              onChange={(value) => typeof value === 'number' && value > 0 && set({ dilation: value })}
+              data-testid="dilation"
             />
           )}
         </div>
         <Select
-          label="Compute model" value={draft.computeModel ?? 'own'} allowDeselect={false} data-testid="compute-model"
-          onChange={(value) => set({ computeModel: value === 'own' ? null : (value as Draft['computeModel']) })}
+          label="Compute model"
+          value={draft.computeModel ?? 'own'}
+          allowDeselect={false}
+          data-testid="compute-model"
+          onChange={(value) =>
+            set({ computeModel: value === 'own' ? null : (value as Draft['computeModel']) })
+          }
           data={[
-            { value: 'own', label: 'Each device’s own' }, { value: 'roofline', label: 'Roofline everywhere' },
+            { value: 'own', label: 'Each device’s own' },
+            { value: 'roofline', label: 'Roofline everywhere' },
             { value: 'serial', label: 'Memory, then compute' },
-            { value: 'measured', label: 'Measured, scaled' }, { value: 'flops', label: 'FLOPs alone' },
+            { value: 'measured', label: 'Measured, scaled' },
+            { value: 'flops', label: 'FLOPs alone' },
           ]}
         />
       </SimpleGrid>
       <SimpleGrid cols={2} spacing="md" mt="sm">
         <TextInput
-          label="Name" placeholder="Optional: to find it again" value={draft.name} maxLength={100} error={errorOf('name')}
-          onChange={(event) => set({ name: event.currentTarget.value })} data-testid="run-name"
+          label="Name"
+          placeholder="Optional: to find it again"
+          value={draft.name}
+          maxLength={100}
+          error={errorOf('name')}
+          onChange={(event) => set({ name: event.currentTarget.value })}
+          data-testid="run-name"
         />
         <NumberInput
-          label="Seed" value={draft.seed} min={0} allowDecimal={false} allowNegative={false} error={errorOf('seed')} data-testid="seed"
+          label="Seed"
+          value={draft.seed}
+          min={0}
+          allowDecimal={false}
+          allowNegative={false}
+          error={errorOf('seed')}
+          data-testid="seed"
           onChange={(value) => typeof value === 'number' && set({ seed: value })}
         />
       </SimpleGrid>
       <SimpleGrid cols={2} spacing="md" mt="sm">
         <div>
-          <Text size="sm" fw={500} mb={3}>After the loss of a device</Text>
+          <Text size="sm" fw={500} mb={3}>
+            After the loss of a device
+          </Text>
           <SegmentedControl
-            size="xs" fullWidth value={draft.failover} onChange={(value) => set({ failover: value as Draft['failover'] })} data-testid="failover"
-            data={[{ value: 'replan', label: 'Plan again and go on' }, { value: 'stop', label: 'End the run' }]}
+            size="xs"
+            fullWidth
+            value={draft.failover}
+            onChange={(value) => set({ failover: value as Draft['failover'] })}
+            data-testid="failover"
+            data={[
+              { value: 'replan', label: 'Plan again and go on' },
+              { value: 'stop', label: 'End the run' },
+            ]}
           />
         </div>
         <NumberInput
-          label="Silence that means a loss" value={draft.silence_s} min={0.001} suffix=" s" decimalScale={3} allowNegative={false}
-          error={errorOf('silence_s')} onChange={(value) => typeof value === 'number' && value > 0 && set({ silence_s: value })} data-testid="silence"
+          label="Silence that means a loss"
+          value={draft.silence_s}
+          min={0.001}
+          suffix=" s"
+          decimalScale={3}
+          allowNegative={false}
+          error={errorOf('silence_s')}
+          onChange={(value) => typeof value === 'number' && value > 0 && set({ silence_s: value })}
+          data-testid="silence"
         />
       </SimpleGrid>
     </>

@@ -16,10 +16,15 @@ export function MemoryBars({ devices }: { devices: readonly DeviceReport[] }) {
             <div className={classes.track} title={`${percent(share)} of ${bytes(memory_bytes)}`}>
               <div
                 className={classes.fill}
-                style={{ width: `${Math.min(100, share * 100)}%`, background: share > 1 ? 'var(--loom-bad)' : deviceColor(rank) }}
+                style={{
+                  width: `${Math.min(100, share * 100)}%`,
+                  background: share > 1 ? 'var(--loom-bad)' : deviceColor(rank),
+                }}
               />
             </div>
-            <span style={{ color: share > 1 ? 'var(--loom-bad)' : 'var(--loom-dim)' }}>{bytes(peak_memory_bytes)} of {bytes(memory_bytes)}</span>
+            <span style={{ color: share > 1 ? 'var(--loom-bad)' : 'var(--loom-dim)' }}>
+              {bytes(peak_memory_bytes)} of {bytes(memory_bytes)}
+            </span>
           </Fragment>
         );
       })}

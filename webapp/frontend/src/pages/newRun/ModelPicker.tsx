@@ -16,15 +16,26 @@ export function ModelPicker({ models, model, randomWeights, onModel, onRandomWei
     <>
       <Group align="flex-start" wrap="nowrap">
         <Select
-          flex={1} searchable allowDeselect={false} value={model} data-testid="model" aria-label="Model" maxDropdownHeight={320}
+          flex={1}
+          searchable
+          allowDeselect={false}
+          value={model}
+          data-testid="model"
+          aria-label="Model"
+          maxDropdownHeight={320}
           data={models.map(({ name, title }) => ({ value: name, label: `${name} — ${title}` }))}
           onChange={(name) => name && onModel(name)}
           renderOption={({ option }) => <ModelOption row={models.find((row) => row.name === option.value)} />}
         />
         {chosen?.trained && (
           <SegmentedControl
-            value={randomWeights ? 'random' : 'trained'} onChange={(value) => onRandomWeights(value === 'random')} data-testid="weights"
-            data={[{ value: 'trained', label: 'Trained weights' }, { value: 'random', label: 'Random' }]}
+            value={randomWeights ? 'random' : 'trained'}
+            onChange={(value) => onRandomWeights(value === 'random')}
+            data-testid="weights"
+            data={[
+              { value: 'trained', label: 'Trained weights' },
+              { value: 'random', label: 'Random' },
+            ]}
           />
         )}
       </Group>
@@ -33,8 +44,10 @@ export function ModelPicker({ models, model, randomWeights, onModel, onRandomWei
           <Kind row={chosen} random={randomWeights} />
           <Text size="sm" c="dimmed">
             {chosen.num_layers} layers · {chosen.num_heads} heads
-            {chosen.num_kv_heads < chosen.num_heads && ` (${chosen.num_kv_heads} for keys and values)`} · hidden size {chosen.hidden_size}
-            {' · '}{human(chosen.num_parameters, '').trim()} parameters · {bytes(chosen.weight_bytes)}
+            {chosen.num_kv_heads < chosen.num_heads && ` (${chosen.num_kv_heads} for keys and values)`} ·
+            hidden size {chosen.hidden_size}
+            {' · '}
+            {human(chosen.num_parameters, '').trim()} parameters · {bytes(chosen.weight_bytes)}
           </Text>
         </Group>
       )}
@@ -47,11 +60,17 @@ function ModelOption({ row }: { row: ModelRow | undefined }) {
   return (
     <Group justify="space-between" wrap="nowrap" flex={1} gap="sm">
       <div style={{ minWidth: 0 }}>
-        <Text size="sm" fw={500}>{row.name}</Text>
-        <Text size="xs" c="dimmed" truncate>{row.title}</Text>
+        <Text size="sm" fw={500}>
+          {row.name}
+        </Text>
+        <Text size="xs" c="dimmed" truncate>
+          {row.title}
+        </Text>
       </div>
       <Group gap={8} wrap="nowrap">
-        <Text size="xs" c="dimmed">{bytes(row.weight_bytes)}</Text>
+        <Text size="xs" c="dimmed">
+          {bytes(row.weight_bytes)}
+        </Text>
         <Kind row={row} random={false} />
       </Group>
     </Group>
@@ -59,7 +78,13 @@ function ModelOption({ row }: { row: ModelRow | undefined }) {
 }
 
 function Kind({ row, random }: { row: ModelRow; random: boolean }) {
-  return row.trained && !random
-    ? <Badge color="teal" variant="light">trained</Badge>
-    : <Badge color="gray" variant="light">random weights</Badge>;
+  return row.trained && !random ? (
+    <Badge color="teal" variant="light">
+      trained
+    </Badge>
+  ) : (
+    <Badge color="gray" variant="light">
+      random weights
+    </Badge>
+  );
 }

@@ -18,22 +18,33 @@ export function NewRunPage() {
   const earlier = useRun(from, from > 0);
   const mayWrite = useMayWrite();
   const failed = [clusters, catalogue, earlier].find((query) => query.isError);
-  const about = from ? `Begins with what run ${from} did: change what you like.` : 'Choose, look at the prediction, start.';
+  const about = from
+    ? `Begins with what run ${from} did: change what you like.`
+    : 'Choose, look at the prediction, start.';
   return (
     <Page title="New run" about={about}>
       {!mayWrite ? (
-        <EmptyState title="You may look, not start" text="Predicting and starting runs needs the role operator: ask an administrator." />
+        <EmptyState
+          title="You may look, not start"
+          text="Predicting and starting runs needs the role operator: ask an administrator."
+        />
       ) : failed ? (
         <ErrorPanel message={sentence(failed.error)} onRetry={() => failed.refetch()} />
       ) : clusters.data && catalogue.data && (from === 0 || earlier.data) ? (
         <RunForm
-          key={`${from} ${asked}`} clusters={clusters.data} catalogue={catalogue.data}
-          initial={earlier.data
-            ? fromRequest(earlier.data.request, earlier.data.report?.scenario)
-            : { ...FIRST_DRAFT, clusterId: firstCluster(clusters.data, asked) }}
+          key={`${from} ${asked}`}
+          clusters={clusters.data}
+          catalogue={catalogue.data}
+          initial={
+            earlier.data
+              ? fromRequest(earlier.data.request, earlier.data.report?.scenario)
+              : { ...FIRST_DRAFT, clusterId: firstCluster(clusters.data, asked) }
+          }
         />
       ) : (
-        <Center mih={300}><Loader type="dots" /></Center>
+        <Center mih={300}>
+          <Loader type="dots" />
+        </Center>
       )}
     </Page>
   );

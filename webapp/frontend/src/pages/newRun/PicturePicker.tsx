@@ -40,32 +40,59 @@ export function PicturePicker({ model, image, seed, error, onImage }: Props) {
   }, [file, made, image, onImage]);
   const random = useRandomPicture(model.name, seed, image === null);
   const shown = image ?? random.data?.image;
-  const refusal = tooLarge ? `${file.name} is larger than 10 MB.` : prepared.error ? sentence(prepared.error) : error;
+  const refusal = tooLarge
+    ? `${file.name} is larger than 10 MB.`
+    : prepared.error
+      ? sentence(prepared.error)
+      : error;
   const forget = () => {
     setFile(null);
     onImage(null);
   };
   return (
     <Group align="flex-start" gap="md" mb="md" wrap="nowrap" data-testid="picture">
-      <PictureFrame image={shown} size={112} alt={image ? 'The picture as the model sees it' : 'A random picture'} />
+      <PictureFrame
+        image={shown}
+        size={112}
+        alt={image ? 'The picture as the model sees it' : 'A random picture'}
+      />
       <div>
-        <Text size="sm" fw={500}>Picture</Text>
+        <Text size="sm" fw={500}>
+          Picture
+        </Text>
         <Text size="xs" c="dimmed" mb={8}>
-          {image ? (file?.name ?? 'From the earlier run') : `Random, from seed ${seed}${model.reads_text ? '' : '; each request has its own'}`}
-          {' · '}{model.image_rows} rows{model.reads_text ? ' of the prompt' : ''}
+          {image
+            ? (file?.name ?? 'From the earlier run')
+            : `Random, from seed ${seed}${model.reads_text ? '' : '; each request has its own'}`}
+          {' · '}
+          {model.image_rows} rows{model.reads_text ? ' of the prompt' : ''}
         </Text>
         <Group gap="sm">
           <FileButton accept="image/png,image/jpeg" onChange={setFile}>
             {(props) => (
-              <Button {...props} size="xs" variant="default" leftSection={<IconPhotoUp size={15} />} data-testid="choose-picture">
+              <Button
+                {...props}
+                size="xs"
+                variant="default"
+                leftSection={<IconPhotoUp size={15} />}
+                data-testid="choose-picture"
+              >
                 Choose a file
               </Button>
             )}
           </FileButton>
-          {image && <Anchor component="button" type="button" size="xs" onClick={forget} data-testid="random-picture">Random again</Anchor>}
+          {image && (
+            <Anchor component="button" type="button" size="xs" onClick={forget} data-testid="random-picture">
+              Random again
+            </Anchor>
+          )}
           {prepared.isFetching && <Loader size="xs" />}
         </Group>
-        {refusal && <Text size="xs" c="red" mt={6} role="alert" data-testid="picture-error">{refusal}</Text>}
+        {refusal && (
+          <Text size="xs" c="red" mt={6} role="alert" data-testid="picture-error">
+            {refusal}
+          </Text>
+        )}
       </div>
     </Group>
   );

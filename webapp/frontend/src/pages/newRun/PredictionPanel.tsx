@@ -22,17 +22,25 @@ interface Props {
 export function PredictionPanel({ data, error, waiting, missing, onRetry }: Props) {
   const report = data?.report;
   return (
-    <Card padding="md" data-testid="prediction" data-state={missing ? 'missing' : waiting ? 'waiting' : error ? 'error' : 'ready'}>
+    <Card
+      padding="md"
+      data-testid="prediction"
+      data-state={missing ? 'missing' : waiting ? 'waiting' : error ? 'error' : 'ready'}
+    >
       <Group justify="space-between" mb="sm" h={22}>
         <span className="overline">Predicted</span>
         {waiting && <Loader size="xs" />}
       </Group>
       {missing ? (
-        <Text size="sm" c="dimmed">{missing}</Text>
+        <Text size="sm" c="dimmed">
+          {missing}
+        </Text>
       ) : error && !waiting ? (
         <ErrorPanel message={sentence(error)} onRetry={isRefusal(error) ? undefined : onRetry} />
       ) : report ? (
-        <div className={waiting ? classes.stale : undefined}><Prediction report={report} /></div>
+        <div className={waiting ? classes.stale : undefined}>
+          <Prediction report={report} />
+        </div>
       ) : (
         <Skeleton height={220} />
       )}
@@ -54,24 +62,46 @@ function Prediction({ report }: { report: RunReport }) {
       {report.outcome.kind === 'finished' ? (
         <>
           <div className={classes.figures}>
-            <Figure label={generates ? 'First token (TTFT)' : 'First result'} value={seconds(report.ttft_s)} testId="predicted-ttft" />
-            <Figure label="Per token (TPOT)" value={generates ? seconds(report.tpot_s) : '–'} testId="predicted-tpot" />
+            <Figure
+              label={generates ? 'First token (TTFT)' : 'First result'}
+              value={seconds(report.ttft_s)}
+              testId="predicted-ttft"
+            />
+            <Figure
+              label="Per token (TPOT)"
+              value={generates ? seconds(report.tpot_s) : '–'}
+              testId="predicted-tpot"
+            />
             <Figure label="End to end" value={seconds(report.latency_s)} testId="predicted-latency" />
-            <Figure label="Throughput" value={generates ? `${three(report.tokens_per_s)} tokens/s` : '–'} testId="predicted-tokens-per-s" />
+            <Figure
+              label="Throughput"
+              value={generates ? `${three(report.tokens_per_s)} tokens/s` : '–'}
+              testId="predicted-tokens-per-s"
+            />
           </div>
           {total > 0 && (
             <>
-              <Text size="xs" c="dimmed" mt="md" mb={5}>Where the time goes, along the critical path</Text>
+              <Text size="xs" c="dimmed" mt="md" mb={5}>
+                Where the time goes, along the critical path
+              </Text>
               <StackBar attribution={report.attribution} scale_s={total} />
               <div style={{ height: 6 }} />
-              <Legend entries={shown.map(({ key, label }) => ({ label, color: attributionColors[key], value: seconds(report.attribution[key]) }))} />
+              <Legend
+                entries={shown.map(({ key, label }) => ({
+                  label,
+                  color: attributionColors[key],
+                  value: seconds(report.attribution[key]),
+                }))}
+              />
             </>
           )}
         </>
       ) : (
         <ErrorPanel title="This run would not finish" message={report.outcome.sentence} />
       )}
-      <Text size="xs" c="dimmed" mt="md" mb={7}>Peak memory, of what each device has</Text>
+      <Text size="xs" c="dimmed" mt="md" mb={7}>
+        Peak memory, of what each device has
+      </Text>
       <MemoryBars devices={report.devices} />
     </>
   );
@@ -80,8 +110,12 @@ function Prediction({ report }: { report: RunReport }) {
 function Figure({ label, value, testId }: { label: string; value: string; testId: string }) {
   return (
     <div>
-      <Text size="xs" c="dimmed">{label}</Text>
-      <div className={classes.figure} data-testid={testId}>{value}</div>
+      <Text size="xs" c="dimmed">
+        {label}
+      </Text>
+      <div className={classes.figure} data-testid={testId}>
+        {value}
+      </div>
     </div>
   );
 }

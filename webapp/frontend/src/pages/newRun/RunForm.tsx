@@ -40,7 +40,12 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
   const request = lacking ? null : toRequest(draft, model);
   const prediction = usePrediction(request);
   const start = useChange('runs', (asked: RunRequest) => api.post<{ id: number }>('/runs', asked));
-  const refusal = prediction.error instanceof ApiError ? prediction.error : start.error instanceof ApiError ? start.error : null;
+  const refusal =
+    prediction.error instanceof ApiError
+      ? prediction.error
+      : start.error instanceof ApiError
+        ? start.error
+        : null;
   const errorOf = (path: string) => refusal?.about(path);
   const plan = prediction.data?.plan;
   const spec = prediction.data?.report.spec;
@@ -51,50 +56,89 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
       <div className={classes.form}>
         <Section title="Cluster" error={errorOf('cluster_id') ?? errorOf('cluster')}>
           <ClusterPicker
-            clusters={clusters} clusterId={draft.clusterId} frozen={draft.frozen} earlier={initial.frozen}
+            clusters={clusters}
+            clusterId={draft.clusterId}
+            frozen={draft.frozen}
+            earlier={initial.frozen}
             onChoose={(clusterId, frozen) => set({ clusterId, frozen })}
           />
         </Section>
         <Section title="Model" error={errorOf('model') ?? errorOf('weights')}>
           <ModelPicker
-            models={catalogue.models} model={draft.model} randomWeights={draft.randomWeights}
-            onModel={(name) => set({ model: name, randomWeights: false })} onRandomWeights={(randomWeights) => set({ randomWeights })}
+            models={catalogue.models}
+            model={draft.model}
+            randomWeights={draft.randomWeights}
+            onModel={(name) => set({ model: name, randomWeights: false })}
+            onRandomWeights={(randomWeights) => set({ randomWeights })}
           />
         </Section>
         <Section title="Strategy" error={errorOf('strategy')}>
           <StrategyPicker
-            strategies={catalogue.strategies} strategy={draft.strategy} reasons={reasons} onChoose={(name) => set({ strategy: name })}
+            strategies={catalogue.strategies}
+            strategy={draft.strategy}
+            reasons={reasons}
+            onChoose={(name) => set({ strategy: name })}
           />
         </Section>
         {strategy && Object.keys(strategy.params_schema.properties ?? {}).length > 0 && (
           <Section title="Parameters" about={strategy.title}>
             <SchemaForm
-              key={strategy.name} schema={strategy.params_schema} values={draft.params[strategy.name] ?? {}}
+              key={strategy.name}
+              schema={strategy.params_schema}
+              values={draft.params[strategy.name] ?? {}}
               onChange={(values) => set({ params: { ...draft.params, [strategy.name]: values } })}
-              errorOf={(key) => errorOf(`params.${key}`)} deviceNames={cluster?.devices.map((device) => device.name) ?? []}
+              errorOf={(key) => errorOf(`params.${key}`)}
+              deviceNames={cluster?.devices.map((device) => device.name) ?? []}
             />
           </Section>
         )}
         {plan && spec && !prediction.error && (
           <div className={classes.form} data-waiting={prediction.waiting || undefined}>
-            <AllocationView plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)} />
-            <MethodView plan={plan} model={spec.model} devices={spec.cluster.devices} data={null} version={0} />
+            <AllocationView
+              plan={plan}
+              model={spec.model}
+              devices={spec.cluster.devices.map((device) => device.name)}
+            />
+            <MethodView
+              plan={plan}
+              model={spec.model}
+              devices={spec.cluster.devices}
+              data={null}
+              version={0}
+            />
           </div>
         )}
-        <Section title="Workload" error={errorOf('workload') && !errorOf('workload.prompt') && !errorOf('workload.image') ? errorOf('workload') : undefined}>
+        <Section
+          title="Workload"
+          error={
+            errorOf('workload') && !errorOf('workload.prompt') && !errorOf('workload.image')
+              ? errorOf('workload')
+              : undefined
+          }
+        >
           <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
         </Section>
-        <Section title="Scenario" about="changes at set times, beside those that you make live" error={errorOf('scenario')}>
+        <Section
+          title="Scenario"
+          about="changes at set times, beside those that you make live"
+          error={errorOf('scenario')}
+        >
           <ScenarioForm draft={draft} cluster={cluster} set={set} />
         </Section>
-        <Section title="Execution"><ExecutionForm draft={draft} set={set} errorOf={errorOf} /></Section>
+        <Section title="Execution">
+          <ExecutionForm draft={draft} set={set} errorOf={errorOf} />
+        </Section>
       </div>
       <aside className={classes.aside}>
         <PredictionPanel {...prediction} missing={lacking} onRetry={() => prediction.retry()} />
         {start.error && <ErrorPanel title="Not started" message={sentence(start.error)} />}
         <Button
-          size="md" leftSection={<IconPlayerPlay size={18} />} onClick={go} loading={start.isPending || start.isSuccess}
-          disabled={!request} data-testid="start-run"
+          size="md"
+          leftSection={<IconPlayerPlay size={18} />}
+          onClick={go}
+          loading={start.isPending || start.isSuccess}
+          disabled={!request}
+          data-testid="start-run"
         >
           Start the run
         </Button>

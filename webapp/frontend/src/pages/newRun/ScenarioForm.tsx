@@ -18,7 +18,9 @@ interface Props {
 export function ScenarioForm({ draft, cluster, set }: Props) {
   const traces = useTraces();
   const [chosen, setChosen] = useState<string | null>(null);
-  const [about, setAbout] = useState(draft.scenario.changes.length > 0 ? 'What was done in the earlier run.' : '');
+  const [about, setAbout] = useState(
+    draft.scenario.changes.length > 0 ? 'What was done in the earlier run.' : '',
+  );
   const [wrong, setWrong] = useState('');
   const { changes } = draft.scenario;
   const links = cluster?.links.map((link) => `${link.a}--${link.b}`) ?? [];
@@ -46,7 +48,12 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
     <>
       <Group gap="sm" align="flex-end">
         <Select
-          label="Example trace" placeholder="none" clearable value={chosen} w={220} data-testid="trace"
+          label="Example trace"
+          placeholder="none"
+          clearable
+          value={chosen}
+          w={220}
+          data-testid="trace"
           data={traces.data?.map((row) => ({ value: row.name, label: row.name })) ?? []}
           onChange={(name) => {
             const row = traces.data?.find((one) => one.name === name);
@@ -59,16 +66,33 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
         />
         {chosen && links.length > 0 && (
           <Select
-            label="drives the link" data={links} value={used[0] ?? null} allowDeselect={false} w={220} data-testid="trace-link"
+            label="drives the link"
+            data={links}
+            value={used[0] ?? null}
+            allowDeselect={false}
+            w={220}
+            data-testid="trace-link"
             onChange={(link) => link && set({ scenario: onLink(draft.scenario, link) })}
           />
         )}
         <FileButton accept=".csv,.toml,.json" onChange={upload}>
-          {(props) => <Button {...props} variant="default" leftSection={<IconUpload size={16} />} data-testid="scenario-upload">CSV or TOML</Button>}
+          {(props) => (
+            <Button
+              {...props}
+              variant="default"
+              leftSection={<IconUpload size={16} />}
+              data-testid="scenario-upload"
+            >
+              CSV or TOML
+            </Button>
+          )}
         </FileButton>
         {changes.length > 0 && (
           <Button
-            variant="subtle" color="gray" leftSection={<IconX size={16} />} data-testid="scenario-clear"
+            variant="subtle"
+            color="gray"
+            leftSection={<IconX size={16} />}
+            data-testid="scenario-clear"
             onClick={() => {
               set({ scenario: { changes: [] } });
               setChosen(null);
@@ -78,7 +102,11 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
           </Button>
         )}
       </Group>
-      {wrong && <Text size="sm" c="red" mt="xs" role="alert" data-testid="scenario-error">{wrong}</Text>}
+      {wrong && (
+        <Text size="sm" c="red" mt="xs" role="alert" data-testid="scenario-error">
+          {wrong}
+        </Text>
+      )}
       <Text size="sm" c="dimmed" mt="xs" data-testid="scenario-about">
         {changes.length === 0 ? 'Nothing changes by itself.' : `${about} ${summary(changes)}`}
       </Text>

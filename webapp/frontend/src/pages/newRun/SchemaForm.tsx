@@ -1,4 +1,13 @@
-import { Autocomplete, NumberInput, SegmentedControl, Select, SimpleGrid, Switch, Text, Textarea } from '@mantine/core';
+import {
+  Autocomplete,
+  NumberInput,
+  SegmentedControl,
+  Select,
+  SimpleGrid,
+  Switch,
+  Text,
+  Textarea,
+} from '@mantine/core';
 import { useState } from 'react';
 import type { ParamsSchema } from '@/api/types';
 import { type Field, fieldsOf } from './schemaFields';
@@ -16,14 +25,23 @@ interface Props {
 /** A form that knows only the schema: a new strategy needs no line here. */
 export function SchemaForm({ schema, values, onChange, errorOf, deviceNames }: Props) {
   const fields = fieldsOf(schema);
-  if (fields.length === 0) return <Text size="sm" c="dimmed">This strategy has no parameters.</Text>;
+  if (fields.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        This strategy has no parameters.
+      </Text>
+    );
   const set = (key: string, value: unknown) => onChange({ ...values, [key]: value });
   return (
     <SimpleGrid cols={2} spacing="md" verticalSpacing="sm">
       {fields.map((field) => (
         <FieldInput
-          key={field.key} field={field} value={values[field.key] ?? field.default} error={errorOf(field.key)}
-          deviceNames={deviceNames} onChange={(value) => set(field.key, value)}
+          key={field.key}
+          field={field}
+          value={values[field.key] ?? field.default}
+          error={errorOf(field.key)}
+          deviceNames={deviceNames}
+          onChange={(value) => set(field.key, value)}
         />
       ))}
     </SimpleGrid>
@@ -39,36 +57,76 @@ interface InputProps {
 }
 
 function FieldInput({ field, value, error, deviceNames, onChange }: InputProps) {
-  const common = { label: field.label, description: field.help, error, size: 'sm', 'data-testid': `param-${field.key}` } as const;
+  const common = {
+    label: field.label,
+    description: field.help,
+    error,
+    size: 'sm',
+    'data-testid': `param-${field.key}`,
+  } as const;
   switch (field.kind) {
     case 'choice':
       return field.options.length <= 3 ? (
         <div>
-          <Text size="sm" fw={500}>{field.label}</Text>
-          <Text size="xs" c="dimmed" mb={5}>{field.help}</Text>
+          <Text size="sm" fw={500}>
+            {field.label}
+          </Text>
+          <Text size="xs" c="dimmed" mb={5}>
+            {field.help}
+          </Text>
           <SegmentedControl
-            size="xs" data={field.options} value={String(value)} onChange={onChange} fullWidth data-testid={`param-${field.key}`}
+            size="xs"
+            data={field.options}
+            value={String(value)}
+            onChange={onChange}
+            fullWidth
+            data-testid={`param-${field.key}`}
           />
-          {error && <Text size="xs" c="red" mt={4}>{error}</Text>}
+          {error && (
+            <Text size="xs" c="red" mt={4}>
+              {error}
+            </Text>
+          )}
         </div>
       ) : (
-        <Select {...common} data={field.options} value={String(value)} onChange={onChange} allowDeselect={false} />
+        <Select
+          {...common}
+          data={field.options}
+          value={String(value)}
+          onChange={onChange}
+          allowDeselect={false}
+        />
       );
     case 'switch':
       return (
-        <Switch {...common} mt={4} checked={Boolean(value)} onChange={(event) => onChange(event.currentTarget.checked)} />
+        <Switch
+          {...common}
+          mt={4}
+          checked={Boolean(value)}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
       );
     case 'number':
       return (
         <NumberInput
-          {...common} value={typeof value === 'number' ? value : ''} min={field.min} max={field.max} allowDecimal={!field.integer}
-          onChange={(next) => (typeof next === 'number' ? onChange(next) : field.optional && next === '' && onChange(null))}
+          {...common}
+          value={typeof value === 'number' ? value : ''}
+          min={field.min}
+          max={field.max}
+          allowDecimal={!field.integer}
+          onChange={(next) =>
+            typeof next === 'number' ? onChange(next) : field.optional && next === '' && onChange(null)
+          }
         />
       );
     case 'text':
       return (
         <Autocomplete
-          {...common} data={deviceNames} value={typeof value === 'string' ? value : ''} onChange={onChange} placeholder="automatic"
+          {...common}
+          data={deviceNames}
+          value={typeof value === 'string' ? value : ''}
+          onChange={onChange}
+          placeholder="automatic"
         />
       );
     case 'json':
@@ -76,7 +134,17 @@ function FieldInput({ field, value, error, deviceNames, onChange }: InputProps) 
   }
 }
 
-function JsonInput({ value, onChange, error, ...common }: { value: unknown; onChange: (value: unknown) => void; error?: string; label: string }) {
+function JsonInput({
+  value,
+  onChange,
+  error,
+  ...common
+}: {
+  value: unknown;
+  onChange: (value: unknown) => void;
+  error?: string;
+  label: string;
+}) {
   const [text, setText] = useState(() => JSON.stringify(value ?? null));
   const [wrong, setWrong] = useState('');
   const read = (next: string) => {
@@ -88,5 +156,13 @@ function JsonInput({ value, onChange, error, ...common }: { value: unknown; onCh
       setWrong('No valid JSON yet.');
     }
   };
-  return <Textarea {...common} autosize error={wrong || error} value={text} onChange={(event) => read(event.currentTarget.value)} />;
+  return (
+    <Textarea
+      {...common}
+      autosize
+      error={wrong || error}
+      value={text}
+      onChange={(event) => read(event.currentTarget.value)}
+    />
+  );
 }

@@ -3,15 +3,33 @@ import type { ReactNode } from 'react';
 import classes from './newRun.module.css';
 
 /** One step of the form, and what the server says against it. */
-export function Section({ title, about, error, children }: { title: string; about?: ReactNode; error?: string; children: ReactNode }) {
+export function Section({
+  title,
+  about,
+  error,
+  children,
+}: {
+  title: string;
+  about?: ReactNode;
+  error?: string;
+  children: ReactNode;
+}) {
   return (
     <Card component="section" padding="md" aria-label={title}>
       <div className={classes.head}>
         <h2>{title}</h2>
-        {about && <Text size="sm" c="dimmed">{about}</Text>}
+        {about && (
+          <Text size="sm" c="dimmed">
+            {about}
+          </Text>
+        )}
       </div>
       {children}
-      {error && <Text size="sm" c="red" mt="xs" role="alert" data-testid={`error-${title.toLowerCase()}`}>{error}</Text>}
+      {error && (
+        <Text size="sm" c="red" mt="xs" role="alert" data-testid={`error-${title.toLowerCase()}`}>
+          {error}
+        </Text>
+      )}
     </Card>
   );
 }

@@ -17,39 +17,100 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
   return (
     <>
       {model && model.image_rows > 0 && (
-        <PicturePicker model={model} image={draft.image} seed={draft.seed} error={errorOf('workload.image')} onImage={(image) => set({ image })} />
+        <PicturePicker
+          model={model}
+          image={draft.image}
+          seed={draft.seed}
+          error={errorOf('workload.image')}
+          onImage={(image) => set({ image })}
+        />
       )}
       {asksText && (
         <SegmentedControl
-          display="flex" size="xs" mb="sm" w="fit-content" value={draft.promptKind} onChange={(kind) => set({ promptKind: kind as Draft['promptKind'] })}
-          data={[{ value: 'text', label: 'Prompt text' }, { value: 'length', label: 'Random tokens' }]} data-testid="prompt-kind"
+          display="flex"
+          size="xs"
+          mb="sm"
+          w="fit-content"
+          value={draft.promptKind}
+          onChange={(kind) => set({ promptKind: kind as Draft['promptKind'] })}
+          data={[
+            { value: 'text', label: 'Prompt text' },
+            { value: 'length', label: 'Random tokens' },
+          ]}
+          data-testid="prompt-kind"
         />
       )}
       {asksText && draft.promptKind === 'text' && (
         <Textarea
-          autosize minRows={2} maxRows={6} value={draft.prompt} placeholder="What the model goes on from" aria-label="Prompt"
-          onChange={(event) => set({ prompt: event.currentTarget.value })} error={errorOf('workload.prompt')} data-testid="prompt" mb="sm"
+          autosize
+          minRows={2}
+          maxRows={6}
+          value={draft.prompt}
+          placeholder="What the model goes on from"
+          aria-label="Prompt"
+          onChange={(event) => set({ prompt: event.currentTarget.value })}
+          error={errorOf('workload.prompt')}
+          data-testid="prompt"
+          mb="sm"
         />
       )}
       <SimpleGrid cols={asksLength ? 4 : 3} spacing="md">
         {asksLength && (
-          <Whole label="Prompt tokens" value={draft.promptTokens} min={1} max={model && model.max_positions - model.image_rows} error={errorOf('workload.prompt_tokens')} onChange={(promptTokens) => set({ promptTokens })} testId="prompt-tokens" />
+          <Whole
+            label="Prompt tokens"
+            value={draft.promptTokens}
+            min={1}
+            max={model && model.max_positions - model.image_rows}
+            error={errorOf('workload.prompt_tokens')}
+            onChange={(promptTokens) => set({ promptTokens })}
+            testId="prompt-tokens"
+          />
         )}
         {generates ? (
-          <Whole label="New tokens" value={draft.newTokens} min={1} max={model?.max_positions} error={errorOf('workload.new_tokens')} onChange={(newTokens) => set({ newTokens })} testId="new-tokens" />
+          <Whole
+            label="New tokens"
+            value={draft.newTokens}
+            min={1}
+            max={model?.max_positions}
+            error={errorOf('workload.new_tokens')}
+            onChange={(newTokens) => set({ newTokens })}
+            testId="new-tokens"
+          />
         ) : (
           <div>
-            <Text size="sm" fw={500}>New tokens</Text>
-            <Text size="sm" c="dimmed" mt={6}>{model?.num_classes ? `A classifier: one of ${model.num_classes}` : 'An encoder: hidden states'}</Text>
+            <Text size="sm" fw={500}>
+              New tokens
+            </Text>
+            <Text size="sm" c="dimmed" mt={6}>
+              {model?.num_classes ? `A classifier: one of ${model.num_classes}` : 'An encoder: hidden states'}
+            </Text>
           </div>
         )}
-        <Whole label="Requests" value={draft.requests} min={1} max={64} error={errorOf('workload.requests')} onChange={(requests) => set({ requests })} testId="requests" />
+        <Whole
+          label="Requests"
+          value={draft.requests}
+          min={1}
+          max={64}
+          error={errorOf('workload.requests')}
+          onChange={(requests) => set({ requests })}
+          testId="requests"
+        />
         <div>
-          <Text size="sm" fw={500} mb={3}>They arrive</Text>
+          <Text size="sm" fw={500} mb={3}>
+            They arrive
+          </Text>
           <Group>
             <SegmentedControl
-              size="xs" fullWidth flex={1} value={draft.pattern} onChange={(pattern) => set({ pattern: pattern as Draft['pattern'] })}
-              data={[{ value: 'sporadic', label: 'One by one' }, { value: 'bursty', label: 'At once' }]} data-testid="pattern"
+              size="xs"
+              fullWidth
+              flex={1}
+              value={draft.pattern}
+              onChange={(pattern) => set({ pattern: pattern as Draft['pattern'] })}
+              data={[
+                { value: 'sporadic', label: 'One by one' },
+                { value: 'bursty', label: 'At once' },
+              ]}
+              data-testid="pattern"
             />
           </Group>
         </div>
@@ -71,7 +132,14 @@ interface WholeProps {
 function Whole({ label, value, min, max, error, onChange, testId }: WholeProps) {
   return (
     <NumberInput
-      label={label} value={value} min={min} max={max} allowDecimal={false} allowNegative={false} error={error} data-testid={testId}
+      label={label}
+      value={value}
+      min={min}
+      max={max}
+      allowDecimal={false}
+      allowNegative={false}
+      error={error}
+      data-testid={testId}
       onChange={(next) => typeof next === 'number' && next >= min && onChange(next)}
     />
   );

@@ -3,9 +3,23 @@ import type { ModelRow, RunRequest } from '@/api/types';
 import { FIRST_DRAFT, firstCluster, fromRequest, missing, toRequest } from './draft';
 
 const model: ModelRow = {
-  name: 'demo-lm', title: '', family: 'gpt2', num_layers: 6, hidden_size: 192, num_heads: 8, num_kv_heads: 8,
-  num_parameters: 1, weight_bytes: 1, trained: true, causal: true, has_head: true, reads_text: true, image_rows: 0, num_classes: 0,
-  max_positions: 512, source: '',
+  name: 'demo-lm',
+  title: '',
+  family: 'gpt2',
+  num_layers: 6,
+  hidden_size: 192,
+  num_heads: 8,
+  num_kv_heads: 8,
+  num_parameters: 1,
+  weight_bytes: 1,
+  trained: true,
+  causal: true,
+  has_head: true,
+  reads_text: true,
+  image_rows: 0,
+  num_classes: 0,
+  max_positions: 512,
+  source: '',
 };
 const draft = { ...FIRST_DRAFT, clusterId: 3 };
 
@@ -19,7 +33,10 @@ describe('a draft of a run', () => {
 
   it('asks for exactly one of prompt text and prompt length', () => {
     expect(toRequest(draft, model).workload).toMatchObject({ prompt: draft.prompt, prompt_tokens: null });
-    expect(toRequest({ ...draft, promptKind: 'length' }, model).workload).toMatchObject({ prompt: null, prompt_tokens: 64 });
+    expect(toRequest({ ...draft, promptKind: 'length' }, model).workload).toMatchObject({
+      prompt: null,
+      prompt_tokens: 64,
+    });
   });
 
   it('asks an encoder for no tokens and an untrained model for random weights', () => {
@@ -32,8 +49,16 @@ describe('a draft of a run', () => {
     const seen = { ...draft, image: 'PNG' };
     const classifier = { ...model, has_head: false, reads_text: false, image_rows: 197, num_classes: 1000 };
     expect(toRequest(seen, model).workload).toMatchObject({ image: null, prompt: draft.prompt });
-    expect(toRequest(seen, { ...model, image_rows: 576 }).workload).toMatchObject({ image: 'PNG', prompt: draft.prompt });
-    expect(toRequest(seen, classifier).workload).toMatchObject({ image: 'PNG', prompt: null, prompt_tokens: null, new_tokens: 0 });
+    expect(toRequest(seen, { ...model, image_rows: 576 }).workload).toMatchObject({
+      image: 'PNG',
+      prompt: draft.prompt,
+    });
+    expect(toRequest(seen, classifier).workload).toMatchObject({
+      image: 'PNG',
+      prompt: null,
+      prompt_tokens: null,
+      new_tokens: 0,
+    });
     const request = toRequest(seen, classifier);
     expect(toRequest(fromRequest(request), classifier)).toEqual(request);
   });
@@ -46,14 +71,26 @@ describe('a draft of a run', () => {
 
   it('repeats an earlier request exactly', () => {
     const request: RunRequest = toRequest(
-      { ...draft, dilationKind: 'fixed', dilation: 4, seed: 7, name: 'a', notes: 'b', computeModel: 'flops', params: { voltage: { gather: 'ring' } } },
+      {
+        ...draft,
+        dilationKind: 'fixed',
+        dilation: 4,
+        seed: 7,
+        name: 'a',
+        notes: 'b',
+        computeModel: 'flops',
+        params: { voltage: { gather: 'ring' } },
+      },
       model,
     );
     expect(toRequest(fromRequest(request), model)).toEqual(request);
   });
 
   it('starts with the cluster asked for, else with the demo cluster', () => {
-    const clusters = [{ id: 1, name: 'mine' }, { id: 2, name: 'lab-3' }];
+    const clusters = [
+      { id: 1, name: 'mine' },
+      { id: 2, name: 'lab-3' },
+    ];
     expect(firstCluster(clusters, 1)).toBe(1);
     expect(firstCluster(clusters, 9)).toBe(2);
     expect(firstCluster([{ id: 5, name: 'x' }], null)).toBe(5);

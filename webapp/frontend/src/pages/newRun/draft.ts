@@ -1,5 +1,13 @@
 /** What a person has chosen so far, and the request that it means. */
-import type { ClusterSpec, ComputeModel, Failover, ModelRow, RunRequest, Scenario, Workload } from '@/api/types';
+import type {
+  ClusterSpec,
+  ComputeModel,
+  Failover,
+  ModelRow,
+  RunRequest,
+  Scenario,
+  Workload,
+} from '@/api/types';
 
 export interface Draft {
   clusterId: number | null;
@@ -30,10 +38,28 @@ export interface Draft {
 }
 
 export const FIRST_DRAFT: Draft = {
-  clusterId: null, frozen: null, model: 'demo-lm', randomWeights: false, strategy: 'voltage', params: {},
-  promptKind: 'text', prompt: 'When a function is called, its', promptTokens: 64, image: null, newTokens: 24, requests: 1,
-  pattern: 'sporadic', scenario: { changes: [] }, dilationKind: 'auto', dilation: 10, computeModel: null, failover: 'replan',
-  silence_s: 2, seed: 0, name: '', notes: '',
+  clusterId: null,
+  frozen: null,
+  model: 'demo-lm',
+  randomWeights: false,
+  strategy: 'voltage',
+  params: {},
+  promptKind: 'text',
+  prompt: 'When a function is called, its',
+  promptTokens: 64,
+  image: null,
+  newTokens: 24,
+  requests: 1,
+  pattern: 'sporadic',
+  scenario: { changes: [] },
+  dilationKind: 'auto',
+  dilation: 10,
+  computeModel: null,
+  failover: 'replan',
+  silence_s: 2,
+  seed: 0,
+  name: '',
+  notes: '',
 };
 
 /** Models that are not known (yet) are taken for language models. */
@@ -46,7 +72,8 @@ export function missing(draft: Draft, model: ModelRow | undefined): string | nul
   if (draft.clusterId === null && draft.frozen === null) return 'Choose a cluster.';
   if (!draft.model) return 'Choose a model.';
   if (!draft.strategy) return 'Choose a strategy.';
-  if (readsText(model) && draft.promptKind === 'text' && !draft.prompt.trim()) return 'Write a prompt, or ask for random tokens.';
+  if (readsText(model) && draft.promptKind === 'text' && !draft.prompt.trim())
+    return 'Write a prompt, or ask for random tokens.';
   return null;
 }
 
@@ -60,7 +87,8 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
   const generates = model?.has_head ?? true;
   return {
     ...(draft.frozen ? { cluster: draft.frozen } : { cluster_id: draft.clusterId }),
-    name: draft.name, notes: draft.notes,
+    name: draft.name,
+    notes: draft.notes,
     model: draft.model,
     weights: draft.randomWeights || model?.trained === false ? 'random' : null,
     strategy: draft.strategy,
@@ -70,12 +98,14 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
       prompt_tokens: readsText(model) && draft.promptKind === 'length' ? draft.promptTokens : null,
       image: model && model.image_rows > 0 ? draft.image : null,
       new_tokens: generates ? draft.newTokens : 0,
-      requests: draft.requests, pattern: draft.pattern,
+      requests: draft.requests,
+      pattern: draft.pattern,
     },
     scenario: draft.scenario,
     dilation: draft.dilationKind === 'fixed' ? draft.dilation : draft.dilationKind,
     compute_model: draft.computeModel,
-    failover: draft.failover, silence_s: draft.silence_s,
+    failover: draft.failover,
+    silence_s: draft.silence_s,
     seed: draft.seed,
   };
 }
@@ -84,24 +114,36 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
 export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
   const { workload, dilation } = request;
   return {
-    clusterId: request.cluster_id ?? null, frozen: request.cluster ?? null,
-    model: request.model, randomWeights: request.weights === 'random', strategy: request.strategy,
+    clusterId: request.cluster_id ?? null,
+    frozen: request.cluster ?? null,
+    model: request.model,
+    randomWeights: request.weights === 'random',
+    strategy: request.strategy,
     params: { [request.strategy]: request.params },
     promptKind: workload.prompt === null || workload.prompt === undefined ? 'length' : 'text',
-    prompt: workload.prompt ?? '', promptTokens: workload.prompt_tokens ?? FIRST_DRAFT.promptTokens,
+    prompt: workload.prompt ?? '',
+    promptTokens: workload.prompt_tokens ?? FIRST_DRAFT.promptTokens,
     image: workload.image ?? null,
-    newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens, requests: workload.requests ?? 1,
+    newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens,
+    requests: workload.requests ?? 1,
     pattern: workload.pattern ?? 'sporadic',
     scenario: scenario ?? request.scenario ?? { changes: [] },
     dilationKind: typeof dilation === 'number' ? 'fixed' : dilation,
     dilation: typeof dilation === 'number' ? dilation : FIRST_DRAFT.dilation,
-    computeModel: request.compute_model ?? null, failover: request.failover ?? 'replan', silence_s: request.silence_s ?? FIRST_DRAFT.silence_s,
-    seed: request.seed, name: request.name ?? '', notes: request.notes ?? '',
+    computeModel: request.compute_model ?? null,
+    failover: request.failover ?? 'replan',
+    silence_s: request.silence_s ?? FIRST_DRAFT.silence_s,
+    seed: request.seed,
+    name: request.name ?? '',
+    notes: request.notes ?? '',
   };
 }
 
 /** Which stored cluster to start with: the one asked for, else the demo cluster, else the first. */
-export function firstCluster(clusters: readonly { id: number; name: string }[], asked: number | null): number | null {
+export function firstCluster(
+  clusters: readonly { id: number; name: string }[],
+  asked: number | null,
+): number | null {
   const has = (id: number | null) => clusters.some((row) => row.id === id);
   if (asked !== null && has(asked)) return asked;
   return (clusters.find((row) => row.name === 'lab-3') ?? clusters[0])?.id ?? null;

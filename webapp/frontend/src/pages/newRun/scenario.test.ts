@@ -4,7 +4,8 @@ import { linksOf, onLink } from './scenario';
 
 const scenario: Scenario = {
   changes: [
-    { kind: 'set_rate', at_s: 0, link: 'a--b', bit_per_s: 1e6, direction: 'both' }, { kind: 'link_down', at_s: 1, link: 'a--b' },
+    { kind: 'set_rate', at_s: 0, link: 'a--b', bit_per_s: 1e6, direction: 'both' },
+    { kind: 'link_down', at_s: 1, link: 'a--b' },
     { kind: 'drop_device', at_s: 2, device: 'b' },
   ],
 };

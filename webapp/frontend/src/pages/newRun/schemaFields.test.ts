@@ -3,8 +3,17 @@ import { fieldsOf } from './schemaFields';
 
 describe('the form of a strategy', () => {
   it('has one field per parameter, with label, help and default', () => {
-    const [field] = fieldsOf({ properties: { causal_trim: { type: 'boolean', default: false, description: 'Skip keys.' } } });
-    expect(field).toEqual({ key: 'causal_trim', label: 'Causal trim', help: 'Skip keys.', default: false, optional: false, kind: 'switch' });
+    const [field] = fieldsOf({
+      properties: { causal_trim: { type: 'boolean', default: false, description: 'Skip keys.' } },
+    });
+    expect(field).toEqual({
+      key: 'causal_trim',
+      label: 'Causal trim',
+      help: 'Skip keys.',
+      default: false,
+      optional: false,
+      kind: 'switch',
+    });
   });
 
   it('offers the values of an enumeration', () => {
@@ -25,7 +34,10 @@ describe('the form of a strategy', () => {
 
   it('takes "number or null" as an optional number, through references too', () => {
     const fields = fieldsOf({
-      properties: { limit: { anyOf: [{ type: 'integer', minimum: 1 }, { type: 'null' }] }, mode: { $ref: '#/$defs/Mode' } },
+      properties: {
+        limit: { anyOf: [{ type: 'integer', minimum: 1 }, { type: 'null' }] },
+        mode: { $ref: '#/$defs/Mode' },
+      },
       $defs: { Mode: { type: 'string', enum: ['fast', 'exact'] } },
     });
     expect(fields[0]).toMatchObject({ kind: 'number', min: 1, optional: true });
@@ -33,7 +45,9 @@ describe('the form of a strategy', () => {
   });
 
   it('falls back to JSON for lists and objects', () => {
-    expect(fieldsOf({ properties: { ratios: { type: 'array', items: { type: 'number' } } } })[0]?.kind).toBe('json');
+    expect(fieldsOf({ properties: { ratios: { type: 'array', items: { type: 'number' } } } })[0]?.kind).toBe(
+      'json',
+    );
   });
 
   it('has no fields for a strategy without parameters', () => {

@@ -10,13 +10,14 @@ interface Common {
   optional: boolean;
 }
 
-export type Field = Common & (
-  | { kind: 'choice'; options: string[] }
-  | { kind: 'switch' }
-  | { kind: 'number'; integer: boolean; min?: number; max?: number }
-  | { kind: 'text' }
-  | { kind: 'json' }
-);
+export type Field = Common &
+  (
+    | { kind: 'choice'; options: string[] }
+    | { kind: 'switch' }
+    | { kind: 'number'; integer: boolean; min?: number; max?: number }
+    | { kind: 'text' }
+    | { kind: 'json' }
+  );
 
 export function fieldsOf(schema: ParamsSchema): Field[] {
   return Object.entries(schema.properties ?? {}).map(([key, property]) => fieldOf(key, property, schema));
@@ -25,19 +26,33 @@ export function fieldsOf(schema: ParamsSchema): Field[] {
 function fieldOf(key: string, property: SchemaProperty, schema: ParamsSchema): Field {
   const { shape, optional } = resolve(property, schema);
   const common: Common = {
-    key, optional, label: labelOf(key), help: property.description ?? shape.description ?? '', default: property.default,
+    key,
+    optional,
+    label: labelOf(key),
+    help: property.description ?? shape.description ?? '',
+    default: property.default,
   };
-  if (shape.enum?.every((value) => typeof value === 'string')) return { ...common, kind: 'choice', options: shape.enum };
+  if (shape.enum?.every((value) => typeof value === 'string'))
+    return { ...common, kind: 'choice', options: shape.enum };
   if (shape.type === 'boolean') return { ...common, kind: 'switch' };
   if (shape.type === 'integer' || shape.type === 'number') {
     const integer = shape.type === 'integer';
-    return { ...common, kind: 'number', integer, min: lowest(shape, integer), max: shape.maximum ?? shape.exclusiveMaximum };
+    return {
+      ...common,
+      kind: 'number',
+      integer,
+      min: lowest(shape, integer),
+      max: shape.maximum ?? shape.exclusiveMaximum,
+    };
   }
   return { ...common, kind: shape.type === 'string' ? 'text' : 'json' };
 }
 
 /** Follows references, and takes "this or null" as an optional this. */
-function resolve(property: SchemaProperty, schema: ParamsSchema): { shape: SchemaProperty; optional: boolean } {
+function resolve(
+  property: SchemaProperty,
+  schema: ParamsSchema,
+): { shape: SchemaProperty; optional: boolean } {
   const followed = follow(property, schema);
   const choices = followed.anyOf?.map((choice) => follow(choice, schema)) ?? [];
   const real = choices.filter((choice) => choice.type !== 'null');

@@ -18,7 +18,9 @@ export function usePrediction(request: RunRequest | null) {
     retry: false,
   });
   return {
-    data: answer.data, error: answer.error, retry: answer.refetch,
+    data: answer.data,
+    error: answer.error,
+    retry: answer.refetch,
     waiting: text !== null && (settled !== text || answer.isFetching || answer.isPlaceholderData),
   };
 }

@@ -15,22 +15,34 @@ export function Attribution({ report }: { report: RunReport }) {
   if (total === 0) return null;
   const scale = Math.max(total, predicted ? totalOf(predicted) : 0);
   return (
-    <Panel title="Where the time went" about={`along the critical path; the parts add up to ${seconds(total)}`} testId="attribution">
+    <Panel
+      title="Where the time went"
+      about={`along the critical path; the parts add up to ${seconds(total)}`}
+      testId="attribution"
+    >
       <div className={classes.attribution}>
         <Text size="sm">{report.world === 'real' ? 'measured' : 'predicted'}</Text>
         <StackBar attribution={measured} scale_s={scale} />
-        <Text size="sm" ta="right" data-testid="attribution-total">{seconds(total)}</Text>
+        <Text size="sm" ta="right" data-testid="attribution-total">
+          {seconds(total)}
+        </Text>
         {predicted && totalOf(predicted) > 0 && (
           <>
-            <Text size="sm" c="dimmed">predicted</Text>
+            <Text size="sm" c="dimmed">
+              predicted
+            </Text>
             <StackBar attribution={predicted} scale_s={scale} />
-            <Text size="sm" c="dimmed" ta="right">{seconds(totalOf(predicted))}</Text>
+            <Text size="sm" c="dimmed" ta="right">
+              {seconds(totalOf(predicted))}
+            </Text>
           </>
         )}
       </div>
       <Legend
         entries={PARTS.filter(({ key }) => measured[key] > 0).map(({ key, label }) => ({
-          label, color: attributionColors[key], value: `${seconds(measured[key])} · ${percent(measured[key] / total)}`,
+          label,
+          color: attributionColors[key],
+          value: `${seconds(measured[key])} · ${percent(measured[key] / total)}`,
         }))}
       />
     </Panel>

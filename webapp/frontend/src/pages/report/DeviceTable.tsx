@@ -37,18 +37,41 @@ export function DeviceTable({ report }: { report: RunReport }) {
                     </span>
                   </Table.Td>
                   <Table.Td>
-                    <Meter value={device.busy_s / longest} color={deviceColor(rank)} text={`${seconds(device.busy_s)} · ${percent(device.busy_s / longest)}`} />
+                    <Meter
+                      value={device.busy_s / longest}
+                      color={deviceColor(rank)}
+                      text={`${seconds(device.busy_s)} · ${percent(device.busy_s / longest)}`}
+                    />
                   </Table.Td>
                   <Table.Td ta="right">{seconds(device.wait_s)}</Table.Td>
                   <Table.Td data-testid={`peak-memory-${device.name}`}>
-                    {device.peak_memory_bytes === 0 && report.outcome.kind !== 'finished' ? <Text span size="sm" c="dimmed">not told before the end</Text> : <Meter
-                      value={used} color={used > 1 ? 'var(--loom-bad)' : deviceColor(rank)}
-                      text={`${bytes(device.peak_memory_bytes)} of ${bytes(device.memory_bytes)} · ${percent(used)}`}
-                    />}
+                    {device.peak_memory_bytes === 0 && report.outcome.kind !== 'finished' ? (
+                      <Text span size="sm" c="dimmed">
+                        not told before the end
+                      </Text>
+                    ) : (
+                      <Meter
+                        value={used}
+                        color={used > 1 ? 'var(--loom-bad)' : deviceColor(rank)}
+                        text={`${bytes(device.peak_memory_bytes)} of ${bytes(device.memory_bytes)} · ${percent(used)}`}
+                      />
+                    )}
                   </Table.Td>
-                  <Table.Td ta="right">{predicted === undefined ? <Text span c="dimmed">–</Text> : bytes(predicted)}</Table.Td>
+                  <Table.Td ta="right">
+                    {predicted === undefined ? (
+                      <Text span c="dimmed">
+                        –
+                      </Text>
+                    ) : (
+                      bytes(predicted)
+                    )}
+                  </Table.Td>
                   <Table.Td ta="right">{human(device.flops, 'FLOP')}</Table.Td>
-                  {report.energy_j > 0 && <Table.Td ta="right" data-testid={`energy-${device.name}`}>{joules(device.energy_j)}</Table.Td>}
+                  {report.energy_j > 0 && (
+                    <Table.Td ta="right" data-testid={`energy-${device.name}`}>
+                      {joules(device.energy_j)}
+                    </Table.Td>
+                  )}
                 </Table.Tr>
               );
             })}

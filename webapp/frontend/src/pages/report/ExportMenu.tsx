@@ -12,12 +12,18 @@ export function ExportMenu({ runId, hasReport }: { runId: number; hasReport: boo
   return (
     <Menu position="bottom-end" width={260}>
       <Menu.Target>
-        <Button variant="default" leftSection={<IconDownload size={16} />} data-testid="export">Export</Button>
+        <Button variant="default" leftSection={<IconDownload size={16} />} data-testid="export">
+          Export
+        </Button>
       </Menu.Target>
       <Menu.Dropdown>
         {FILES.map(({ name, title, about }) => (
           <Menu.Item
-            key={name} component="a" href={`/api/runs/${runId}/${name}`} download data-testid={`export-${name}`}
+            key={name}
+            component="a"
+            href={`/api/runs/${runId}/${name}`}
+            download
+            data-testid={`export-${name}`}
             disabled={!hasReport && name.startsWith('report')}
           >
             {title}

@@ -15,16 +15,35 @@ export function Frozen({ run }: { run: RunDetail }) {
   ];
   return (
     <Panel title="Frozen inputs" about="as they were when the run started" testId="frozen">
-      <Accordion multiple variant="separated" chevronPosition="left" classNames={{ content: classes.frozenContent }}>
-        {sections.filter(([, , value]) => value !== null).map(([id, title, value]) => (
-          <Accordion.Item key={id} value={id} data-testid={`frozen-${id}`}>
-            <Accordion.Control><Text size="sm" fw={500}>{title}</Text></Accordion.Control>
-            <Accordion.Panel><Json id={id} value={value} /></Accordion.Panel>
-          </Accordion.Item>
-        ))}
+      <Accordion
+        multiple
+        variant="separated"
+        chevronPosition="left"
+        classNames={{ content: classes.frozenContent }}
+      >
+        {sections
+          .filter(([, , value]) => value !== null)
+          .map(([id, title, value]) => (
+            <Accordion.Item key={id} value={id} data-testid={`frozen-${id}`}>
+              <Accordion.Control>
+                <Text size="sm" fw={500}>
+                  {title}
+                </Text>
+              </Accordion.Control>
+              <Accordion.Panel>
+                <Json id={id} value={value} />
+              </Accordion.Panel>
+            </Accordion.Item>
+          ))}
         <Accordion.Item value="made-with" data-testid="frozen-versions">
-          <Accordion.Control><Text size="sm" fw={500}>Versions, seed, dilation and set-up times</Text></Accordion.Control>
-          <Accordion.Panel><Facts rows={factsOf(run)} /></Accordion.Panel>
+          <Accordion.Control>
+            <Text size="sm" fw={500}>
+              Versions, seed, dilation and set-up times
+            </Text>
+          </Accordion.Control>
+          <Accordion.Panel>
+            <Facts rows={factsOf(run)} />
+          </Accordion.Panel>
         </Accordion.Item>
       </Accordion>
     </Panel>
@@ -38,7 +57,13 @@ function Json({ id, value }: { id: string; value: unknown }) {
       <CopyButton value={text}>
         {({ copied, copy }) => (
           <Tooltip label={copied ? 'Copied' : 'Copy'}>
-            <ActionIcon variant="default" className={classes.copy} onClick={copy} aria-label={`Copy the ${id}`} data-testid={`copy-${id}`}>
+            <ActionIcon
+              variant="default"
+              className={classes.copy}
+              onClick={copy}
+              aria-label={`Copy the ${id}`}
+              data-testid={`copy-${id}`}
+            >
               {copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
             </ActionIcon>
           </Tooltip>

@@ -11,10 +11,20 @@ interface Figure {
 }
 
 const FIGURES: Figure[] = [
-  { id: 'latency_s', title: 'End-to-end latency', about: 'from the first request to the last token', format: seconds },
+  {
+    id: 'latency_s',
+    title: 'End-to-end latency',
+    about: 'from the first request to the last token',
+    format: seconds,
+  },
   { id: 'ttft_s', title: 'Time to first token', about: 'TTFT: the prefill', format: seconds },
   { id: 'tpot_s', title: 'Time per token after', about: 'TPOT: one decode step', format: seconds },
-  { id: 'tokens_per_s', title: 'Throughput', about: 'generated tokens per virtual second', format: (value) => `${three(value)} /s` },
+  {
+    id: 'tokens_per_s',
+    title: 'Throughput',
+    about: 'generated tokens per virtual second',
+    format: (value) => `${three(value)} /s`,
+  },
 ];
 
 /** The figures of a run, each with what the simulated world had said, and its energy where devices have a power. */
@@ -27,11 +37,18 @@ export function KeyFigures({ report }: { report: RunReport }) {
         const predicted = report.prediction?.[id];
         return (
           <Card key={id} padding="md" title={about}>
-            <Text size="xs" c="dimmed">{title}</Text>
-            <Text fz={26} fw={600} lh={1.3} data-testid={`figure-${id}`}>{format(report[id])}</Text>
+            <Text size="xs" c="dimmed">
+              {title}
+            </Text>
+            <Text fz={26} fw={600} lh={1.3} data-testid={`figure-${id}`}>
+              {format(report[id])}
+            </Text>
             {predicted !== undefined && (
               <Text size="xs" c="dimmed">
-                predicted <span data-testid={`predicted-${id}`} className={classes.strong}>{format(predicted)}</span>
+                predicted{' '}
+                <span data-testid={`predicted-${id}`} className={classes.strong}>
+                  {format(predicted)}
+                </span>
                 <span data-testid={`error-${id}`}>, {errorText(report[id], predicted)}</span>
               </Text>
             )}
@@ -40,9 +57,15 @@ export function KeyFigures({ report }: { report: RunReport }) {
       })}
       {report.energy_j > 0 && (
         <Card padding="md" title="of devices while they compute and move weights, and of links">
-          <Text size="xs" c="dimmed">Energy</Text>
-          <Text fz={26} fw={600} lh={1.3} data-testid="figure-energy_j">{joules(report.energy_j)}</Text>
-          <Text size="xs" c="dimmed">energy-delay product <span className={classes.strong}>{human(report.edp_j_s, 'J s')}</span></Text>
+          <Text size="xs" c="dimmed">
+            Energy
+          </Text>
+          <Text fz={26} fw={600} lh={1.3} data-testid="figure-energy_j">
+            {joules(report.energy_j)}
+          </Text>
+          <Text size="xs" c="dimmed">
+            energy-delay product <span className={classes.strong}>{human(report.edp_j_s, 'J s')}</span>
+          </Text>
         </Card>
       )}
     </div>

@@ -14,7 +14,12 @@ export function LinkTable({ report }: { report: RunReport }) {
   const carried = report.links.reduce((sum, link) => sum + link.bytes, 0);
   const payload = report.links.reduce((sum, link) => sum + link.payload_bytes, 0);
   return (
-    <Panel title="Links" about={`${bytes(carried)} carried, ${bytes(payload)} of it payload`} testId="link-table" flush>
+    <Panel
+      title="Links"
+      about={`${bytes(carried)} carried, ${bytes(payload)} of it payload`}
+      testId="link-table"
+      flush
+    >
       <Table.ScrollContainer minWidth={820}>
         <Table className={classes.table}>
           <Table.Thead>
@@ -31,12 +36,19 @@ export function LinkTable({ report }: { report: RunReport }) {
           </Table.Thead>
           <Table.Tbody>
             {report.links.map((link) => (
-              <Table.Tr key={`${link.a} ${link.b} ${link.direction}`} data-testid={`link-${link.a}--${link.b}-${link.direction}`}>
+              <Table.Tr
+                key={`${link.a} ${link.b} ${link.direction}`}
+                data-testid={`link-${link.a}--${link.b}-${link.direction}`}
+              >
                 <Table.Td>{arrow(link)}</Table.Td>
                 <Table.Td ta="right">{bytes(link.payload_bytes)}</Table.Td>
                 <Table.Td ta="right">{bytes(link.bytes)}</Table.Td>
                 <Table.Td>
-                  <Meter value={link.busy_s / total} color={spanColors.send} text={`${seconds(link.busy_s)} · ${percent(link.busy_s / total)}`} />
+                  <Meter
+                    value={link.busy_s / total}
+                    color={spanColors.send}
+                    text={`${seconds(link.busy_s)} · ${percent(link.busy_s / total)}`}
+                  />
                 </Table.Td>
                 <Table.Td ta="right">{rate(link.rate_bit_per_s)}</Table.Td>
                 <Table.Td ta="right">{maybe(link.achieved_bit_per_s, rate)}</Table.Td>

@@ -6,7 +6,9 @@ export function Meter({ value, color, text }: { value: number; color: string; te
   return (
     <div className={classes.meter}>
       <span>{text}</span>
-      <div className={runClasses.bar}><div style={{ width: `${Math.min(Math.max(value, 0), 1) * 100}%`, background: color }} /></div>
+      <div className={runClasses.bar}>
+        <div style={{ width: `${Math.min(Math.max(value, 0), 1) * 100}%`, background: color }} />
+      </div>
     </div>
   );
 }

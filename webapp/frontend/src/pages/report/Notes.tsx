@@ -19,29 +19,52 @@ export function Notes({ run, mayWrite }: { run: RunDetail; mayWrite: boolean }) 
   const [edit, setEdit] = useState(stored);
   const save = useChange('runs', (changed: Edit) => api.patch<RunDetail>(`/runs/${run.id}`, changed));
   const same = JSON.stringify(edit) === JSON.stringify(stored);
-  const submit = () => save.mutate(edit, {
-    onSuccess: () => notifications.show({ message: 'Saved.', color: 'green' }),
-    onError: (error) => notifications.show({ title: 'Not saved', message: sentence(error), color: 'red' }),
-  });
+  const submit = () =>
+    save.mutate(edit, {
+      onSuccess: () => notifications.show({ message: 'Saved.', color: 'green' }),
+      onError: (error) => notifications.show({ title: 'Not saved', message: sentence(error), color: 'red' }),
+    });
   return (
     <Panel title="Name, tags and notes" testId="notes-panel">
       <div className={classes.notes}>
         <TextInput
-          label="Name" value={edit.name} readOnly={!mayWrite} data-testid="run-name-input"
+          label="Name"
+          value={edit.name}
+          readOnly={!mayWrite}
+          data-testid="run-name-input"
           onChange={(event) => setEdit({ ...edit, name: event.currentTarget.value })}
         />
         <TagsInput
-          label="Tags" value={edit.tags} readOnly={!mayWrite} placeholder={edit.tags.length === 0 ? 'press Enter after each' : ''}
-          data-testid="tags" onChange={(tags) => setEdit({ ...edit, tags })}
+          label="Tags"
+          value={edit.tags}
+          readOnly={!mayWrite}
+          placeholder={edit.tags.length === 0 ? 'press Enter after each' : ''}
+          data-testid="tags"
+          onChange={(tags) => setEdit({ ...edit, tags })}
         />
         <Textarea
-          label="Notes" value={edit.notes} readOnly={!mayWrite} autosize minRows={2} maxRows={12} data-testid="notes"
-          className={classes.wholeRow} onChange={(event) => setEdit({ ...edit, notes: event.currentTarget.value })}
+          label="Notes"
+          value={edit.notes}
+          readOnly={!mayWrite}
+          autosize
+          minRows={2}
+          maxRows={12}
+          data-testid="notes"
+          className={classes.wholeRow}
+          onChange={(event) => setEdit({ ...edit, notes: event.currentTarget.value })}
         />
       </div>
       {mayWrite && (
         <Group justify="flex-end" mt="sm">
-          <Button size="xs" disabled={same} loading={save.isPending} onClick={submit} data-testid="save-notes">Save</Button>
+          <Button
+            size="xs"
+            disabled={same}
+            loading={save.isPending}
+            onClick={submit}
+            data-testid="save-notes"
+          >
+            Save
+          </Button>
         </Group>
       )}
     </Panel>

@@ -18,12 +18,19 @@ export function OutcomeAlert({ run }: { run: RunDetail }) {
   const stopped = kind === 'cancelled';
   return (
     <Alert
-      color={stopped ? 'gray' : 'red'} variant="light" data-testid="outcome" role="alert"
+      color={stopped ? 'gray' : 'red'}
+      variant="light"
+      data-testid="outcome"
+      role="alert"
       icon={stopped ? <IconHandStop size={20} /> : <IconAlertTriangle size={20} />}
       title={TITLES[kind as keyof typeof TITLES] ?? TITLES.failed}
     >
       <Text size="sm">{sentence || 'No reason was given.'}</Text>
-      {!stopped && <Text size="sm" c="dimmed" mt={2}>Everything that was measured until then is kept below.</Text>}
+      {!stopped && (
+        <Text size="sm" c="dimmed" mt={2}>
+          Everything that was measured until then is kept below.
+        </Text>
+      )}
     </Alert>
   );
 }

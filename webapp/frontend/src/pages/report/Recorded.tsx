@@ -15,9 +15,20 @@ import classes from './report.module.css';
 
 /** Charts and timeline, drawn from the run's stored events. */
 export function Recorded({ recording }: { recording: UseQueryResult<RunData> }) {
-  if (recording.isPending) return <Center mih={200}><Loader type="dots" /></Center>;
+  if (recording.isPending)
+    return (
+      <Center mih={200}>
+        <Loader type="dots" />
+      </Center>
+    );
   if (recording.isError) {
-    return <ErrorPanel title="The events could not be read" message={sentence(recording.error)} onRetry={() => recording.refetch()} />;
+    return (
+      <ErrorPanel
+        title="The events could not be read"
+        message={sentence(recording.error)}
+        onRetry={() => recording.refetch()}
+      />
+    );
   }
   return <Charts data={recording.data} />;
 }
@@ -27,7 +38,11 @@ function Charts({ data }: { data: RunData }) {
   const now = useCallback(() => data.time_s, [data]);
   const tokens = useMemo(() => data.tokens.toArray(), [data]);
   if (data.events === 0 || data.time_s === 0) {
-    return <Text size="sm" c="dimmed">This run ended before any device did anything: there is no timeline.</Text>;
+    return (
+      <Text size="sm" c="dimmed">
+        This run ended before any device did anything: there is no timeline.
+      </Text>
+    );
   }
   return (
     <>
@@ -36,11 +51,15 @@ function Charts({ data }: { data: RunData }) {
         <LayerPanel prefill={data.layers.prefill()} newest={data.layers.newest()} />
       </div>
       <Panel
-        title="Timeline" about="scroll to zoom, drag to pan" testId="timeline-panel"
+        title="Timeline"
+        about="scroll to zoom, drag to pan"
+        testId="timeline-panel"
         extra={<TimelineControls viewport={viewport} now={now} live={false} />}
       >
         <Timeline data={data} viewport={viewport} now={now} label="What every device did over virtual time" />
-        <div className={classes.legend}><SpanLegend /></div>
+        <div className={classes.legend}>
+          <SpanLegend />
+        </div>
       </Panel>
     </>
   );

@@ -14,7 +14,10 @@ export function ReplayButton({ run, enabled }: { run: RunDetail; enabled: boolea
   return (
     <>
       <Button
-        leftSection={<IconRepeat size={16} />} onClick={open} disabled={!enabled} data-testid="replay"
+        leftSection={<IconRepeat size={16} />}
+        onClick={open}
+        disabled={!enabled}
+        data-testid="replay"
         title={enabled ? undefined : 'Only operators may start runs'}
       >
         Replay
@@ -32,25 +35,44 @@ function ReplayForm({ run }: { run: RunDetail }) {
   const [strategy, setStrategy] = useState(run.strategy);
   const [name, setName] = useState('');
   const changes = (run.report?.scenario ?? run.spec.scenario).changes.length;
-  const replay = useChange('runs', (body: { strategy?: string; name?: string }) => api.post<{ id: number }>(`/runs/${run.id}/replay`, body));
-  const start = () => replay.mutate(
-    { ...(strategy === run.strategy ? {} : { strategy }), ...(name ? { name } : {}) },
-    { onSuccess: ({ id }) => navigate(`/runs/${id}`) },
+  const replay = useChange('runs', (body: { strategy?: string; name?: string }) =>
+    api.post<{ id: number }>(`/runs/${run.id}/replay`, body),
   );
+  const start = () =>
+    replay.mutate(
+      { ...(strategy === run.strategy ? {} : { strategy }), ...(name ? { name } : {}) },
+      { onSuccess: ({ id }) => navigate(`/runs/${id}`) },
+    );
   return (
     <Stack gap="sm">
       <Text size="sm">
-        Same cluster, model, workload and seed{changes > 0 ? `, and the ${changes === 1 ? 'one change' : `${changes} changes`} of the cluster at the same virtual times` : ''}.
+        Same cluster, model, workload and seed
+        {changes > 0
+          ? `, and the ${changes === 1 ? 'one change' : `${changes} changes`} of the cluster at the same virtual times`
+          : ''}
+        .
       </Text>
       <Select
-        label="Strategy" value={strategy} allowDeselect={false} data-testid="replay-strategy"
+        label="Strategy"
+        value={strategy}
+        allowDeselect={false}
+        data-testid="replay-strategy"
         data={(catalogue.data?.strategies ?? []).map((row) => ({ value: row.name, label: row.title }))}
-        description={strategy === run.strategy ? 'with the same parameters' : 'with its own default parameters'}
+        description={
+          strategy === run.strategy ? 'with the same parameters' : 'with its own default parameters'
+        }
         onChange={(value) => setStrategy(value ?? run.strategy)}
       />
-      <TextInput label="Name" placeholder={`${strategy} on ${run.cluster_name}`} value={name} onChange={(event) => setName(event.currentTarget.value)} />
+      <TextInput
+        label="Name"
+        placeholder={`${strategy} on ${run.cluster_name}`}
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
       {replay.isError && <ErrorPanel message={sentence(replay.error)} />}
-      <Button onClick={start} loading={replay.isPending} data-testid="replay-start">Start the replay</Button>
+      <Button onClick={start} loading={replay.isPending} data-testid="replay-start">
+        Start the replay
+      </Button>
     </Stack>
   );
 }

@@ -33,18 +33,28 @@ export function ReportPage({ run }: { run: RunDetail }) {
   const title = run.name || `Run ${run.id}`;
   return (
     <Page
-      wide title={title}
+      wide
+      title={title}
       about={
         <Group gap={8} component="span">
           <StatusBadge state={run.status} />
           <Text size="sm" component="span">
-            {run.strategy} · {run.model} on {run.cluster_name} · {when(run)} · <Anchor component={Link} to="/runs" size="sm" c="dimmed">all runs</Anchor>
+            {run.strategy} · {run.model} on {run.cluster_name} · {when(run)} ·{' '}
+            <Anchor component={Link} to="/runs" size="sm" c="dimmed">
+              all runs
+            </Anchor>
           </Text>
         </Group>
       }
       actions={
         <>
-          <Button component={Link} to="?view=live" variant="default" leftSection={<IconActivity size={16} />} data-testid="open-live">
+          <Button
+            component={Link}
+            to="?view=live"
+            variant="default"
+            leftSection={<IconActivity size={16} />}
+            data-testid="open-live"
+          >
             Recording
           </Button>
           <ExportMenu runId={run.id} hasReport={report !== null} />
@@ -58,7 +68,11 @@ export function ReportPage({ run }: { run: RunDetail }) {
           <>
             <Verdicts correctness={report.correctness} fidelity={report.fidelity} />
             {report.outcome.kind === 'finished' && <KeyFigures report={report} />}
-            <RecoveryPanel recoveries={report.recoveries} without={report.without_replan} outcome={report.outcome} />
+            <RecoveryPanel
+              recoveries={report.recoveries}
+              without={report.without_replan}
+              outcome={report.outcome}
+            />
             <Attribution report={report} />
           </>
         )}
@@ -66,11 +80,19 @@ export function ReportPage({ run }: { run: RunDetail }) {
         <ReportText run={run} data={recording.data} />
         <Recorded recording={recording} />
         {plan && recording.data && (
-          <MethodView plan={plan} model={spec.model} devices={spec.cluster.devices} data={recording.data} version={0} />
+          <MethodView
+            plan={plan}
+            model={spec.model}
+            devices={spec.cluster.devices}
+            data={recording.data}
+            version={0}
+          />
         )}
         {plan && (
           <AllocationView
-            plan={plan} model={spec.model} devices={spec.cluster.devices.map((device) => device.name)}
+            plan={plan}
+            model={spec.model}
+            devices={spec.cluster.devices.map((device) => device.name)}
             replanned={recording.data?.replanned}
           />
         )}

@@ -13,7 +13,11 @@ export function ReportText({ run, data }: { run: RunDetail; data: RunData | unde
 /** One piece of text per request: the report does not know where its tokens begin. */
 function fromReport(run: RunDetail): Token[] {
   return (run.report?.requests ?? []).map((request) => ({
-    request: request.index, index: 0, token: -1, text: request.text || request.output_tokens.join(' '),
-    latency_s: request.ttft_s, time_s: request.arrival_s,
+    request: request.index,
+    index: 0,
+    token: -1,
+    text: request.text || request.output_tokens.join(' '),
+    latency_s: request.ttft_s,
+    time_s: request.arrival_s,
   }));
 }

@@ -16,12 +16,20 @@ export function Seen({ run }: { run: RunDetail }) {
   const rows = (model.vision.image_size / model.vision.patch_size) ** 2;
   const own = given === null && workload.requests > 1 ? ' of request 0' : '';
   return (
-    <Panel title="Picture" about={given ? 'as the model saw it' : `a random one${own}, from seed ${run.spec.seed}`} testId="seen">
+    <Panel
+      title="Picture"
+      about={given ? 'as the model saw it' : `a random one${own}, from seed ${run.spec.seed}`}
+      testId="seen"
+    >
       <Group align="flex-start" gap="lg" wrap="nowrap">
         <PictureFrame image={given ?? random.data?.image} size={160} alt="What the model saw" />
-        {found.length > 0 ? <Classes found={found} total={model.num_classes ?? 0} /> : (
+        {found.length > 0 ? (
+          <Classes found={found} total={model.num_classes ?? 0} />
+        ) : (
           <Text size="sm" c="dimmed">
-            {model.num_classes ? 'No classes: they are known once a run has finished for real.' : `Its ${rows} patches are rows of the prompt.`}
+            {model.num_classes
+              ? 'No classes: they are known once a run has finished for real.'
+              : `Its ${rows} patches are rows of the prompt.`}
           </Text>
         )}
       </Group>
@@ -34,12 +42,20 @@ function Classes({ found, total }: { found: ClassReport[]; total: number }) {
     <div className={classes.classes}>
       {found.map(({ index, label, probability }) => (
         <div key={index} className={classes.class} data-testid={`class-${index}`}>
-          <Text size="sm" truncate fw={index === found[0]?.index ? 600 : undefined}>{label || `class ${index}`}</Text>
-          <div className={classes.classBar}><div style={{ width: `${probability * 100}%` }} /></div>
-          <Text size="sm" ta="right" className={classes.strong}>{percent(probability)}</Text>
+          <Text size="sm" truncate fw={index === found[0]?.index ? 600 : undefined}>
+            {label || `class ${index}`}
+          </Text>
+          <div className={classes.classBar}>
+            <div style={{ width: `${probability * 100}%` }} />
+          </div>
+          <Text size="sm" ta="right" className={classes.strong}>
+            {percent(probability)}
+          </Text>
         </div>
       ))}
-      <Text size="xs" c="dimmed">the likeliest of {total} classes</Text>
+      <Text size="xs" c="dimmed">
+        the likeliest of {total} classes
+      </Text>
     </div>
   );
 }

@@ -14,12 +14,15 @@ export function Verdicts({ correctness, fidelity }: Props) {
   return (
     <div className={classes.halves}>
       <Verdict
-        ok={correctness.ok} testId="verdict-correct"
-        title={correctTitle(correctness)} icon={correctness.lossy && correctness.ok === null ? IconWaveSine : undefined}
+        ok={correctness.ok}
+        testId="verdict-correct"
+        title={correctTitle(correctness)}
+        icon={correctness.lossy && correctness.ok === null ? IconWaveSine : undefined}
         lines={correctLines(correctness)}
       />
       <Verdict
-        ok={fidelity.valid} testId="verdict-valid"
+        ok={fidelity.valid}
+        testId="verdict-valid"
         title={fidelity.valid === null ? 'Fidelity not measured' : fidelity.valid ? 'Valid' : 'Not valid'}
         lines={validLines(fidelity)}
       />
@@ -27,17 +30,29 @@ export function Verdicts({ correctness, fidelity }: Props) {
   );
 }
 
-function Verdict(props: { ok: boolean | null; title: string; lines: string[]; testId: string; icon?: typeof IconCheck | undefined }) {
+function Verdict(props: {
+  ok: boolean | null;
+  title: string;
+  lines: string[];
+  testId: string;
+  icon?: typeof IconCheck | undefined;
+}) {
   const { ok, title, lines, testId } = props;
   const color = ok === null ? 'gray' : ok ? 'green' : 'red';
   const Icon = props.icon ?? (ok === null ? IconMinus : ok ? IconCheck : IconX);
   return (
     <Card padding="sm" data-testid={testId} data-ok={String(ok)}>
       <Group gap="sm" wrap="nowrap" align="flex-start">
-        <ThemeIcon color={color} variant="light" radius="xl" size={34}><Icon size={20} stroke={2.4} /></ThemeIcon>
+        <ThemeIcon color={color} variant="light" radius="xl" size={34}>
+          <Icon size={20} stroke={2.4} />
+        </ThemeIcon>
         <div>
           <Text fw={600}>{title}</Text>
-          {lines.map((line) => <Text key={line} size="sm" c="dimmed">{line}</Text>)}
+          {lines.map((line) => (
+            <Text key={line} size="sm" c="dimmed">
+              {line}
+            </Text>
+          ))}
         </div>
       </Group>
     </Card>
@@ -52,10 +67,14 @@ function correctTitle({ checked, ok, lossy }: Correctness): string {
 function correctLines(correctness: Correctness): string[] {
   const lines: string[] = [];
   if (correctness.top1_agreement !== null) {
-    lines.push(`The reference would have chosen ${percent(correctness.top1_agreement)} of the same tokens, given those before them.`);
+    lines.push(
+      `The reference would have chosen ${percent(correctness.top1_agreement)} of the same tokens, given those before them.`,
+    );
   }
   if (correctness.kl_mean !== null) {
-    lines.push(`Mean KL divergence from the reference ${correctness.kl_mean === 0 ? '0' : correctness.kl_mean.toPrecision(3)} nats per token.`);
+    lines.push(
+      `Mean KL divergence from the reference ${correctness.kl_mean === 0 ? '0' : correctness.kl_mean.toPrecision(3)} nats per token.`,
+    );
   }
   if (correctness.token_identical !== null) {
     lines.push(
@@ -65,7 +84,9 @@ function correctLines(correctness: Correctness): string[] {
     );
   }
   if (correctness.max_rel_error !== null) {
-    lines.push(`Largest relative error ${correctness.max_rel_error.toExponential(1)}, absolute ${correctness.max_abs_error?.toExponential(1) ?? '–'}.`);
+    lines.push(
+      `Largest relative error ${correctness.max_rel_error.toExponential(1)}, absolute ${correctness.max_abs_error?.toExponential(1) ?? '–'}.`,
+    );
   }
   return correctness.why ? [...lines, correctness.why] : lines;
 }
@@ -73,10 +94,14 @@ function correctLines(correctness: Correctness): string[] {
 function validLines(fidelity: Fidelity): string[] {
   const parts: string[] = [];
   if (fidelity.compute_error_mean !== null) {
-    const worst = fidelity.compute_error_p95 === null ? '' : ` (95 % of them within ${percent(fidelity.compute_error_p95)})`;
+    const worst =
+      fidelity.compute_error_p95 === null
+        ? ''
+        : ` (95 % of them within ${percent(fidelity.compute_error_p95)})`;
     parts.push(`operations late by ${percent(fidelity.compute_error_mean)} on average${worst}`);
   }
-  if (fidelity.link_error_max !== null) parts.push(`links within ${percent(fidelity.link_error_max)} of the asked rate`);
+  if (fidelity.link_error_max !== null)
+    parts.push(`links within ${percent(fidelity.link_error_max)} of the asked rate`);
   if (fidelity.late_frac !== null) parts.push(`${percent(fidelity.late_frac)} of the operations overran`);
   const lines = parts.length > 0 ? [`${capital(parts.join(', '))}.`] : [];
   if (fidelity.backend) lines.push(`Links shaped by ${fidelity.backend}.`);

@@ -18,10 +18,15 @@ export function RunPage() {
   const [params] = useSearchParams();
   const run = useRun(id);
   const watched = useWasWatched(id, run.data?.status);
-  if (!Number.isInteger(id) || (run.error instanceof ApiError && run.error.status === 404)) return <NotFound />;
+  if (!Number.isInteger(id) || (run.error instanceof ApiError && run.error.status === 404))
+    return <NotFound />;
   if (run.isPending) return <Waiting />;
   if (!run.data) {
-    return <Page title="Run"><ErrorPanel message={sentence(run.error)} onRetry={() => run.refetch()} /></Page>;
+    return (
+      <Page title="Run">
+        <ErrorPanel message={sentence(run.error)} onRetry={() => run.refetch()} />
+      </Page>
+    );
   }
   const view = params.get('view') ?? (isOver(run.data.status) && !watched ? 'report' : 'live');
   if (view === 'live') return <LivePage key={id} run={run.data} />;
@@ -33,5 +38,9 @@ export function RunPage() {
 }
 
 function Waiting() {
-  return <Center mih="60vh"><Loader type="dots" /></Center>;
+  return (
+    <Center mih="60vh">
+      <Loader type="dots" />
+    </Center>
+  );
 }

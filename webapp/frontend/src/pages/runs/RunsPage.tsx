@@ -21,33 +21,59 @@ export function RunsPage() {
   const [sort, setSort] = useState<Sort>({ key: 'id', descending: true });
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
   const [keys, setKeys] = useLocalStorage({
-    key: 'edgeloom-run-columns', defaultValue: COLUMNS.filter((column) => column.usual).map((column) => column.key),
+    key: 'edgeloom-run-columns',
+    defaultValue: COLUMNS.filter((column) => column.usual).map((column) => column.key),
   });
   const runs = useMemo(() => query.data ?? [], [query.data]);
   const rows = useMemo(() => sorted(shown(runs, filter), sort), [runs, filter, sort]);
   const chosen = runs.filter((run) => selected.has(run.id));
   const start = mayWrite && (
-    <Button component={Link} to="/runs/new" leftSection={<IconPlus size={16} />} data-testid="new-run">New run</Button>
+    <Button component={Link} to="/runs/new" leftSection={<IconPlus size={16} />} data-testid="new-run">
+      New run
+    </Button>
   );
   return (
-    <Page title="Runs" about="Everything that was run: select two to six to compare them." actions={start} wide>
+    <Page
+      title="Runs"
+      about="Everything that was run: select two to six to compare them."
+      actions={start}
+      wide
+    >
       {query.isError && <ErrorPanel message={sentence(query.error)} onRetry={() => query.refetch()} />}
       {query.isPending && <Skeleton height={320} radius="md" />}
       {query.data?.length === 0 && (
-        <Card><EmptyState title="No run yet" text="Start one: choose a cluster, a model and a strategy. Its report stays here.">{start}</EmptyState></Card>
+        <Card>
+          <EmptyState
+            title="No run yet"
+            text="Start one: choose a cluster, a model and a strategy. Its report stays here."
+          >
+            {start}
+          </EmptyState>
+        </Card>
       )}
       {runs.length > 0 && (
         <>
           <FilterBar runs={runs} filter={filter} onFilter={setFilter} columns={keys} onColumns={setKeys} />
           <Card padding={0}>
             <RunsTable
-              runs={rows} columns={COLUMNS.filter((column) => keys.includes(column.key))} sort={sort} onSort={setSort}
-              selected={selected} onSelect={setSelected}
+              runs={rows}
+              columns={COLUMNS.filter((column) => keys.includes(column.key))}
+              sort={sort}
+              onSort={setSort}
+              selected={selected}
+              onSelect={setSelected}
             />
-            {rows.length === 0 && <Text c="dimmed" ta="center" py="xl">No run is like that.</Text>}
+            {rows.length === 0 && (
+              <Text c="dimmed" ta="center" py="xl">
+                No run is like that.
+              </Text>
+            )}
           </Card>
           <SelectionBar
-            chosen={chosen} knownTags={choices(runs, (run) => run.tags)} mayWrite={mayWrite} onClear={() => setSelected(new Set())}
+            chosen={chosen}
+            knownTags={choices(runs, (run) => run.tags)}
+            mayWrite={mayWrite}
+            onClear={() => setSelected(new Set())}
           />
         </>
       )}

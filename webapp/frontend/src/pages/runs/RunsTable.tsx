@@ -36,7 +36,10 @@ export function RunsTable({ runs, columns, sort, onSort, selected, onSelect }: P
           <Table.Tr>
             <Table.Th w={36}>
               <Checkbox
-                size="xs" aria-label="Select all" checked={all} indeterminate={!all && selected.size > 0}
+                size="xs"
+                aria-label="Select all"
+                checked={all}
+                indeterminate={!all && selected.size > 0}
                 onChange={() => onSelect(all ? new Set() : new Set(visible.map((run) => run.id)))}
               />
             </Table.Th>
@@ -48,20 +51,39 @@ export function RunsTable({ runs, columns, sort, onSort, selected, onSelect }: P
         </Table.Thead>
         <Table.Tbody>
           {visible.map((run) => (
-            <Table.Tr key={run.id} data-testid={`run-${run.id}`} bg={selected.has(run.id) ? 'color-mix(in srgb, var(--mantine-primary-color-filled) 8%, transparent)' : undefined}>
+            <Table.Tr
+              key={run.id}
+              data-testid={`run-${run.id}`}
+              bg={
+                selected.has(run.id)
+                  ? 'color-mix(in srgb, var(--mantine-primary-color-filled) 8%, transparent)'
+                  : undefined
+              }
+            >
               <Table.Td>
                 <Checkbox
-                  size="xs" aria-label={`Select run ${run.id}`} checked={selected.has(run.id)} onChange={() => toggle(run.id)}
+                  size="xs"
+                  aria-label={`Select run ${run.id}`}
+                  checked={selected.has(run.id)}
+                  onChange={() => toggle(run.id)}
                   data-testid={`select-run-${run.id}`}
                 />
               </Table.Td>
               <Table.Td className={classes.name}>
-                <Anchor component={Link} to={`/runs/${run.id}`} size="sm" fw={500} data-testid={`open-run-${run.id}`}>
+                <Anchor
+                  component={Link}
+                  to={`/runs/${run.id}`}
+                  size="sm"
+                  fw={500}
+                  data-testid={`open-run-${run.id}`}
+                >
                   <span className={classes.number}>{run.id}</span> {run.name}
                 </Anchor>
               </Table.Td>
               {columns.map(({ key, numeric, cell }) => (
-                <Table.Td key={key} ta={numeric ? 'right' : undefined} style={{ whiteSpace: 'nowrap' }}>{cell(run, now)}</Table.Td>
+                <Table.Td key={key} ta={numeric ? 'right' : undefined} style={{ whiteSpace: 'nowrap' }}>
+                  {cell(run, now)}
+                </Table.Td>
               ))}
             </Table.Tr>
           ))}
@@ -85,13 +107,25 @@ interface HeadProps {
 }
 
 function Head({ title, sortKey, numeric, sort, onSort }: HeadProps) {
-  if (!sortKey) return <Table.Th><span className={classes.head}>{title}</span></Table.Th>;
+  if (!sortKey)
+    return (
+      <Table.Th>
+        <span className={classes.head}>{title}</span>
+      </Table.Th>
+    );
   const active = sort.key === sortKey;
   const Arrow = sort.descending ? IconChevronDown : IconChevronUp;
   const arrow = <Arrow size={14} style={{ opacity: active ? 1 : 0 }} />;
   return (
-    <Table.Th aria-sort={active ? (sort.descending ? 'descending' : 'ascending') : 'none'} ta={numeric ? 'right' : undefined}>
-      <UnstyledButton className={classes.head} onClick={() => onSort(nextSort(sort, sortKey))} data-testid={`sort-${sortKey}`}>
+    <Table.Th
+      aria-sort={active ? (sort.descending ? 'descending' : 'ascending') : 'none'}
+      ta={numeric ? 'right' : undefined}
+    >
+      <UnstyledButton
+        className={classes.head}
+        onClick={() => onSort(nextSort(sort, sortKey))}
+        data-testid={`sort-${sortKey}`}
+      >
         {numeric && arrow}
         {title}
         {!numeric && arrow}

@@ -30,19 +30,34 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
   const askAndRemove = () =>
     confirm({
       title: chosen.length === 1 ? `Delete run ${chosen[0]?.id}?` : `Delete ${chosen.length} runs?`,
-      text: 'Reports and recordings of events go with them, for good.', action: 'Delete',
+      text: 'Reports and recordings of events go with them, for good.',
+      action: 'Delete',
       onConfirm: () =>
-        remove.mutate(chosen.map((run) => run.id), {
-          onSuccess: onClear, onError: (error) => notifications.show({ color: 'red', message: sentence(error) }),
-        }),
+        remove.mutate(
+          chosen.map((run) => run.id),
+          {
+            onSuccess: onClear,
+            onError: (error) => notifications.show({ color: 'red', message: sentence(error) }),
+          },
+        ),
     });
   return (
     <div className={classes.bar} data-testid="selection-bar">
       {dialog}
-      <Text size="sm" fw={500}>{chosen.length} selected</Text>
+      <Text size="sm" fw={500}>
+        {chosen.length} selected
+      </Text>
       <Button
-        size="xs" leftSection={<IconArrowsDiff size={15} />} component={Link} to={`/compare?ids=${chosen.map((run) => run.id).toSorted((a, b) => a - b).join(',')}`}
-        disabled={!comparable} onClick={(event: React.MouseEvent) => !comparable && event.preventDefault()} data-testid="compare-selected"
+        size="xs"
+        leftSection={<IconArrowsDiff size={15} />}
+        component={Link}
+        to={`/compare?ids=${chosen
+          .map((run) => run.id)
+          .toSorted((a, b) => a - b)
+          .join(',')}`}
+        disabled={!comparable}
+        onClick={(event: React.MouseEvent) => !comparable && event.preventDefault()}
+        data-testid="compare-selected"
         title={comparable ? undefined : `Select 2 to ${MOST} finished runs`}
       >
         Compare
@@ -51,16 +66,33 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
         <>
           <TagButton chosen={chosen} knownTags={knownTags} />
           {chosen.length === 1 && (
-            <Button size="xs" variant="default" leftSection={<IconCopy size={15} />} component={Link} to={`/runs/new?from=${chosen[0]?.id}`} data-testid="repeat-run">
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconCopy size={15} />}
+              component={Link}
+              to={`/runs/new?from=${chosen[0]?.id}`}
+              data-testid="repeat-run"
+            >
               Repeat with changes
             </Button>
           )}
-          <Button size="xs" variant="default" c="var(--loom-bad)" leftSection={<IconTrash size={15} />} onClick={askAndRemove} loading={remove.isPending} data-testid="delete-runs">
+          <Button
+            size="xs"
+            variant="default"
+            c="var(--loom-bad)"
+            leftSection={<IconTrash size={15} />}
+            onClick={askAndRemove}
+            loading={remove.isPending}
+            data-testid="delete-runs"
+          >
             Delete
           </Button>
         </>
       )}
-      <Button size="xs" variant="subtle" color="gray" leftSection={<IconX size={14} />} onClick={onClear}>Clear</Button>
+      <Button size="xs" variant="subtle" color="gray" leftSection={<IconX size={14} />} onClick={onClear}>
+        Clear
+      </Button>
     </div>
   );
 }
@@ -79,12 +111,27 @@ function TagButton({ chosen, knownTags }: { chosen: readonly RunRow[]; knownTags
   return (
     <Popover opened={open} onChange={setOpen} position="top" withArrow trapFocus>
       <Popover.Target>
-        <Button size="xs" variant="default" leftSection={<IconTag size={15} />} onClick={() => setOpen(!open)} data-testid="tag-runs">Tags</Button>
+        <Button
+          size="xs"
+          variant="default"
+          leftSection={<IconTag size={15} />}
+          onClick={() => setOpen(!open)}
+          data-testid="tag-runs"
+        >
+          Tags
+        </Button>
       </Popover.Target>
       <Popover.Dropdown>
         <TagsInput
-          w={260} size="xs" label="Tags of all selected runs" placeholder="Type, then Enter" data={knownTags} value={shared}
-          onChange={(tags) => change.mutate(tags)} disabled={change.isPending} data-testid="tags-input"
+          w={260}
+          size="xs"
+          label="Tags of all selected runs"
+          placeholder="Type, then Enter"
+          data={knownTags}
+          value={shared}
+          onChange={(tags) => change.mutate(tags)}
+          disabled={change.isPending}
+          data-testid="tags-input"
           comboboxProps={{ withinPortal: false }}
         />
       </Popover.Dropdown>

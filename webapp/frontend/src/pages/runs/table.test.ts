@@ -4,9 +4,27 @@ import { choices, NO_FILTER, nextSort, shown, sorted } from './table';
 
 function run(id: number, facts: Partial<RunRow> = {}): RunRow {
   return {
-    id, name: `run ${id}`, status: 'finished', detail: '', created_at: `2026-01-0${id}T00:00:00Z`, started_at: null, finished_at: null,
-    cluster_name: 'lab-3', model: 'demo-lm', strategy: 'voltage', owner: 'ada', queue_position: null, outcome: 'finished',
-    latency_s: null, ttft_s: null, tpot_s: null, tokens_per_s: null, correct: null, valid: null, tags: [], ...facts,
+    id,
+    name: `run ${id}`,
+    status: 'finished',
+    detail: '',
+    created_at: `2026-01-0${id}T00:00:00Z`,
+    started_at: null,
+    finished_at: null,
+    cluster_name: 'lab-3',
+    model: 'demo-lm',
+    strategy: 'voltage',
+    owner: 'ada',
+    queue_position: null,
+    outcome: 'finished',
+    latency_s: null,
+    ttft_s: null,
+    tpot_s: null,
+    tokens_per_s: null,
+    correct: null,
+    valid: null,
+    tags: [],
+    ...facts,
   };
 }
 const ids = (runs: RunRow[]) => runs.map((row) => row.id);
@@ -38,10 +56,16 @@ describe('the table of runs', () => {
 
   it('turns the direction when the same column is pressed again', () => {
     expect(nextSort({ key: 'id', descending: true }, 'id')).toEqual({ key: 'id', descending: false });
-    expect(nextSort({ key: 'id', descending: true }, 'latency_s')).toEqual({ key: 'latency_s', descending: false });
+    expect(nextSort({ key: 'id', descending: true }, 'latency_s')).toEqual({
+      key: 'latency_s',
+      descending: false,
+    });
   });
 
   it('offers every value once', () => {
-    expect(choices([run(1, { tags: ['b', 'a'] }), run(2, { tags: ['a'] })], (row) => row.tags)).toEqual(['a', 'b']);
+    expect(choices([run(1, { tags: ['b', 'a'] }), run(2, { tags: ['a'] })], (row) => row.tags)).toEqual([
+      'a',
+      'b',
+    ]);
   });
 });

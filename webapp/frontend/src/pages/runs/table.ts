@@ -10,11 +10,28 @@ export interface Filter {
   tag: string | null;
 }
 
-export const NO_FILTER: Filter = { text: '', status: null, cluster: null, model: null, strategy: null, tag: null };
+export const NO_FILTER: Filter = {
+  text: '',
+  status: null,
+  cluster: null,
+  model: null,
+  strategy: null,
+  tag: null,
+};
 
 export type SortKey =
-  | 'id' | 'name' | 'status' | 'cluster_name' | 'model' | 'strategy' | 'latency_s' | 'ttft_s' | 'tpot_s' | 'tokens_per_s'
-  | 'owner' | 'created_at';
+  | 'id'
+  | 'name'
+  | 'status'
+  | 'cluster_name'
+  | 'model'
+  | 'strategy'
+  | 'latency_s'
+  | 'ttft_s'
+  | 'tpot_s'
+  | 'tokens_per_s'
+  | 'owner'
+  | 'created_at';
 
 export interface Sort {
   key: SortKey;
@@ -24,8 +41,18 @@ export interface Sort {
 export function shown(runs: readonly RunRow[], filter: Filter): RunRow[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   return runs.filter((run) => {
-    const text = [`#${run.id}`, run.name, run.status, run.cluster_name, run.model, run.strategy, run.owner, ...run.tags]
-      .join(' ').toLowerCase();
+    const text = [
+      `#${run.id}`,
+      run.name,
+      run.status,
+      run.cluster_name,
+      run.model,
+      run.strategy,
+      run.owner,
+      ...run.tags,
+    ]
+      .join(' ')
+      .toLowerCase();
     return (
       words.every((word) => text.includes(word)) &&
       (filter.status === null || statusGroup(run) === filter.status) &&
@@ -47,7 +74,10 @@ export function sorted(runs: readonly RunRow[], { key, descending }: Sort): RunR
   return runs.toSorted((one, other) => {
     const [a, b] = [one[key], other[key]];
     if (a === null || b === null) return Number(a === null) - Number(b === null);
-    const order = typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b), 'en', { numeric: true });
+    const order =
+      typeof a === 'number' && typeof b === 'number'
+        ? a - b
+        : String(a).localeCompare(String(b), 'en', { numeric: true });
     return (descending ? -order : order) || other.id - one.id;
   });
 }

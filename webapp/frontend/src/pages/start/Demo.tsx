@@ -10,7 +10,13 @@ import { ClusterPicture } from '@/topology/ClusterPicture';
 import classes from './start.module.css';
 
 /** Tensor parallelism uses the links most, and slow motion leaves half a minute to watch and to interfere. */
-const DEMO: Draft = { ...FIRST_DRAFT, strategy: 'megatron', newTokens: 64, dilationKind: 'fixed', dilation: 8 };
+const DEMO: Draft = {
+  ...FIRST_DRAFT,
+  strategy: 'megatron',
+  newTokens: 64,
+  dilationKind: 'fixed',
+  dilation: 8,
+};
 
 /** The demo cluster, large, and the button that runs the demo model on it. */
 export function Demo() {
@@ -30,12 +36,16 @@ export function Demo() {
     return (
       <Card padding="xl">
         <Text mb="md">There is no cluster yet: draw one, and it can be tried from here.</Text>
-        <Button component={Link} to="/clusters/new" w="fit-content">Draw a cluster</Button>
+        <Button component={Link} to="/clusters/new" w="fit-content">
+          Draw a cluster
+        </Button>
       </Card>
     );
   }
   const go = () =>
-    start.mutate(toRequest({ ...DEMO, clusterId: cluster.id }, model), { onSuccess: (run) => navigate(`/runs/${run.id}`) });
+    start.mutate(toRequest({ ...DEMO, clusterId: cluster.id }, model), {
+      onSuccess: (run) => navigate(`/runs/${run.id}`),
+    });
   return (
     <Card padding={0} data-testid="demo">
       <div className={classes.picture}>
@@ -44,23 +54,39 @@ export function Demo() {
       <div className={classes.demo}>
         <Group justify="space-between" mb={4}>
           <Text fw={600}>{cluster.title || cluster.name}</Text>
-          <Anchor component={Link} to={`/clusters/${cluster.id}`} size="sm">Look at it</Anchor>
+          <Anchor component={Link} to={`/clusters/${cluster.id}`} size="sm">
+            Look at it
+          </Anchor>
         </Group>
         <Text size="sm" c="dimmed" mb="md">
-          {model?.title ?? DEMO.model}, {strategy?.title ?? DEMO.strategy}: “{DEMO.prompt}…”, {DEMO.newTokens} tokens,
-          {' '}{DEMO.dilation} times slower than life so that you can watch and interfere.
+          {model?.title ?? DEMO.model}, {strategy?.title ?? DEMO.strategy}: “{DEMO.prompt}…”, {DEMO.newTokens}{' '}
+          tokens, {DEMO.dilation} times slower than life so that you can watch and interfere.
         </Text>
         {start.error && <ErrorPanel message={sentence(start.error)} />}
         <Group gap="sm" mt={start.error ? 'sm' : 0}>
           <Button
-            leftSection={<IconPlayerPlay size={17} />} onClick={go} disabled={!mayWrite} loading={start.isPending || start.isSuccess}
+            leftSection={<IconPlayerPlay size={17} />}
+            onClick={go}
+            disabled={!mayWrite}
+            loading={start.isPending || start.isSuccess}
             data-testid="start-demo"
           >
             Run it now
           </Button>
-          {mayWrite
-            ? <Button variant="default" component={Link} to={`/runs/new?cluster=${cluster.id}`} data-testid="demo-choose">Choose everything first</Button>
-            : <Text size="sm" c="dimmed">Starting runs needs the role operator.</Text>}
+          {mayWrite ? (
+            <Button
+              variant="default"
+              component={Link}
+              to={`/runs/new?cluster=${cluster.id}`}
+              data-testid="demo-choose"
+            >
+              Choose everything first
+            </Button>
+          ) : (
+            <Text size="sm" c="dimmed">
+              Starting runs needs the role operator.
+            </Text>
+          )}
         </Group>
       </div>
     </Card>

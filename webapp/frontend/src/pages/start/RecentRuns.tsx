@@ -4,7 +4,18 @@ import { useRuns } from '@/api/queries';
 import { useNow } from '@/components/useNow';
 import { COLUMNS } from '../runs/columns';
 
-const SHOWN = ['status', 'cluster', 'model', 'strategy', 'ttft', 'tpot', 'latency', 'rate', 'verdicts', 'created'];
+const SHOWN = [
+  'status',
+  'cluster',
+  'model',
+  'strategy',
+  'ttft',
+  'tpot',
+  'latency',
+  'rate',
+  'verdicts',
+  'created',
+];
 const MANY = 6;
 
 /** The newest runs; nothing at all before the first one. */
@@ -16,8 +27,12 @@ export function RecentRuns() {
   return (
     <section>
       <Group justify="space-between" mb="sm">
-        <Title order={2} fz={18}>Recent runs</Title>
-        <Anchor component={Link} to="/runs" size="sm">All runs</Anchor>
+        <Title order={2} fz={18}>
+          Recent runs
+        </Title>
+        <Anchor component={Link} to="/runs" size="sm">
+          All runs
+        </Anchor>
       </Group>
       <Card padding={0}>
         <div style={{ overflowX: 'auto' }}>
@@ -25,7 +40,11 @@ export function RecentRuns() {
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>Run</Table.Th>
-                {columns.map(({ key, title, numeric }) => <Table.Th key={key} ta={numeric ? 'right' : undefined}>{title}</Table.Th>)}
+                {columns.map(({ key, title, numeric }) => (
+                  <Table.Th key={key} ta={numeric ? 'right' : undefined}>
+                    {title}
+                  </Table.Th>
+                ))}
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
@@ -33,10 +52,17 @@ export function RecentRuns() {
                 <Table.Tr key={run.id}>
                   <Table.Td>
                     <Anchor component={Link} to={`/runs/${run.id}`} size="sm" fw={500}>
-                      <Text span inherit c="dimmed" fw={400}>{run.id}</Text> {run.name}
+                      <Text span inherit c="dimmed" fw={400}>
+                        {run.id}
+                      </Text>{' '}
+                      {run.name}
                     </Anchor>
                   </Table.Td>
-                  {columns.map(({ key, numeric, cell }) => <Table.Td key={key} ta={numeric ? 'right' : undefined} style={{ whiteSpace: 'nowrap' }}>{cell(run, now)}</Table.Td>)}
+                  {columns.map(({ key, numeric, cell }) => (
+                    <Table.Td key={key} ta={numeric ? 'right' : undefined} style={{ whiteSpace: 'nowrap' }}>
+                      {cell(run, now)}
+                    </Table.Td>
+                  ))}
                 </Table.Tr>
               ))}
             </Table.Tbody>

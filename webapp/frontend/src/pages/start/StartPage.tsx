@@ -18,16 +18,23 @@ export function StartPage() {
       <div className={classes.hero}>
         <div>
           <Title order={1} fz={34} lh={1.15} mb={10} style={{ letterSpacing: '-0.02em' }}>
-            Transformers on edge clusters,<br />emulated and measured
+            Transformers on edge clusters,
+            <br />
+            emulated and measured
           </Title>
           <Text c="dimmed" maw={520} mb={26}>
-            How fast does a language model run on three small boards and a slow switch, and which way of splitting it suits them?
-            Here is a cluster ready to try.
+            How fast does a language model run on three small boards and a slow switch, and which way of
+            splitting it suits them? Here is a cluster ready to try.
           </Text>
           <ol className={classes.steps}>
             {STEPS.map(([verb, rest]) => (
               <li key={verb}>
-                <Text size="sm"><b>{verb}</b> <Text span inherit c="dimmed">{rest}</Text></Text>
+                <Text size="sm">
+                  <b>{verb}</b>{' '}
+                  <Text span inherit c="dimmed">
+                    {rest}
+                  </Text>
+                </Text>
               </li>
             ))}
           </ol>

@@ -4,7 +4,15 @@ import type { ModelSpec, Plan } from '@/api/types';
 import { percent } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { Panel } from '../Panel';
-import { allocate, describeSlice, phasesDiffer, type Allocation, type Column, type Piece, type ShownPhase } from './cells';
+import {
+  allocate,
+  describeSlice,
+  phasesDiffer,
+  type Allocation,
+  type Column,
+  type Piece,
+  type ShownPhase,
+} from './cells';
 import classes from './allocation.module.css';
 
 interface Props {
@@ -29,34 +37,65 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
   const axes = allocation.axes.map(({ axis, size }) => `${size} ${axis}`).join(', ');
   return (
     <Panel
-      title="Allocation" testId="allocation"
-      about={replanned
-        ? <span className={classes.replanned} data-testid="replanned">planned again at {replanned.time_s.toFixed(3)} s: {replanned.reason}</span>
-        : axes ? `each bar spans ${axes}` : 'whole layers'}
-      extra={differ && (
-        <SegmentedControl
-          size="xs" value={shown} onChange={(value) => setChosen(value as ShownPhase)} data-testid="allocation-phase"
-          data={[{ value: 'prefill', label: 'Prefill' }, { value: 'decode', label: 'Decode' }]}
-        />
-      )}
+      title="Allocation"
+      testId="allocation"
+      about={
+        replanned ? (
+          <span className={classes.replanned} data-testid="replanned">
+            planned again at {replanned.time_s.toFixed(3)} s: {replanned.reason}
+          </span>
+        ) : axes ? (
+          `each bar spans ${axes}`
+        ) : (
+          'whole layers'
+        )
+      }
+      extra={
+        differ && (
+          <SegmentedControl
+            size="xs"
+            value={shown}
+            onChange={(value) => setChosen(value as ShownPhase)}
+            data-testid="allocation-phase"
+            data={[
+              { value: 'prefill', label: 'Prefill' },
+              { value: 'decode', label: 'Decode' },
+            ]}
+          />
+        )
+      }
     >
       <div className={classes.scroll}>
-        <div className={classes.grid} style={{ gridTemplateColumns: template(allocation.columns) }} onMouseLeave={() => setHover('')}>
+        <div
+          className={classes.grid}
+          style={{ gridTemplateColumns: template(allocation.columns) }}
+          onMouseLeave={() => setHover('')}
+        >
           <span className={classes.corner}>layer</span>
           {allocation.columns.map((column) => (
-            <span key={column.key} className={classes.label}>{labelOf(column, model.num_layers)}</span>
+            <span key={column.key} className={classes.label}>
+              {labelOf(column, model.num_layers)}
+            </span>
           ))}
-          <span className={classes.corner} style={{ textAlign: 'right' }}>share</span>
+          <span className={classes.corner} style={{ textAlign: 'right' }}>
+            share
+          </span>
           {devices.map((name, rank) => (
             <Row
-              key={name} name={name} rank={rank} allocation={allocation} active={active?.[rank] ?? null} onHover={setHover}
+              key={name}
+              name={name}
+              rank={rank}
+              allocation={allocation}
+              active={active?.[rank] ?? null}
+              onHover={setHover}
             />
           ))}
         </div>
       </div>
       <div className={classes.foot}>
         <span className={classes.hover} data-testid="allocation-hover">
-          {hover || 'In every cell: attention above, feed-forward below. Filled: computes. Pale: only holds the weights.'}
+          {hover ||
+            'In every cell: attention above, feed-forward below. Filled: computes. Pale: only holds the weights.'}
         </span>
       </div>
     </Panel>
@@ -86,8 +125,12 @@ const Row = memo(function Row({ name, rank, allocation, active, onHover }: RowPr
         const computing = column.layer >= 0 && column.layer === active;
         return (
           <div
-            key={column.key} className={classes.cell} data-active={computing || undefined} title={text}
-            onMouseEnter={() => onHover(text)} data-testid={`allocation-${name}-${column.key}`}
+            key={column.key}
+            className={classes.cell}
+            data-active={computing || undefined}
+            title={text}
+            onMouseEnter={() => onHover(text)}
+            data-testid={`allocation-${name}-${column.key}`}
           >
             {column.parts.map((part) => (
               <div key={part} className={classes.part}>
@@ -99,7 +142,9 @@ const Row = memo(function Row({ name, rank, allocation, active, onHover }: RowPr
           </div>
         );
       })}
-      <span className={classes.share} data-testid={`allocation-share-${name}`}>{share > 0 ? percent(share) : '–'}</span>
+      <span className={classes.share} data-testid={`allocation-share-${name}`}>
+        {share > 0 ? percent(share) : '–'}
+      </span>
     </>
   );
 });
@@ -107,8 +152,15 @@ const Row = memo(function Row({ name, rank, allocation, active, onHover }: RowPr
 function Bar({ piece, color }: { piece: Piece; color: string }) {
   return (
     <div
-      className={classes.piece} data-kind={piece.kind}
-      style={{ left: `${piece.from * 100}%`, width: `${(piece.to - piece.from) * 100}%`, '--piece': color } as React.CSSProperties}
+      className={classes.piece}
+      data-kind={piece.kind}
+      style={
+        {
+          left: `${piece.from * 100}%`,
+          width: `${(piece.to - piece.from) * 100}%`,
+          '--piece': color,
+        } as React.CSSProperties
+      }
     />
   );
 }
@@ -117,7 +169,9 @@ function sentence(device: string, pieces: Piece[]): string {
   const works = pieces.filter((piece) => piece.kind === 'work').map((piece) => describeSlice(piece.slice));
   if (works.length > 0) return `${device} computes ${works.join(' and ')}`;
   const held = pieces.map((piece) => `${describeSlice(piece.slice)} (${piece.kind})`);
-  return held.length > 0 ? `${device} only holds ${held.join(' and ')}` : `${device} has nothing of this layer`;
+  return held.length > 0
+    ? `${device} only holds ${held.join(' and ')}`
+    : `${device} has nothing of this layer`;
 }
 
 function template(columns: Column[]): string {

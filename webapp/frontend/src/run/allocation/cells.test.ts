@@ -3,7 +3,14 @@ import type { Plan, Slice, Work } from '@/api/types';
 import { model } from '../fixtures';
 import { allocate, describeSlice, phasesDiffer } from './cells';
 
-const slice = (fields: Partial<Slice>): Slice => ({ layer: 0, part: 'attention', axis: 'all', start: 0, stop: 0, ...fields });
+const slice = (fields: Partial<Slice>): Slice => ({
+  layer: 0,
+  part: 'attention',
+  axis: 'all',
+  start: 0,
+  stop: 0,
+  ...fields,
+});
 
 function plan(work: Work[]): Plan {
   const holdings = work.map((one) => ({ device: one.device, slice: one.slice, home: 'resident' as const }));
@@ -18,7 +25,9 @@ describe('allocate', () => {
     ];
     const table = allocate(plan(work), model, 'prefill');
     const column = table.columns.find((one) => one.layer === 0)!;
-    expect(table.pieces(1, column, 'attention').filter((piece) => piece.kind === 'work')).toMatchObject([{ from: 0.75, to: 1 }]);
+    expect(table.pieces(1, column, 'attention').filter((piece) => piece.kind === 'work')).toMatchObject([
+      { from: 0.75, to: 1 },
+    ]);
     expect(table.axes).toEqual([{ axis: 'heads', size: 4 }]);
   });
 
@@ -30,7 +39,9 @@ describe('allocate', () => {
     ];
     const column = { key: '0', layer: 0, label: '0', parts: ['attention', 'ffn'] as const };
     const works = (phase: 'prefill' | 'decode', device: number) =>
-      allocate(plan(work), model, phase).pieces(device, column, 'attention').filter((piece) => piece.kind === 'work');
+      allocate(plan(work), model, phase)
+        .pieces(device, column, 'attention')
+        .filter((piece) => piece.kind === 'work');
     expect(works('prefill', 0)).toMatchObject([{ from: 0, to: 0.75 }]);
     expect(works('decode', 0)).toEqual([]);
     expect(works('decode', 1)).toMatchObject([{ from: 0, to: 1 }]);
@@ -41,8 +52,16 @@ describe('allocate', () => {
     const work: Work[] = [0, 1].flatMap((layer) => [
       { device: 0, phase: 'both' as const, slice: slice({ layer, axis: 'heads', start: 0, stop: 1 }) },
       { device: 1, phase: 'both' as const, slice: slice({ layer, axis: 'heads', start: 1, stop: 4 }) },
-      { device: 0, phase: 'both' as const, slice: slice({ layer, part: 'ffn', axis: 'columns', start: 0, stop: 8 }) },
-      { device: 1, phase: 'both' as const, slice: slice({ layer, part: 'ffn', axis: 'columns', start: 8, stop: 32 }) },
+      {
+        device: 0,
+        phase: 'both' as const,
+        slice: slice({ layer, part: 'ffn', axis: 'columns', start: 0, stop: 8 }),
+      },
+      {
+        device: 1,
+        phase: 'both' as const,
+        slice: slice({ layer, part: 'ffn', axis: 'columns', start: 8, stop: 32 }),
+      },
     ]);
     const table = allocate(plan(work), model, 'decode');
     expect(table.share(0)).toBeCloseTo(0.25);
@@ -50,7 +69,8 @@ describe('allocate', () => {
   });
 
   it('has columns for embedding and head only where the model has them', () => {
-    const keys = (has_head: boolean) => allocate(plan([]), { ...model, has_head }, 'prefill').columns.map((one) => one.key);
+    const keys = (has_head: boolean) =>
+      allocate(plan([]), { ...model, has_head }, 'prefill').columns.map((one) => one.key);
     expect(keys(true)).toEqual(['embed', '0', '1', 'lm_head']);
     expect(keys(false)).toEqual(['embed', '0', '1']);
     const seeing = { ...model, vision: { image_size: 336, patch_size: 14, tower: {} } };
@@ -60,8 +80,12 @@ describe('allocate', () => {
 
 describe('describeSlice', () => {
   it('says which units of which part', () => {
-    expect(describeSlice(slice({ layer: 2, axis: 'heads', start: 1, stop: 4 }))).toBe('layer 2 attention, 3 heads (1–3)');
-    expect(describeSlice(slice({ layer: 2, axis: 'heads', start: 1, stop: 2 }))).toBe('layer 2 attention, 1 head (1)');
+    expect(describeSlice(slice({ layer: 2, axis: 'heads', start: 1, stop: 4 }))).toBe(
+      'layer 2 attention, 3 heads (1–3)',
+    );
+    expect(describeSlice(slice({ layer: 2, axis: 'heads', start: 1, stop: 2 }))).toBe(
+      'layer 2 attention, 1 head (1)',
+    );
     expect(describeSlice(slice({ layer: -1, part: 'lm_head' }))).toBe('head');
     expect(describeSlice(slice({ layer: -1, part: 'vision' }))).toBe('vision tower and projector');
   });

@@ -35,7 +35,10 @@ export function phasesDiffer(plan: Plan): boolean {
 
 export function allocate(plan: Plan, model: ModelSpec, phase: ShownPhase): Allocation {
   const works = plan.work.filter((work) => work.phase === 'both' || work.phase === phase);
-  const positions = Math.max(0, ...works.map((work) => (work.slice.axis === 'positions' ? work.slice.stop : 0)));
+  const positions = Math.max(
+    0,
+    ...works.map((work) => (work.slice.axis === 'positions' ? work.slice.stop : 0)),
+  );
   const sizes = { all: 1, heads: model.num_heads, columns: model.intermediate_size, positions };
   const table = new Map<string, Piece[]>();
   const put = (device: number, slice: Slice, kind: Piece['kind']) => {
@@ -60,15 +63,25 @@ export function allocate(plan: Plan, model: ModelSpec, phase: ShownPhase): Alloc
 
 function columnsOf(model: ModelSpec): Column[] {
   const layers = Array.from({ length: model.num_layers }, (_, layer): Column => ({
-    key: String(layer), layer, label: String(layer), parts: ['attention', 'ffn'],
+    key: String(layer),
+    layer,
+    label: String(layer),
+    parts: ['attention', 'ffn'],
   }));
   const embed: Column = { key: 'embed', layer: -1, label: 'embed', parts: ['embed'] };
   const head: Column = { key: 'lm_head', layer: -1, label: 'head', parts: ['lm_head'] };
-  const tower: Column[] = model.vision?.tower ? [{ key: 'vision', layer: -1, label: 'vision', parts: ['vision'] }] : [];
+  const tower: Column[] = model.vision?.tower
+    ? [{ key: 'vision', layer: -1, label: 'vision', parts: ['vision'] }]
+    : [];
   return [...tower, embed, ...layers, ...(model.has_head || model.num_classes ? [head] : [])];
 }
 
-function shareOf(works: Plan['work'], device: number, layers: number, sizes: Record<Slice['axis'], number>): number {
+function shareOf(
+  works: Plan['work'],
+  device: number,
+  layers: number,
+  sizes: Record<Slice['axis'], number>,
+): number {
   let sum = 0;
   for (const { device: by, slice } of works) {
     if (by !== device || slice.layer < 0) continue;
@@ -81,7 +94,11 @@ function keyOf(device: number, layer: number, part: Part): string {
   return `${device}/${layer}/${part}`;
 }
 
-const ENDS: Partial<Record<Part, string>> = { embed: 'embedding', vision: 'vision tower and projector', lm_head: 'head' };
+const ENDS: Partial<Record<Part, string>> = {
+  embed: 'embedding',
+  vision: 'vision tower and projector',
+  lm_head: 'head',
+};
 
 /** `heads 0–3 of layer 2, attention`: a slice in words. */
 export function describeSlice(slice: Slice): string {

@@ -17,13 +17,24 @@ export function LayerBars({ values, color = spanColors.compute, height = 150 }: 
     <div data-testid="layer-latency">
       <div className={classes.bars} style={{ height }}>
         {values.map((value, layer) => (
-          <div key={layer} className={classes.column} title={`layer ${layer}: ${Number.isFinite(value) ? seconds(value) : 'not computed'}`}>
-            <div style={{ height: top > 0 && Number.isFinite(value) ? `${(value / top) * 94}%` : 0, background: color }} />
+          <div
+            key={layer}
+            className={classes.column}
+            title={`layer ${layer}: ${Number.isFinite(value) ? seconds(value) : 'not computed'}`}
+          >
+            <div
+              style={{
+                height: top > 0 && Number.isFinite(value) ? `${(value / top) * 94}%` : 0,
+                background: color,
+              }}
+            />
           </div>
         ))}
       </div>
       <div className={classes.ticks}>
-        {values.map((_, layer) => <span key={layer}>{layer % every === 0 ? layer : ''}</span>)}
+        {values.map((_, layer) => (
+          <span key={layer}>{layer % every === 0 ? layer : ''}</span>
+        ))}
       </div>
     </div>
   );

@@ -26,7 +26,17 @@ interface Props {
 }
 
 /** Lines over time or tokens. The chart is made once per look; new data only replaces its arrays. */
-export function LineChart({ data, lines, xLabel, formatX, formatY, marks, height = 190, label, testId }: Props) {
+export function LineChart({
+  data,
+  lines,
+  xLabel,
+  formatX,
+  formatY,
+  marks,
+  height = 190,
+  label,
+  testId,
+}: Props) {
   const { ref: box, width } = useElementSize();
   const holder = useRef<HTMLDivElement>(null);
   const tip = useRef<HTMLDivElement>(null);
@@ -44,7 +54,15 @@ export function LineChart({ data, lines, xLabel, formatX, formatY, marks, height
     const tell = (text: string) => {
       if (tip.current) tip.current.textContent = text;
     };
-    const options = optionsOf({ lines, colors, xLabel, formatX, formatY, marks: () => latest.current.marks ?? [], tell });
+    const options = optionsOf({
+      lines,
+      colors,
+      xLabel,
+      formatX,
+      formatY,
+      marks: () => latest.current.marks ?? [],
+      tell,
+    });
     const made = new uPlot({ ...options, width, height }, latest.current.data, holder.current);
     plot.current = made;
     return () => {
@@ -67,8 +85,21 @@ interface Look extends Pick<Props, 'lines' | 'xLabel' | 'formatX' | 'formatY'> {
   tell: (text: string) => void;
 }
 
-function optionsOf({ lines, colors, xLabel, formatX, formatY, marks, tell }: Look): Omit<uPlot.Options, 'width' | 'height'> {
-  const axis = { stroke: colors.dim, grid: { stroke: colors.line, width: 1 }, ticks: { show: false }, font: colors.smallFont };
+function optionsOf({
+  lines,
+  colors,
+  xLabel,
+  formatX,
+  formatY,
+  marks,
+  tell,
+}: Look): Omit<uPlot.Options, 'width' | 'height'> {
+  const axis = {
+    stroke: colors.dim,
+    grid: { stroke: colors.line, width: 1 },
+    ticks: { show: false },
+    font: colors.smallFont,
+  };
   return {
     scales: { x: { time: false }, y: { range: (_, __, max) => [0, (max || 1) * 1.12] } },
     cursor: { y: false, points: { size: 7 } },
@@ -95,11 +126,18 @@ function optionsOf({ lines, colors, xLabel, formatX, formatY, marks, tell }: Loo
   };
 }
 
-function cursorText(chart: uPlot, formatX: (x: number) => string, formatY: (y: number) => string, lines: Line[]): string {
+function cursorText(
+  chart: uPlot,
+  formatX: (x: number) => string,
+  formatY: (y: number) => string,
+  lines: Line[],
+): string {
   const at = chart.cursor.idx;
   const x = at === null || at === undefined ? undefined : chart.data[0][at];
   const y = at === null || at === undefined ? undefined : chart.data[1]?.[at];
-  return x === undefined || y === undefined || y === null ? '' : `${lines[0]?.label ?? ''} ${formatY(y)} at ${formatX(x)}`;
+  return x === undefined || y === undefined || y === null
+    ? ''
+    : `${lines[0]?.label ?? ''} ${formatY(y)} at ${formatX(x)}`;
 }
 
 function drawMarks(chart: uPlot, marks: readonly { time_s: number }[], color: string): void {

@@ -22,8 +22,13 @@ export function StackBar({ attribution, scale_s }: { attribution: Attribution; s
   return (
     <div className={classes.stack} data-testid="attribution-bar">
       {PARTS.filter(({ key }) => attribution[key] > 0).map(({ key, label }) => (
-        <Tooltip key={key} label={`${label}: ${seconds(attribution[key])}, ${percent(attribution[key] / total)}`}>
-          <div style={{ width: `${(attribution[key] / scale_s) * 100}%`, background: attributionColors[key] }} />
+        <Tooltip
+          key={key}
+          label={`${label}: ${seconds(attribution[key])}, ${percent(attribution[key] / total)}`}
+        >
+          <div
+            style={{ width: `${(attribution[key] / scale_s) * 100}%`, background: attributionColors[key] }}
+          />
         </Tooltip>
       ))}
     </div>

@@ -3,7 +3,11 @@ import { useCanvasColors } from '../charts/colors';
 import { Legend } from '../Legend';
 
 const SHOWN: [keyof typeof spanColors, string][] = [
-  ['compute', 'compute'], ['send', 'send'], ['recv', 'receive'], ['wait', 'wait'], ['load', 'load weights'],
+  ['compute', 'compute'],
+  ['send', 'send'],
+  ['recv', 'receive'],
+  ['wait', 'wait'],
+  ['load', 'load weights'],
   ['stage', 'copy to the network'],
 ];
 

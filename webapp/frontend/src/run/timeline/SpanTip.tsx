@@ -42,9 +42,11 @@ function factsOf({ span }: Hit): [string, string][] {
   facts.push(['takes', seconds(duration)], ['from', `${span.start_s.toFixed(6)} s`]);
   if (span.peer) facts.push([span.kind === 'recv' ? 'from device' : 'to device', span.peer]);
   if (span.payload_bytes > 0) facts.push(['payload', bytes(span.payload_bytes)]);
-  if (span.payload_bytes > 0 && duration > 0) facts.push(['rate', human((span.bytes * 8) / duration, 'bit/s')]);
+  if (span.payload_bytes > 0 && duration > 0)
+    facts.push(['rate', human((span.bytes * 8) / duration, 'bit/s')]);
   if (span.flops > 0) facts.push(['work', human(span.flops, 'FLOP')]);
   if (span.flops > 0 && duration > 0) facts.push(['speed', human(span.flops / duration, 'FLOP/s')]);
-  if (span.token >= 0) facts.push(['token', `${span.token}${span.request > 0 ? ` of request ${span.request}` : ''}`]);
+  if (span.token >= 0)
+    facts.push(['token', `${span.token}${span.request > 0 ? ` of request ${span.request}` : ''}`]);
   return facts;
 }

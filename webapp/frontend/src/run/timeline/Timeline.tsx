@@ -81,8 +81,15 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
   return (
     <div ref={box} className={classes.box} style={{ height }}>
       <canvas
-        ref={canvas} className={classes.canvas} style={{ height }} role="img" aria-label={label} data-testid="timeline"
-        onPointerDown={drag.down} onPointerUp={drag.up} onPointerCancel={drag.up}
+        ref={canvas}
+        className={classes.canvas}
+        style={{ height }}
+        role="img"
+        aria-label={label}
+        data-testid="timeline"
+        onPointerDown={drag.down}
+        onPointerUp={drag.up}
+        onPointerCancel={drag.up}
         onPointerMove={(event) => {
           drag.move(event);
           hover(event);
@@ -92,7 +99,9 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
           setTip(null);
         }}
       />
-      {tip && <SpanTip hit={tip.hit} x={tip.x} y={tip.y} width={width} color={deviceColors[tip.hit.device.name]} />}
+      {tip && (
+        <SpanTip hit={tip.hit} x={tip.x} y={tip.y} width={width} color={deviceColors[tip.hit.device.name]} />
+      )}
     </div>
   );
 }
@@ -113,7 +122,10 @@ function useSeen(element: React.RefObject<Element | null>): React.RefObject<bool
 
 /** React's wheel listeners are passive, and this one must keep the page from scrolling. */
 function useWheel(
-  canvas: React.RefObject<HTMLCanvasElement | null>, viewport: Viewport, width: number, density: Density,
+  canvas: React.RefObject<HTMLCanvasElement | null>,
+  viewport: Viewport,
+  width: number,
+  density: Density,
 ) {
   useEffect(() => {
     const element = canvas.current;
@@ -123,7 +135,8 @@ function useWheel(
       const rect = element.getBoundingClientRect();
       const span = viewport.end_s - viewport.start_s;
       const sideways = event.shiftKey ? event.deltaY : event.deltaX;
-      if (Math.abs(sideways) > Math.abs(event.deltaY) || event.shiftKey) viewport.pan((sideways / width) * span);
+      if (Math.abs(sideways) > Math.abs(event.deltaY) || event.shiftKey)
+        viewport.pan((sideways / width) * span);
       else viewport.zoom(1.0015 ** event.deltaY, timeAt(event.clientX - rect.left, viewport, width, density));
     };
     element.addEventListener('wheel', wheel, { passive: false });

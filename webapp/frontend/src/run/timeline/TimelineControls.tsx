@@ -17,15 +17,25 @@ export function TimelineControls({ viewport, now, live }: Props) {
   return (
     <Group gap="xs" wrap="nowrap">
       <SegmentedControl
-        size="xs" data-testid="timeline-window" aria-label="Stretch of time shown"
+        size="xs"
+        data-testid="timeline-window"
+        aria-label="Stretch of time shown"
         value={viewport.window === null ? '' : String(viewport.window)}
         onChange={(value) => viewport.show(value === 'all' ? 'all' : (Number(value) as Window), now())}
-        data={[{ value: '1', label: '1 s' }, { value: '10', label: '10 s' }, { value: 'all', label: 'All' }]}
+        data={[
+          { value: '1', label: '1 s' },
+          { value: '10', label: '10 s' },
+          { value: 'all', label: 'All' },
+        ]}
       />
       {live && (
         <Button
-          size="xs" w={92} variant={following ? 'light' : 'filled'} color={following ? 'green' : undefined}
-          data-testid="timeline-follow" aria-pressed={following}
+          size="xs"
+          w={92}
+          variant={following ? 'light' : 'filled'}
+          color={following ? 'green' : undefined}
+          data-testid="timeline-follow"
+          aria-pressed={following}
           leftSection={following ? <IconPlayerPause size={14} /> : <IconPlayerPlay size={14} />}
           onClick={() => (following ? viewport.pause() : viewport.resume(now()))}
         >

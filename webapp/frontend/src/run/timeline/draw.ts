@@ -84,7 +84,11 @@ function drawRow(scene: Scene, row: number): void {
   ctx.textAlign = 'left';
   ctx.textBaseline = 'middle';
   ctx.fillStyle = device.lostAt_s === null ? colors.text : colors.bad;
-  ctx.fillText(fitted(ctx, device.name, density.labelWidth - (density.laneHeight >= 9 ? 58 : 20)), 12, middle);
+  ctx.fillText(
+    fitted(ctx, device.name, density.labelWidth - (density.laneHeight >= 9 ? 58 : 20)),
+    12,
+    middle,
+  );
   if (density.laneHeight < 9) return;
   ctx.font = colors.smallFont;
   ctx.textAlign = 'right';
@@ -140,7 +144,12 @@ class Crowd {
   draw(ctx: CanvasRenderingContext2D, top: number, height: number): void {
     let first = 0;
     for (let column = 1; column <= this.busy.length; column += 1) {
-      if (column < this.busy.length && this.level(column) === this.level(first) && this.color[column] === this.color[first]) continue;
+      if (
+        column < this.busy.length &&
+        this.level(column) === this.level(first) &&
+        this.color[column] === this.color[first]
+      )
+        continue;
       const color = this.color[first];
       if (color) {
         ctx.globalAlpha = FAINTEST + (1 - FAINTEST) * (this.level(first) / LEVELS);
@@ -157,7 +166,14 @@ class Crowd {
   }
 }
 
-function drawName(scene: Scene, ring: SpanRing, index: number, from: number, to: number, middle: number): void {
+function drawName(
+  scene: Scene,
+  ring: SpanRing,
+  index: number,
+  from: number,
+  to: number,
+  middle: number,
+): void {
   const { ctx, colors } = scene;
   const span = ring.view(index);
   const text = span.layer >= 0 && span.kind === 'compute' ? `${span.name} ${span.layer}` : span.name;

@@ -12,7 +12,12 @@ export interface Density {
 }
 
 export const roomy: Density = { lanes: LANES, laneHeight: 10, gap: 12, labelWidth: 132 };
-export const compact: Density = { lanes: ['compute', 'send', 'recv'], laneHeight: 5, gap: 6, labelWidth: 132 };
+export const compact: Density = {
+  lanes: ['compute', 'send', 'recv'],
+  laneHeight: 5,
+  gap: 6,
+  labelWidth: 132,
+};
 
 export function rowHeight(density: Density): number {
   return density.lanes.length * density.laneHeight + density.gap;
@@ -33,7 +38,13 @@ export interface Hit {
 }
 
 /** The span at height `y` and time `time_s`, within `slack_s` of it; the shortest one if several overlap. */
-export function hitTest(data: RunData, density: Density, y: number, time_s: number, slack_s: number): Hit | null {
+export function hitTest(
+  data: RunData,
+  density: Density,
+  y: number,
+  time_s: number,
+  slack_s: number,
+): Hit | null {
   const row = Math.floor((y - AXIS_HEIGHT) / rowHeight(density));
   const device = data.devices[row];
   if (!device || y < AXIS_HEIGHT) return null;

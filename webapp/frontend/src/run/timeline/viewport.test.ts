@@ -62,7 +62,11 @@ describe('ticks', () => {
 
 describe('hitTest', () => {
   const data = new RunData(cluster, model);
-  data.apply([span({ start_s: 0, end_s: 4, name: 'long' }), span({ start_s: 1, end_s: 2, name: 'short' }), span({ device: 'b', kind: 'send' })]);
+  data.apply([
+    span({ start_s: 0, end_s: 4, name: 'long' }),
+    span({ start_s: 1, end_s: 2, name: 'short' }),
+    span({ device: 'b', kind: 'send' }),
+  ]);
   const middle = (device: number, lane: number) => laneTop(device, lane, roomy) + roomy.laneHeight / 2;
 
   it('finds the shortest span under the pointer', () => {

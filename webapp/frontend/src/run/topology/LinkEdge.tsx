@@ -1,4 +1,10 @@
-import { EdgeLabelRenderer, useInternalNode, type Edge, type EdgeProps, type InternalNode } from '@xyflow/react';
+import {
+  EdgeLabelRenderer,
+  useInternalNode,
+  type Edge,
+  type EdgeProps,
+  type InternalNode,
+} from '@xyflow/react';
 import { memo } from 'react';
 import { human, percent } from '@/format/units';
 import type { DirectionData } from '../data';
@@ -6,7 +12,10 @@ import type { LinkView } from '../snapshot';
 import { edgePoint } from './positions';
 import classes from './topology.module.css';
 
-export type LinkEdgeType = Edge<{ view: LinkView; selected: boolean; onSelect: (name: string) => void }, 'link'>;
+export type LinkEdgeType = Edge<
+  { view: LinkView; selected: boolean; onSelect: (name: string) => void },
+  'link'
+>;
 
 /** The two directions of a link run beside each other, this far from its middle. */
 const OFFSET = 3.5;
@@ -28,7 +37,11 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
   return (
     <>
       <g className={classes.link} data-down={!view.up || undefined} data-selected={selected || undefined}>
-        <path d={`M ${start.x} ${start.y} L ${end.x} ${end.y}`} className={classes.hit} onClick={() => onSelect(view.name)} />
+        <path
+          d={`M ${start.x} ${start.y} L ${end.x} ${end.y}`}
+          className={classes.hit}
+          onClick={() => onSelect(view.name)}
+        />
         <path d={path(1)} className={classes.wire} />
         <path d={path(-1)} className={classes.wire} />
         {view.up && <Flow path={path(1)} use={shareOf(view.forward)} way="forward" />}
@@ -36,9 +49,15 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
       </g>
       <EdgeLabelRenderer>
         <button
-          type="button" className={`${classes.rate} nodrag nopan`} data-down={!view.up || undefined}
-          data-selected={selected || undefined} data-testid={`link-${view.name}`} onClick={() => onSelect(view.name)}
-          style={{ transform: `translate(-50%, -50%) translate(${(start.x + end.x) / 2}px, ${(start.y + end.y) / 2}px)` }}
+          type="button"
+          className={`${classes.rate} nodrag nopan`}
+          data-down={!view.up || undefined}
+          data-selected={selected || undefined}
+          data-testid={`link-${view.name}`}
+          onClick={() => onSelect(view.name)}
+          style={{
+            transform: `translate(-50%, -50%) translate(${(start.x + end.x) / 2}px, ${(start.y + end.y) / 2}px)`,
+          }}
         >
           {view.up ? rateText(view) : 'down'}
           {view.up && use > BUSY && <span className={classes.dim}>{percent(Math.min(use, 1))}</span>}
@@ -52,7 +71,9 @@ function Flow({ path, use, way }: { path: string; use: number; way: 'forward' | 
   if (use < BUSY) return null;
   return (
     <path
-      d={path} className={classes.flow} data-way={way}
+      d={path}
+      className={classes.flow}
+      data-way={way}
       style={{ strokeWidth: 1.5 + 4 * Math.min(use, 1), animationDuration: `${1.4 - Math.min(use, 1)}s` }}
     />
   );
@@ -61,7 +82,9 @@ function Flow({ path, use, way }: { path: string; use: number; way: 'forward' | 
 /** Both rates where the directions differ. */
 function rateText({ forward, backward }: LinkView): string {
   const there = human(forward.set_bit_per_s, 'bit/s');
-  return forward.set_bit_per_s === backward.set_bit_per_s ? there : `${there} / ${human(backward.set_bit_per_s, 'bit/s')}`;
+  return forward.set_bit_per_s === backward.set_bit_per_s
+    ? there
+    : `${there} / ${human(backward.set_bit_per_s, 'bit/s')}`;
 }
 
 function shareOf(side: DirectionData): number {

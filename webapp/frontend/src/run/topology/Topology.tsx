@@ -1,6 +1,13 @@
 import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
-import { Background, Controls, ReactFlow, ReactFlowProvider, useReactFlow, type NodeTypes } from '@xyflow/react';
+import {
+  Background,
+  Controls,
+  ReactFlow,
+  ReactFlowProvider,
+  useReactFlow,
+  type NodeTypes,
+} from '@xyflow/react';
 import { useEffect, useMemo } from 'react';
 import type { ClusterSpec } from '@/api/types';
 import { deviceColor } from '@/theme/deviceColors';
@@ -43,31 +50,60 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
   useEffect(() => {
     if (width > 0 && height > 0 && positions) void fitView(FIT);
   }, [fitView, positions, width, height]);
-  const nodes = useMemo((): (DeviceNodeType | SwitchNodeType)[] => [
-    ...devices.map((view, rank): DeviceNodeType => ({
-      id: view.name, type: 'device', position: positions[view.name] ?? { x: 0, y: 0 },
-      data: {
-        view, color: deviceColor(rank), isSource: view.name === cluster.source,
-        selected: selection?.kind === 'device' && selection.name === view.name,
-      },
-    })),
-    ...cluster.switches.map(({ name }): SwitchNodeType => ({
-      id: name, type: 'switch', position: positions[name] ?? { x: 0, y: 0 }, data: { name },
-    })),
-  ], [cluster, devices, positions, selection]);
-  const edges = useMemo(() => links.map((view): LinkEdgeType => ({
-    id: view.name, source: view.a, target: view.b, type: 'link',
-    data: {
-      view, selected: selection?.kind === 'link' && selection.name === view.name,
-      onSelect: (name) => onSelect({ kind: 'link', name }),
-    },
-  })), [links, selection, onSelect]);
+  const nodes = useMemo(
+    (): (DeviceNodeType | SwitchNodeType)[] => [
+      ...devices.map((view, rank): DeviceNodeType => ({
+        id: view.name,
+        type: 'device',
+        position: positions[view.name] ?? { x: 0, y: 0 },
+        data: {
+          view,
+          color: deviceColor(rank),
+          isSource: view.name === cluster.source,
+          selected: selection?.kind === 'device' && selection.name === view.name,
+        },
+      })),
+      ...cluster.switches.map(({ name }): SwitchNodeType => ({
+        id: name,
+        type: 'switch',
+        position: positions[name] ?? { x: 0, y: 0 },
+        data: { name },
+      })),
+    ],
+    [cluster, devices, positions, selection],
+  );
+  const edges = useMemo(
+    () =>
+      links.map((view): LinkEdgeType => ({
+        id: view.name,
+        source: view.a,
+        target: view.b,
+        type: 'link',
+        data: {
+          view,
+          selected: selection?.kind === 'link' && selection.name === view.name,
+          onSelect: (name) => onSelect({ kind: 'link', name }),
+        },
+      })),
+    [links, selection, onSelect],
+  );
   return (
     <div ref={ref} className={classes.canvas} data-testid="topology">
       <ReactFlow
-        nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes} colorMode={scheme}
-        fitView fitViewOptions={FIT} minZoom={0.2} maxZoom={2}
-        nodesDraggable={false} nodesConnectable={false} elementsSelectable={false} zoomOnScroll={false} preventScrolling={false}
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={nodeTypes}
+        edgeTypes={edgeTypes}
+        colorMode={scheme}
+        fitView
+        fitViewOptions={FIT}
+        minZoom={0.2}
+        maxZoom={2}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        elementsSelectable={false}
+        zoomOnScroll={false}
+        preventScrolling={false}
         onNodeClick={(_, node) => node.type === 'device' && onSelect({ kind: 'device', name: node.id })}
         onPaneClick={() => onSelect(null)}
       >

@@ -6,7 +6,10 @@ import { spanColors } from '@/theme/spanColors';
 import type { DeviceView } from '../snapshot';
 import classes from './topology.module.css';
 
-export type DeviceNodeType = Node<{ view: DeviceView; color: string; isSource: boolean; selected: boolean }, 'device'>;
+export type DeviceNodeType = Node<
+  { view: DeviceView; color: string; isSource: boolean; selected: boolean },
+  'device'
+>;
 export type SwitchNodeType = Node<{ name: string }, 'switch'>;
 
 /** A device: what it does now, how its last moments were spent, how full its memory is. */
@@ -16,24 +19,41 @@ export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNod
   const full = view.memoryBytes > 0 ? view.residentBytes / view.memoryBytes : 0;
   return (
     <div
-      className={classes.device} data-state={state} data-selected={selected || undefined}
-      style={{ '--device': color } as React.CSSProperties} data-testid={`device-${view.name}`}
+      className={classes.device}
+      data-state={state}
+      data-selected={selected || undefined}
+      style={{ '--device': color } as React.CSSProperties}
+      data-testid={`device-${view.name}`}
     >
       <Anchors />
       <div className={classes.name}>
         <span className={classes.title}>{view.name}</span>
-        {isSource && <span className={classes.source} title="holds the prompt and receives the result">source</span>}
+        {isSource && (
+          <span className={classes.source} title="holds the prompt and receives the result">
+            source
+          </span>
+        )}
       </div>
       <div className={classes.state} data-testid={`device-state-${view.name}`}>
         <span className={classes.lamp} />
         {state === 'lost' ? `lost at ${view.lostAt_s?.toFixed(2)} s` : state}
-        {state === 'computing' && view.layer !== null && view.layer >= 0 && <span className={classes.dim}>layer {view.layer}</span>}
+        {state === 'computing' && view.layer !== null && view.layer >= 0 && (
+          <span className={classes.dim}>layer {view.layer}</span>
+        )}
       </div>
       <div className={classes.activity} title="the last moments: computing, sending or receiving, waiting">
         <div style={{ width: `${shares.compute * 100}%`, background: spanColors.compute }} />
-        <div style={{ width: `${Math.min(1 - shares.compute, Math.max(shares.send, shares.recv)) * 100}%`, background: spanColors.send }} />
+        <div
+          style={{
+            width: `${Math.min(1 - shares.compute, Math.max(shares.send, shares.recv)) * 100}%`,
+            background: spanColors.send,
+          }}
+        />
       </div>
-      <div className={classes.memory} title={`${bytes(view.residentBytes)} of ${bytes(view.memoryBytes)}, peak ${bytes(view.peakBytes)}`}>
+      <div
+        className={classes.memory}
+        title={`${bytes(view.residentBytes)} of ${bytes(view.memoryBytes)}, peak ${bytes(view.peakBytes)}`}
+      >
         <div className={classes.meter}>
           <div style={{ width: `${Math.min(full, 1) * 100}%` }} data-full={full > 0.9 || undefined} />
         </div>

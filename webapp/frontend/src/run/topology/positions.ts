@@ -16,10 +16,12 @@ export function positionsOf(cluster: ClusterSpec, drawn?: Positions): Positions 
   for (const name of names) graph.setNode(name, { ...NODE });
   for (const link of cluster.links) graph.setEdge(link.a, link.b);
   layout(graph);
-  return Object.fromEntries(names.map((name) => {
-    const { x, y } = graph.node(name);
-    return [name, { x: x - NODE.width / 2, y: y - NODE.height / 2 }];
-  }));
+  return Object.fromEntries(
+    names.map((name) => {
+      const { x, y } = graph.node(name);
+      return [name, { x: x - NODE.width / 2, y: y - NODE.height / 2 }];
+    }),
+  );
 }
 
 interface Box {

@@ -28,26 +28,49 @@ export function BandsView({ plan, model, devices, data }: ViewProps) {
   const prefill = data?.layers.prefill();
   return (
     <Panel
-      title="Position bands" testId="view-bands"
+      title="Position bands"
+      testId="view-bands"
       about={`who computes which of the ${positions} positions, and what they attend`}
     >
       <div className={classes.columns}>
         <Matrix bands={bands} positions={positions} causal={model.causal} />
         <div className={classes.grow}>
-          <div className={classes.grid} style={{ gridTemplateColumns: 'max-content minmax(90px, 1fr) repeat(3, max-content)', columnGap: 22 }}>
-            {['device', 'share of the prompt', 'positions', 'keys', 'order of products'].map((head) => <span key={head} className={classes.dim}>{head}</span>)}
+          <div
+            className={classes.grid}
+            style={{
+              gridTemplateColumns: 'max-content minmax(90px, 1fr) repeat(3, max-content)',
+              columnGap: 22,
+            }}
+          >
+            {['device', 'share of the prompt', 'positions', 'keys', 'order of products'].map((head) => (
+              <span key={head} className={classes.dim}>
+                {head}
+              </span>
+            ))}
             {bands.map((band) => (
-              <Row key={band.device} band={band} positions={positions} name={devices[band.device]?.name ?? ''} />
+              <Row
+                key={band.device}
+                band={band}
+                positions={positions}
+                name={devices[band.device]?.name ?? ''}
+              />
             ))}
           </div>
           <div className={classes.note}>
-            After every layer each device sends its rows to all others ({String(plan.extra['gather'] ?? 'direct')}).
-            {model.causal && (owner ? ` ${owner.name} generates the tokens after the prompt alone.` : ' Every new token is a pass over all positions.')}
-            {prefill && ` The prompt took ${seconds(prefill.seconds.reduce((sum, one) => sum + one, 0))} in the layers.`}
+            After every layer each device sends its rows to all others (
+            {String(plan.extra['gather'] ?? 'direct')}).
+            {model.causal &&
+              (owner
+                ? ` ${owner.name} generates the tokens after the prompt alone.`
+                : ' Every new token is a pass over all positions.')}
+            {prefill &&
+              ` The prompt took ${seconds(prefill.seconds.reduce((sum, one) => sum + one, 0))} in the layers.`}
           </div>
           <MethodEvents
             marks={renewed}
-            describe={({ facts }) => `from layer ${String(facts['layer'])} on the positions end at ${numbers(facts['bounds']).slice(1).join(', ')}: ${String(facts['reason'])}`}
+            describe={({ facts }) =>
+              `from layer ${String(facts['layer'])} on the positions end at ${numbers(facts['bounds']).slice(1).join(', ')}: ${String(facts['reason'])}`
+            }
           />
         </div>
       </div>
@@ -61,11 +84,22 @@ function Row({ band, positions, name }: { band: Band; positions: number; name: s
     <>
       <DeviceName rank={band.device} name={name} />
       <div className={classes.bar} data-thin>
-        <div style={{ height: '100%', width: `${(count / positions) * 100}%`, background: deviceColor(band.device) }} />
+        <div
+          style={{
+            height: '100%',
+            width: `${(count / positions) * 100}%`,
+            background: deviceColor(band.device),
+          }}
+        />
       </div>
-      <span style={{ fontSize: 13 }}>{count > 0 ? `${range(band.start, band.stop)}` : 'none'} <span className={classes.dim}>({count})</span></span>
+      <span style={{ fontSize: 13 }}>
+        {count > 0 ? `${range(band.start, band.stop)}` : 'none'}{' '}
+        <span className={classes.dim}>({count})</span>
+      </span>
       <span style={{ fontSize: 13 }}>{count > 0 ? band.keysStop : '–'}</span>
-      <span className={classes.dim}>{band.scores === band.values ? band.scores : `scores ${band.scores}, values ${band.values}`}</span>
+      <span className={classes.dim}>
+        {band.scores === band.values ? band.scores : `scores ${band.scores}, values ${band.values}`}
+      </span>
     </>
   );
 }
@@ -74,22 +108,65 @@ function Row({ band, positions, name }: { band: Band; positions: number; name: s
 function Matrix({ bands, positions, causal }: { bands: Band[]; positions: number; causal: boolean }) {
   const at = (position: number) => (position / positions) * SIDE;
   return (
-    <svg className={classes.svg} width={SIDE + LEFT + 8} height={SIDE + TOP + 8} role="img" aria-label="Attention matrix by device">
-      <text x={LEFT} y={11} className={classes.axis}>keys →</text>
-      <text transform={`translate(11 ${TOP + SIDE}) rotate(-90)`} className={classes.axis}>positions computed</text>
+    <svg
+      className={classes.svg}
+      width={SIDE + LEFT + 8}
+      height={SIDE + TOP + 8}
+      role="img"
+      aria-label="Attention matrix by device"
+    >
+      <text x={LEFT} y={11} className={classes.axis}>
+        keys →
+      </text>
+      <text transform={`translate(11 ${TOP + SIDE}) rotate(-90)`} className={classes.axis}>
+        positions computed
+      </text>
       <g transform={`translate(${LEFT} ${TOP})`}>
         <rect width={SIDE} height={SIDE} fill="var(--loom-sunken)" rx={4} />
         {bands.map((band) => (
           <g key={band.device}>
-            <rect y={at(band.start)} width={at(band.keysStop)} height={at(band.stop - band.start)} fill={deviceColor(band.device)} opacity={0.32} />
-            <polygon points={causal ? triangle(at(band.start), at(band.stop)) : box(at(band.start), at(band.stop), at(band.keysStop))} fill={deviceColor(band.device)} />
+            <rect
+              y={at(band.start)}
+              width={at(band.keysStop)}
+              height={at(band.stop - band.start)}
+              fill={deviceColor(band.device)}
+              opacity={0.32}
+            />
+            <polygon
+              points={
+                causal
+                  ? triangle(at(band.start), at(band.stop))
+                  : box(at(band.start), at(band.stop), at(band.keysStop))
+              }
+              fill={deviceColor(band.device)}
+            />
           </g>
         ))}
-        {bands.map((band) => <line key={band.device} x2={SIDE} y1={at(band.stop)} y2={at(band.stop)} stroke="var(--loom-surface)" strokeWidth={1.5} />)}
+        {bands.map((band) => (
+          <line
+            key={band.device}
+            x2={SIDE}
+            y1={at(band.stop)}
+            y2={at(band.stop)}
+            stroke="var(--loom-surface)"
+            strokeWidth={1.5}
+          />
+        ))}
       </g>
-      {bands.map((band) => band.stop > band.start && (
-        <text key={band.device} x={LEFT - 5} y={TOP + at(band.start) + 10} textAnchor="end" className={classes.axis}>{band.start}</text>
-      ))}
+      {bands.map(
+        (band) =>
+          band.stop > band.start && (
+            <text
+              key={band.device}
+              x={LEFT - 5}
+              y={TOP + at(band.start) + 10}
+              textAnchor="end"
+              className={classes.axis}
+            >
+              {band.start}
+            </text>
+          ),
+      )}
     </svg>
   );
 }
@@ -106,7 +183,11 @@ function box(top: number, bottom: number, width: number): string {
 function bandOf(value: unknown): Band {
   const facts = record(value);
   return {
-    device: Number(facts['device']), start: Number(facts['start']), stop: Number(facts['stop']),
-    keysStop: Number(facts['keys_stop']), scores: String(facts['score_order']), values: String(facts['value_order']),
+    device: Number(facts['device']),
+    start: Number(facts['start']),
+    stop: Number(facts['stop']),
+    keysStop: Number(facts['keys_stop']),
+    scores: String(facts['score_order']),
+    values: String(facts['value_order']),
   };
 }

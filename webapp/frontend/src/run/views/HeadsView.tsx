@@ -19,42 +19,77 @@ export function HeadsView({ plan, model, devices, data }: ViewProps) {
   const name = (rank: number) => devices[rank]?.name ?? `device ${rank}`;
   return (
     <Panel
-      title="Head map" testId="view-heads"
-      about={total === 0
-        ? 'the owner of every layer; who attends which head is decided as the run goes on'
-        : `who attends which of the ${model.num_heads} heads of every layer; ${pruned} of ${total} pruned`}
+      title="Head map"
+      testId="view-heads"
+      about={
+        total === 0
+          ? 'the owner of every layer; who attends which head is decided as the run goes on'
+          : `who attends which of the ${model.num_heads} heads of every layer; ${pruned} of ${total} pruned`
+      }
     >
       <div style={{ overflowX: 'auto' }}>
         <div
-          className={classes.heads} onMouseLeave={() => setHover('')}
-          style={{ gridTemplateColumns: `max-content max-content repeat(${model.num_heads}, minmax(11px, 1fr)) max-content` }}
+          className={classes.heads}
+          onMouseLeave={() => setHover('')}
+          style={{
+            gridTemplateColumns: `max-content max-content repeat(${model.num_heads}, minmax(11px, 1fr)) max-content`,
+          }}
         >
-          <span className={classes.dim} style={{ paddingRight: 8 }}>layer</span>
+          <span className={classes.dim} style={{ paddingRight: 8 }}>
+            layer
+          </span>
           <span className={classes.dim}>owner</span>
           {Array.from({ length: model.num_heads }, (_, head) => (
-            <span key={head} className={classes.dim} style={{ textAlign: 'center' }}>{labelled(head, model.num_heads) ? head : ''}</span>
+            <span key={head} className={classes.dim} style={{ textAlign: 'center' }}>
+              {labelled(head, model.num_heads) ? head : ''}
+            </span>
           ))}
-          <span className={`${classes.dim} ${classes.right}`} title="the attention that is shared, and the time it has">shared / deadline</span>
+          <span
+            className={`${classes.dim} ${classes.right}`}
+            title="the attention that is shared, and the time it has"
+          >
+            shared / deadline
+          </span>
           {Array.from({ length: model.num_layers }, (_, layer) => (
             <Row
-              key={layer} layer={layer} owner={owners(layer)} row={known.get(layer)} numHeads={model.num_heads} name={name} onHover={setHover}
+              key={layer}
+              layer={layer}
+              owner={owners(layer)}
+              row={known.get(layer)}
+              numHeads={model.num_heads}
+              name={name}
+              onHover={setHover}
             />
           ))}
         </div>
       </div>
       <div className={classes.legend}>
-        {devices.map((device, rank) => (counts.has(rank) || (total === 0 && rank === owners(0))) && (
-          <span key={device.name}><span className={classes.swatch} style={{ background: colorOf(rank)['--piece' as never] }} />{device.name} <b>{counts.get(rank) ?? ''}</b></span>
-        ))}
-        <span><span className={classes.swatch} data-state="pruned" />pruned <b>{total > 0 ? pruned : ''}</b></span>
+        {devices.map(
+          (device, rank) =>
+            (counts.has(rank) || (total === 0 && rank === owners(0))) && (
+              <span key={device.name}>
+                <span className={classes.swatch} style={{ background: colorOf(rank)['--piece' as never] }} />
+                {device.name} <b>{counts.get(rank) ?? ''}</b>
+              </span>
+            ),
+        )}
+        <span>
+          <span className={classes.swatch} data-state="pruned" />
+          pruned <b>{total > 0 ? pruned : ''}</b>
+        </span>
         <span>outlined: moved after a change</span>
       </div>
-      <div className={classes.note} data-testid="heads-hover">{hover || 'Point at a head for its device and its score.'}</div>
+      <div className={classes.note} data-testid="heads-hover">
+        {hover || 'Point at a head for its device and its score.'}
+      </div>
       <MethodEvents
-        marks={marks} describe={(mark) => {
+        marks={marks}
+        describe={(mark) => {
           const { facts } = mark;
-          if (mark.name === 'reallocated') return `layer ${facts['layer']}: heads moved, ${String(facts['reason'])}`;
-          if (mark.name === 'heads_recomputed') return `layer ${facts['layer']}: ${name(Number(facts['owner']))} attends heads of lost ${name(Number(facts['lost']))} again`;
+          if (mark.name === 'reallocated')
+            return `layer ${facts['layer']}: heads moved, ${String(facts['reason'])}`;
+          if (mark.name === 'heads_recomputed')
+            return `layer ${facts['layer']}: ${name(Number(facts['owner']))} attends heads of lost ${name(Number(facts['lost']))} again`;
           return `layer ${facts['layer']}: ${mark.name.replaceAll('_', ' ')}`;
         }}
       />
@@ -71,30 +106,50 @@ interface RowProps {
   onHover: (text: string) => void;
 }
 
-const Row = memo(function Row({ layer, owner, row, numHeads, name, onHover }: RowProps) {
-  return (
-    <>
-      <span className={classes.dim} style={{ textAlign: 'right', alignSelf: 'center', paddingRight: 8 }}>{layer}</span>
-      <span style={{ alignSelf: 'center', paddingRight: 10 }}><DeviceName rank={owner} name={name(owner)} /></span>
-      {Array.from({ length: numHeads }, (_, head) => {
-        const rank = row?.deviceOf[head];
-        const text = describe(layer, head, row, name);
-        return (
-          <div
-            key={head} className={classes.head} style={colorOf(rank === undefined || rank === PRUNED ? owner : rank)} title={text}
-            data-state={rank === undefined ? 'unknown' : rank === PRUNED ? 'pruned' : 'attended'} data-moved={row?.moved.has(head) || undefined}
-            data-testid={`head-${layer}-${head}`} onMouseEnter={() => onHover(text)}
-          />
-        );
-      })}
-      <span className={`${classes.dim} ${classes.right}`} style={{ alignSelf: 'center', paddingLeft: 10 }}>
-        {row && row.collab_s !== null ? `${seconds(row.collab_s)} / ${row.deadline_s === null ? 'none' : seconds(row.deadline_s)}` : '–'}
-      </span>
-    </>
-  );
-}, (before, after) => before.row === after.row && before.owner === after.owner && before.numHeads === after.numHeads);
+const Row = memo(
+  function Row({ layer, owner, row, numHeads, name, onHover }: RowProps) {
+    return (
+      <>
+        <span className={classes.dim} style={{ textAlign: 'right', alignSelf: 'center', paddingRight: 8 }}>
+          {layer}
+        </span>
+        <span style={{ alignSelf: 'center', paddingRight: 10 }}>
+          <DeviceName rank={owner} name={name(owner)} />
+        </span>
+        {Array.from({ length: numHeads }, (_, head) => {
+          const rank = row?.deviceOf[head];
+          const text = describe(layer, head, row, name);
+          return (
+            <div
+              key={head}
+              className={classes.head}
+              style={colorOf(rank === undefined || rank === PRUNED ? owner : rank)}
+              title={text}
+              data-state={rank === undefined ? 'unknown' : rank === PRUNED ? 'pruned' : 'attended'}
+              data-moved={row?.moved.has(head) || undefined}
+              data-testid={`head-${layer}-${head}`}
+              onMouseEnter={() => onHover(text)}
+            />
+          );
+        })}
+        <span className={`${classes.dim} ${classes.right}`} style={{ alignSelf: 'center', paddingLeft: 10 }}>
+          {row && row.collab_s !== null
+            ? `${seconds(row.collab_s)} / ${row.deadline_s === null ? 'none' : seconds(row.deadline_s)}`
+            : '–'}
+        </span>
+      </>
+    );
+  },
+  (before, after) =>
+    before.row === after.row && before.owner === after.owner && before.numHeads === after.numHeads,
+);
 
-function describe(layer: number, head: number, row: HeadRow | undefined, name: (rank: number) => string): string {
+function describe(
+  layer: number,
+  head: number,
+  row: HeadRow | undefined,
+  name: (rank: number) => string,
+): string {
   const rank = row?.deviceOf[head];
   const where = `Layer ${layer}, head ${head}`;
   if (rank === undefined) return `${where}: not decided yet`;

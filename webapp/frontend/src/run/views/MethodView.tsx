@@ -21,7 +21,12 @@ export interface ViewProps {
 }
 
 const VIEW: Record<ViewKind, ComponentType<ViewProps>> = {
-  heads: HeadsView, bands: BandsView, slots: SlotsView, shares: SharesView, tree: TreeView, split: SplitView,
+  heads: HeadsView,
+  bands: BandsView,
+  slots: SlotsView,
+  shares: SharesView,
+  tree: TreeView,
+  split: SplitView,
   pipeline: PipelineView,
 };
 

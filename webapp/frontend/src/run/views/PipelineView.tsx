@@ -31,37 +31,79 @@ export function PipelineView({ plan, model, devices, data }: ViewProps) {
   const [from_s, to_s] = stretchOf(data, which);
   const lines = stages.map((stage) => {
     const ring = data?.device(devices[stage.device]?.name ?? '')?.lanes.compute;
-    return { stage, ...(ring ? passesOf(ring, from_s, to_s, (to_s - from_s) / PIXELS) : { passes: [], busy_s: 0 }) };
+    return {
+      stage,
+      ...(ring ? passesOf(ring, from_s, to_s, (to_s - from_s) / PIXELS) : { passes: [], busy_s: 0 }),
+    };
   });
-  const requests = [...new Set(lines.flatMap(({ passes }) => passes.map((pass) => pass.request)))].filter((one) => one >= 0).toSorted((a, b) => a - b);
+  const requests = [...new Set(lines.flatMap(({ passes }) => passes.map((pass) => pass.request)))]
+    .filter((one) => one >= 0)
+    .toSorted((a, b) => a - b);
   return (
     <Panel
-      title="Pipeline" testId="view-pipeline" about={`${stages.length} stages; gaps are bubbles`}
-      extra={data && (
-        <SegmentedControl
-          size="xs" value={which} onChange={(value) => setWhich(value as 'newest' | 'all')} data-testid="pipeline-which"
-          data={[{ value: 'newest', label: 'Newest tokens' }, { value: 'all', label: 'Whole run' }]}
-        />
-      )}
+      title="Pipeline"
+      testId="view-pipeline"
+      about={`${stages.length} stages; gaps are bubbles`}
+      extra={
+        data && (
+          <SegmentedControl
+            size="xs"
+            value={which}
+            onChange={(value) => setWhich(value as 'newest' | 'all')}
+            data-testid="pipeline-which"
+            data={[
+              { value: 'newest', label: 'Newest tokens' },
+              { value: 'all', label: 'Whole run' },
+            ]}
+          />
+        )
+      }
     >
-      <div className={classes.grid} style={{ gridTemplateColumns: 'max-content max-content minmax(0, 1fr) max-content', columnGap: 16, rowGap: 6 }}>
-        <span className={classes.dim}>stage</span><span className={classes.dim}>layers</span>
+      <div
+        className={classes.grid}
+        style={{
+          gridTemplateColumns: 'max-content max-content minmax(0, 1fr) max-content',
+          columnGap: 16,
+          rowGap: 6,
+        }}
+      >
+        <span className={classes.dim}>stage</span>
+        <span className={classes.dim}>layers</span>
         <span className={classes.dim} style={{ display: 'flex', justifyContent: 'space-between' }}>
-          {data && to_s > 0 && <><span>{seconds(from_s)}</span><span>{seconds(to_s)}</span></>}
+          {data && to_s > 0 && (
+            <>
+              <span>{seconds(from_s)}</span>
+              <span>{seconds(to_s)}</span>
+            </>
+          )}
         </span>
         <span className={`${classes.dim} ${classes.right}`}>bubbles</span>
         {lines.map(({ stage, passes, busy_s }) => (
           <Line
-            key={stage.device} stage={stage} passes={passes} busy_s={busy_s} from_s={from_s} to_s={to_s} layers={model.num_layers} name={devices[stage.device]?.name ?? ''}
-            gone={data?.device(devices[stage.device]?.name ?? '')?.lostAt_s != null} running={data !== null}
+            key={stage.device}
+            stage={stage}
+            passes={passes}
+            busy_s={busy_s}
+            from_s={from_s}
+            to_s={to_s}
+            layers={model.num_layers}
+            name={devices[stage.device]?.name ?? ''}
+            gone={data?.device(devices[stage.device]?.name ?? '')?.lostAt_s != null}
+            running={data !== null}
           />
         ))}
       </div>
       <div className={classes.legend}>
-        {requests.length > 1 && requests.slice(0, 12).map((request) => (
-          <span key={request}><span className={classes.swatch} style={{ background: deviceColor(request) }} />request {request}</span>
-        ))}
-        {requests.length === 1 && <span>one request alone keeps one stage busy at a time: send a burst to fill the bubbles</span>}
+        {requests.length > 1 &&
+          requests.slice(0, 12).map((request) => (
+            <span key={request}>
+              <span className={classes.swatch} style={{ background: deviceColor(request) }} />
+              request {request}
+            </span>
+          ))}
+        {requests.length === 1 && (
+          <span>one request alone keeps one stage busy at a time: send a burst to fill the bubbles</span>
+        )}
       </div>
     </Panel>
   );
@@ -83,14 +125,29 @@ function Line({ stage, passes, busy_s, from_s, to_s, layers, name, gone, running
   return (
     <>
       <DeviceName rank={stage.device} name={name} gone={gone} />
-      <span style={{ fontSize: 13 }}>{count > 0 ? range(stage.start, stage.stop) : 'none'} <span className={classes.dim}>({count})</span></span>
+      <span style={{ fontSize: 13 }}>
+        {count > 0 ? range(stage.start, stage.stop) : 'none'} <span className={classes.dim}>({count})</span>
+      </span>
       {running ? (
-        <svg className={classes.canvas} height={ROW} viewBox={`0 0 100 ${ROW}`} preserveAspectRatio="none" role="img" aria-label={`Passes of ${name}`} data-testid={`passes-${name}`}>
+        <svg
+          className={classes.canvas}
+          height={ROW}
+          viewBox={`0 0 100 ${ROW}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={`Passes of ${name}`}
+          data-testid={`passes-${name}`}
+        >
           <rect width={100} height={ROW} fill="var(--loom-sunken)" />
           {passes.slice(-MAX_PASSES).map((pass, at) => (
             <rect
-              key={at} x={(Math.max(pass.start_s, from_s) - from_s) * scale} y={2} height={ROW - 4} fill={deviceColor(Math.max(pass.request, 0))}
-              width={Math.max((Math.min(pass.end_s, to_s) - Math.max(pass.start_s, from_s)) * scale, 0.12)} opacity={pass.token % 2 === 0 ? 1 : 0.62}
+              key={at}
+              x={(Math.max(pass.start_s, from_s) - from_s) * scale}
+              y={2}
+              height={ROW - 4}
+              fill={deviceColor(Math.max(pass.request, 0))}
+              width={Math.max((Math.min(pass.end_s, to_s) - Math.max(pass.start_s, from_s)) * scale, 0.12)}
+              opacity={pass.token % 2 === 0 ? 1 : 0.62}
             >
               <title>{`request ${pass.request}, token ${pass.token}: ${seconds(pass.end_s - pass.start_s)}`}</title>
             </rect>
@@ -99,12 +156,19 @@ function Line({ stage, passes, busy_s, from_s, to_s, layers, name, gone, running
       ) : (
         <div className={classes.bar}>
           <div
-            className={classes.piece} title={`layers ${range(stage.start, stage.stop)}`}
-            style={{ left: `${(stage.start / layers) * 100}%`, width: `${(count / layers) * 100}%`, background: deviceColor(stage.device) }}
+            className={classes.piece}
+            title={`layers ${range(stage.start, stage.stop)}`}
+            style={{
+              left: `${(stage.start / layers) * 100}%`,
+              width: `${(count / layers) * 100}%`,
+              background: deviceColor(stage.device),
+            }}
           />
         </div>
       )}
-      <span className={classes.right} style={{ fontSize: 13 }}>{running && passes.length > 0 ? percent(Math.max(0, 1 - busy_s / (to_s - from_s))) : '–'}</span>
+      <span className={classes.right} style={{ fontSize: 13 }}>
+        {running && passes.length > 0 ? percent(Math.max(0, 1 - busy_s / (to_s - from_s))) : '–'}
+      </span>
     </>
   );
 }

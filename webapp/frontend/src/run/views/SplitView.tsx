@@ -16,21 +16,36 @@ export function SplitView({ plan, model, devices }: ViewProps) {
   ].filter((line) => numbers(extra[line.key]).length > 0);
   const predicted = Object.entries(record(extra['predicted_layer_s']));
   return (
-    <Panel title="Split of every layer" testId="view-split" about={lines.map((line) => `${line.size} ${line.unit}`).join(', ')}>
-      <div className={classes.grid} style={{ gridTemplateColumns: 'max-content 1fr', rowGap: 8, columnGap: 16 }}>
+    <Panel
+      title="Split of every layer"
+      testId="view-split"
+      about={lines.map((line) => `${line.size} ${line.unit}`).join(', ')}
+    >
+      <div
+        className={classes.grid}
+        style={{ gridTemplateColumns: 'max-content 1fr', rowGap: 8, columnGap: 16 }}
+      >
         {lines.map((line) => (
-          <Line key={line.key} label={line.label} size={line.size} pieces={sharesOf(group, numbers(extra[line.key])).map(
-            ([rank, start, stop]): BarPiece => ({
-              rank, start, stop, label: `${devices[rank]?.name ?? rank} · ${stop - start}`,
+          <Line
+            key={line.key}
+            label={line.label}
+            size={line.size}
+            pieces={sharesOf(group, numbers(extra[line.key])).map(([rank, start, stop]): BarPiece => ({
+              rank,
+              start,
+              stop,
+              label: `${devices[rank]?.name ?? rank} · ${stop - start}`,
               title: `${devices[rank]?.name ?? rank}: ${line.unit} ${range(start, stop)}, ${stop - start} of ${line.size}`,
-            }),
-          )} />
+            }))}
+          />
         ))}
       </div>
       <div className={classes.note}>
-        {extra['all_reduce'] !== undefined && `Partial sums are added after both parts by a ${String(extra['all_reduce'])} all-reduce. `}
+        {extra['all_reduce'] !== undefined &&
+          `Partial sums are added after both parts by a ${String(extra['all_reduce'])} all-reduce. `}
         {extra['overlap'] === true && 'Rows travel in tiles while the next product runs. '}
-        {predicted.length > 0 && `Planned per layer: ${predicted.map(([name, value]) => `${name} ${seconds(Number(value))}`).join(', ')}.`}
+        {predicted.length > 0 &&
+          `Planned per layer: ${predicted.map(([name, value]) => `${name} ${seconds(Number(value))}`).join(', ')}.`}
       </div>
     </Panel>
   );

@@ -24,31 +24,62 @@ export function TreeView({ plan, model, devices }: ViewProps) {
   const { nodes, width, depth } = treeOf(group[0] ?? 0, levels);
   const named = group.length <= MOST_NAMED;
   const step = named ? 92 : 20;
-  const at = (node: { x: number; depth: number }) => [step / 2 + node.x * step, 18 + node.depth * STEP_Y] as const;
+  const at = (node: { x: number; depth: number }) =>
+    [step / 2 + node.x * step, 18 + node.depth * STEP_Y] as const;
   const place = new Map(nodes.map((node) => [node.rank, at(node)]));
   const inner = new Set(nodes.map((node) => node.parent));
   const slices = numbers(extra['slice_bytes']);
   const name = (rank: number) => devices[rank]?.name ?? `device ${rank}`;
   return (
     <Panel
-      title="Reduction tree" testId="view-tree"
+      title="Reduction tree"
+      testId="view-tree"
       about={`${group.length} chips, ${String(extra['serial_hops'])} messages one after the other per sum · ${String(extra['regime'])}: ${REGIME[String(extra['regime'])] ?? ''}`}
     >
       <div style={{ overflowX: 'auto' }}>
-        <svg className={classes.svg} style={{ maxWidth: 'none' }} width={Math.max(width, 1) * step} height={depth * STEP_Y + 52} role="img" aria-label="Reduction tree">
+        <svg
+          className={classes.svg}
+          style={{ maxWidth: 'none' }}
+          width={Math.max(width, 1) * step}
+          height={depth * STEP_Y + 52}
+          role="img"
+          aria-label="Reduction tree"
+        >
           {nodes.map((node) => {
             const above = node.parent === null ? undefined : place.get(node.parent);
             if (!above) return null;
             const [x, y] = at(node);
             const [px, py] = above;
-            return <path key={node.rank} d={`M${x},${y} C${x},${y - STEP_Y / 2} ${px},${py + STEP_Y / 2} ${px},${py}`} fill="none" stroke="var(--loom-wire)" strokeWidth={1.5} />;
+            return (
+              <path
+                key={node.rank}
+                d={`M${x},${y} C${x},${y - STEP_Y / 2} ${px},${py + STEP_Y / 2} ${px},${py}`}
+                fill="none"
+                stroke="var(--loom-wire)"
+                strokeWidth={1.5}
+              />
+            );
           })}
           {nodes.map((node) => {
             const [x, y] = at(node);
             return (
               <g key={node.rank} transform={`translate(${x} ${y})`} data-testid={`tree-${name(node.rank)}`}>
-                <circle r={node.parent === null ? 10 : named ? 8 : 6} fill={deviceColor(node.rank)} stroke="var(--loom-surface)" strokeWidth={2} />
-                {named && (inner.has(node.rank) ? <text x={15} y={-1}>{name(node.rank)}</text> : <text y={24} textAnchor="middle">{name(node.rank)}</text>)}
+                <circle
+                  r={node.parent === null ? 10 : named ? 8 : 6}
+                  fill={deviceColor(node.rank)}
+                  stroke="var(--loom-surface)"
+                  strokeWidth={2}
+                />
+                {named &&
+                  (inner.has(node.rank) ? (
+                    <text x={15} y={-1}>
+                      {name(node.rank)}
+                    </text>
+                  ) : (
+                    <text y={24} textAnchor="middle">
+                      {name(node.rank)}
+                    </text>
+                  ))}
                 <title>{`${name(node.rank)}: ${bytes(slices[group.indexOf(node.rank)] ?? 0)} per block${node.parent === null ? ', the root' : `, sends its sum to ${name(node.parent)}`}`}</title>
               </g>
             );
@@ -56,7 +87,12 @@ export function TreeView({ plan, model, devices }: ViewProps) {
         </svg>
       </div>
       <div className={classes.columns} style={{ marginTop: 14 }}>
-        {named && <Memory {...{ extra, group, slices, name, layers: model.num_layers }} limits={group.map((rank) => devices[rank]?.on_chip_weight_bytes ?? null)} />}
+        {named && (
+          <Memory
+            {...{ extra, group, slices, name, layers: model.num_layers }}
+            limits={group.map((rank) => devices[rank]?.on_chip_weight_bytes ?? null)}
+          />
+        )}
         <Estimates block={record(extra['block'])} />
       </div>
     </Panel>
@@ -75,8 +111,15 @@ interface MemoryProps {
 function Memory({ extra, group, slices, limits, layers, name }: MemoryProps) {
   const regimes = list(extra['regimes']).map(String);
   return (
-    <div className={`${classes.grid} ${classes.grow}`} style={{ gridTemplateColumns: 'max-content minmax(80px, 1fr) max-content max-content', columnGap: 16 }}>
-      {['chip', 'weights of all blocks on chip', '', 'regime'].map((head) => <span key={head} className={classes.dim}>{head}</span>)}
+    <div
+      className={`${classes.grid} ${classes.grow}`}
+      style={{ gridTemplateColumns: 'max-content minmax(80px, 1fr) max-content max-content', columnGap: 16 }}
+    >
+      {['chip', 'weights of all blocks on chip', '', 'regime'].map((head) => (
+        <span key={head} className={classes.dim}>
+          {head}
+        </span>
+      ))}
       {group.map((rank, at) => {
         const need = (slices[at] ?? 0) * layers;
         const limit = limits[at] ?? null;
@@ -84,10 +127,22 @@ function Memory({ extra, group, slices, limits, layers, name }: MemoryProps) {
         return [
           <DeviceName key="name" rank={rank} name={name(rank)} />,
           <div key="bar" className={classes.bar} data-thin>
-            <div style={{ height: '100%', width: `${Math.min(limit ? need / limit : 0, 1) * 100}%`, background: over ? 'var(--loom-warn)' : deviceColor(rank) }} />
+            <div
+              style={{
+                height: '100%',
+                width: `${Math.min(limit ? need / limit : 0, 1) * 100}%`,
+                background: over ? 'var(--loom-warn)' : deviceColor(rank),
+              }}
+            />
           </div>,
-          <span key="text" className={classes.right} style={{ fontSize: 12 }}>{limit === null ? `${bytes(need)}, no limit` : `${bytes(need)} of ${bytes(limit)} (${percent(need / limit)})`}</span>,
-          <span key="regime" className={classes.dim} title={REGIME[regimes[at] ?? '']}>{regimes[at]}</span>,
+          <span key="text" className={classes.right} style={{ fontSize: 12 }}>
+            {limit === null
+              ? `${bytes(need)}, no limit`
+              : `${bytes(need)} of ${bytes(limit)} (${percent(need / limit)})`}
+          </span>,
+          <span key="regime" className={classes.dim} title={REGIME[regimes[at] ?? '']}>
+            {regimes[at]}
+          </span>,
         ];
       })}
     </div>
@@ -95,30 +150,60 @@ function Memory({ extra, group, slices, limits, layers, name }: MemoryProps) {
 }
 
 const PARTS = [
-  ['compute_s', 'compute', spanColors.compute], ['on_chip_s', 'on-chip memory', spanColors.stage],
-  ['off_chip_s', 'off-chip memory', spanColors.load], ['link_s', 'links', spanColors.send],
+  ['compute_s', 'compute', spanColors.compute],
+  ['on_chip_s', 'on-chip memory', spanColors.stage],
+  ['off_chip_s', 'off-chip memory', spanColors.load],
+  ['link_s', 'links', spanColors.send],
 ] as const;
 
 /** Where a block's time and energy go, as planned. */
 function Estimates({ block }: { block: Record<string, unknown> }) {
-  const phases = Object.entries(block).map(([phase, value]) => ({ phase, facts: record(value) as Record<string, number> }));
+  const phases = Object.entries(block).map(([phase, value]) => ({
+    phase,
+    facts: record(value) as Record<string, number>,
+  }));
   if (phases.length === 0) return null;
   const total = (facts: Record<string, number>) => PARTS.reduce((sum, [key]) => sum + (facts[key] ?? 0), 0);
   const longest = Math.max(...phases.map(({ facts }) => total(facts)));
   return (
     <div className={classes.grow}>
-      <div className={classes.grid} style={{ gridTemplateColumns: 'max-content minmax(80px, 1fr) max-content', columnGap: 14 }}>
-        <span className={classes.dim}>one block</span><span className={classes.dim}>planned time</span><span className={classes.dim}>energy</span>
+      <div
+        className={classes.grid}
+        style={{ gridTemplateColumns: 'max-content minmax(80px, 1fr) max-content', columnGap: 14 }}
+      >
+        <span className={classes.dim}>one block</span>
+        <span className={classes.dim}>planned time</span>
+        <span className={classes.dim}>energy</span>
         {phases.map(({ phase, facts }) => [
-          <span key="phase" style={{ fontSize: 13, fontWeight: 500 }}>{phase}</span>,
-          <div key="bar" className={classes.bar} data-thin style={{ display: 'flex' }} title={PARTS.map(([key, label]) => `${label} ${seconds(facts[key] ?? 0)}`).join(', ')}>
-            {PARTS.map(([key, , color]) => <div key={key} style={{ width: `${((facts[key] ?? 0) / longest) * 100}%`, background: color }} />)}
+          <span key="phase" style={{ fontSize: 13, fontWeight: 500 }}>
+            {phase}
+          </span>,
+          <div
+            key="bar"
+            className={classes.bar}
+            data-thin
+            style={{ display: 'flex' }}
+            title={PARTS.map(([key, label]) => `${label} ${seconds(facts[key] ?? 0)}`).join(', ')}
+          >
+            {PARTS.map(([key, , color]) => (
+              <div
+                key={key}
+                style={{ width: `${((facts[key] ?? 0) / longest) * 100}%`, background: color }}
+              />
+            ))}
           </div>,
-          <span key="energy" className={classes.right} style={{ fontSize: 12 }}>{seconds(total(facts))} · {joules(facts['energy_j'] ?? 0)}</span>,
+          <span key="energy" className={classes.right} style={{ fontSize: 12 }}>
+            {seconds(total(facts))} · {joules(facts['energy_j'] ?? 0)}
+          </span>,
         ])}
       </div>
       <div className={classes.legend}>
-        {PARTS.map(([key, label, color]) => <span key={key}><span className={classes.swatch} style={{ background: color }} />{label}</span>)}
+        {PARTS.map(([key, label, color]) => (
+          <span key={key}>
+            <span className={classes.swatch} style={{ background: color }} />
+            {label}
+          </span>
+        ))}
       </div>
     </div>
   );

@@ -30,15 +30,27 @@ export class HeadMap {
     if (mark.name === 'heads') {
       const deviceOf = numbers(facts['device_of']);
       this.rows.set(layer, {
-        layer, owner: Number(facts['owner']), deviceOf, scores: (facts['scores'] ?? []) as (number | null)[],
-        collab_s: numberOr(facts['t_collab_s']), deadline_s: numberOr(facts['t_max_s']),
-        moved: old?.moved ?? new Set(), reason: old?.reason ?? '', time_s: mark.time_s,
+        layer,
+        owner: Number(facts['owner']),
+        deviceOf,
+        scores: (facts['scores'] ?? []) as (number | null)[],
+        collab_s: numberOr(facts['t_collab_s']),
+        deadline_s: numberOr(facts['t_max_s']),
+        moved: old?.moved ?? new Set(),
+        reason: old?.reason ?? '',
+        time_s: mark.time_s,
       });
     } else if (mark.name === 'reallocated' && old) {
       const before = numbers(facts['device_of_before']);
       const deviceOf = numbers(facts['device_of']);
       const moved = new Set(deviceOf.flatMap((rank, head) => (rank === before[head] ? [] : [head])));
-      this.rows.set(layer, { ...old, deviceOf, moved, reason: String(facts['reason'] ?? ''), time_s: mark.time_s });
+      this.rows.set(layer, {
+        ...old,
+        deviceOf,
+        moved,
+        reason: String(facts['reason'] ?? ''),
+        time_s: mark.time_s,
+      });
     }
   }
 

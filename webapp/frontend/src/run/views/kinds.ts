@@ -28,7 +28,9 @@ export function rows(value: unknown): number[][] {
 }
 
 export function record(value: unknown): Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {};
 }
 
 /** `n` bounds of ranks in order → [rank, start, stop] of those that have something. */

@@ -25,13 +25,30 @@ export interface BarPiece {
 }
 
 /** One whole of `size` units, divided among devices. */
-export function ShareBar({ pieces, size, thin = false, testId }: { pieces: BarPiece[]; size: number; thin?: boolean; testId?: string }) {
+export function ShareBar({
+  pieces,
+  size,
+  thin = false,
+  testId,
+}: {
+  pieces: BarPiece[];
+  size: number;
+  thin?: boolean;
+  testId?: string;
+}) {
   return (
     <div className={classes.bar} data-thin={thin || undefined} data-testid={testId}>
       {pieces.map((piece) => (
         <div
-          key={`${piece.rank} ${piece.start}`} className={classes.piece} data-kind={piece.kind} title={piece.title}
-          style={{ ...colorOf(piece.rank), left: `${(piece.start / size) * 100}%`, width: `${((piece.stop - piece.start) / size) * 100}%` }}
+          key={`${piece.rank} ${piece.start}`}
+          className={classes.piece}
+          data-kind={piece.kind}
+          title={piece.title}
+          style={{
+            ...colorOf(piece.rank),
+            left: `${(piece.start / size) * 100}%`,
+            width: `${((piece.stop - piece.start) / size) * 100}%`,
+          }}
         >
           {thin ? '' : piece.label}
         </div>
@@ -41,13 +58,23 @@ export function ShareBar({ pieces, size, thin = false, testId }: { pieces: BarPi
 }
 
 /** The newest things that a method said of itself, in words. */
-export function MethodEvents({ marks, describe, most = 5 }: { marks: readonly Mark[]; describe: (mark: Mark) => ReactNode; most?: number }) {
+export function MethodEvents({
+  marks,
+  describe,
+  most = 5,
+}: {
+  marks: readonly Mark[];
+  describe: (mark: Mark) => ReactNode;
+  most?: number;
+}) {
   const shown = marks.slice(-most);
   if (shown.length === 0) return null;
   return (
     <div className={classes.events} data-testid="method-events">
       {shown.map((mark, at) => (
-        <span key={marks.length - shown.length + at}><b>{mark.time_s.toFixed(3)} s</b> {describe(mark)}</span>
+        <span key={marks.length - shown.length + at}>
+          <b>{mark.time_s.toFixed(3)} s</b> {describe(mark)}
+        </span>
       ))}
     </div>
   );

@@ -20,7 +20,8 @@ export function passesOf(ring: SpanRing, from_s: number, to_s: number, gap_s: nu
   const passes: Pass[] = [];
   let busy_s = 0;
   for (let index = 0; index < ring.length; index += 1) {
-    if (ring.endAt(index) < from_s || ring.startAt(index) > to_s || ring.kindAt(index) !== 'compute') continue;
+    if (ring.endAt(index) < from_s || ring.startAt(index) > to_s || ring.kindAt(index) !== 'compute')
+      continue;
     const { request, token, start_s, end_s } = ring.view(index);
     busy_s += Math.min(end_s, to_s) - Math.max(start_s, from_s);
     const last = passes.at(-1);

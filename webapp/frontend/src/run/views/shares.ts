@@ -19,7 +19,9 @@ export function servingOf(shards: number[][], promoted: readonly Mark[]): Column
 }
 
 export function backupsOf(value: unknown): Columns[] {
-  return Object.values(record(value)).flatMap((pieces) => rows(pieces).map(columnsOf)).toSorted((a, b) => a.start - b.start);
+  return Object.values(record(value))
+    .flatMap((pieces) => rows(pieces).map(columnsOf))
+    .toSorted((a, b) => a.start - b.start);
 }
 
 function columnsOf([rank = 0, start = 0, stop = 0]: number[]): Columns {

@@ -33,23 +33,35 @@ export function blocksOf(plan: Plan, rank: number, ring: SpanRing | null): Block
     const old = pieces.get(key);
     const away = home === 'offloaded';
     const streamed = away || streams.has(key) || (old?.streamed ?? false);
-    pieces.set(key, { layer: slice.layer, part: slice.part, streamed, inMemory: !away && (old?.inMemory ?? true) });
+    pieces.set(key, {
+      layer: slice.layer,
+      part: slice.part,
+      streamed,
+      inMemory: !away && (old?.inMemory ?? true),
+    });
   }
   const newest = ring ? replay(pieces, ring) : null;
   const sorted = [...pieces.values()].toSorted((a, b) => a.layer - b.layer || a.part.localeCompare(b.part));
-  return join(sorted.map((piece) => ({
-    layer: piece.layer, part: piece.part, newest: newest === `${piece.layer} ${piece.part}`,
-    state: !piece.streamed ? 'resident' : piece.inMemory ? 'loaded' : 'disk',
-  })));
+  return join(
+    sorted.map((piece) => ({
+      layer: piece.layer,
+      part: piece.part,
+      newest: newest === `${piece.layer} ${piece.part}`,
+      state: !piece.streamed ? 'resident' : piece.inMemory ? 'loaded' : 'disk',
+    })),
+  );
 }
 
 /** Blocks that come and go from the start although they are in memory then: whoever shares a slot with one that is not. */
 function streamedOf(plan: Plan, rank: number): Set<string> {
   const away = new Set<string>();
   const cycles = plan.extra['cycles'] as Record<string, number[][]> | undefined;
-  const stage = (plan.extra['segments'] as number[][][] | undefined)?.[0]?.find(([device]) => device === rank);
+  const stage = (plan.extra['segments'] as number[][][] | undefined)?.[0]?.find(
+    ([device]) => device === rank,
+  );
   for (const cycle of cycles?.[String(rank)] ?? []) {
-    for (const position of cycle) for (const part of ['attention', 'ffn']) away.add(`${(stage?.[1] ?? 0) + position} ${part}`);
+    for (const position of cycle)
+      for (const part of ['attention', 'ffn']) away.add(`${(stage?.[1] ?? 0) + position} ${part}`);
   }
   return away;
 }

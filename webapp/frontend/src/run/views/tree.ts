@@ -8,7 +8,10 @@ export interface TreeNode {
   parent: number | null;
 }
 
-export function treeOf(root: number, levels: readonly (readonly number[][])[]): { nodes: TreeNode[]; width: number; depth: number } {
+export function treeOf(
+  root: number,
+  levels: readonly (readonly number[][])[],
+): { nodes: TreeNode[]; width: number; depth: number } {
   const children = new Map<number, number[]>();
   for (const level of levels) {
     for (const [child, parent] of level) children.set(parent!, [...(children.get(parent!) ?? []), child!]);
