@@ -6,6 +6,7 @@ has been silent for `silence_s`, and only by those that need it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.domain.errors import PeerLost
@@ -57,8 +58,8 @@ class Fate:
         for rank in silent:
             self.world.schedule(
                 self.world.now_s + self.silence_s,
-                lambda rank=rank: self._give_up(rank),
-                FATE,  # type: ignore[misc]
+                partial(self._give_up, rank),
+                FATE,
             )
         return bool(silent)
 
