@@ -24,7 +24,7 @@ from engine.domain.scenario import Change, LinkDown, LinkUp, SetDelay, SetLoss, 
 from engine.domain.units import human_s
 
 if TYPE_CHECKING:
-    from emulator.network.network import MininetNetwork
+    from emulator.network.mininet_network import MininetNetwork
 
 REPEATS = 5
 LINK = "n0--hub"
@@ -112,7 +112,7 @@ def delay_changes() -> list[tuple[str, list[float]]]:
 
 
 def _played(cases: Sequence[Case], **drawn: float) -> list[tuple[str, list[float]]]:
-    from emulator.network.network import MininetNetwork
+    from emulator.network.mininet_network import MininetNetwork
 
     cluster = star(2, 1e9, FAST_BIT_PER_S)
     links = tuple(link.model_copy(update=drawn if link.name == LINK else {}) for link in cluster.links)

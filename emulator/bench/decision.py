@@ -62,7 +62,7 @@ def measure_decision(environment: Environment) -> Table:
 def _row(name: str, num_tokens: int) -> tuple[str, ...]:
     import torch
 
-    from engine.models.weights.weights import WeightStore
+    from engine.models.weights.store import WeightStore
     from engine.ops.torch_kernels import dispatch as arithmetic
 
     model, weights = catalogue.resolve(name)

@@ -106,7 +106,7 @@ class Devices:
     def _live(self, rank: int, file: Any) -> Any:
         import torch
 
-        from engine.models.weights.weights import WeightStore
+        from engine.models.weights.store import WeightStore
         from engine.worlds.real.connections import Connections
         from engine.worlds.real.device import RealDevice
         from engine.worlds.real.tasks import Clock

@@ -44,7 +44,7 @@ def measure_links(environment: Environment) -> Table:
 
 def message_times(rate: float) -> list[tuple[int, float, float, float]]:
     """(size, median, shortest, longest seconds) of every size that is not too long at this rate."""
-    from emulator.network.network import MininetNetwork
+    from emulator.network.mininet_network import MininetNetwork
 
     results = []
     run_in_real_time(os.getpid())  # as devices do

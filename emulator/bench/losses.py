@@ -152,7 +152,7 @@ def real_times(
     """Back end, and the seconds of all messages of each size."""
     import torch
 
-    from emulator.network.network import MininetNetwork
+    from emulator.network.mininet_network import MininetNetwork
 
     case = Case(bit_per_s, delay_s, loss_frac, dilation, pairs, tuple(counts))
     cluster = cluster_of(case)

@@ -144,7 +144,7 @@ def star(rates: dict[str, float], **more: float) -> ClusterSpec:
 
 def one_flow(rate: float, dilation: float, delay_s: float, jitter_s: float) -> list[tuple[Any, ...]]:
     """(back end, size, ideal, seconds sorted) of every size: from n0 to n1, answered with nothing."""
-    from emulator.network.network import MininetNetwork
+    from emulator.network.mininet_network import MininetNetwork
 
     cluster = star({"n0": rate, "n1": rate}, delay_s=delay_s / 2, jitter_s=jitter_s)
     sizes = list(_repeated(rate))
@@ -183,7 +183,7 @@ def _repeated(rate: float) -> Iterator[int]:
 
 def flows_at_once(rates: dict[str, float]) -> list[tuple[str, float, float]]:
     """(flow, share, got) of every device's stream of messages to the last one."""
-    from emulator.network.network import MininetNetwork
+    from emulator.network.mininet_network import MininetNetwork
 
     cluster = star(rates)
     sink = len(rates) - 1

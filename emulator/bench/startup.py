@@ -21,7 +21,7 @@ from engine.models import catalogue
 DEVICES = (2, 8, 16, 64)
 MODEL = "demo-lm"
 STRATEGY = "mcu"  # it has work for any number of devices
-OWN_TITLE = b"emulator.session.session"
+OWN_TITLE = b"emulator.session.server"
 
 
 def measure_startup(environment: Environment) -> Table:

@@ -38,7 +38,7 @@ from engine.ops.cost import Kernel, elementwise, measured_s
 from engine.ops.cost import product as matrix_product
 
 if TYPE_CHECKING:  # torch takes a while to import
-    from engine.models.weights.weights import WeightStore
+    from engine.models.weights.store import WeightStore
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SIDES = (32, 128, 384, 1024, 3072)  # of the matrices

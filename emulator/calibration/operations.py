@@ -22,7 +22,7 @@ from engine.ops.sizes import model_bytes
 from engine.ops.tensors import Meta
 
 if TYPE_CHECKING:  # torch takes a while to import
-    from engine.models.weights.weights import WeightStore
+    from engine.models.weights.store import WeightStore
 
 MODELS = ("bert-large", "bert-base", "gpt2", "tinyllama-42m", "minilm", "demo-lm")
 ROWS = (1, 8, 34, 128, 200)
@@ -64,7 +64,7 @@ def time_operations(stores: Sequence[WeightStore], rows: Sequence[int] = ROWS) -
 
 def random_weights(name: str) -> WeightStore:
     """Of a model of the catalogue; it holds nothing yet."""
-    from engine.models.weights.weights import WeightStore
+    from engine.models.weights.store import WeightStore
 
     model, weights = catalogue.resolve(name, "random")
     return WeightStore(model, weights, 0)

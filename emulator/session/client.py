@@ -47,7 +47,7 @@ def emulate(spec: RunSpec, on_events: OnEvents, commands: queue.Queue[Event] | N
 
     with (
         turn(state / "turns", waiting, give_up) as mine,
-        Isolated("emulator.session.session", state, mine) as session,
+        Isolated("emulator.session.server", state, mine) as session,
     ):
         return _Conversation(session, on_events, asked).hold(_with_profile(spec, on_events))
 

@@ -12,7 +12,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
 from engine.domain.values import Value
-from engine.models.families.families import spec_of_config
+from engine.models.families.hf_config import spec_of_config
 from engine.models.weights.directory import SINGLE, read_spec, weight_files
 from engine.ops.sizes import model_bytes, num_parameters
 

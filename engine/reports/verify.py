@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine.domain.report import Correctness
 from engine.domain.spec import RunSpec
-from engine.models.reference.reference import Reference, load_or_compute
 from engine.models.reference.teacher_forcing import forced_logits
+from engine.models.reference.transformers_outputs import Reference, load_or_compute
 
 if TYPE_CHECKING:
     import torch

@@ -11,7 +11,7 @@ import torch
 
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.ops.core import Op
 from engine.ops.tensors import Tensor
 from engine.ops.torch_kernels import dispatch as arithmetic

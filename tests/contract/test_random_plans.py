@@ -24,7 +24,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.inputs.prompts import requests_of
-from engine.models.reference import reference
+from engine.models.reference import transformers_outputs
 from engine.strategies.registry import STRATEGIES
 from tests.support.memory_world import run_in_memory
 
@@ -128,7 +128,7 @@ def _answers(model, workload):
         devices=[{"name": "d0", "flop_per_s": 1e9, "memory_bytes": 1e9, "memory_byte_per_s": 1e9}],
     )
     spec = RunSpec(cluster=cluster, model=model, workload=workload, strategy="single", seed=5)
-    return reference.compute(spec)
+    return transformers_outputs.compute(spec)
 
 
 def plan_of(chosen, spec):

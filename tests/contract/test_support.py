@@ -9,7 +9,7 @@ from engine.domain.errors import PlanError
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.models.families.families import FAMILIES
+from engine.models.families.registry import FAMILIES
 from engine.runs.predict import prepare
 from engine.strategies.registry import STRATEGIES
 from topologies.files import load

@@ -2,7 +2,7 @@
 
 from engine.domain.errors import PeerLost
 from engine.domain.plan import Plan
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.program.serve import serve
 from engine.program.strategy import Strategy
 from engine.strategies.adaptlink.roles import Room

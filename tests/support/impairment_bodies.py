@@ -8,7 +8,7 @@ from typing import Any
 
 from emulator.host.namespaces import inside
 from emulator.network.measure import fill
-from emulator.network.network import MininetNetwork
+from emulator.network.mininet_network import MininetNetwork
 from emulator.network.probe import probe
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import CHANGE

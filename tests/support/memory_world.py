@@ -8,7 +8,7 @@ import json
 import random
 from collections import defaultdict, deque
 
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.ops.ledger import Ledger
 from engine.ops.tensors import meta_of, payload_bytes
 from engine.ops.torch_kernels import dispatch as arithmetic

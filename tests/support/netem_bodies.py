@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from emulator.network.measure import fill
-from emulator.network.network import MininetNetwork
+from emulator.network.mininet_network import MininetNetwork
 from engine.domain.scenario import CHANGE
 from tests.support.impairment_bodies import SETTLE_S, Echo
 from tests.support.network_bodies import connection, opened, qdiscs

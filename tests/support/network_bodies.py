@@ -12,7 +12,7 @@ from typing import Any
 from emulator.host.namespaces import inside
 from emulator.network.counters import sent_bytes
 from emulator.network.measure import Stretch, connect, fill
-from emulator.network.network import MininetNetwork
+from emulator.network.mininet_network import MininetNetwork
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import DropDevice, LinkDown, LinkUp, SetLoss, SetRate
 

@@ -9,7 +9,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
 from engine.ops.layout import whole_model
 from engine.ops.torch_kernels import dispatch as arithmetic

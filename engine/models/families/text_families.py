@@ -190,3 +190,6 @@ QWEN3 = LLAMA._replace(
     },
     refused={"use_sliding_window": (False,)},
 )
+
+TEXT_FAMILIES = (GPT2, OPT, BERT, LLAMA, QWEN3)
+"""Add a new family of text models here."""

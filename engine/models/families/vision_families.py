@@ -8,6 +8,7 @@ from typing import Any
 from engine.domain.errors import SpecError
 from engine.domain.vision import VisionSpec
 from engine.models.families.family import ACTIVATIONS, Family, Pictures, Stored
+from engine.models.families.text_families import LLAMA
 
 HALF = (0.5, 0.5, 0.5)
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
@@ -208,3 +209,7 @@ def with_tower(text: Family) -> Family:
         ),
         unused=(layer, tower + "post_layernorm."),
     )
+
+
+VISION_FAMILIES = (VIT, with_tower(LLAMA))
+"""Add a new family of vision models here."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.domain.spec import RunSpec
 from engine.models.inputs.prompts import pixels_of, requests_of
-from engine.models.reference.reference import library_model, run_apart
+from engine.models.reference.transformers_outputs import library_model, run_apart
 
 if TYPE_CHECKING:
     import torch

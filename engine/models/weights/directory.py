@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
-from engine.models.families.families import spec_of_config
+from engine.models.families.hf_config import spec_of_config
 from engine.models.inputs.processor import FILES, adapted
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")

@@ -20,7 +20,7 @@ from engine.domain.model import ModelSpec, tower_model
 from engine.domain.plan import Plan
 from engine.domain.values import Positive, Value
 from engine.domain.workload import Workload
-from engine.models.families.families import family
+from engine.models.families.registry import family
 from engine.ops.sizes import weight_bytes
 from engine.program.strategy import Params
 from engine.strategies.accelerate.device_map import OFFLOAD, Module, balanced, infer_device_map

@@ -145,7 +145,7 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
     """Come up, then do what the parent says until it says exit."""
     import torch
 
-    from engine.models.weights.weights import WeightStore
+    from engine.models.weights.store import WeightStore
     from engine.worlds.real.connections import Connections
     from engine.worlds.real.device import RealDevice
 

@@ -23,7 +23,7 @@ from engine.domain.plan import Plan
 from engine.domain.scenario import CHANGE, Change
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.ops.torch_kernels.core import KVCache
 from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, unpack_note

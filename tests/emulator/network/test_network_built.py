@@ -74,7 +74,7 @@ def test_loss_is_real() -> None:
 
 
 def test_delay_without_netem_is_the_receivers() -> None:
-    from emulator.network.network import MininetNetwork
+    from emulator.network.mininet_network import MininetNetwork
     from emulator.network.probe import probe
 
     cluster = make("a b c", "", link("a", "b", delay_s=0.002), link("b", "c", delay_s=0.003))

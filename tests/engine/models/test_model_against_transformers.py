@@ -5,7 +5,7 @@ import torch
 
 from engine.domain.plan import Slice
 from engine.models.inputs.prompts import requests_of
-from engine.models.reference import reference
+from engine.models.reference import transformers_outputs
 from tests.support.one_device import (
     CAUSAL,
     TINY,
@@ -25,7 +25,7 @@ TRAINED = ("minilm", "demo-lm")
 @pytest.mark.parametrize("name", [*TINY, *TRAINED])
 def test_hidden_states_or_greedy_logits_are_those_of_transformers(name):
     spec, store = spec_of(name), store_of(name)
-    theirs = reference.compute(spec)
+    theirs = transformers_outputs.compute(spec)
     for request in requests_of(spec):
         if spec.workload.new_tokens:
             ours = generate(store, request.tokens, spec.workload.new_tokens)
@@ -40,7 +40,7 @@ def test_hidden_states_or_greedy_logits_are_those_of_transformers(name):
 @pytest.mark.parametrize("name", CAUSAL)
 def test_all_hidden_states_of_a_causal_model_are_those_of_transformers(name):
     spec = spec_of(name, prompt_tokens=17, new_tokens=0)
-    theirs = reference.compute(spec)["hidden.0"]
+    theirs = transformers_outputs.compute(spec)["hidden.0"]
     assert relative_error(encode(store_of(name), requests_of(spec)[0].tokens), theirs) < 1e-5
 
 

@@ -9,10 +9,10 @@ import pytest
 from engine.domain.errors import SpecError
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
-from engine.models.families import families
+from engine.models.families import hf_config
 from engine.models.inputs.prompts import requests_of
 from engine.models.inputs.text import decode, encode
-from engine.models.reference import reference
+from engine.models.reference import transformers_outputs
 from tests.support.one_device import TINY, spec_of
 
 # Parameters as counted by transformers (without BERT's pooler) or stated by the models' authors.
@@ -73,8 +73,8 @@ def test_models_have_as_many_parameters_as_published(name, count):
 @pytest.mark.parametrize("row", [row.name for row in catalogue.rows()])
 def test_a_spec_survives_the_way_through_a_config(row):
     model = catalogue.resolve(row)[0]
-    config = json.loads(json.dumps(families.config_of_spec(model)))
-    again = families.spec_of_config(model.name, config, "here")
+    config = json.loads(json.dumps(hf_config.config_of_spec(model)))
+    again = hf_config.spec_of_config(model.name, config, "here")
     assert again == model.model_copy(update={"source": ""})
 
 
@@ -83,7 +83,7 @@ def test_trained_models_can_be_run_with_random_weights():
 
 
 def test_a_name_with_a_directory_of_weights_uses_them(tmp_path):
-    reference.library_model(spec_of("tiny-llama")).save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec_of("tiny-llama")).save_pretrained(tmp_path)
     model, weights = catalogue.resolve("tiny-llama", str(tmp_path))
     assert (model.name, weights.directory) == ("tiny-llama", str(tmp_path))
     assert catalogue.resolve(str(tmp_path))[0].num_kv_heads == 2
@@ -154,20 +154,20 @@ def test_a_config_that_is_no_json_is_named(tmp_path):
 
 def test_rotary_base_is_read_from_both_its_places():
     for config in (LLAMA | {"rope_theta": 5e5}, LLAMA | {"rope_parameters": {"rope_theta": 5e5}}):
-        assert families.spec_of_config("x", config, "here").rope_theta == 5e5
+        assert hf_config.spec_of_config("x", config, "here").rope_theta == 5e5
 
 
 def test_rope_scaling_is_read_from_all_its_places():
     older = {"type" if key == "rope_type" else key: value for key, value in LLAMA3.items()}
     for config in ({"rope_scaling": LLAMA3}, {"rope_scaling": older}, {"rope_parameters": LLAMA3}):
-        scaling = families.spec_of_config("x", LLAMA | config, "here").rope_scaling
+        scaling = hf_config.spec_of_config("x", LLAMA | config, "here").rope_scaling
         assert (scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor) == (8, 1, 4)
         assert scaling.original_max_positions == 8192
-    assert families.spec_of_config("x", LLAMA | {"rope_scaling": None}, "here").rope_scaling is None
+    assert hf_config.spec_of_config("x", LLAMA | {"rope_scaling": None}, "here").rope_scaling is None
 
 
 def test_an_opt_without_biases_has_none_anywhere():
-    model = families.spec_of_config("x", OPT | {"enable_bias": False, "word_embed_proj_dim": 8}, "here")
+    model = hf_config.spec_of_config("x", OPT | {"enable_bias": False, "word_embed_proj_dim": 8}, "here")
     assert not model.attention_bias and not model.ffn_bias and model.position_offset == 2
 
 
@@ -229,7 +229,9 @@ def test_workloads_that_a_model_cannot_do_are_refused(name, workload, match):
 
 def test_prediction_s_part_of_the_models_loads_no_torch():
     code = (
-        "import sys; from engine.models import catalogue, families, ops, prompts, reference, sizes, text; "
+        "import sys; from engine.models import catalogue; from engine.models.families import hf_config; "
+        "from engine.models.inputs import prompts, text; "
+        "from engine.models.reference import transformers_outputs; "
         "catalogue.resolve('minilm'); catalogue.rows(); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

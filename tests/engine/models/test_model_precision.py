@@ -9,10 +9,10 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
 from engine.domain.model import ModelSpec, RopeScaling
 from engine.models.catalogue import rows
-from engine.models.families import families
+from engine.models.families import hf_config
 from engine.models.inputs.prompts import requests_of
-from engine.models.reference import reference
-from engine.models.weights.weights import WeightStore
+from engine.models.reference import transformers_outputs
+from engine.models.weights.store import WeightStore
 from engine.ops.layout import whole_model
 from engine.ops.torch_kernels.core import rope_frequencies, rotate
 from engine.runs.predict import prepare
@@ -50,7 +50,7 @@ def test_rotary_frequencies_are_those_of_transformers(scaling, theta, head_dim):
     spec = spec_of("tiny-llama").model.model_copy(
         update={"rope_scaling": scaling, "rope_theta": theta, "head_dim": head_dim, "max_positions": 131072}
     )
-    config = families.config_of_spec(spec)
+    config = hf_config.config_of_spec(spec)
     theirs = LlamaRotaryEmbedding(AutoConfig.for_model(config.pop("model_type"), **config)).inv_freq
     torch.testing.assert_close(rope_frequencies(head_dim, theta, scaling), theirs, rtol=3e-7, atol=0)
 
@@ -67,7 +67,7 @@ def test_scaling_keeps_short_wavelengths_stretches_long_ones_and_blends_between(
 
 def test_a_llama_with_scaled_positions_generates_what_transformers_does():
     spec = changed(spec_of("tiny-llama"), rope_scaling=SHORT)
-    theirs = reference.compute(spec)
+    theirs = transformers_outputs.compute(spec)
     for request in requests_of(spec):
         ours = generate(store_of(spec), request.tokens, spec.workload.new_tokens)
         assert relative_error(ours, theirs[f"logits.{request.index}"]) < 1e-5
@@ -97,7 +97,7 @@ def first_results(name, dtype):
     spec = changed(
         spec_of(name, prompt_tokens=prompt_tokens, new_tokens=int(model.has_head), requests=8), dtype=dtype
     )
-    prepared, theirs = prepare(spec), reference.compute(spec)
+    prepared, theirs = prepare(spec), transformers_outputs.compute(spec)
     source, _ = run_in_memory(spec, prepared.plan, prepared.requests)
     if model.has_head:
         ours = [source.logits[index][0] for index in range(8)]

@@ -6,14 +6,14 @@ import torch
 from engine.domain.errors import HostError
 from engine.domain.workload import Workload
 from engine.models.inputs.prompts import requests_of
-from engine.models.reference import reference
+from engine.models.reference import transformers_outputs
 from tests.support.one_device import spec_of
 
 
 def test_the_reference_of_another_process_is_that_of_this_one(tmp_path):
     spec = spec_of("tiny-llama")
-    apart = reference.load_or_compute(spec, tmp_path)
-    here = reference.compute(spec)
+    apart = transformers_outputs.load_or_compute(spec, tmp_path)
+    here = transformers_outputs.compute(spec)
     assert apart.tensors().keys() == {"logits.0", "logits.1"}
     for name, tensor in apart.tensors().items():
         torch.testing.assert_close(tensor, here[name], rtol=1e-5, atol=1e-5)
@@ -22,7 +22,7 @@ def test_the_reference_of_another_process_is_that_of_this_one(tmp_path):
 
 def test_an_encoder_s_reference_is_its_hidden_states(tmp_path):
     spec = spec_of("tiny-bert")
-    found = reference.load_or_compute(spec, tmp_path)
+    found = transformers_outputs.load_or_compute(spec, tmp_path)
     assert found.tokens == () and found.logits == ()
     assert [tuple(x.shape) for x in found.hidden] == [(13, 32), (13, 32)]
     assert not torch.equal(*found.hidden)
@@ -30,9 +30,11 @@ def test_an_encoder_s_reference_is_its_hidden_states(tmp_path):
 
 def test_a_reference_is_computed_once(tmp_path, monkeypatch):
     spec = spec_of("tiny-gpt2")
-    first = reference.load_or_compute(spec, tmp_path)
-    monkeypatch.setattr(reference, "_compute_apart", lambda *_: pytest.fail("computed again"))
-    again = reference.load_or_compute(spec.model_copy(update={"strategy": "voltage", "name": "x"}), tmp_path)
+    first = transformers_outputs.load_or_compute(spec, tmp_path)
+    monkeypatch.setattr(transformers_outputs, "_compute_apart", lambda *_: pytest.fail("computed again"))
+    again = transformers_outputs.load_or_compute(
+        spec.model_copy(update={"strategy": "voltage", "name": "x"}), tmp_path
+    )
     assert again.tokens == first.tokens
 
 
@@ -51,49 +53,51 @@ def test_what_decides_the_numbers_decides_the_cached_file():
         changed(spec, model=spec.model.model_copy(update={"norm_eps": 1e-3})),
         spec_of("demo-lm"),
     ]
-    assert len({reference._content_hash(each) for each in other}) == len(other)
+    assert len({transformers_outputs._content_hash(each) for each in other}) == len(other)
 
 
 def test_rewritten_weights_are_not_answered_from_the_cache(tmp_path):
-    reference.library_model(spec_of("tiny-gpt2")).save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec_of("tiny-gpt2")).save_pretrained(tmp_path)
     spec = spec_of("tiny-gpt2")
     weights = spec.weights.model_copy(update={"kind": "directory", "directory": str(tmp_path)})
-    before = reference._content_hash(changed(spec, weights=weights))
-    module = reference.library_model(changed(spec, seed=99))
+    before = transformers_outputs._content_hash(changed(spec, weights=weights))
+    module = transformers_outputs.library_model(changed(spec, seed=99))
     module.save_pretrained(tmp_path)
-    assert reference._content_hash(changed(spec, weights=weights)) != before
+    assert transformers_outputs._content_hash(changed(spec, weights=weights)) != before
 
 
 def test_a_reference_that_fails_says_why_and_leaves_no_file(tmp_path):
     spec = spec_of("tiny-gpt2")
     weights = spec.weights.model_copy(update={"kind": "directory", "directory": str(tmp_path)})
     with pytest.raises(HostError, match=r"the reference of tiny-gpt2 could not be computed: .+"):
-        reference.load_or_compute(changed(spec, weights=weights), tmp_path / "cache")
+        transformers_outputs.load_or_compute(changed(spec, weights=weights), tmp_path / "cache")
     assert list((tmp_path / "cache" / "references").iterdir()) == []
 
 
 def test_only_the_newest_references_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(reference, "KEEP_FILES", 2)
+    monkeypatch.setattr(transformers_outputs, "KEEP_FILES", 2)
     for name in "abc":
         (tmp_path / f"{name}.safetensors").write_bytes(b"")
-    reference._prune(tmp_path)
+    transformers_outputs._prune(tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_bfloat16_references_keep_rotary_angles_in_full_precision():
     spec = spec_of("tiny-llama")
     half = changed(spec, model=spec.model.model_copy(update={"dtype": "bfloat16"}))
-    module = reference.library_model(half)
+    module = transformers_outputs.library_model(half)
     assert module.model.layers[0].mlp.up_proj.weight.dtype == torch.bfloat16
     assert module.model.rotary_emb.inv_freq.dtype == torch.float32
-    assert reference.compute(half)["logits.0"].shape == (6, 101)
+    assert transformers_outputs.compute(half)["logits.0"].shape == (6, 101)
 
 
 def test_a_prompt_asked_for_twice_is_computed_once(monkeypatch):
     spec = spec_of("tiny-gpt2", prompt="again", new_tokens=2, requests=3)
     seen = []
-    answer = reference._answer
-    monkeypatch.setattr(reference, "_answer", lambda *given: seen.append(given[2].tokens) or answer(*given))
-    found = reference.compute(spec)
+    answer = transformers_outputs._answer
+    monkeypatch.setattr(
+        transformers_outputs, "_answer", lambda *given: seen.append(given[2].tokens) or answer(*given)
+    )
+    found = transformers_outputs.compute(spec)
     assert seen == [requests_of(spec)[0].tokens]
     assert torch.equal(found["logits.0"], found["logits.2"])

@@ -12,9 +12,9 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
-from engine.models.reference import reference
-from engine.models.weights import weights
-from engine.models.weights.weights import WeightStore
+from engine.models.reference import transformers_outputs
+from engine.models.weights import store as weight_store
+from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
 from engine.ops.layout import tensor_parts, whole_model
 from engine.ops.sizes import num_parameters, weight_bytes
@@ -32,7 +32,7 @@ def saved(request, tmp_path_factory):
     """A directory that `transformers` wrote: with the base model's prefix, without it, and in shards."""
     kind, _, name = request.param.rpartition(" ")
     folder = tmp_path_factory.mktemp("saved")
-    module = reference.library_model(spec_of(name))
+    module = transformers_outputs.library_model(spec_of(name))
     options = {"max_shard_size": "30KB"} if kind == "sharded" else {}
     (module.base_model if kind == "bare" else module).save_pretrained(folder, **options)
     assert (folder / "model.safetensors.index.json").is_file() == (kind == "sharded")
@@ -66,8 +66,8 @@ def cut(model, piece):
 def test_random_slices_are_slices_of_the_same_random_whole(data, name):
     model = model_of(name)
     piece = data.draw(pieces(model))
-    whole = weights.load(model, RANDOM, piece.model_copy(update={"axis": "all"}), 11)
-    got = weights.load(model, RANDOM, piece, 11)
+    whole = weight_store.load(model, RANDOM, piece.model_copy(update={"axis": "all"}), 11)
+    got = weight_store.load(model, RANDOM, piece, 11)
     for key, (_, dim, start, length) in cut(model, piece).items():
         assert torch.equal(got[key], whole[key].narrow(dim, start, length)), key
     assert sum(tensor.nbytes for tensor in got.values()) == weight_bytes(model, piece)
@@ -75,8 +75,8 @@ def test_random_slices_are_slices_of_the_same_random_whole(data, name):
 
 def test_random_weights_cross_their_blocks_unchanged():
     model = catalogue.resolve("gpt2")[0]
-    whole = weights.load(model, RANDOM, Slice(layer=3, part="ffn", axis="columns", start=0, stop=300), 1)
-    got = weights.load(model, RANDOM, Slice(layer=3, part="ffn", axis="columns", start=50, stop=200), 1)
+    whole = weight_store.load(model, RANDOM, Slice(layer=3, part="ffn", axis="columns", start=0, stop=300), 1)
+    got = weight_store.load(model, RANDOM, Slice(layer=3, part="ffn", axis="columns", start=50, stop=200), 1)
     assert torch.equal(got["up.weight"], whole["up.weight"][50:200])
     assert torch.equal(got["down.weight"], whole["down.weight"][:, 50:200])
 
@@ -84,14 +84,14 @@ def test_random_weights_cross_their_blocks_unchanged():
 def test_seed_layer_and_tensor_all_change_random_weights():
     model = model_of("tiny-gpt2")
     drawn = [
-        weights.load(model, RANDOM, Slice(layer=layer, part="attention"), seed)[f"{key}.weight"]
+        weight_store.load(model, RANDOM, Slice(layer=layer, part="attention"), seed)[f"{key}.weight"]
         for layer, seed, key in ((0, 1, "q"), (1, 1, "q"), (0, 2, "q"), (0, 1, "k"))
     ]
     assert all(not torch.equal(a, b) for i, a in enumerate(drawn) for b in drawn[:i])
 
 
 def test_random_norms_and_biases_are_near_but_not_at_their_neutral_values():
-    tensors = weights.load(model_of("tiny-gpt2"), RANDOM, Slice(layer=0, part="attention"), 1)
+    tensors = weight_store.load(model_of("tiny-gpt2"), RANDOM, Slice(layer=0, part="attention"), 1)
     for key, neutral in (("norm.weight", 1.0), ("norm.bias", 0.0), ("q.bias", 0.0), ("o.bias", 0.0)):
         distance = (tensors[key] - neutral).abs()
         assert distance.min() > 0 and distance.max() < 0.1
@@ -101,8 +101,8 @@ def test_slices_of_a_saved_directory_are_the_weights_that_were_saved(saved):
     name, ref = saved
     model = catalogue.resolve(ref.directory)[0].model_copy(update={"name": name})
     for piece in whole_model(model):
-        expected = weights.load(model_of(name), RANDOM, piece, 11)
-        for key, tensor in weights.load(model, ref, piece, 0).items():
+        expected = weight_store.load(model_of(name), RANDOM, piece, 11)
+        for key, tensor in weight_store.load(model, ref, piece, 0).items():
             assert torch.equal(tensor, expected[key]), (piece, key)
 
 
@@ -112,12 +112,12 @@ def test_any_slice_of_a_saved_directory_is_that_slice_and_no_more_is_read(saved,
     name, ref = saved
     model = model_of(name)
     piece = data.draw(pieces(model))
-    source = weights.DirectorySource(ref.directory)
+    source = weight_store.DirectorySource(ref.directory)
     read = []
     source.files = {key: Counting(file, read) for key, file in source.files.items()}
     for part in tensor_parts(model, piece):
         got = source.read(model, part)
-        expected = weights.RandomSource(11).read(model, part)
+        expected = weight_store.RandomSource(11).read(model, part)
         assert torch.equal(got, expected), part
     assert sum(read) == weight_bytes(model, piece)
 
@@ -146,7 +146,7 @@ class CountingSlice:
 
 
 def test_older_names_of_norms_are_found(tmp_path):
-    reference.library_model(spec_of("tiny-bert")).save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec_of("tiny-bert")).save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
     older = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
     renamed = {}
@@ -156,60 +156,60 @@ def test_older_names_of_norms_are_found(tmp_path):
         renamed[f"bert.{key}"] = tensor.clone()
     save_file(renamed, file)
     ref = WeightsRef(kind="directory", directory=str(tmp_path))
-    got = weights.load(model_of("tiny-bert"), ref, Slice(layer=1, part="ffn"), 0)
-    expected = weights.load(model_of("tiny-bert"), RANDOM, Slice(layer=1, part="ffn"), 11)
+    got = weight_store.load(model_of("tiny-bert"), ref, Slice(layer=1, part="ffn"), 0)
+    expected = weight_store.load(model_of("tiny-bert"), RANDOM, Slice(layer=1, part="ffn"), 11)
     assert all(torch.equal(got[key], expected[key]) for key in expected)
 
 
 def test_half_precision_files_become_the_model_s_dtype(tmp_path):
-    reference.library_model(spec_of("tiny-gpt2")).bfloat16().save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec_of("tiny-gpt2")).bfloat16().save_pretrained(tmp_path)
     model, ref = catalogue.resolve(str(tmp_path))
     assert model.dtype == "bfloat16"
-    assert weights.load(model, ref, Slice(layer=0, part="ffn"), 0)["up.weight"].dtype == torch.bfloat16
+    assert weight_store.load(model, ref, Slice(layer=0, part="ffn"), 0)["up.weight"].dtype == torch.bfloat16
     single = model.model_copy(update={"dtype": "float32"})
-    assert weights.load(single, ref, Slice(layer=0, part="ffn"), 0)["up.weight"].dtype == torch.float32
+    assert weight_store.load(single, ref, Slice(layer=0, part="ffn"), 0)["up.weight"].dtype == torch.float32
 
 
 def test_a_missing_tensor_is_named(tmp_path):
-    reference.library_model(spec_of("tiny-gpt2")).save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec_of("tiny-gpt2")).save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
     tensors = load_file(file)
     del tensors["transformer.h.1.mlp.c_fc.weight"]
     save_file(tensors, file)
     ref = WeightsRef(kind="directory", directory=str(tmp_path))
     with pytest.raises(SpecError, match=r"no tensor transformer\.h\.1\.mlp\.c_fc\.weight"):
-        weights.load(model_of("tiny-gpt2"), ref, Slice(layer=1, part="ffn"), 0)
+        weight_store.load(model_of("tiny-gpt2"), ref, Slice(layer=1, part="ffn"), 0)
 
 
 def test_a_tensor_of_another_shape_is_named_with_both_shapes(tmp_path):
-    reference.library_model(spec_of("tiny-gpt2")).save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec_of("tiny-gpt2")).save_pretrained(tmp_path)
     wrong = model_of("tiny-gpt2").model_copy(update={"intermediate_size": 80})
     ref = WeightsRef(kind="directory", directory=str(tmp_path))
     with pytest.raises(SpecError, match=r"c_fc\.weight has shape \[32, 96\], expected \[32, 80\]"):
-        weights.load(wrong, ref, Slice(layer=1, part="ffn"), 0)
+        weight_store.load(wrong, ref, Slice(layer=1, part="ffn"), 0)
 
 
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"not a header at all")
     with pytest.raises(SpecError, match=r"model\.safetensors: is no safetensors file"):
-        weights.DirectorySource(str(tmp_path))
+        weight_store.DirectorySource(str(tmp_path))
 
 
 def test_pickled_weights_are_refused(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     with pytest.raises(SpecError, match=r"pytorch_model\.bin is a pickle.*refused"):
-        weights.DirectorySource(str(tmp_path))
+        weight_store.DirectorySource(str(tmp_path))
 
 
 def test_an_index_may_not_point_outside_its_directory(tmp_path):
     index = {"weight_map": {"wte.weight": "../elsewhere.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(SpecError, match="which is not in the directory"):
-        weights.DirectorySource(str(tmp_path))
+        weight_store.DirectorySource(str(tmp_path))
 
 
 def test_a_tied_table_is_in_memory_once():
-    store = weights.WeightStore(model_of("tiny-gpt2"), RANDOM, 11)
+    store = weight_store.WeightStore(model_of("tiny-gpt2"), RANDOM, 11)
     store.load(Slice(layer=-1, part="embed"))
     store.load(Slice(layer=-1, part="lm_head"))
     table = store.get(Slice(layer=-1, part="embed"))["tokens"]
@@ -218,11 +218,11 @@ def test_a_tied_table_is_in_memory_once():
 
 def test_a_store_gives_the_cuts_of_what_it_holds_and_nothing_after_eviction():
     model = model_of("grouped")
-    store = weights.WeightStore(model, RANDOM, 11)
+    store = weight_store.WeightStore(model, RANDOM, 11)
     held = Slice(layer=0, part="attention", axis="heads", start=1, stop=6)
     store.load(held)
     wanted = Slice(layer=0, part="attention", axis="heads", start=2, stop=4)
-    expected = weights.load(model, RANDOM, wanted, 11)
+    expected = weight_store.load(model, RANDOM, wanted, 11)
     for _ in range(2):
         got = store.get(wanted)
         assert all(torch.equal(got[key], expected[key]) for key in expected)
@@ -242,13 +242,13 @@ def test_an_empty_holding_serves_any_empty_cut(part, axis, size):
     store = WeightStore(model, RANDOM, 11)
     store.load(empty(2))
     for place in (0, 2, size):
-        got, expected = store.get(empty(place)), weights.load(model, RANDOM, empty(place), 11)
+        got, expected = store.get(empty(place)), weight_store.load(model, RANDOM, empty(place), 11)
         assert {key: x.shape for key, x in got.items()} == {key: x.shape for key, x in expected.items()}
 
 
 def test_operations_on_a_cut_of_a_larger_holding_give_the_same_numbers():
     full = store_of("tiny-gpt2")
-    store = weights.WeightStore(full.model, RANDOM, 11)
+    store = weight_store.WeightStore(full.model, RANDOM, 11)
     store.load(Slice(layer=0, part="ffn", axis="columns", start=10, stop=90))
     x = torch.randn(1, 3, full.model.hidden_size)
     op = ops.FeedForward(0, 20, 61, True)
@@ -272,7 +272,7 @@ def test_sizes_count_what_is_loaded(name):
 )
 def test_slices_that_a_model_does_not_have_are_refused(piece):
     with pytest.raises(PlanError, match="tiny-gpt2 has"):
-        weights.load(model_of("tiny-gpt2"), RANDOM, piece, 0)
+        weight_store.load(model_of("tiny-gpt2"), RANDOM, piece, 0)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -90,7 +90,7 @@ def test_published_models_have_as_many_parameters_as_transformers_makes(name, co
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from engine.models.families.families import config_of_spec
+    from engine.models.families.hf_config import config_of_spec
 
     config = config_of_spec(model_of(name))
     with torch.device("meta"):

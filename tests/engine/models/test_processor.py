@@ -9,14 +9,14 @@ from test_pictures import file_of, picture
 from engine.domain.errors import SpecError
 from engine.models import catalogue
 from engine.models.inputs import pictures
-from engine.models.reference import reference
+from engine.models.reference import transformers_outputs
 from engine.models.weights.directory import read_spec
 from tests.support.one_device import spec_of
 
 
 @pytest.fixture
 def directory(tmp_path):
-    reference.library_model(spec_of("tiny-vit", new_tokens=0)).config.save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec_of("tiny-vit", new_tokens=0)).config.save_pretrained(tmp_path)
     return tmp_path
 
 
@@ -55,7 +55,9 @@ def test_the_processor_of_version_5_is_inside_that_of_all_inputs(directory):
 def test_the_published_processors_are_what_the_catalogue_supposes(directory):
     """CLIP's preprocessor_config.json as LLaVA 1.5 has it, next to tiny weights of the same kind."""
     vision = catalogue.resolve("tiny-llava")[0].vision
-    reference.library_model(spec_of("tiny-llava", prompt_tokens=5)).config.save_pretrained(directory)
+    transformers_outputs.library_model(spec_of("tiny-llava", prompt_tokens=5)).config.save_pretrained(
+        directory
+    )
     published = {
         "crop_size": {"height": 24, "width": 24},
         "do_center_crop": True,
@@ -92,6 +94,6 @@ def test_steps_that_are_not_done_here_are_refused_with_the_reason(directory, set
 
 
 def test_a_text_model_s_processor_file_is_none_of_our_business(tmp_path):
-    reference.library_model(spec_of("tiny-gpt2")).config.save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec_of("tiny-gpt2")).config.save_pretrained(tmp_path)
     (tmp_path / "preprocessor_config.json").write_text(json.dumps({"do_rescale": False}))
     assert read_spec(tmp_path, "mine").vision is None

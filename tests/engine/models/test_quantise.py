@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from engine.domain.errors import PlanError
 from engine.domain.plan import Slice, contains
 from engine.models.weights.quantise import quantise
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
 from engine.ops.layout import TensorPart, tensor_parts
 from engine.ops.ledger import Ledger

@@ -9,7 +9,7 @@ from engine.domain.plan import Slice
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
 from engine.models.weights.drawn import RandomSource
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 
 MODEL = catalogue.resolve("tiny-llama", None)[0].model_copy(
     update={"hidden_size": 256, "intermediate_size": 2500, "head_dim": 64}

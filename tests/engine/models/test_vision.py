@@ -10,12 +10,12 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
 from engine.domain.spec import WeightsRef
 from engine.domain.vision import TowerSpec
-from engine.models.families import families
+from engine.models.families import hf_config, tensor_names
 from engine.models.inputs import pictures
 from engine.models.inputs.prompts import pixels_of, requests_of
 from engine.models.inputs.text import encode
-from engine.models.reference import reference
-from engine.models.weights.weights import WeightStore, load
+from engine.models.reference import transformers_outputs
+from engine.models.weights.store import WeightStore, load
 from engine.ops import core as ops
 from engine.ops.layout import tensor_parts, whole_model
 from engine.ops.sizes import num_parameters, weight_bytes
@@ -74,7 +74,7 @@ def test_classes_and_greedy_logits_are_those_of_transformers(name, given, pictur
     if given:
         image = pictures.encoded(spec.model.vision, picture, "here")
         spec = spec.model_copy(update={"workload": spec.workload.model_copy(update={"image": image})})
-    theirs = reference.compute(spec)
+    theirs = transformers_outputs.compute(spec)
     for request in requests_of(spec):
         kind = "logits" if spec.workload.new_tokens else "hidden"
         expected = theirs[f"{kind}.{request.index}"]
@@ -97,7 +97,9 @@ def test_the_reference_is_another_one_for_another_picture(picture):
     spec = seeing_spec("tiny-vit")
     image = pictures.encoded(spec.model.vision, picture, "here")
     given = spec.model_copy(update={"workload": spec.workload.model_copy(update={"image": image})})
-    hashes = {reference._content_hash(one) for one in (spec, given, spec.model_copy(update={"seed": 12}))}
+    hashes = {
+        transformers_outputs._content_hash(one) for one in (spec, given, spec.model_copy(update={"seed": 12}))
+    }
     assert len(hashes) == 3
 
 
@@ -191,7 +193,7 @@ def test_an_answer_may_have_the_image_token_too():
 @pytest.mark.parametrize("name", SEEING)
 def test_files_of_the_library_are_read(name, tmp_path):
     spec = seeing_spec(name)
-    reference.library_model(spec).save_pretrained(tmp_path)
+    transformers_outputs.library_model(spec).save_pretrained(tmp_path)
     for piece in whole_model(spec.model):
         read = load(spec.model, WeightsRef(kind="directory", directory=str(tmp_path)), piece, 0)
         drawn = load(spec.model, WeightsRef(), piece, spec.seed)
@@ -228,7 +230,7 @@ def test_files_of_the_library_are_read(name, tmp_path):
 )
 def test_tensors_are_found_under_the_names_of_the_published_files(name, tensor, stored):
     model = model_of(name)
-    assert stored in families.candidates(model, families.stored_as(model, tensor))
+    assert stored in tensor_names.candidates(model, tensor_names.stored_as(model, tensor))
 
 
 @pytest.mark.parametrize(
@@ -273,9 +275,9 @@ def test_the_tower_is_one_part_that_only_some_models_have():
     ],
 )
 def test_towers_that_cannot_be_run_are_refused_with_the_reason(change, match):
-    config = families.config_of_spec(model_of("tiny-llava")) | change
+    config = hf_config.config_of_spec(model_of("tiny-llava")) | change
     with pytest.raises(SpecError, match=match):
-        families.spec_of_config("x", config, "config.json")
+        hf_config.spec_of_config("x", config, "config.json")
 
 
 @pytest.mark.parametrize(
@@ -287,16 +289,16 @@ def test_towers_that_cannot_be_run_are_refused_with_the_reason(change, match):
     ],
 )
 def test_vits_that_cannot_be_run_are_refused_with_the_reason(change, match):
-    config = families.config_of_spec(model_of("tiny-vit")) | change
+    config = hf_config.config_of_spec(model_of("tiny-vit")) | change
     with pytest.raises(SpecError, match=match):
-        families.spec_of_config("x", config, "config.json")
+        hf_config.spec_of_config("x", config, "config.json")
 
 
 def test_a_vit_without_a_classifier_gives_hidden_states():
     model = model_of("tiny-vit").model_copy(update={"num_classes": 0})
-    assert families.config_of_spec(model)["architectures"] == ["ViTModel"]
+    assert hf_config.config_of_spec(model)["architectures"] == ["ViTModel"]
     spec = seeing_spec("tiny-vit").model_copy(update={"model": model})
-    theirs = reference.compute(spec)["hidden.0"]
+    theirs = transformers_outputs.compute(spec)["hidden.0"]
     store = store_of("tiny-vit")
     ours = run(ops.FinalHidden(), store, layers(store, rows_of(store, spec, requests_of(spec)[0]), None))
     assert relative_error(ours[0], theirs) < 1e-5

@@ -10,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from engine.domain.errors import PlanError
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
 from engine.ops.heads import Attend, Features, Importance, Join, Project, Recall, Regroup, kv_of
 from engine.ops.layout import kv_heads

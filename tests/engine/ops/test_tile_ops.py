@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
 from engine.ops.heads import Project
 from engine.ops.tensors import meta_of

@@ -9,7 +9,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.inputs.prompts import requests_of
-from engine.models.reference import reference, teacher_forcing
+from engine.models.reference import teacher_forcing, transformers_outputs
 from engine.reports import verify
 
 CLUSTER = ClusterSpec(
@@ -38,8 +38,8 @@ def measure(tmp_path, monkeypatch):
 
     def read(spec):
         path = tmp_path / "reference.safetensors"
-        save_file(reference.compute(spec), path)
-        return reference._read(path)
+        save_file(transformers_outputs.compute(spec), path)
+        return transformers_outputs._read(path)
 
     def forced(spec, tokens):
         return list(teacher_forcing.compute(spec, tokens).values())
@@ -76,7 +76,7 @@ def test_another_token_is_judged_by_what_the_reference_says_after_it(measure):
         logits[1, other] += 100
         tokens = [int(logits[0].argmax()), other]
         prompt = requests_of(spec)[0].tokens
-        model = reference.library_model(spec)
+        model = transformers_outputs.library_model(spec)
         for index in (2, 3):
             with torch.inference_mode():
                 logits[index] = model(torch.tensor([[*prompt, *tokens]])).logits[0, -1]

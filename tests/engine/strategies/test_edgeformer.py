@@ -13,7 +13,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
 from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.ops.core import Embed, FeedForward, Head, Residual
 from engine.ops.heads import Attend, Join, Project
 from engine.ops.layout import whole_model

@@ -15,7 +15,7 @@ from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.inputs.prompts import requests_of
-from engine.models.weights.weights import WeightStore
+from engine.models.weights.store import WeightStore
 from engine.program.serve import serve
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate

@@ -1,7 +1,4 @@
-"""Model families as rows of differences: what a config says, and what the tensors of a file are called.
-
-A new family is one `Family` in `FAMILIES`, if its layers are those of `ops.py`.
-"""
+"""Hugging Face's config.json to a ModelSpec and back, by the row of the model's family."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec, RopeScaling
-from engine.models.families.family import ACTIVATIONS, Family, Pictures, Stored
-from engine.models.families.text_families import BERT, GPT2, LLAMA, OPT, QWEN3
-from engine.models.families.vision_families import VIT, with_tower
+from engine.models.families.family import ACTIVATIONS, Pictures
+from engine.models.families.registry import family
 
 ROPE_SCALING_KEYS = {
     "factor": "factor",
@@ -21,16 +17,6 @@ ROPE_SCALING_KEYS = {
     "original_max_positions": "original_max_position_embeddings",
 }
 GENERATES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-FAMILIES = (GPT2, OPT, BERT, LLAMA, QWEN3, VIT, with_tower(LLAMA))
-
-
-def family(name: str) -> Family:
-    """The family called `name` (config.json's model_type); raises `SpecError` naming the known ones."""
-    for row in FAMILIES:
-        if row.name == name:
-            return row
-    known = ", ".join(row.name for row in FAMILIES)
-    raise SpecError(f"model_type {name}: no such family, expected one of {known}.")
 
 
 def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpec:
@@ -137,35 +123,3 @@ def architecture_of(model: ModelSpec) -> str:
     if model.vision and not (model.has_head or model.num_classes):
         return row.architecture.partition("For")[0] + "Model"
     return row.architecture
-
-
-def unused_names(model: ModelSpec) -> tuple[str, ...]:
-    """Beginnings of the names of stored tensors that change no result."""
-    row, tower = family(model.family), model.vision.tower if model.vision else None
-    behind = range(tower.used_layers, tower.num_layers) if tower else ()
-    return tuple(dict.fromkeys(name.format(n) for name in row.unused for n in behind))
-
-
-def stored_as(model: ModelSpec, name: str) -> Stored:
-    """Where the canonical tensor `name` is stored, without the family's prefix."""
-    row = family(model.family)
-    if name in row.tensors:
-        return row.tensors[name]
-    head, _, kind = name.rpartition(".")
-    layer = next((part for part in head.split(".") if part.isdigit()), "")
-    stored = row.tensors[head.replace(f"layers.{layer}.", "layers.{}.")]
-    return stored._replace(name=f"{stored.name.format(layer)}.{kind}")
-
-
-def candidates(model: ModelSpec, stored: Stored) -> tuple[str, ...]:
-    """Names under which files have `stored`: in today's and older spelling, with and without prefix."""
-    row = family(model.family)
-    names = dict.fromkeys((stored.name, *(_respelled(stored.name, pairs) for pairs in row.older)))
-    prefixes = ("",) if stored.name.startswith("lm_head.") else row.prefixes
-    return tuple(prefix + name for name in names for prefix in prefixes)
-
-
-def _respelled(name: str, pairs: tuple[tuple[str, str], ...]) -> str:
-    for today, older in pairs:
-        name = name.replace(today, older)
-    return name

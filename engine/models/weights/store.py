@@ -15,7 +15,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice, contains
 from engine.domain.spec import WeightsRef
-from engine.models.families.families import candidates, stored_as
+from engine.models.families.tensor_names import candidates, stored_as
 from engine.models.weights.directory import weight_files
 from engine.models.weights.drawn import DTYPES, RandomSource
 from engine.models.weights.quantise import Quantised, Restoring, quantise

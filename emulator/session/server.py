@@ -1,4 +1,4 @@
-"""One emulation from the inside: `python -m emulator.session.session FD`, init of its own namespaces.
+"""One emulation from the inside: `python -m emulator.session.server FD`, init of its own namespaces.
 
 It reads a RunSpec from the socket FD, runs it over a `MininetNetwork`, sends events in batches and takes
 live commands. It has no threads while devices are forked: whatever it does besides the run, it does when
@@ -24,7 +24,7 @@ from engine.domain.network import Network
 from engine.domain.spec import RunSpec
 
 if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
-    from emulator.network.network import MininetNetwork
+    from emulator.network.mininet_network import MininetNetwork
 
 Event = dict[str, Any]
 
@@ -53,7 +53,7 @@ class Session:
         self.flush()
 
     def open_network(self, spec: RunSpec, dilation: float) -> Network:
-        from emulator.network.network import MininetNetwork
+        from emulator.network.mininet_network import MininetNetwork
 
         self.network = MininetNetwork(spec.cluster, dilation, changes=spec.scenario.changes)
         return self.network

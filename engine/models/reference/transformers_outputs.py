@@ -1,8 +1,8 @@
-"""What `transformers` itself computes on one device: the truth that every run is compared with.
+"""Compute with `transformers` on one device the tokens and logits that every run is compared with.
 
-`python -m engine.models.reference.reference SPEC.json OUT.safetensors` computes it in a process of its own,
-from the very same weights: a directory is loaded by the library, random weights are drawn into its modules.
-Greedy tokens are those of its own KV cache.
+`python -m engine.models.reference.transformers_outputs SPEC.json OUT.safetensors` computes them in a separate
+process, from the same weights: the library loads a directory, or gets the random weights drawn into its
+modules. The tokens are chosen greedily, with the library's own KV cache.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from engine.domain.errors import HostError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
-from engine.models.families.families import candidates, config_of_spec, stored_as, unused_names
+from engine.models.families.hf_config import config_of_spec
+from engine.models.families.tensor_names import candidates, stored_as, unused_names
 from engine.models.inputs.prompts import pixels_of, requests_of
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
 
@@ -31,11 +32,12 @@ CACHE_VARIABLE = "EDGELOOM_CACHE"
 KEEP_FILES = 200
 ENGINE = Path(__file__).resolve().parents[2]
 CODE = (
-    "models/reference/reference.py",
-    "models/weights/weights.py",
+    "models/reference/transformers_outputs.py",
+    "models/weights/store.py",
     "models/weights/drawn.py",
     "ops/layout.py",
-    "models/families/families.py",
+    "models/families/hf_config.py",
+    "models/families/tensor_names.py",
     "models/families/text_families.py",
     "models/families/vision_families.py",
     "models/inputs/prompts.py",
@@ -106,7 +108,7 @@ def _digest(path: Path) -> str:
 def _compute_apart(spec: RunSpec, path: Path) -> None:
     made = path.with_suffix(f".{os.getpid()}.part")
     try:
-        run_apart("engine.models.reference.reference", spec, made)
+        run_apart("engine.models.reference.transformers_outputs", spec, made)
         made.rename(path)
     finally:
         made.unlink(missing_ok=True)

@@ -1,0 +1,39 @@
+"""Where a file of weights keeps the tensors of a model: stored names, older spellings, prefixes."""
+
+from __future__ import annotations
+
+from engine.domain.model import ModelSpec
+from engine.models.families.family import Stored
+from engine.models.families.registry import family
+
+
+def unused_names(model: ModelSpec) -> tuple[str, ...]:
+    """Beginnings of the names of stored tensors that change no result."""
+    row, tower = family(model.family), model.vision.tower if model.vision else None
+    behind = range(tower.used_layers, tower.num_layers) if tower else ()
+    return tuple(dict.fromkeys(name.format(n) for name in row.unused for n in behind))
+
+
+def stored_as(model: ModelSpec, name: str) -> Stored:
+    """Where the canonical tensor `name` is stored, without the family's prefix."""
+    row = family(model.family)
+    if name in row.tensors:
+        return row.tensors[name]
+    head, _, kind = name.rpartition(".")
+    layer = next((part for part in head.split(".") if part.isdigit()), "")
+    stored = row.tensors[head.replace(f"layers.{layer}.", "layers.{}.")]
+    return stored._replace(name=f"{stored.name.format(layer)}.{kind}")
+
+
+def candidates(model: ModelSpec, stored: Stored) -> tuple[str, ...]:
+    """Names under which files have `stored`: in today's and older spelling, with and without prefix."""
+    row = family(model.family)
+    names = dict.fromkeys((stored.name, *(_respelled(stored.name, pairs) for pairs in row.older)))
+    prefixes = ("",) if stored.name.startswith("lm_head.") else row.prefixes
+    return tuple(prefix + name for name in names for prefix in prefixes)
+
+
+def _respelled(name: str, pairs: tuple[tuple[str, str], ...]) -> str:
+    for today, older in pairs:
+        name = name.replace(today, older)
+    return name
