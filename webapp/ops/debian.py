@@ -43,6 +43,8 @@ EMULATOR_PACKAGES = (
 REDIS_PACKAGES = (Package("redis-server", program("redis-server")),)
 TEST_PACKAGES = (
     Package("chromium", program("chromium")),
+    Package("gcc", program("cc")),
+    Package("libc6-dev", Path("/usr/include/elf.h").exists),
     Package("postgresql", lambda: any(POSTGRESQL_DIR.glob("*/bin/initdb"))),
     Package("user-mode-linux", program("linux.uml")),
 )

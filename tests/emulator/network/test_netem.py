@@ -20,6 +20,7 @@ from tests.support.small_clusters import cluster, link
 pytestmark = pytest.mark.root
 
 GUEST = Path(__file__).parents[2] / "support" / "netem_guest.py"
+PTRACE = GUEST.with_name("uml_ptrace.c")
 KERNEL = "linux.uml"
 BOOT_AND_RUN_S = 240
 COUNT, MESSAGE_BYTES = 500, 128 * 1024
@@ -41,13 +42,15 @@ def in_guest(folder, name, *arguments):
     """The result of a function of `netem_bodies.py`, called in a kernel of its own."""
     kernel = shutil.which(KERNEL)
     assert kernel, f"{KERNEL} is missing, the kernel these tests boot: apt-get install user-mode-linux"
+    preloaded = folder / "uml_ptrace.so"
+    subprocess.run(("cc", "-shared", "-fPIC", "-o", preloaded, PTRACE, "-ldl"), check=True)
     job = folder / "job.json"
     job.write_text(json.dumps({"name": name, "arguments": arguments}))
     line = (
         "chrt",
         "--rr",
-        "1",
-        kernel,  # as paced devices do: on a busy host, late timers are wrong figures
+        "1",  # as paced devices do: on a busy host, late timers are wrong figures
+        kernel,
         "mem=512M",
         "root=/dev/root",
         "rootfstype=hostfs",
@@ -68,7 +71,7 @@ def in_guest(folder, name, *arguments):
         text=True,
         timeout=BOOT_AND_RUN_S,
         check=False,
-        env=os.environ | {"HOME": str(folder), "TMPDIR": str(folder)},
+        env=os.environ | {"HOME": str(folder), "TMPDIR": str(folder), "LD_PRELOAD": str(preloaded)},
     ).stdout
     results = [line.removeprefix(RESULT) for line in said.splitlines() if line.startswith(RESULT)]
     assert results, said
