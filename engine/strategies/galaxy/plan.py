@@ -86,7 +86,8 @@ def balance(
         if overflow[worst] <= 0:
             return tuple(heads for heads, _ in shares), tuple(columns for _, columns in shares)
         for kind in (1, 0):
-            room = [i for i in members if shares[worst][kind] and over_bytes(i, kind, 1) <= 0]
+            others = [i for i in members if i != worst and shares[worst][kind]]
+            room = [i for i in others if over_bytes(i, kind, 1) <= 0]
             if room:
                 taker = max(room, key=lambda i: (capacities[i] / (shares[i][kind] + 1), -i))
                 shares[worst][kind] -= 1

@@ -39,6 +39,14 @@ def test_less_memory_than_the_model_needs_is_no_room():
     assert [i for i, _ in caught.value.needs] == [0]
 
 
+def test_one_device_without_enough_memory_is_refused_by_name():
+    cluster = star([1e10])
+    tiny = cluster.devices[0].model_copy(update={"memory_bytes": 20_000})
+    spec = spec_of("galaxy", GPT2, cluster.model_copy(update={"devices": (tiny,)}))
+    with pytest.raises(PlanError, match=r"d0 needs \d+\.\d MB and has 0\.0 MB"):
+        plan_of(spec)
+
+
 @given(st.integers(0, 64), st.integers(1, 9))
 def test_equal_capacities_differ_by_one_unit_at_most(units, members):
     shares = balance(units, 4 * units, [2.5] * members, need_mb, [1e9] * members)
