@@ -1,0 +1,135 @@
+"""FLOPs, memory traffic and time of operations, against sums worked out by hand."""
+
+import pytest
+
+from engine.domain.cluster import DeviceSpec
+from engine.domain.errors import SpecError
+from engine.ops import core as ops
+from engine.ops.cost import elementwise, op_time_s, product, total_bytes, total_flops
+from engine.ops.quantised import QuantisedBlock
+from engine.ops.tensors import Meta
+from engine.ops.tokens import Greedy
+from tests.support.hand_model import HAND, X, flops_and_bytes
+
+DEVICE = DeviceSpec(
+    name="d0",
+    flop_per_s=1000,
+    memory_bytes=1e6,
+    memory_byte_per_s=100,
+    op_overhead_s=0.5,
+    half_rows=2,
+)
+
+
+def test_a_product_reads_both_matrices_and_writes_its_result():
+    kernel = product(2, 3, 5, 4)
+    assert kernel.flops == 60  # 2 · 2 · 3 · 5
+    assert kernel.bytes == 4 * (6 + 15 + 10)
+
+
+def test_products_in_a_batch_each_read_and_write_their_own_matrices():
+    kernel = product(2, 3, 5, 4, count=7)
+    assert kernel.flops == 7 * 60
+    assert kernel.bytes == 7 * 4 * (6 + 15 + 10)
+
+
+def test_an_elementwise_pass_reads_and_writes_every_element_once():
+    kernel = elementwise(2, 5, 2, count=3)
+    assert kernel.flops == 30
+    assert kernel.bytes == 3 * 2 * (10 + 10)
+
+
+def test_attention_on_two_rows_after_three_cached_ones():
+    op = ops.Attention(0, 0, 4, True, "c")
+    flops = [12, 288, 144, 144, 36, 240, 40, 240, 288]  # norm q k v rope scores softmax values o
+    elements = [24, 108, 60, 60, 72, 4 * 31, 80, 4 * 31, 108]
+    assert flops_and_bytes(op, X, cached=3) == (sum(flops), 4 * sum(elements))
+    cost = op.cost(HAND, (X,), 3)
+    # norm 6, queries and result 2·4·3, keys and values 2·2·3, scores 4·5: for each of two rows
+    assert cost.scratch_bytes == 4 * 2 * (6 + 24 + 12 + 20)
+    assert (cost.kv_rows, cost.kv_bytes) == (2, 4 * 2 * 2 * 2 * 3)
+
+
+def test_one_head_brings_its_kv_head_along():
+    op = ops.Attention(0, 1, 2, False)
+    flops = [12, 72, 72, 72, 2 * 6, 24, 4, 24, 72]  # the rows see two rows, and rope turns q and k
+    elements = [24, 36, 36, 36, 24, 16, 8, 16, 36]
+    assert flops_and_bytes(op, X) == (sum(flops), 4 * sum(elements))
+    assert op.cost(HAND, (X,), 0).kv_bytes == 0
+
+
+def test_a_gated_feed_forward_part_multiplies_three_matrices():
+    op = ops.FeedForward(0, 0, 5, True)
+    assert flops_and_bytes(op, X) == (12 + 120 + 120 + 20 + 120, 4 * (24 + 52 + 52 + 40 + 52))
+    assert op.cost(HAND, (X,), 0).scratch_bytes == 4 * 2 * (6 + 5 + 5)
+
+
+def test_a_layer_is_the_sum_of_its_parts_and_keeps_the_residual_stream():
+    assert flops_and_bytes(ops.Block(0, "c"), X, cached=3) == (1432 + 392 + 2 * 12, 3040 + 880 + 2 * 96)
+    cost = ops.Block(0, "c").cost(HAND, (X,), 3)
+    assert cost.scratch_bytes == 4 * 12 + 496
+    assert (cost.kv_rows, cost.kv_bytes) == (2, 96)
+
+
+def test_the_head_multiplies_the_last_row_of_each_sequence_only():
+    op = ops.Head()
+    assert flops_and_bytes(op, Meta((3, 9, 6))) == (3 * (6 + 84), 4 * (3 * 12 + 3 * 6 + 42 + 3 * 7))
+    assert op.cost(HAND, (X,), 0).output == Meta((1, 7))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "elements"),
+    [
+        (ops.Embed(0), (Meta((1, 2), "int64"),), 12),
+        (ops.Add(), (X, X), 12),
+        (ops.Residual(0, "ffn"), (X, X), 12),
+        (ops.Norm(0, "ffn"), (X,), 12),
+        (ops.FinalHidden(), (X,), 12),
+        (Greedy(), (Meta((1, 7)),), 7),
+    ],
+)
+def test_a_pass_over_rows_costs_one_operation_and_eight_bytes_per_element(op, inputs, elements):
+    assert flops_and_bytes(op, *inputs) == (elements, 8 * elements)
+
+
+def test_quantised_matrices_are_restored_before_each_use():
+    cost = QuantisedBlock(0, 8, "c", speed=2.0).cost(HAND, (X,), 3)
+    matrices = [72, 36, 36, 72, 30, 30, 30]  # q k v o up gate down
+    assert total_flops(cost.kernels) == 1848 + sum(matrices)
+    assert total_bytes(cost.kernels) == 4112 + 8 * sum(matrices)
+    assert cost.scratch_bytes == 544 + 4 * 72
+    assert cost.speed == 2.0
+
+
+def test_flops_alone_divide_by_the_peak_rate():
+    kernels = [product(2, 3, 5, 4), elementwise(2, 5, 4)]
+    assert op_time_s(DEVICE, kernels, override="flops") == pytest.approx(70 / 1000)
+
+
+def test_the_roofline_takes_the_slower_of_arithmetic_and_memory_and_pays_for_every_kernel():
+    bound_by_memory = product(2, 3, 5, 4)  # 60 FLOPs at half rate: 0.12 s; 124 bytes: 1.24 s
+    bound_by_arithmetic = product(6, 1000, 6, 4)  # 72,000 at 6/8 of the peak: 96 s; 48,144 bytes: 481.44 s
+    fast_memory = DEVICE.model_copy(update={"memory_byte_per_s": 1e6})
+    assert op_time_s(DEVICE, [bound_by_memory]) == pytest.approx(1.24 + 0.5)
+    assert op_time_s(fast_memory, [bound_by_arithmetic]) == pytest.approx(96 + 0.5)
+    both = op_time_s(DEVICE, [bound_by_memory, elementwise(2, 5, 4)])
+    assert both == pytest.approx((1.24 + 0.5) + (0.8 + 0.5))
+
+
+def test_a_serial_device_adds_arithmetic_and_memory():
+    assert op_time_s(DEVICE, [product(2, 3, 5, 4)], override="serial") == pytest.approx(0.12 + 1.24 + 0.5)
+
+
+def test_elementwise_passes_run_at_the_peak_rate_whatever_their_rows():
+    fast_memory = DEVICE.model_copy(update={"memory_byte_per_s": 1e9})
+    assert op_time_s(fast_memory, [elementwise(1, 50, 4)]) == pytest.approx(0.05 + 0.5)
+
+
+@pytest.mark.parametrize("compute_model", ["flops", "roofline", "serial"])
+def test_kernels_without_work_take_no_time(compute_model):
+    assert op_time_s(DEVICE, [product(0, 3, 5, 4)], override=compute_model) == 0
+
+
+def test_measured_times_need_a_profile():
+    with pytest.raises(SpecError, match="d0: compute_model is measured and this host has no profile"):
+        op_time_s(DEVICE, [product(2, 3, 5, 4)], override="measured")
