@@ -1,10 +1,10 @@
 import { createBrowserRouter } from 'react-router';
 import { StartPage } from './pages/start/StartPage';
-import { NotFound } from './shell/NotFound';
+import { NotFound } from '@/components/NotFound';
 import { RouteError } from './shell/RouteError';
 import { Shell } from './shell/Shell';
 
-const editorPage = async () => ({ Component: (await import('./pages/cluster/EditorPage')).EditorPage });
+const editorPage = async () => ({ Component: (await import('@/pages/editor/EditorPage')).EditorPage });
 
 /** Every page but the first is loaded when it is opened. */
 export const router = createBrowserRouter([

@@ -3,4 +3,5 @@ export * from './types/catalogue';
 export * from './types/cluster';
 export * from './types/events';
 export * from './types/report';
+export * from './types/responses';
 export * from './types/run';

@@ -3,7 +3,7 @@ import { NavLink } from 'react-router';
 import type { Session } from '@/api/queries';
 import { ColorSchemeSwitch } from './ColorSchemeSwitch';
 import { HealthDot } from './HealthDot';
-import { Logo } from './Logo';
+import { Logo } from '@/components/Logo';
 import classes from './Shell.module.css';
 import { UserMenu } from './UserMenu';
 

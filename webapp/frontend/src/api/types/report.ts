@@ -142,21 +142,3 @@ export interface RunReport {
   timings: Record<string, unknown>;
   seed: number;
 }
-
-export interface PredictResult {
-  report: RunReport;
-  plan: Plan | null;
-}
-
-export interface Comparison {
-  runs: { id: number; name: string }[];
-  params: { path: string; values: unknown[]; differs: boolean }[];
-  metrics: {
-    name: string;
-    unit: string;
-    values: (number | null)[];
-    deltas: (number | null)[];
-    better: 'lower' | 'higher' | null;
-  }[];
-  [series: string]: unknown;
-}

@@ -1,5 +1,4 @@
 import type { ClusterSpec, ComputeModel } from './cluster';
-import type { RunReport } from './report';
 
 export interface ModelSpec {
   name: string;
@@ -106,41 +105,6 @@ export type RunState =
   | 'finished'
   | 'failed'
   | 'cancelled';
-
-export interface RunRow {
-  id: number;
-  name: string;
-  status: RunState;
-  /** What the current state is about; empty when there is nothing to say. */
-  detail: string;
-  created_at: string;
-  started_at: string | null;
-  finished_at: string | null;
-  cluster_name: string;
-  model: string;
-  strategy: string;
-  owner: string;
-  queue_position: number | null;
-  outcome: string | null;
-  latency_s: number | null;
-  ttft_s: number | null;
-  tpot_s: number | null;
-  tokens_per_s: number | null;
-  correct: boolean | null;
-  valid: boolean | null;
-  tags: string[];
-}
-
-export interface RunDetail extends RunRow {
-  notes: string;
-  /** What was asked for, its cluster frozen: asking it again gives the same run. */
-  request: RunRequest;
-  spec: RunSpec;
-  plan: Plan | null;
-  report: RunReport | null;
-  prediction: RunReport | null;
-  error: string | null;
-}
 
 export type Part = 'embed' | 'vision' | 'attention' | 'ffn' | 'lm_head';
 export type Axis = 'all' | 'heads' | 'columns' | 'positions';

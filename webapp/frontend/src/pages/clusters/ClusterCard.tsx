@@ -8,8 +8,8 @@ import type { ClusterRow } from '@/api/types';
 import { useConfirm } from '@/components/useConfirm';
 import { useNow } from '@/components/useNow';
 import { ago } from '@/format/units';
-import { freeName } from '@/pages/cluster/drawing';
-import { ClusterPicture } from '@/topology/ClusterPicture';
+import { freeName } from '@/cluster/drawing';
+import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './ClusterCard.module.css';
 
 export function ClusterCard({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolean }) {

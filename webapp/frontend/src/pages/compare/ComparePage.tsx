@@ -10,7 +10,7 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { seconds } from '@/format/units';
 import { LineChart } from '@/run/charts/LineChart';
-import { Panel } from '@/run/Panel';
+import { Panel } from '@/components/Panel';
 import { deviceColor } from '@/theme/deviceColors';
 import { csvOf, latencyColumns, type Comparison } from './comparison';
 import { MetricTable } from './MetricTable';

@@ -1,7 +1,7 @@
 import { ActionIcon, Anchor, Badge, Group, Radio, Table, Text } from '@mantine/core';
 import { IconArrowDownRight, IconArrowUpRight, IconX } from '@tabler/icons-react';
 import { Link } from 'react-router';
-import { Panel } from '@/run/Panel';
+import { Panel } from '@/components/Panel';
 import { deviceColor } from '@/theme/deviceColors';
 import {
   deltaText,

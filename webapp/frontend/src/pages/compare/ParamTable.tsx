@@ -1,6 +1,6 @@
 import { Switch, Table, Text } from '@mantine/core';
 import { useState } from 'react';
-import { Panel } from '@/run/Panel';
+import { Panel } from '@/components/Panel';
 import { paramText, type Comparison } from './comparison';
 import classes from './compare.module.css';
 

@@ -2,8 +2,8 @@ import { Text } from '@mantine/core';
 import type { RunDetail } from '@/api/types';
 import { seconds } from '@/format/units';
 import { PARTS, StackBar, totalOf } from '@/run/charts/StackBar';
-import { Legend } from '@/run/Legend';
-import { Panel } from '@/run/Panel';
+import { Legend } from '@/components/Legend';
+import { Panel } from '@/components/Panel';
 import { attributionColors } from '@/theme/spanColors';
 import classes from './compare.module.css';
 

@@ -1,7 +1,7 @@
 import { Tabs, Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import type { ClusterSpec } from '@/api/types';
-import type { Snapshot } from '@/run/snapshot';
+import type { Snapshot } from '@/run/data/snapshot';
 import type { Selection } from '@/run/topology/Topology';
 import { DeviceRow } from './DeviceRow';
 import { LinkRow } from './LinkRow';

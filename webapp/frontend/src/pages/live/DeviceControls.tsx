@@ -1,7 +1,7 @@
 import { Button, Group, NumberInput, Popover, Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import type { Command } from '@/api/types';
-import type { DeviceView } from '@/run/snapshot';
+import type { DeviceView } from '@/run/data/snapshot';
 
 interface Props {
   device: DeviceView;

@@ -1,8 +1,8 @@
 import { SegmentedControl, Text } from '@mantine/core';
 import { IconBolt } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
-import { Panel } from '@/run/Panel';
-import type { Snapshot } from '@/run/snapshot';
+import { Panel } from '@/components/Panel';
+import type { Snapshot } from '@/run/data/snapshot';
 import classes from './live.module.css';
 
 /** What was said and done, in order; changes of the cluster stand out. */

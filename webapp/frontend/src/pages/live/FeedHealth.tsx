@@ -1,6 +1,6 @@
 import { Text, Tooltip } from '@mantine/core';
 import { useEffect, useState } from 'react';
-import type { Feed } from '@/run/feed';
+import type { Feed } from '@/run/feed/feed';
 import classes from './live.module.css';
 
 const QUIET_MS = 5_000;

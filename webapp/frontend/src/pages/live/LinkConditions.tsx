@@ -1,7 +1,7 @@
 import { Group, NumberInput } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import type { Command, Direction } from '@/api/types';
-import type { DirectionData } from '@/run/data';
+import type { DirectionData } from '@/run/data/runData';
 
 interface Props {
   link: string;

@@ -4,10 +4,10 @@ import { useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import { isOver, type RunDetail } from '@/api/types';
 import { three } from '@/format/units';
-import { cancelRun } from '@/run/commands';
-import type { Feed } from '@/run/feed';
-import type { Snapshot } from '@/run/snapshot';
-import { StatusBadge } from '@/run/StatusBadge';
+import { cancelRun } from '@/run/feed/commands';
+import type { Feed } from '@/run/feed/feed';
+import type { Snapshot } from '@/run/data/snapshot';
+import { StatusBadge } from '@/run/panels/StatusBadge';
 import { FeedHealth } from './FeedHealth';
 import { Stages } from './Stages';
 import classes from './live.module.css';
@@ -25,7 +25,7 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
   const over = isOver(state);
   const dilation = run.report?.dilation ?? picture.report?.dilation ?? dilationOf(picture, run);
   return (
-    <header className={classes.header}>
+    <header>
       <Group justify="space-between" wrap="nowrap" align="flex-start">
         <div style={{ minWidth: 0 }}>
           <Group gap="sm" wrap="nowrap">

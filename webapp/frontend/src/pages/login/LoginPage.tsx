@@ -4,7 +4,7 @@ import { type SubmitEvent, useState } from 'react';
 import { api, sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { useDocumentTitle } from '@/components/Page';
-import { Logo } from '@/shell/Logo';
+import { Logo } from '@/components/Logo';
 
 export function LoginPage() {
   useDocumentTitle('Log in');

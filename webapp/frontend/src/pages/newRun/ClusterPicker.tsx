@@ -1,7 +1,7 @@
 import { Anchor, Text } from '@mantine/core';
 import { Link } from 'react-router';
 import type { ClusterRow, ClusterSpec } from '@/api/types';
-import { ClusterPicture } from '@/topology/ClusterPicture';
+import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './newRun.module.css';
 
 interface Props {

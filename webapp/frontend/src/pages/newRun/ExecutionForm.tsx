@@ -1,5 +1,5 @@
 import { NumberInput, SegmentedControl, Select, SimpleGrid, Text, TextInput } from '@mantine/core';
-import type { Draft } from './draft';
+import type { Draft } from '@/run/request/draft';
 
 interface Props {
   draft: Draft;

@@ -5,7 +5,7 @@ import { useCatalogue, useClusters, useMayWrite, useRun } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
-import { FIRST_DRAFT, firstCluster, fromRequest } from './draft';
+import { FIRST_DRAFT, firstCluster, fromRequest } from '@/run/request/draft';
 import { RunForm } from './RunForm';
 
 /** /runs/new, with `?cluster=ID` to begin with that cluster or `?from=ID` to begin with an earlier run. */

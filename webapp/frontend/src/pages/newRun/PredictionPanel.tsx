@@ -4,7 +4,7 @@ import type { PredictResult, RunReport } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { seconds, three } from '@/format/units';
 import { PARTS, StackBar, totalOf } from '@/run/charts/StackBar';
-import { Legend } from '@/run/Legend';
+import { Legend } from '@/components/Legend';
 import { attributionColors } from '@/theme/spanColors';
 import { MemoryBars } from './MemoryBars';
 import classes from './newRun.module.css';

@@ -9,7 +9,7 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { MethodView } from '@/run/views/MethodView';
 import { ClusterPicker } from './ClusterPicker';
-import { type Draft, missing, pairOf, toRequest } from './draft';
+import { type Draft, missing, pairOf, toRequest } from '@/run/request/draft';
 import { ExecutionForm } from './ExecutionForm';
 import { ModelPicker } from './ModelPicker';
 import classes from './newRun.module.css';

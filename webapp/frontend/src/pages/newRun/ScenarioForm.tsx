@@ -5,7 +5,7 @@ import { api, sentence } from '@/api/client';
 import { useTraces } from '@/api/queries';
 import type { Change, ClusterSpec, Scenario } from '@/api/types';
 import { seconds } from '@/format/units';
-import type { Draft } from './draft';
+import type { Draft } from '@/run/request/draft';
 import { linksOf, onLink } from './scenario';
 
 interface Props {

@@ -1,6 +1,6 @@
 import { Group, NumberInput, SegmentedControl, SimpleGrid, Text, Textarea } from '@mantine/core';
 import type { ModelRow } from '@/api/types';
-import { type Draft, readsText } from './draft';
+import { type Draft, readsText } from '@/run/request/draft';
 import { PicturePicker } from './PicturePicker';
 
 interface Props {

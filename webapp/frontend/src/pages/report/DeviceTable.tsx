@@ -1,7 +1,7 @@
 import { Table, Text } from '@mantine/core';
 import type { RunReport } from '@/api/types';
 import { bytes, human, joules, percent, seconds } from '@/format/units';
-import { Panel } from '@/run/Panel';
+import { Panel } from '@/components/Panel';
 import { deviceColor } from '@/theme/deviceColors';
 import { Meter } from './Meter';
 import classes from './report.module.css';

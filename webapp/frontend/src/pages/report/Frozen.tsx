@@ -2,7 +2,7 @@ import { Accordion, ActionIcon, CopyButton, Table, Text, Tooltip } from '@mantin
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import type { RunDetail } from '@/api/types';
 import { seconds } from '@/format/units';
-import { Panel } from '@/run/Panel';
+import { Panel } from '@/components/Panel';
 import classes from './report.module.css';
 
 /** What decided this run, exactly as it was: same spec, same seed, same run. */

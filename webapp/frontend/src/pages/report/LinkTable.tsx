@@ -1,7 +1,7 @@
 import { Table } from '@mantine/core';
 import type { LinkReport, RunReport } from '@/api/types';
 import { bytes, joules, maybe, percent, rate, seconds } from '@/format/units';
-import { Panel } from '@/run/Panel';
+import { Panel } from '@/components/Panel';
 import { spanColors } from '@/theme/spanColors';
 import { Meter } from './Meter';
 import classes from './report.module.css';

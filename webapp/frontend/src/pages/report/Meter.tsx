@@ -1,4 +1,3 @@
-import runClasses from '@/run/run.module.css';
 import classes from './report.module.css';
 
 /** A bar from 0 to 1 with its number above. */
@@ -6,7 +5,7 @@ export function Meter({ value, color, text }: { value: number; color: string; te
   return (
     <div className={classes.meter}>
       <span>{text}</span>
-      <div className={runClasses.bar}>
+      <div className={classes.bar}>
         <div style={{ width: `${Math.min(Math.max(value, 0), 1) * 100}%`, background: color }} />
       </div>
     </div>

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
-import { Panel } from '@/run/Panel';
+import { Panel } from '@/components/Panel';
 import classes from './report.module.css';
 
 interface Edit {

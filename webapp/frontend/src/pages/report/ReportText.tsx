@@ -1,6 +1,6 @@
 import type { RunDetail } from '@/api/types';
-import type { RunData, Token } from '@/run/data';
-import { TokenText } from '@/run/TokenText';
+import type { RunData, Token } from '@/run/data/runData';
+import { TokenText } from '@/run/panels/TokenText';
 
 /** The generated text: token by token where the events are at hand, else as the report has it. */
 export function ReportText({ run, data }: { run: RunDetail; data: RunData | undefined }) {

@@ -3,7 +3,7 @@ import { useRandomPicture } from '@/api/queries';
 import type { ClassReport, RunDetail } from '@/api/types';
 import { PictureFrame } from '@/components/PictureFrame';
 import { percent } from '@/format/units';
-import { Panel } from '@/run/Panel';
+import { Panel } from '@/components/Panel';
 import classes from './report.module.css';
 
 /** What the model saw, and what a classifier takes it for. */

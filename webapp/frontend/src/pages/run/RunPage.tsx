@@ -6,7 +6,7 @@ import { useRun } from '@/api/queries';
 import { isOver } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
-import { NotFound } from '@/shell/NotFound';
+import { NotFound } from '@/components/NotFound';
 import { LivePage } from '../live/LivePage';
 import { useWasWatched } from './useWasWatched';
 

@@ -1,8 +1,8 @@
 import { ActionIcon, Button, Checkbox, Group, Menu, Select, TextInput, Tooltip } from '@mantine/core';
 import { IconColumns3, IconSearch } from '@tabler/icons-react';
 import type { RunRow } from '@/api/types';
-import { COLUMNS } from './columns';
-import { choices, type Filter, NO_FILTER, statusGroup } from './table';
+import { COLUMNS } from '@/run/table/columns';
+import { choices, type Filter, NO_FILTER, statusGroup } from '@/run/table/table';
 
 interface Props {
   runs: readonly RunRow[];

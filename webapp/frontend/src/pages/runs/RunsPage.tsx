@@ -8,11 +8,11 @@ import { useMayWrite, useRuns } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
-import { COLUMNS } from './columns';
+import { COLUMNS } from '@/run/table/columns';
 import { FilterBar } from './FilterBar';
 import { RunsTable } from './RunsTable';
 import { SelectionBar } from './SelectionBar';
-import { choices, NO_FILTER, shown, type Sort, sorted } from './table';
+import { choices, NO_FILTER, shown, type Sort, sorted } from '@/run/table/table';
 
 export function RunsPage() {
   const query = useRuns();

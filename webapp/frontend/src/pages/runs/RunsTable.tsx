@@ -4,9 +4,9 @@ import { useState } from 'react';
 import { Link } from 'react-router';
 import type { RunRow } from '@/api/types';
 import { useNow } from '@/components/useNow';
-import type { ColumnSpec } from './columns';
+import type { ColumnSpec } from '@/run/table/columns';
 import classes from './runs.module.css';
-import { nextSort, type Sort, type SortKey } from './table';
+import { nextSort, type Sort, type SortKey } from '@/run/table/table';
 
 interface Props {
   runs: readonly RunRow[];

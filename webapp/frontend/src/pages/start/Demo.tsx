@@ -5,8 +5,8 @@ import { api, sentence } from '@/api/client';
 import { useCatalogue, useChange, useClusters, useMayWrite } from '@/api/queries';
 import type { RunRequest } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { type Draft, FIRST_DRAFT, firstCluster, toRequest } from '@/pages/newRun/draft';
-import { ClusterPicture } from '@/topology/ClusterPicture';
+import { type Draft, FIRST_DRAFT, firstCluster, toRequest } from '@/run/request/draft';
+import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './start.module.css';
 
 /** Tensor parallelism uses the links most, and slow motion leaves half a minute to watch and to interfere. */

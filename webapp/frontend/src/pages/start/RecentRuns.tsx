@@ -2,7 +2,7 @@ import { Anchor, Card, Group, Table, Text, Title } from '@mantine/core';
 import { Link } from 'react-router';
 import { useRuns } from '@/api/queries';
 import { useNow } from '@/components/useNow';
-import { COLUMNS } from '../runs/columns';
+import { COLUMNS } from '@/run/table/columns';
 
 const SHOWN = [
   'status',

@@ -3,7 +3,7 @@ import { memo, useMemo, useState } from 'react';
 import type { ModelSpec, Plan } from '@/api/types';
 import { percent } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
-import { Panel } from '../Panel';
+import { Panel } from '@/components/Panel';
 import {
   allocate,
   describeSlice,
@@ -93,7 +93,7 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
         </div>
       </div>
       <div className={classes.foot}>
-        <span className={classes.hover} data-testid="allocation-hover">
+        <span data-testid="allocation-hover">
           {hover ||
             'In every cell: attention above, feed-forward below. Filled: computes. Pale: only holds the weights.'}
         </span>

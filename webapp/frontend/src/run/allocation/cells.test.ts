@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Plan, Slice, Work } from '@/api/types';
-import { model } from '../fixtures';
+import { model } from '@/run/data/fixtures';
 import { allocate, describeSlice, phasesDiffer } from './cells';
 
 const slice = (fields: Partial<Slice>): Slice => ({

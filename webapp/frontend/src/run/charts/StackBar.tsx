@@ -2,7 +2,7 @@ import { Tooltip } from '@mantine/core';
 import type { Attribution } from '@/api/types';
 import { percent, seconds } from '@/format/units';
 import { attributionColors } from '@/theme/spanColors';
-import classes from '../run.module.css';
+import classes from './charts.module.css';
 
 export const PARTS: { key: keyof Attribution; label: string }[] = [
   { key: 'compute_s', label: 'compute' },

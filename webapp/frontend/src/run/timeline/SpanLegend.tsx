@@ -1,6 +1,6 @@
 import { spanColors } from '@/theme/spanColors';
 import { useCanvasColors } from '../charts/colors';
-import { Legend } from '../Legend';
+import { Legend } from '@/components/Legend';
 
 const SHOWN: [keyof typeof spanColors, string][] = [
   ['compute', 'compute'],

@@ -1,6 +1,6 @@
 /** Paints a timeline. Spans narrower than a pixel melt into their neighbours, so cost follows pixels, not spans. */
-import type { RunData } from '../data';
-import type { SpanRing } from '../rings';
+import type { RunData } from '@/run/data/runData';
+import type { SpanRing } from '@/run/data/rings';
 import type { CanvasColors } from '../charts/colors';
 import { AXIS_HEIGHT, laneTop, rowHeight, type Density } from './layout';
 import { tickLabel, tickStep, type Viewport } from './viewport';

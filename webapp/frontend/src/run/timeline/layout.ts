@@ -1,6 +1,6 @@
 /** Where the rows of a timeline lie, and which span is under the pointer. */
-import { LANES, type DeviceData, type Lane, type RunData } from '../data';
-import type { SpanRing, SpanView } from '../rings';
+import { LANES, type DeviceData, type Lane, type RunData } from '@/run/data/runData';
+import type { SpanRing, SpanView } from '@/run/data/rings';
 
 export const AXIS_HEIGHT = 26;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { RunData } from '../data';
-import { cluster, model, span } from '../fixtures';
+import { RunData } from '@/run/data/runData';
+import { cluster, model, span } from '@/run/data/fixtures';
 import { AXIS_HEIGHT, hitTest, laneTop, roomy } from './layout';
 import { tickLabel, tickStep, Viewport } from './viewport';
 

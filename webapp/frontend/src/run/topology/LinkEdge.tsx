@@ -7,8 +7,8 @@ import {
 } from '@xyflow/react';
 import { memo } from 'react';
 import { human, percent } from '@/format/units';
-import type { DirectionData } from '../data';
-import type { LinkView } from '../snapshot';
+import type { DirectionData } from '@/run/data/runData';
+import type { LinkView } from '@/run/data/snapshot';
 import { edgePoint } from './positions';
 import classes from './topology.module.css';
 

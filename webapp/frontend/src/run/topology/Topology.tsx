@@ -11,7 +11,7 @@ import {
 import { useEffect, useMemo } from 'react';
 import type { ClusterSpec } from '@/api/types';
 import { deviceColor } from '@/theme/deviceColors';
-import type { DeviceView, LinkView } from '../snapshot';
+import type { DeviceView, LinkView } from '@/run/data/snapshot';
 import { LinkEdge, type LinkEdgeType } from './LinkEdge';
 import { DeviceNode, SwitchNode, type DeviceNodeType, type SwitchNodeType } from './nodes';
 import { positionsOf, type Positions } from './positions';

@@ -3,7 +3,7 @@ import { IconArrowsExchange } from '@tabler/icons-react';
 import { memo } from 'react';
 import { bytes } from '@/format/units';
 import { spanColors } from '@/theme/spanColors';
-import type { DeviceView } from '../snapshot';
+import type { DeviceView } from '@/run/data/snapshot';
 import classes from './topology.module.css';
 
 export type DeviceNodeType = Node<

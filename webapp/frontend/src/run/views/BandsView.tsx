@@ -1,8 +1,8 @@
 import { seconds } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
-import { Panel } from '../Panel';
+import { Panel } from '@/components/Panel';
 import { list, numbers, record } from './kinds';
-import type { ViewProps } from './MethodView';
+import type { ViewProps } from './props';
 import { DeviceName, MethodEvents, range } from './parts';
 import classes from './views.module.css';
 

@@ -1,9 +1,9 @@
 import { memo, useMemo, useState } from 'react';
 import { seconds, three } from '@/format/units';
-import { Panel } from '../Panel';
-import { type HeadRow, PRUNED } from './heads';
+import { Panel } from '@/components/Panel';
+import { type HeadRow, PRUNED } from '@/run/data/headMap';
 import { rows } from './kinds';
-import type { ViewProps } from './MethodView';
+import type { ViewProps } from './props';
 import { colorOf, DeviceName, MethodEvents } from './parts';
 import classes from './views.module.css';
 

@@ -1,24 +1,13 @@
 import type { ComponentType } from 'react';
-import type { DeviceSpec, ModelSpec, Plan } from '@/api/types';
-import type { RunData } from '../data';
 import { BandsView } from './BandsView';
 import { HeadsView } from './HeadsView';
 import { type ViewKind, viewOf } from './kinds';
 import { PipelineView } from './PipelineView';
+import type { ViewProps } from './props';
 import { SharesView } from './SharesView';
 import { SlotsView } from './SlotsView';
 import { SplitView } from './SplitView';
 import { TreeView } from './TreeView';
-
-export interface ViewProps {
-  plan: Plan;
-  model: ModelSpec;
-  devices: readonly DeviceSpec[];
-  /** What the run has told so far; null for a plan that nobody runs yet. */
-  data: RunData | null;
-  /** Changes when `data`, which is mutable, has more: then the view is drawn again. */
-  version: number;
-}
 
 const VIEW: Record<ViewKind, ComponentType<ViewProps>> = {
   heads: HeadsView,

@@ -1,8 +1,8 @@
 import type { Mark } from '@/api/types';
 import { percent, seconds } from '@/format/units';
-import { Panel } from '../Panel';
+import { Panel } from '@/components/Panel';
 import { numbers, record, rows } from './kinds';
-import type { ViewProps } from './MethodView';
+import type { ViewProps } from './props';
 import { type BarPiece, MethodEvents, range, ShareBar } from './parts';
 import classes from './views.module.css';
 import { backupsOf, servingOf } from './shares';

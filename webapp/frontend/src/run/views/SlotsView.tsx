@@ -1,8 +1,8 @@
 import type { Mark, Plan } from '@/api/types';
 import { bytes, percent } from '@/format/units';
-import { Panel } from '../Panel';
+import { Panel } from '@/components/Panel';
 import { record, rows } from './kinds';
-import type { ViewProps } from './MethodView';
+import type { ViewProps } from './props';
 import { colorOf, DeviceName, MethodEvents } from './parts';
 import { blocksOf, type Block } from './slots';
 import classes from './views.module.css';

@@ -1,7 +1,7 @@
 import { seconds } from '@/format/units';
-import { Panel } from '../Panel';
+import { Panel } from '@/components/Panel';
 import { numbers, record, sharesOf } from './kinds';
-import type { ViewProps } from './MethodView';
+import type { ViewProps } from './props';
 import { type BarPiece, range, ShareBar } from './parts';
 import classes from './views.module.css';
 

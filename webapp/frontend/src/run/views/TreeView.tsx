@@ -1,9 +1,9 @@
 import { bytes, joules, percent, seconds } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { spanColors } from '@/theme/spanColors';
-import { Panel } from '../Panel';
+import { Panel } from '@/components/Panel';
 import { list, numbers, record, rows } from './kinds';
-import type { ViewProps } from './MethodView';
+import type { ViewProps } from './props';
 import { DeviceName } from './parts';
 import { treeOf } from './tree';
 import classes from './views.module.css';

@@ -1,5 +1,5 @@
 /** A pipeline as its micro-batches: stretches in which a stage computes one request's step, and the bubbles between. */
-import type { SpanRing } from '../rings';
+import type { SpanRing } from '@/run/data/rings';
 
 export interface Pass {
   request: number;

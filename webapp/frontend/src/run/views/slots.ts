@@ -1,6 +1,6 @@
 /** Which blocks of weights are in a device's memory: the plan says how it begins, loads and evictions go on. */
 import type { Plan } from '@/api/types';
-import type { SpanRing } from '../rings';
+import type { SpanRing } from '@/run/data/rings';
 
 export type BlockState = 'resident' | 'loaded' | 'disk';
 

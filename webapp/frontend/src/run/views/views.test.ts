@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Holding, Mark, Plan } from '@/api/types';
-import { RunData } from '../data';
-import { cluster, model, span } from '../fixtures';
-import { HeadMap, PRUNED } from './heads';
+import { RunData } from '@/run/data/runData';
+import { cluster, model, span } from '@/run/data/fixtures';
+import { HeadMap, PRUNED } from '@/run/data/headMap';
 import { sharesOf, viewOf } from './kinds';
 import { passesOf } from './passes';
 import { servingOf } from './shares';

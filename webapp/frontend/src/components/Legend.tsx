@@ -1,0 +1,20 @@
+import classes from './Legend.module.css';
+
+interface Props {
+  entries: { label: string; color: string; value?: string }[];
+}
+
+/** Colour squares with their meaning. */
+export function Legend({ entries }: Props) {
+  return (
+    <div className={classes.legend}>
+      {entries.map(({ label, color, value }) => (
+        <span key={label} className={classes.legendEntry}>
+          <span className={classes.swatch} style={{ background: color }} />
+          {label}
+          {value && <span className={classes.legendValue}>{value}</span>}
+        </span>
+      ))}
+    </div>
+  );
+}

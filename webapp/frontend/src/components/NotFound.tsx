@@ -1,0 +1,13 @@
+import { Button } from '@mantine/core';
+import { Link } from 'react-router';
+import { EmptyState } from './EmptyState';
+
+export function NotFound() {
+  return (
+    <EmptyState title="There is no such page" text="The address is wrong, or what it showed was deleted.">
+      <Button component={Link} to="/">
+        Back to the start page
+      </Button>
+    </EmptyState>
+  );
+}

@@ -1,0 +1,43 @@
+import { Card, Group, Text, Title } from '@mantine/core';
+import type { ReactNode } from 'react';
+import classes from './Panel.module.css';
+
+interface Props {
+  title: string;
+  /** One short line of explanation beside the title. */
+  about?: ReactNode;
+  extra?: ReactNode;
+  children: ReactNode;
+  testId?: string;
+  /** The content reaches the card's edges. */
+  flush?: boolean;
+  fill?: boolean;
+}
+
+/** One part of a run's page: a card with a heading and, at its right, its controls. */
+export function Panel({ title, about, extra, children, testId, flush = false, fill = false }: Props) {
+  return (
+    <Card
+      component="section"
+      padding={0}
+      data-testid={testId}
+      className={fill ? classes.fill : undefined}
+      aria-label={title}
+    >
+      <Group justify="space-between" px="md" py={9} className={classes.panelHead} gap="sm">
+        <Group gap="xs" align="baseline" wrap="nowrap" style={{ minWidth: 0 }}>
+          <Title order={3} fz={14} style={{ whiteSpace: 'nowrap' }}>
+            {title}
+          </Title>
+          {about && (
+            <Text size="xs" c="dimmed" truncate>
+              {about}
+            </Text>
+          )}
+        </Group>
+        {extra}
+      </Group>
+      <div className={flush ? classes.flush : classes.panelBody}>{children}</div>
+    </Card>
+  );
+}

@@ -1,0 +1,141 @@
+import { Checkbox, SegmentedControl, Select, Text, TextInput } from '@mantine/core';
+import type { DeviceSpec } from '@/api/types';
+import { QuantityInput } from '@/components/QuantityInput';
+import { DEVICE_FIELDS, type DeviceField, MEASURED_SCALE } from './deviceFields';
+import { updateDevices, whyNotRename, withSpec } from '@/cluster/drawing';
+import classes from './editor.module.css';
+import { editor, useDrawing } from './editorStore';
+import { NameInput } from './NameInput';
+import { OnOff } from './OnOff';
+
+interface Props {
+  /** One device, or several that get the same values. */
+  devices: DeviceSpec[];
+  readOnly: boolean;
+  /** Complaints by field of the (first) device. */
+  errors: Record<string, string>;
+}
+
+export function DevicePanel({ devices, readOnly, errors }: Props) {
+  const { spec } = useDrawing();
+  const { edit, renameNode } = editor();
+  const [first] = devices;
+  if (!first) return null;
+  const names = devices.map((device) => device.name);
+  const many = devices.length > 1;
+  const set = (patch: Partial<DeviceSpec>, key: string) =>
+    edit((old) => updateDevices(old, names, patch), `${names.join()}.${key}`);
+  const numeric = (field: DeviceField) => {
+    const same = devices.every((device) => device[field.key] === first[field.key]);
+    return (
+      <QuantityInput
+        key={`${names.join()}.${field.key}`}
+        label={field.label}
+        description={field.help}
+        quantity={field.quantity}
+        value={same ? first[field.key] : null}
+        optional={Boolean(field.optional) || !same}
+        placeholder={same ? field.optional : 'different'}
+        disabled={readOnly}
+        error={errors[field.key]}
+        onChange={(value) => (value !== null || field.optional) && set({ [field.key]: value }, field.key)}
+        testId={`device-${field.key}`}
+      />
+    );
+  };
+  return (
+    <>
+      <div className={classes.section}>
+        <span className="overline">{many ? `${devices.length} devices` : 'Device'}</span>
+        {!many && (
+          <>
+            <NameInput
+              label="Name"
+              value={first.name}
+              refuse={(name) => whyNotRename(spec, first.name, name)}
+              disabled={readOnly}
+              onRename={(name) => renameNode(first.name, name)}
+              testId="device-name"
+            />
+            <TextInput
+              label="What it is"
+              size="xs"
+              value={first.title}
+              disabled={readOnly}
+              data-testid="device-title"
+              onChange={(event) => set({ title: event.currentTarget.value }, 'title')}
+            />
+          </>
+        )}
+        <SegmentedControl
+          size="xs"
+          value={first.role}
+          disabled={readOnly}
+          data-testid="device-role"
+          fullWidth
+          onChange={(role) => set({ role: role as DeviceSpec['role'] }, 'role')}
+          data={[
+            { value: 'worker', label: 'Computes layers' },
+            { value: 'terminal', label: 'Only asks' },
+          ]}
+        />
+        {!many && (
+          <Checkbox
+            size="xs"
+            label="Holds the prompt and receives the result"
+            checked={spec.source === first.name}
+            disabled={readOnly || spec.source === first.name}
+            data-testid="device-source"
+            onChange={() => edit((old) => withSpec(old, { source: first.name }))}
+          />
+        )}
+        <OnOff names={names} readOnly={readOnly} />
+      </div>
+      {DEVICE_FIELDS.map((group) => (
+        <div key={group.title} className={classes.section}>
+          <span className="overline">{group.title}</span>
+          {group.fields.map(numeric)}
+          {group.title === 'Compute' && (
+            <>
+              <Select
+                label="Compute model"
+                size="xs"
+                value={first.compute_model}
+                disabled={readOnly}
+                allowDeselect={false}
+                data-testid="device-compute_model"
+                onChange={(value) =>
+                  value && set({ compute_model: value as DeviceSpec['compute_model'] }, 'compute_model')
+                }
+                data={[
+                  { value: 'roofline', label: 'Roofline: rate, memory, overheads' },
+                  { value: 'serial', label: 'Serial: as roofline, fetching and computing in turn' },
+                  { value: 'measured', label: 'Measured on this host, scaled' },
+                  { value: 'flops', label: 'FLOPs by peak rate alone' },
+                ]}
+              />
+              {first.compute_model === 'measured' && numeric(MEASURED_SCALE)}
+            </>
+          )}
+        </div>
+      ))}
+      {!many && (
+        <div className={classes.section}>
+          <TextInput
+            label="Source of these numbers"
+            size="xs"
+            value={first.source}
+            disabled={readOnly}
+            data-testid="device-source-text"
+            onChange={(event) => set({ source: event.currentTarget.value }, 'source')}
+          />
+          {first.source && (
+            <Text size="xs" c="dimmed">
+              {first.source}
+            </Text>
+          )}
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,120 @@
+import { Text } from '@mantine/core';
+import { ReactFlowProvider, useReactFlow } from '@xyflow/react';
+import { useState } from 'react';
+import { useMayWrite } from '@/api/queries';
+import { useDocumentTitle } from '@/components/Page';
+import { Canvas } from './Canvas';
+import { ConflictDialog } from './ConflictDialog';
+import type { Drawing } from '@/cluster/drawing';
+import classes from './editor.module.css';
+import { editor, useDrawing, useEditor, useUnsaved } from './editorStore';
+import { ImportDialog } from './ImportDialog';
+import { Palette } from './Palette';
+import { Problems } from './Problems';
+import { ShapeDialog } from './ShapeDialog';
+import { SidePanel } from './SidePanel';
+import { Toolbar } from './Toolbar';
+import { UnsavedGuard } from './UnsavedGuard';
+import { useSave } from './useSave';
+import { useShortcuts } from './useShortcuts';
+import { type FitQuestion, useValidation } from './useValidation';
+
+export function Editor({ onReload }: { onReload: () => void }) {
+  return (
+    <ReactFlowProvider>
+      <Workbench onReload={onReload} />
+    </ReactFlowProvider>
+  );
+}
+
+/** Palette, canvas and properties around one drawing, with the dialogs that replace or store it. */
+function Workbench({ onReload }: { onReload: () => void }) {
+  const { spec } = useDrawing();
+  const readOnly = !useMayWrite();
+  const unsaved = useUnsaved();
+  const flow = useReactFlow();
+  const [question, setQuestion] = useState<FitQuestion>({ model: null, strategy: null });
+  const [dialog, setDialog] = useState<'shape' | 'import' | null>(null);
+  const { problems, marks, empty, validation } = useValidation(question);
+  const saving = useSave();
+  useShortcuts(readOnly, saving.save);
+  useDocumentTitle(spec.title || spec.name);
+
+  /** Another drawing under this cluster's name, so that it stays this cluster; one step to undo. */
+  const take = (drawing: Drawing, keepName: boolean) => {
+    const { edit, select } = editor();
+    edit((old) =>
+      keepName
+        ? { ...drawing, spec: { ...drawing.spec, name: old.spec.name, title: old.spec.title } }
+        : drawing,
+    );
+    select({ nodes: [], links: [] });
+    setDialog(null);
+    window.setTimeout(() => flow.fitView({ maxZoom: 1, padding: 0.2 }), 50);
+  };
+  const isNew = useEditor((state) => state.stored.id === 0);
+
+  return (
+    <>
+      <Toolbar
+        readOnly={readOnly}
+        numProblems={problems.length}
+        saving={saving.busy}
+        onSave={saving.save}
+        onImport={() => setDialog('import')}
+        onShape={() => setDialog('shape')}
+      />
+      <div
+        className={classes.editor}
+        style={readOnly ? { gridTemplateColumns: 'minmax(0, 1fr) 320px' } : undefined}
+      >
+        {!readOnly && <Palette />}
+        <div className={classes.canvas}>
+          <Canvas problems={marks} readOnly={readOnly} />
+          <Problems problems={problems} />
+          {empty && spec.switches.length === 0 && (
+            <div className={classes.empty}>
+              <Text fw={600} c="var(--loom-text)">
+                An empty bench
+              </Text>
+              <Text size="sm">
+                Drag devices here from the left, then pull links between them. Or start from a star, ring,
+                mesh or tree in the menu ⋯ above.
+              </Text>
+            </div>
+          )}
+        </div>
+        <SidePanel
+          readOnly={readOnly}
+          problems={problems}
+          question={question}
+          onQuestion={setQuestion}
+          validation={validation}
+        />
+      </div>
+      <ShapeDialog
+        opened={dialog === 'shape'}
+        onClose={() => setDialog(null)}
+        replaces={!empty}
+        onTake={(drawing) => take(drawing, true)}
+      />
+      <ImportDialog
+        opened={dialog === 'import'}
+        onClose={() => setDialog(null)}
+        onTake={(drawing) => take(drawing, !isNew)}
+      />
+      <ConflictDialog
+        message={saving.conflict}
+        name={spec.name}
+        onClose={saving.dismiss}
+        onOverwrite={saving.overwrite}
+        onSaveAs={saving.saveAs}
+        onReload={() => {
+          saving.dismiss();
+          onReload();
+        }}
+      />
+      <UnsavedGuard unsaved={unsaved && !saving.busy} />
+    </>
+  );
+}

@@ -1,0 +1,125 @@
+import { ScrollArea, Stack, Text, TextInput } from '@mantine/core';
+import { IconArrowsShuffle, IconDeviceDesktop, IconSearch } from '@tabler/icons-react';
+import { useReactFlow } from '@xyflow/react';
+import { type DragEvent, useState } from 'react';
+import { useCatalogue } from '@/api/queries';
+import type { DevicePreset } from '@/api/types';
+import { bytes, flopRate } from '@/format/units';
+import { addDevice, addSwitch, type Drawing } from '@/cluster/drawing';
+import classes from './editor.module.css';
+import { editor } from './editorStore';
+
+/** What a dragged item of the palette carries: a preset's name, or that it is a switch. */
+export const PALETTE_TYPE = 'application/x-edgeloom-item';
+export const SWITCH_ITEM = '(switch)';
+
+/** Devices with their presets, and a switch: drag one onto the canvas, or press it. */
+export function Palette() {
+  const presets = useCatalogue().data?.presets ?? [];
+  const [filter, setFilter] = useState('');
+  const add = useAddInView();
+  const words = filter.toLowerCase();
+  const shown = presets.filter((preset) => `${preset.name} ${preset.title}`.toLowerCase().includes(words));
+  return (
+    <aside className={classes.palette}>
+      <div className={classes.panelHead}>
+        <span className="overline">Add</span>
+        <TextInput
+          size="xs"
+          placeholder="Find a device"
+          aria-label="Find a device"
+          leftSection={<IconSearch size={14} />}
+          value={filter}
+          onChange={(event) => setFilter(event.currentTarget.value)}
+          data-testid="palette-filter"
+        />
+      </div>
+      <ScrollArea flex={1} type="auto" scrollbarSize={6}>
+        <Stack gap={6} p="sm" pt={0}>
+          <button
+            type="button"
+            className={classes.item}
+            draggable
+            onDragStart={(event) => carry(event, SWITCH_ITEM)}
+            onClick={() => add((drawing, at) => addSwitch(drawing, at))}
+            data-testid="palette-switch"
+          >
+            <IconArrowsShuffle size={16} />{' '}
+            <span>
+              <b>Switch</b>
+              <small>joins links</small>
+            </span>
+          </button>
+          {shown.map((preset) => (
+            <PresetItem
+              key={preset.name}
+              preset={preset}
+              onAdd={() => add((drawing, at) => addDevice(drawing, preset, at))}
+            />
+          ))}
+          {shown.length === 0 && filter && (
+            <Text size="xs" c="dimmed">
+              No device is called “{filter}”.
+            </Text>
+          )}
+        </Stack>
+      </ScrollArea>
+      <Text size="xs" c="dimmed" className={classes.hint}>
+        Drag onto the canvas, or press to add. Pull a link from the dots at a node’s border.
+      </Text>
+    </aside>
+  );
+}
+
+function PresetItem({ preset, onAdd }: { preset: DevicePreset; onAdd: () => void }) {
+  return (
+    <button
+      type="button"
+      className={classes.item}
+      draggable
+      onDragStart={(event) => carry(event, preset.name)}
+      onClick={onAdd}
+      title={preset.source}
+      data-testid={`palette-${preset.name}`}
+    >
+      <IconDeviceDesktop size={16} />
+      <span>
+        <b>{preset.title || preset.name}</b>
+        <small>
+          {flopRate(preset.flop_per_s)} · {bytes(preset.memory_bytes)}
+        </small>
+      </span>
+    </button>
+  );
+}
+
+function carry(event: DragEvent, item: string) {
+  event.dataTransfer.setData(PALETTE_TYPE, item);
+  event.dataTransfer.effectAllowed = 'copy';
+}
+
+/** Adds a node in the middle of what is seen, beside the ones added there before. */
+function useAddInView() {
+  const flow = useReactFlow();
+  return (add: (drawing: Drawing, at: { x: number; y: number }) => { drawing: Drawing; name: string }) => {
+    const { history, edit, select } = editor();
+    const canvas = document.querySelector('.react-flow')?.getBoundingClientRect();
+    const middle = flow.screenToFlowPosition({
+      x: (canvas?.left ?? 0) + (canvas?.width ?? 0) / 2,
+      y: (canvas?.top ?? 0) + (canvas?.height ?? 0) / 2,
+    });
+    const added = add(history.present, freeSpot(middle, Object.values(history.present.layout.positions)));
+    edit(() => added.drawing);
+    select({ nodes: [added.name], links: [] });
+  };
+}
+
+/** The spot nearest to the middle, going right in rows, on which no other node lies. */
+function freeSpot(middle: { x: number; y: number }, taken: { x: number; y: number }[]) {
+  for (let row = 0; ; row += 1) {
+    for (const column of [0, -1, 1]) {
+      const at = { x: middle.x + column * 216, y: middle.y + row * 112 };
+      if (taken.every(({ x, y }) => Math.abs(x - at.x) > 200 || Math.abs(y - at.y) > 90)) return at;
+    }
+  }
+}

@@ -1,0 +1,177 @@
+import { ActionIcon, Badge, Button, Divider, Menu, Tooltip } from '@mantine/core';
+import {
+  IconArrowBackUp,
+  IconArrowForwardUp,
+  IconArrowLeft,
+  IconBinaryTree,
+  IconDots,
+  IconDownload,
+  IconFileImport,
+  IconFocusCentered,
+  IconPlayerPlay,
+  IconSchema,
+} from '@tabler/icons-react';
+import { useReactFlow } from '@xyflow/react';
+import type { ReactNode } from 'react';
+import { Link } from 'react-router';
+import { autoLayout } from '@/cluster/autoLayout';
+import classes from './editor.module.css';
+import { move } from '@/cluster/drawing';
+import { editor, useDrawing, useEditor, useUnsaved } from './editorStore';
+
+interface Props {
+  readOnly: boolean;
+  numProblems: number;
+  saving: boolean;
+  onSave: () => void;
+  onImport: () => void;
+  onShape: () => void;
+}
+
+export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onShape }: Props) {
+  const { spec } = useDrawing();
+  const unsaved = useUnsaved();
+  const { id } = useEditor((state) => state.stored);
+  const { past, future } = useEditor((state) => state.history);
+  const { edit, undo, redo } = editor();
+  const flow = useReactFlow();
+  const empty = spec.devices.length === 0;
+  const fit = () => flow.fitView({ maxZoom: 1, padding: 0.2, duration: 250 });
+  const tidy = () => {
+    edit((old) => move(old, autoLayout(old.spec)));
+    window.requestAnimationFrame(() => window.requestAnimationFrame(fit));
+  };
+  return (
+    <div className={classes.toolbar}>
+      <Tooltip label="All clusters">
+        <ActionIcon component={Link} to="/clusters" variant="subtle" color="gray" aria-label="All clusters">
+          <IconArrowLeft size={18} />
+        </ActionIcon>
+      </Tooltip>
+      <h1>{spec.title || spec.name}</h1>
+      {readOnly ? (
+        <Badge variant="light" color="gray">
+          read only
+        </Badge>
+      ) : (
+        <State unsaved={unsaved} isNew={id === 0} />
+      )}
+      {!empty && (
+        <Badge variant="light" color={numProblems ? 'red' : 'teal'} data-testid="validity">
+          {numProblems === 0 ? 'valid' : numProblems === 1 ? '1 problem' : `${numProblems} problems`}
+        </Badge>
+      )}
+      <div style={{ flex: 1 }} />
+      {!readOnly && (
+        <>
+          <Tool label="Undo (Ctrl+Z)" onClick={undo} disabled={past.length === 0} testId="undo">
+            <IconArrowBackUp size={18} />
+          </Tool>
+          <Tool label="Redo (Ctrl+Shift+Z)" onClick={redo} disabled={future.length === 0} testId="redo">
+            <IconArrowForwardUp size={18} />
+          </Tool>
+          <Divider orientation="vertical" my={14} />
+          <Tool label="Tidy up" onClick={tidy} disabled={empty} testId="auto-layout">
+            <IconBinaryTree size={18} />
+          </Tool>
+        </>
+      )}
+      <Tool label="Show everything" onClick={fit} disabled={empty} testId="fit-view">
+        <IconFocusCentered size={18} />
+      </Tool>
+      <Menu position="bottom-end" width={230}>
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" size="lg" aria-label="More" data-testid="editor-menu">
+            <IconDots size={18} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {!readOnly && (
+            <>
+              <Menu.Item leftSection={<IconSchema size={15} />} onClick={onShape} data-testid="menu-shape">
+                Star, ring, mesh or tree…
+              </Menu.Item>
+              <Menu.Item
+                leftSection={<IconFileImport size={15} />}
+                onClick={onImport}
+                data-testid="menu-import"
+              >
+                Import TOML…
+              </Menu.Item>
+            </>
+          )}
+          <Menu.Item
+            leftSection={<IconDownload size={15} />}
+            disabled={id === 0 || unsaved}
+            component="a"
+            href={`/api/clusters/${id}/toml`}
+            download={`${spec.name}.toml`}
+            data-testid="menu-export"
+          >
+            Export TOML{unsaved ? ' (save first)' : ''}
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      <Divider orientation="vertical" my={14} />
+      <Button
+        variant="default"
+        size="sm"
+        leftSection={<IconPlayerPlay size={15} />}
+        component={Link}
+        to={`/runs/new?cluster=${id}`}
+        disabled={id === 0 || unsaved}
+        data-disabled={id === 0 || unsaved || undefined}
+        data-testid="run-on-cluster"
+        onClick={(event: React.MouseEvent) => (id === 0 || unsaved) && event.preventDefault()}
+      >
+        Run on it
+      </Button>
+      {!readOnly && (
+        <Button
+          size="sm"
+          onClick={onSave}
+          loading={saving}
+          disabled={!unsaved || empty}
+          data-testid="save-cluster"
+        >
+          Save
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function State({ unsaved, isNew }: { unsaved: boolean; isNew: boolean }) {
+  const text = unsaved ? 'not saved' : isNew ? 'new' : 'saved';
+  return (
+    <Badge variant="light" color={unsaved ? 'yellow' : 'gray'} data-testid="save-state">
+      {text}
+    </Badge>
+  );
+}
+
+interface ToolProps {
+  label: string;
+  onClick: () => void;
+  disabled: boolean;
+  testId: string;
+  children: ReactNode;
+}
+
+function Tool({ label, onClick, disabled, testId, children }: ToolProps) {
+  return (
+    <Tooltip label={label}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="lg"
+        aria-label={label}
+        onClick={onClick}
+        disabled={disabled}
+        data-testid={testId}
+      >
+        {children}
+      </ActionIcon>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,81 @@
+import { notifications } from '@mantine/notifications';
+import { useQueryClient } from '@tanstack/react-query';
+import { useCallback, useState } from 'react';
+import { useNavigate } from 'react-router';
+import { ApiError, api, sentence } from '@/api/client';
+import type { ClusterRow } from '@/api/types';
+import { positionsOf } from '@/cluster/autoLayout';
+import type { Drawing } from '@/cluster/drawing';
+import { editor } from './editorStore';
+
+/** Stores the drawing. `conflict` holds the sentence when somebody else stored a newer version meanwhile. */
+export function useSave() {
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const [conflict, setConflict] = useState('');
+
+  const finish = useCallback(
+    async (row: ClusterRow, sent: Drawing) => {
+      const isNew = editor().stored.id !== row.id;
+      editor().saved({ id: row.id, version: row.version, drawing: sent });
+      client.setQueryData(['clusters', row.id], row);
+      notifications.show({ message: `Saved ${row.name}.` });
+      if (isNew) await navigate(`/clusters/${row.id}`, { replace: true });
+      await client.invalidateQueries({ queryKey: ['clusters'], exact: true });
+    },
+    [client, navigate],
+  );
+
+  const attempt = useCallback(
+    async (send: (drawing: Drawing) => Promise<ClusterRow>) => {
+      const { history } = editor();
+      setBusy(true);
+      setConflict('');
+      try {
+        await finish(await send(withPositions(history.present)), history.present);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 409) setConflict(error.message);
+        else
+          notifications.show({ color: 'red', title: 'Not saved', message: sentence(error), autoClose: 8000 });
+      } finally {
+        setBusy(false);
+      }
+    },
+    [finish],
+  );
+
+  const save = useCallback(() => {
+    const { id, version } = editor().stored;
+    void attempt((drawing) =>
+      id
+        ? api.put<ClusterRow>(`/clusters/${id}`, { ...drawing, version })
+        : api.post<ClusterRow>('/clusters', drawing),
+    );
+  }, [attempt]);
+
+  /** Mine over theirs: the version that is stored now is the one replaced. */
+  const overwrite = useCallback(() => {
+    const { id } = editor().stored;
+    void attempt(async (drawing) => {
+      const { version } = await api.get<ClusterRow>(`/clusters/${id}`);
+      return api.put<ClusterRow>(`/clusters/${id}`, { ...drawing, version });
+    });
+  }, [attempt]);
+
+  /** Mine beside theirs, under another name. */
+  const saveAs = useCallback(
+    (name: string) => {
+      editor().edit((old) => ({ ...old, spec: { ...old.spec, name } }));
+      void attempt((drawing) => api.post<ClusterRow>('/clusters', drawing));
+    },
+    [attempt],
+  );
+
+  return { busy, conflict, save, overwrite, saveAs, dismiss: () => setConflict('') };
+}
+
+/** Every node is stored with the place at which it was seen. */
+function withPositions(drawing: Drawing): Drawing {
+  return { ...drawing, layout: { ...drawing.layout, positions: positionsOf(drawing.spec, drawing.layout) } };
+}

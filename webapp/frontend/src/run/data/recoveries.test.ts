@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import type { Mark } from '@/api/types';
+import { RunData } from './runData';
+import { cluster, model } from './fixtures';
+import { Recoveries } from './recoveries';
+
+const mark = (time_s: number, name: string, device = '', facts: Record<string, unknown> = {}): Mark => ({
+  time_s,
+  name,
+  device,
+  facts,
+});
+const plan = { version: 1, strategy: 'gpipe', holdings: [], work: [], extra: {} };
+
+describe('Recoveries', () => {
+  it('divides a recovery into detecting, planning, reloading and the way to the next token', () => {
+    const recoveries = new Recoveries();
+    const marks = [
+      mark(0.5, 'token_emitted'),
+      mark(1, 'device_lost', 'b'),
+      mark(1.25, 'loss_detected', 'b', { how: 'killed', since_s: 1 }),
+      mark(1.5, 'replanned', '', { reason: 'b was lost.', plan }),
+      mark(1.6, 'reloaded', 'a'),
+      mark(2, 'reloaded', 'c'),
+      mark(3, 'token_emitted'),
+      mark(4, 'token_emitted'),
+    ];
+    for (const one of marks) recoveries.apply(one);
+    expect(recoveries.list).toEqual([
+      {
+        device: 'b',
+        how: 'killed',
+        at_s: 1,
+        known_s: 1.25,
+        detect_s: 0.25,
+        replanned: true,
+        replan_s: 0.25,
+        reload_s: 0.5,
+        rebuild_s: 1,
+        reason: 'b was lost.',
+      },
+    ]);
+  });
+
+  it('knows a strategy that coped by itself by the plan that never came', () => {
+    const recoveries = new Recoveries();
+    for (const one of [
+      mark(1, 'loss_detected', 'b', { how: 'killed', since_s: 0.5 }),
+      mark(1.5, 'token_emitted'),
+    ])
+      recoveries.apply(one);
+    expect(recoveries.list[0]).toMatchObject({ replanned: false, replan_s: null, rebuild_s: 0.5 });
+  });
+});
+
+describe('RunData', () => {
+  it('takes the new plan at the moment it is made, as a marked event with its reason', () => {
+    const data = new RunData(cluster, model);
+    data.apply([{ type: 'mark', ...mark(2, 'replanned', '', { reason: 'b was lost.', plan }) }]);
+    expect(data.plan).toEqual(plan);
+    expect(data.replanned).toEqual({ time_s: 2, reason: 'b was lost.' });
+    expect(data.injections).toMatchObject([
+      { time_s: 2, name: 'replanned', label: expect.stringContaining('b was lost.') },
+    ]);
+  });
+
+  it('acknowledges delay, loss, slowing, freezing and joining', () => {
+    const data = new RunData(cluster, model);
+    const apply = (one: Mark) => data.apply([{ type: 'mark', ...one }]);
+    apply(mark(1, 'link_changed', '', { link: 'a--b', direction: 'backward', delay_s: 0.02 }));
+    apply(mark(1, 'link_changed', '', { link: 'a--b', direction: 'both', loss_frac: 0.1 }));
+    expect(data.links[0]).toMatchObject({
+      changes: 2,
+      forward: { delay_s: 0, loss_frac: 0.1 },
+      backward: { delay_s: 0.02, loss_frac: 0.1 },
+    });
+    apply(mark(2, 'device_changed', 'b', { factor: 3 }));
+    apply(mark(3, 'device_frozen', 'b'));
+    apply(mark(5, 'loss_detected', 'b', { how: 'frozen', since_s: 3 }));
+    expect(data.device('b')).toMatchObject({ slowdown: 3, frozenAt_s: 3, lostAt_s: 5, changes: 2 });
+    apply(mark(6, 'device_joined', 'b'));
+    expect(data.device('b')).toMatchObject({ frozenAt_s: null, lostAt_s: null, changes: 3 });
+  });
+});

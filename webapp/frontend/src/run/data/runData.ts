@@ -1,0 +1,393 @@
+/** Everything known of one run, folded from its events. Mutable and outside React on purpose: thousands of
+ * events a second go in here, and only `snapshot.ts` (4 Hz) and the painters (30 Hz) look at it. */
+import type {
+  ClusterSpec,
+  Mark,
+  ModelSpec,
+  Plan,
+  RunEvent,
+  RunReport,
+  RunState,
+  Span,
+  SpanKind,
+} from '@/api/types';
+import { percent } from '@/format/units';
+import { LayerTimes } from './layerTimes';
+import { Recoveries } from './recoveries';
+import { Names, Ring, SpanRing } from './rings';
+import { HeadMap } from './headMap';
+
+export const LANES = ['compute', 'send', 'recv', 'wait'] as const;
+export type Lane = (typeof LANES)[number];
+
+const LANE_OF: Record<SpanKind, Lane> = {
+  compute: 'compute',
+  load: 'compute',
+  store: 'compute',
+  evict: 'compute',
+  stage: 'compute',
+  send: 'send',
+  recv: 'recv',
+  wait: 'wait',
+};
+
+const SPAN_BUDGET = 400_000;
+const MAX_TOKENS = 20_000;
+const MAX_LOG = 2_000;
+/** Clock events come every quarter of a second; without one, time is not made up for longer than this. */
+const MAX_AHEAD_WALL_S = 0.6;
+/** Marks that are too many, or shown elsewhere: they stay out of the event log. */
+const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided', 'heads', 'reloaded', 'request_finished']);
+/** What methods say of themselves, for their own views. */
+const METHOD_MARKS = new Set([
+  'promoted',
+  'threshold',
+  'kv_transfer',
+  'unpinned',
+  'recomputed',
+  'reallocated',
+  'heads_recomputed',
+  'all_heads_pruned',
+  'repartitioned',
+]);
+const MAX_METHOD_MARKS = 2_000;
+
+export interface Token {
+  request: number;
+  index: number;
+  token: number;
+  text: string;
+  latency_s: number;
+  time_s: number;
+}
+
+export interface LogEntry {
+  key: number;
+  time_s: number | null;
+  level: 'info' | 'warning' | 'error' | 'injection' | 'state';
+  text: string;
+}
+
+/** A moment worth a vertical line on every chart. */
+export interface Injection {
+  time_s: number;
+  name: string;
+  label: string;
+}
+
+export interface DirectionData {
+  use_bit_per_s: number;
+  set_bit_per_s: number;
+  measured_bit_per_s: number | null;
+  delay_s: number;
+  loss_frac: number;
+}
+
+export interface LinkData {
+  name: string;
+  a: string;
+  b: string;
+  up: boolean;
+  forward: DirectionData;
+  backward: DirectionData;
+  /** Counts acknowledged changes, so that a control knows that its own has come back. */
+  changes: number;
+}
+
+export interface DeviceData {
+  name: string;
+  memoryBytes: number;
+  residentBytes: number;
+  peakBytes: number;
+  lostAt_s: number | null;
+  frozenAt_s: number | null;
+  /** Everything that it computes takes so many times as long as drawn. */
+  slowdown: number;
+  /** Counts acknowledged changes, as a link's does. */
+  changes: number;
+  /** Weights read from disk while the run went on, and the seconds that took. */
+  loadedBytes: number;
+  loading_s: number;
+  lanes: Record<Lane, SpanRing>;
+}
+
+export class RunData {
+  state: RunState = 'queued';
+  stateDetail = '';
+  readonly states: { state: RunState; detail: string }[] = [];
+  plan: Plan | null = null;
+  /** When the plan in force was made, and why; null for the first one. */
+  replanned: { time_s: number; reason: string } | null = null;
+  report: RunReport | null = null;
+  time_s = 0;
+  clock: { time_s: number; wall_s: number; at_ms: number } | null = null;
+  events = 0;
+  readonly devices: DeviceData[];
+  readonly links: LinkData[];
+  readonly tokens = new Ring<Token>(MAX_TOKENS);
+  readonly log = new Ring<LogEntry>(MAX_LOG);
+  readonly injections: Injection[] = [];
+  readonly recoveries = new Recoveries();
+  readonly heads = new HeadMap();
+  readonly methodMarks = new Ring<Mark>(MAX_METHOD_MARKS);
+  readonly layers: LayerTimes;
+  /** Changes that were asked for and not done; the log says why. */
+  refusals = 0;
+  private readonly byName = new Map<string, DeviceData>();
+  /** When each request arrived or last emitted: the next token's latency counts from there. */
+  private readonly since_s = new Map<number, number>();
+  private logKey = 0;
+
+  constructor(cluster: ClusterSpec, model: ModelSpec, spanBudget = SPAN_BUDGET) {
+    const names = new Names();
+    const cap = Math.max(64, Math.floor(spanBudget / (cluster.devices.length * LANES.length)));
+    this.layers = new LayerTimes(model.num_layers);
+    this.devices = cluster.devices.map((device) => ({
+      name: device.name,
+      memoryBytes: device.memory_bytes,
+      residentBytes: 0,
+      peakBytes: 0,
+      lostAt_s: null,
+      frozenAt_s: null,
+      slowdown: 1,
+      changes: 0,
+      loadedBytes: 0,
+      loading_s: 0,
+      lanes: {
+        compute: new SpanRing(names, cap),
+        send: new SpanRing(names, cap),
+        recv: new SpanRing(names, cap),
+        wait: new SpanRing(names, cap),
+      },
+    }));
+    for (const device of this.devices) this.byName.set(device.name, device);
+    this.links = cluster.links.map((link) => ({
+      name: `${link.a}--${link.b}`,
+      a: link.a,
+      b: link.b,
+      up: true,
+      forward: direction(link.bit_per_s, link.delay_s, link.loss_frac),
+      backward: direction(
+        link.reverse_bit_per_s ?? link.bit_per_s,
+        link.reverse_delay_s ?? link.delay_s,
+        link.reverse_loss_frac ?? link.loss_frac,
+      ),
+      changes: 0,
+    }));
+  }
+
+  /** Events in the order of the run; `now_ms` is the wall clock at arrival (only for the moving clock). */
+  apply(events: readonly RunEvent[], now_ms = 0): void {
+    for (const event of events) this.applyOne(event, now_ms);
+    this.events += events.length;
+  }
+
+  device(name: string): DeviceData | undefined {
+    return this.byName.get(name);
+  }
+
+  /** Virtual time at wall clock `now_ms`: while the run goes on it moves between two clock events. */
+  now_s(now_ms: number, live: boolean): number {
+    if (!live || !this.clock || this.clock.wall_s <= 0) return this.time_s;
+    const ahead_s = Math.min((now_ms - this.clock.at_ms) / 1000, MAX_AHEAD_WALL_S);
+    const virtualPerWall = this.clock.time_s / this.clock.wall_s;
+    return Math.max(this.time_s, this.clock.time_s + Math.max(ahead_s, 0) * virtualPerWall);
+  }
+
+  get droppedSpans(): number {
+    return this.devices.reduce(
+      (sum, device) => sum + LANES.reduce((n, lane) => n + device.lanes[lane].dropped, 0),
+      0,
+    );
+  }
+
+  private applyOne(event: RunEvent, now_ms: number): void {
+    switch (event.type) {
+      case 'span':
+        return this.applySpan(event);
+      case 'mark':
+        return this.applyMark(event);
+      case 'state':
+        this.state = event.state;
+        this.stateDetail = event.detail;
+        this.states.push({ state: event.state, detail: event.detail });
+        return this.addLog(null, 'state', event.detail ? `${event.state}: ${event.detail}` : event.state);
+      case 'plan':
+        this.plan = event;
+        return;
+      case 'links':
+        this.time_s = Math.max(this.time_s, event.time_s);
+        for (const sample of event.links) {
+          const link = this.links[sample.link];
+          if (!link) continue;
+          const side = sample.forward ? link.forward : link.backward;
+          side.use_bit_per_s = sample.bit_per_s;
+          side.set_bit_per_s = sample.set_bit_per_s;
+          side.measured_bit_per_s = sample.measured_bit_per_s ?? side.measured_bit_per_s;
+          link.up = sample.up;
+        }
+        return;
+      case 'clock':
+        this.clock = { time_s: event.time_s, wall_s: event.wall_s, at_ms: now_ms };
+        this.time_s = Math.max(this.time_s, event.time_s);
+        return;
+      case 'log':
+        if (event.level === 'error' && event.text.startsWith('Change refused')) this.refusals += 1;
+        return this.addLog(null, event.level, event.text);
+      case 'report':
+        this.report = event;
+        return;
+    }
+  }
+
+  private applySpan(span: Span): void {
+    const device = this.byName.get(span.device);
+    device?.lanes[LANE_OF[span.kind]].push(span);
+    if (device && span.kind === 'load') {
+      device.loadedBytes += span.bytes;
+      device.loading_s += span.end_s - span.start_s;
+    }
+    this.time_s = Math.max(this.time_s, span.end_s);
+    this.layers.add(span);
+  }
+
+  private applyMark(mark: Mark): void {
+    const facts = mark.facts ?? {};
+    this.time_s = Math.max(this.time_s, mark.time_s);
+    const device = this.byName.get(mark.device || String(facts['device'] ?? ''));
+    const link = this.links.find((one) => isCalled(one, facts['link']));
+    switch (mark.name) {
+      case 'token_emitted':
+        this.addToken(mark.time_s, facts);
+        break;
+      case 'request_arrived':
+        this.since_s.set(number(facts['request'], 0), mark.time_s);
+        break;
+      case 'memory':
+        if (device) {
+          device.residentBytes = number(facts['resident_bytes'], device.residentBytes);
+          device.peakBytes = Math.max(device.peakBytes, number(facts['peak_bytes'], device.residentBytes));
+        }
+        break;
+      case 'device_lost':
+      case 'device_frozen':
+      case 'device_joined':
+      case 'device_changed':
+      case 'loss_detected':
+        if (device) applyDeviceMark(device, mark);
+        break;
+      case 'replanned':
+        this.plan = facts['plan'] as Plan;
+        this.replanned = { time_s: mark.time_s, reason: String(facts['reason'] ?? '') };
+        break;
+      case 'link_changed':
+      case 'link_down':
+      case 'link_up':
+        if (link) applyLinkMark(link, mark.name, facts);
+        break;
+    }
+    this.recoveries.apply(mark);
+    this.heads.apply(mark);
+    if (METHOD_MARKS.has(mark.name)) this.methodMarks.push(mark);
+    if (QUIET_MARKS.has(mark.name)) return;
+    const label = describeMark(mark);
+    const injected = INJECTIONS.has(mark.name);
+    if (injected) this.injections.push({ time_s: mark.time_s, name: mark.name, label });
+    this.addLog(mark.time_s, injected ? 'injection' : 'info', label);
+  }
+
+  private addToken(time_s: number, facts: Record<string, unknown>): void {
+    const request = number(facts['request'], 0);
+    const token = number(facts['token'], -1);
+    const elapsed_s = time_s - (this.since_s.get(request) ?? 0);
+    this.since_s.set(request, time_s);
+    this.tokens.push({
+      request,
+      index: number(facts['index'], 0),
+      token,
+      text: typeof facts['text'] === 'string' ? facts['text'] : '',
+      latency_s: number(facts['latency_s'], elapsed_s),
+      time_s,
+    });
+  }
+
+  private addLog(time_s: number | null, level: LogEntry['level'], text: string): void {
+    this.logKey += 1;
+    this.log.push({ key: this.logKey, time_s, level, text });
+  }
+}
+
+const INJECTIONS = new Set([
+  'link_changed',
+  'link_down',
+  'link_up',
+  'device_lost',
+  'device_frozen',
+  'device_joined',
+  'device_changed',
+  'replanned',
+]);
+
+function direction(bit_per_s: number, delay_s: number, loss_frac: number): DirectionData {
+  return { use_bit_per_s: 0, set_bit_per_s: bit_per_s, measured_bit_per_s: null, delay_s, loss_frac };
+}
+
+/** A device that joins is there again with empty memory; one that stays silent too long is given up. */
+function applyDeviceMark(device: DeviceData, mark: Mark): void {
+  if (mark.name === 'loss_detected') {
+    device.lostAt_s ??= mark.time_s;
+    return;
+  }
+  device.changes += 1;
+  if (mark.name === 'device_lost') device.lostAt_s = mark.time_s;
+  if (mark.name === 'device_frozen') device.frozenAt_s = mark.time_s;
+  if (mark.name === 'device_changed') device.slowdown = number(mark.facts['factor'], device.slowdown);
+  if (mark.name === 'device_joined') {
+    device.lostAt_s = null;
+    device.frozenAt_s = null;
+  }
+}
+
+function applyLinkMark(link: LinkData, name: string, facts: Record<string, unknown>): void {
+  link.changes += 1;
+  if (name === 'link_down') link.up = false;
+  if (name === 'link_up') link.up = true;
+  if (name !== 'link_changed') return;
+  const which = facts['direction'];
+  for (const side of [link.forward, link.backward]) {
+    const skipped =
+      (which === 'forward' && side === link.backward) || (which === 'backward' && side === link.forward);
+    if (skipped) continue;
+    side.set_bit_per_s = number(facts['bit_per_s'], side.set_bit_per_s);
+    side.delay_s = number(facts['delay_s'], side.delay_s);
+    side.loss_frac = number(facts['loss_frac'], side.loss_frac);
+  }
+}
+
+function isCalled(link: LinkData, name: unknown): boolean {
+  return name === link.name || name === `${link.b}--${link.a}`;
+}
+
+function number(value: unknown, otherwise: number): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
+}
+
+/** One line for the event log. */
+export function describeMark(mark: Mark): string {
+  const facts = { ...mark.facts };
+  const subject = String(facts['link'] ?? (mark.device || facts['device']) ?? '');
+  delete facts['link'];
+  delete facts['device'];
+  const details = Object.entries(facts)
+    .filter(([, value]) => value !== null && value !== '' && typeof value !== 'object')
+    .map(([key, value]) => fact(key, value));
+  return [mark.name.replaceAll('_', ' '), subject, details.join(', ')].filter(Boolean).join(' · ');
+}
+
+function fact(key: string, value: unknown): string {
+  if (typeof value === 'number' && key.endsWith('bit_per_s')) return `${(value / 1e6).toPrecision(3)} Mbit/s`;
+  if (key.endsWith('loss_frac') && typeof value === 'number') return `loss ${percent(value)}`;
+  if (typeof value === 'number' && key.endsWith('_s')) return `${key.slice(0, -2)} ${value.toPrecision(3)} s`;
+  if (typeof value === 'number' && !Number.isInteger(value)) return `${key} ${value.toPrecision(3)}`;
+  return `${key} ${String(value)}`;
+}

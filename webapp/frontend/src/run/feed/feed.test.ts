@@ -1,0 +1,213 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import type { RunEvent } from '@/api/types';
+import { RunData } from '@/run/data/runData';
+import { Feed, isAfter } from './feed';
+import { cluster, model, span } from '@/run/data/fixtures';
+
+/** A run's event log behind sockets that may be cut at any moment: replays everything after `since`. */
+class Server {
+  readonly log: { cursor: string; events: RunEvent[] }[] = [];
+  readonly sockets: FakeSocket[] = [];
+  open = (url: string) => {
+    const socket = new FakeSocket(url);
+    this.sockets.push(socket);
+    return socket as unknown as WebSocket;
+  };
+
+  get current(): FakeSocket {
+    return this.sockets.at(-1)!;
+  }
+
+  append(events: RunEvent[]): void {
+    this.log.push({ cursor: String(this.log.length + 1), events });
+  }
+
+  /** Sends everything that the newest socket has not had yet, `repeat` times over. */
+  deliver(repeat = 1): void {
+    const socket = this.current;
+    for (const entry of this.log.filter((one) => isAfter(one.cursor, socket.since))) {
+      for (let n = 0; n < repeat; n += 1) socket.send(entry.cursor, entry.events);
+      socket.since = entry.cursor;
+    }
+  }
+}
+
+class FakeSocket {
+  since: string;
+  closed = false;
+  onmessage: ((message: { data: string }) => void) | null = null;
+  onclose: ((event: { code: number }) => void) | null = null;
+
+  constructor(readonly url: string) {
+    this.since = new URL(url).searchParams.get('since')!;
+  }
+
+  send(cursor: string, events: RunEvent[]): void {
+    if (!this.closed)
+      this.onmessage?.({ data: JSON.stringify({ cursor, events, server_time: Date.now() / 1000 }) });
+  }
+
+  cut(code = 1006): void {
+    this.closed = true;
+    this.onclose?.({ code });
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+}
+
+function watch(server: Server) {
+  const data = new RunData(cluster, model);
+  const feed = new Feed({
+    url: 'ws://lab/ws/runs/7',
+    open: server.open,
+    onEvents: (events) => data.apply(events),
+    isComplete: () => data.report !== null && data.state === 'finished',
+  });
+  feed.start();
+  return { data, feed };
+}
+
+const tokensOf = (data: RunData) => {
+  const ring = data.device('a')!.lanes.compute;
+  return Array.from({ length: ring.length }, (_, index) => ring.view(index).token);
+};
+
+describe('Feed', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  it('loses nothing and repeats nothing when the connection is cut again and again', () => {
+    const server = new Server();
+    const { data, feed } = watch(server);
+    for (let n = 0; n < 300; n += 1) {
+      server.append([span({ token: n })]);
+      if (n % 3 === 0) server.deliver();
+      if (n % 17 === 0) {
+        server.current.cut();
+        vi.advanceTimersByTime(300);
+      }
+    }
+    server.deliver();
+    expect(tokensOf(data)).toEqual(Array.from({ length: 300 }, (_, n) => n));
+    expect(feed.reconnects).toBe(18);
+    feed.stop();
+  });
+
+  it('asks for what comes after the last frame that it applied', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    server.append([span()]);
+    server.append([span()]);
+    server.deliver();
+    server.current.cut();
+    vi.advanceTimersByTime(10_000);
+    expect(server.current.url).toBe('ws://lab/ws/runs/7?since=2');
+    feed.stop();
+  });
+
+  it('ignores frames that it has applied already', () => {
+    const server = new Server();
+    const { data, feed } = watch(server);
+    for (let n = 0; n < 5; n += 1) server.append([span({ token: n })]);
+    server.deliver(3);
+    expect(tokensOf(data)).toEqual([0, 1, 2, 3, 4]);
+    feed.stop();
+  });
+
+  it('ignores what an abandoned connection still delivers', () => {
+    const server = new Server();
+    const { data, feed } = watch(server);
+    server.append([span({ token: 0 })]);
+    const old = server.current;
+    old.cut();
+    vi.advanceTimersByTime(10_000);
+    old.onmessage?.({ data: JSON.stringify({ cursor: '9', events: [span()], server_time: 0 }) });
+    server.deliver();
+    expect(tokensOf(data)).toEqual([0]);
+    feed.stop();
+  });
+
+  it('waits longer after every failure and starts afresh after a success', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    const waits: number[] = [];
+    for (let n = 0; n < 7; n += 1) {
+      const before = server.sockets.length;
+      server.current.cut();
+      let waited = 0;
+      while (server.sockets.length === before) {
+        vi.advanceTimersByTime(50);
+        waited += 50;
+      }
+      waits.push(waited);
+    }
+    expect(waits).toEqual([250, 500, 1000, 2000, 4000, 8000, 8000]);
+    server.append([span()]);
+    server.deliver();
+    server.current.cut();
+    vi.advanceTimersByTime(250);
+    expect(server.sockets.length).toBe(9);
+    feed.stop();
+  });
+
+  it('drops a connection that has fallen silent', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    server.append([span()]);
+    server.deliver();
+    expect(feed.state).toBe('live');
+    vi.advanceTimersByTime(7_900);
+    expect(feed.state).toBe('reconnecting');
+    vi.advanceTimersByTime(300);
+    expect(server.sockets.length).toBe(2);
+    feed.stop();
+  });
+
+  it('stays on a connection whose heartbeat comes', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    for (let n = 0; n < 20; n += 1) {
+      server.current.send('0', []);
+      vi.advanceTimersByTime(2_000);
+    }
+    expect(server.sockets.length).toBe(1);
+    expect(feed.lastEventAt_ms).toBeNull();
+    feed.stop();
+  });
+
+  it('gives up with a sentence when the server refuses', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    server.current.cut(4404);
+    vi.advanceTimersByTime(60_000);
+    expect(feed.state).toBe('refused');
+    expect(feed.reason).toContain('no such run');
+    expect(server.sockets.length).toBe(1);
+    feed.stop();
+  });
+
+  it('ends when report and final state are there, and does not ask again', () => {
+    const server = new Server();
+    const { data, feed } = watch(server);
+    server.append([{ type: 'report', outcome: { kind: 'finished' } } as unknown as RunEvent]);
+    server.deliver();
+    expect(feed.state).toBe('live');
+    server.append([{ type: 'state', state: 'finished', detail: '' }]);
+    server.deliver();
+    vi.advanceTimersByTime(60_000);
+    expect(feed.state).toBe('ended');
+    expect(data.report).not.toBeNull();
+    expect(server.sockets.length).toBe(1);
+  });
+});
+
+describe('isAfter', () => {
+  it('compares cursors as numbers', () => {
+    expect(isAfter('10', '9')).toBe(true);
+    expect(isAfter('9', '9')).toBe(false);
+    expect(isAfter('1', '0')).toBe(true);
+  });
+});

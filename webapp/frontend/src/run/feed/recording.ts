@@ -1,0 +1,44 @@
+/** A finished run's events, folded the same way as live ones. */
+import { useQuery } from '@tanstack/react-query';
+import { api } from '@/api/client';
+import type { ClusterSpec, ModelSpec, RunDetail, RunEvent } from '@/api/types';
+import { RunData } from '@/run/data/runData';
+
+/** A recording is complete and looked at at leisure: more of it is kept than of a live run. */
+const SPAN_BUDGET = 1_500_000;
+
+interface Page {
+  cursor: string;
+  events: RunEvent[];
+}
+
+export async function loadRecording(
+  id: number,
+  cluster: ClusterSpec,
+  model: ModelSpec,
+  signal?: AbortSignal,
+): Promise<RunData> {
+  const data = new RunData(cluster, model, SPAN_BUDGET);
+  let cursor = '0';
+  for (;;) {
+    const page = await api.get<Page>(`/runs/${id}/events?since=${cursor}`, signal);
+    data.apply(page.events);
+    if (page.events.length === 0 || page.cursor === cursor) return data;
+    cursor = page.cursor;
+  }
+}
+
+/** Events never change once a run is over. */
+export function recordingQuery(run: Pick<RunDetail, 'id' | 'spec'>) {
+  return {
+    queryKey: ['recording', run.id],
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      loadRecording(run.id, run.spec.cluster, run.spec.model, signal),
+    staleTime: Infinity,
+    gcTime: 60_000,
+  };
+}
+
+export function useRecording(run: RunDetail) {
+  return useQuery(recordingQuery(run));
+}

@@ -1,0 +1,77 @@
+/** A run being watched: its data, its feed, and a picture for React four times a second. */
+import { useEffect, useState, useSyncExternalStore } from 'react';
+
+import { isOver, type ClusterSpec, type ModelSpec } from '@/api/types';
+import { RunData } from '@/run/data/runData';
+import { Feed, feedUrl } from './feed';
+import { takeSnapshot, type Snapshot } from '@/run/data/snapshot';
+
+const PICTURE_MS = 250;
+
+export class RunStore {
+  readonly data: RunData;
+  readonly feed: Feed;
+  private picture: Snapshot;
+  private taken = '';
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    id: number,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    private readonly dilation: number,
+  ) {
+    this.data = new RunData(cluster, model);
+    this.feed = new Feed({
+      url: feedUrl(id),
+      onEvents: (events, now_ms) => this.data.apply(events, now_ms),
+      onChange: () => this.refresh(),
+      isComplete: () => this.data.report !== null && isOver(this.data.state),
+    });
+    this.picture = takeSnapshot(this.data, 0, dilation);
+  }
+
+  start(): void {
+    this.feed.start();
+    this.timer = setInterval(() => this.refresh(), PICTURE_MS);
+  }
+
+  stop(): void {
+    this.feed.stop();
+    clearInterval(this.timer);
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  readonly snapshot = (): Snapshot => this.picture;
+
+  private refresh(): void {
+    const now = `${this.data.events} ${this.feed.state}`;
+    if (now === this.taken) return;
+    this.taken = now;
+    this.picture = takeSnapshot(
+      this.data,
+      this.picture.version + 1,
+      this.data.report?.dilation ?? this.dilation,
+    );
+    for (const listener of this.listeners) listener();
+  }
+}
+
+/** Watches run `id` for as long as the calling component lives; a component is for one run only (key it by id). */
+export function useRunStore(id: number, cluster: ClusterSpec, model: ModelSpec, dilation: number): RunStore {
+  const [store] = useState(() => new RunStore(id, cluster, model, dilation));
+  useEffect(() => {
+    store.start();
+    return () => store.stop();
+  }, [store]);
+  return store;
+}
+
+export function useSnapshot(store: RunStore): Snapshot {
+  return useSyncExternalStore(store.subscribe, store.snapshot);
+}

@@ -1,0 +1,115 @@
+import { Tooltip } from '@mantine/core';
+import type { Outcome, Recovery } from '@/api/types';
+import { seconds } from '@/format/units';
+import { Legend } from '@/components/Legend';
+import { Panel } from '@/components/Panel';
+import type { LiveRecovery } from '@/run/data/recoveries';
+import chartClasses from '@/run/charts/charts.module.css';
+import classes from './panels.module.css';
+
+const STEPS = [
+  { key: 'detect_s', label: 'detect', color: '#cc4d68' },
+  { key: 'replan_s', label: 're-plan', color: '#7d62c9' },
+  { key: 'reload_s', label: 'reload', color: '#3f7fc4' },
+  { key: 'rebuild_s', label: 'rebuild', color: '#12908e' },
+] as const;
+
+const HOW: Record<Recovery['how'], string> = {
+  killed: 'was killed',
+  frozen: 'went silent',
+  unreachable: 'was cut off',
+  joined: 'joined',
+};
+
+interface Props {
+  recoveries: readonly (Recovery | LiveRecovery)[];
+  /** How the run would have ended without new plans; null as long as nobody knows. */
+  without: Outcome | null;
+  /** How it did end; null while it goes on. */
+  outcome: Outcome | null;
+}
+
+/** Every loss and every device that joined: how long it took to know, to plan, to load and to go on. */
+export function RecoveryPanel({ recoveries, without, outcome }: Props) {
+  if (recoveries.length === 0) return null;
+  const longest = Math.max(...recoveries.map(totalOf), 1e-9);
+  return (
+    <Panel title="Recoveries" testId="recoveries" about="from the fault to the next token, in virtual time">
+      <div className={classes.recoveries}>
+        {recoveries.map((one, at) => (
+          <Line
+            key={`${one.device} ${one.at_s}`}
+            recovery={one}
+            longest={longest}
+            at={at}
+            over={outcome !== null}
+          />
+        ))}
+      </div>
+      <Legend entries={STEPS.map(({ label, color }) => ({ label, color }))} />
+      {without && outcome && (
+        <p className={classes.without} data-testid="without-replan">
+          <b>Without re-plan:</b> ended as {without.kind.replaceAll('_', ' ')}
+          {without.sentence && `: ${without.sentence}`} <b>With it:</b> {outcome.kind.replaceAll('_', ' ')}.
+        </p>
+      )}
+    </Panel>
+  );
+}
+
+function Line({
+  recovery,
+  longest,
+  at,
+  over,
+}: {
+  recovery: Recovery | LiveRecovery;
+  longest: number;
+  at: number;
+  over: boolean;
+}) {
+  return (
+    <>
+      <span className={classes.recoveryName} data-testid={`recovery-${at}`}>
+        <b>{recovery.device}</b> {HOW[recovery.how]} at {recovery.at_s.toFixed(3)} s
+      </span>
+      <div className={chartClasses.stack} style={{ height: 18 }}>
+        {STEPS.map(({ key, label, color }) => {
+          const value = recovery[key];
+          return (
+            value !== null &&
+            value > 0 && (
+              <Tooltip key={key} label={`${label}: ${seconds(value)}`}>
+                <div
+                  style={{ width: `${(value / longest) * 100}%`, background: color }}
+                  data-testid={`recovery-${at}-${key}`}
+                />
+              </Tooltip>
+            )
+          );
+        })}
+      </div>
+      <span className={classes.recoverySteps}>{stepsOf(recovery, over)}</span>
+    </>
+  );
+}
+
+/** The steps in words; what is under way is said to be. */
+function stepsOf(recovery: Recovery | LiveRecovery, over: boolean): string {
+  const done = STEPS.flatMap(({ key, label }) => {
+    const value = recovery[key];
+    return value === null || (value === 0 && key !== 'rebuild_s') ? [] : [`${label} ${seconds(value)}`];
+  });
+  const end =
+    recovery.rebuild_s === null
+      ? over
+        ? 'no token came after it'
+        : 'going on…'
+      : `${seconds(totalOf(recovery))} in all`;
+  const coped = recovery.replanned || recovery.rebuild_s === null ? [] : ['same plan'];
+  return [...done, ...coped, end].join(' · ');
+}
+
+function totalOf(recovery: Recovery | LiveRecovery): number {
+  return STEPS.reduce((sum, { key }) => sum + (recovery[key] ?? 0), 0);
+}

@@ -1,0 +1,85 @@
+import { ScrollArea, SegmentedControl, Select } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
+import type { RunSpec } from '@/api/types';
+import { seconds } from '@/format/units';
+import type { Token } from '@/run/data/runData';
+import { Panel } from '@/components/Panel';
+import { promptText, requestsOf, textOf } from '@/run/data/tokens';
+import classes from './panels.module.css';
+
+interface Props {
+  spec: RunSpec;
+  tokens: readonly Token[];
+  /** Whether more tokens may come: then the newest one is highlighted. */
+  live: boolean;
+}
+
+/** The generated text, token by token as it comes; the prompt in a quieter colour before it. */
+export function TokenText({ spec, tokens, live }: Props) {
+  const requests = requestsOf(tokens);
+  const [chosen, setChosen] = useState<number | null>(null);
+  const newest = tokens.at(-1)?.request ?? 0;
+  const request = chosen ?? (live ? newest : (requests[0] ?? 0));
+  const shown = tokens.filter((token) => token.request === request);
+  const expected = spec.workload.new_tokens;
+  const last = live && shown.length < expected ? shown.length - 1 : -1;
+  const box = useRef<HTMLDivElement>(null);
+  const count = shown.length;
+  useEffect(() => {
+    // Only within its own box: the page must not move while somebody reads elsewhere.
+    if (live && count > 0 && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [live, count]);
+  return (
+    <Panel
+      title="Generated text"
+      testId="generated"
+      about={<span data-testid="token-count">{`${shown.length} of ${expected} tokens`}</span>}
+      extra={<RequestChoice requests={requests} value={request} onChange={setChosen} />}
+    >
+      <ScrollArea.Autosize mah={240} type="auto" viewportRef={box}>
+        <p className={classes.text} data-testid="generated-text" aria-live="off">
+          <span className={classes.prompt}>{promptText(spec)}</span>
+          {shown.map((token, index) => (
+            <span
+              key={token.index}
+              className={`${classes.token} ${index === last ? classes.newest : ''}`}
+              title={`token ${token.index}: ${seconds(token.latency_s)}`}
+            >
+              {textOf(token)}
+            </span>
+          ))}
+          {live && shown.length < expected && <span className={classes.caret} />}
+        </p>
+      </ScrollArea.Autosize>
+    </Panel>
+  );
+}
+
+function RequestChoice(props: { requests: number[]; value: number; onChange: (request: number) => void }) {
+  const { requests, value, onChange } = props;
+  if (requests.length < 2) return null;
+  const data = requests.map((request) => ({ value: String(request), label: `Request ${request}` }));
+  const change = (text: string | null) => text !== null && onChange(Number(text));
+  if (requests.length <= 4) {
+    return (
+      <SegmentedControl
+        size="xs"
+        data={data}
+        value={String(value)}
+        onChange={change}
+        data-testid="request-choice"
+      />
+    );
+  }
+  return (
+    <Select
+      size="xs"
+      w={140}
+      data={data}
+      value={String(value)}
+      onChange={change}
+      allowDeselect={false}
+      data-testid="request-choice"
+    />
+  );
+}
