@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.calibration.stopwatch import CLOCK_S, quartile
 from engine.domain.model import ModelSpec
 from engine.models import catalogue
-from engine.ops.core import Add, Attention, Block, Embed, FeedForward, Head, Op, Residual
+from engine.ops.core import Add, Attention, Block, Embed, FeedForward, Head, Residual
 from engine.ops.cost import Kernel
+from engine.ops.operation import Op
 from engine.ops.positions import PositionBlock
 from engine.ops.sizes import model_bytes
 from engine.ops.tensors import Meta
@@ -81,7 +82,7 @@ def time_sequence(
     import torch
 
     from engine.ops.torch_kernels import dispatch as arithmetic
-    from engine.ops.torch_kernels.core import KVCache
+    from engine.ops.torch_kernels.storage import KVCache
 
     torch.set_num_threads(1)
     model = store.model

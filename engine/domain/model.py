@@ -33,7 +33,7 @@ class RopeScaling(Value):
 
 
 class ModelSpec(Value):
-    """One model. A family is a row of differences (`engine/models/families.py`), not a class.
+    """One model. A family is a row of differences (`engine/models/families/`), not a class.
 
     Shapes everywhere: B batch, T new tokens, S all tokens, D hidden_size, H num_heads, K num_kv_heads,
     E head_dim, F intermediate_size, V vocab_size.

@@ -1,78 +1,34 @@
-"""Operations of a transformer as data: what a device computes, what it costs, what it needs resident.
+"""The operations of a decoder or encoder layer and of both ends of a model, as frozen values.
 
-An op is a frozen value. `cost` needs only shapes; `engine/models/torch_ops.py` has the arithmetic. An
-op that names a `cache` appends the keys and values of its T new rows to the device's KV cache of that
-name and layer, and attends over all S rows in it.
+Each op says what it costs (from shapes alone) and which weights must be resident. The functions in
+`engine/ops/torch_kernels/core.py` compute them on real tensors.
 
 Tensors are [B, T, D] unless said otherwise (B batch, T new rows, S all rows, D hidden_size, E head_dim).
-Pre-norm families normalise inside attention and feed-forward ops unless these are told that their input
-is `normed` already (by a `Norm`), post-norm ones in `Residual`.
-Matrix products are counted exactly, element-wise passes as one operation per element: norms, softmax,
-activations, RoPE, additions. Views, masks and table look-ups' arithmetic are free.
+Pre-norm families normalise inside attention and feed-forward ops, unless the op says that its input is
+`normed` already (by a `Norm`); post-norm families normalise in `Residual`.
+Matrix products are counted exactly. Element-wise passes (norms, softmax, activations, RoPE, additions) count
+one FLOP per element. Views, masks and the arithmetic of table look-ups count nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar
 
-from engine.domain.host_times import ATTENTION
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Axis, Part, Slice
-from engine.ops.cost import Kernel, elementwise, product
+from engine.domain.plan import Slice
+from engine.ops.cost import (
+    attention_kernels,
+    elementwise,
+    norm_kernels,
+    position_kernels,
+    product,
+)
 from engine.ops.layout import kv_heads
+from engine.ops.operation import Cost, LayerPart, norm_piece, piece_of
 from engine.ops.tensors import Meta
-
-LayerPart = Literal["attention", "ffn"]
-
-
-class Cost(NamedTuple):
-    """Kernels to run, shape of the result, bytes of temporary tensors, growth of the KV cache.
-
-    The kernels run `speed` times as fast as the device's compute model says.
-    """
-
-    kernels: tuple[Kernel, ...]
-    output: Meta
-    scratch_bytes: int = 0
-    kv_bytes: int = 0
-    kv_rows: int = 0
-    speed: float = 1.0
-
-
-class Op(Protocol):
-    """`layer` is -1 outside the layers. `cache` is the KV cache's name or None."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def layer(self) -> int: ...
-
-    @property
-    def cache(self) -> str | None: ...
-
-    def slices(self, model: ModelSpec) -> Sequence[Slice]:
-        """Weights that must be resident on the device."""
-
-    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
-        """`cached` is the number of rows already in this op's KV cache (0 without one)."""
-
-
-@lru_cache(maxsize=65536)
-def piece_of(
-    layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0, bare: bool = False
-) -> Slice:
-    """The slice, made once: ops ask for the same few in every step."""
-    return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop, bare=bare)
-
-
-def norm_piece(layer: int, part: LayerPart) -> Slice:
-    """Norms come with every holding of the part: an empty range asks for nothing else."""
-    return piece_of(layer, part, "heads" if part == "attention" else "columns", 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,26 +247,3 @@ class FinalHidden:
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         x = inputs[0]
         return Cost(norm_kernels(model, x.shape[0] * x.shape[1], "pre"), x)
-
-
-def norm_kernels(model: ModelSpec, rows: int, where: Literal["pre", "post"]) -> tuple[Kernel, ...]:
-    if model.norm_position != where:
-        return ()
-    return (elementwise(rows, model.hidden_size, model.element_bytes, name=model.norm),)
-
-
-def attention_kernels(rows: int, wide: int, seen: int, element_bytes: int, count: int) -> tuple[Kernel, ...]:
-    """Scores, softmax and values of `count` heads of E = `wide`: `rows` queries over `seen` keys."""
-    return (
-        product(rows, wide, seen, element_bytes, count, ATTENTION),
-        elementwise(rows, seen, element_bytes, count, ATTENTION),
-        product(rows, seen, wide, element_bytes, count, ATTENTION),
-    )
-
-
-def position_kernels(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
-    """What families do to `heads` projected queries and `keys` keys per row: norm each head, rotate it."""
-    size, width = model.element_bytes, (heads + keys) * model.head_dim
-    norms = (elementwise(rows, width, size, name="rmsnorm"),) if model.qk_norm else ()
-    turns = (elementwise(rows, width, size, name="rope"),) if model.positions == "rope" else ()
-    return (*norms, *turns)

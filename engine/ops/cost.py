@@ -19,7 +19,8 @@ from typing import Literal
 
 from engine.domain.cluster import ComputeModel, DeviceSpec
 from engine.domain.errors import SpecError
-from engine.domain.host_times import HostProfile
+from engine.domain.host_times import ATTENTION, HostProfile
+from engine.domain.model import ModelSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,29 @@ def total_flops(kernels: Sequence[Kernel]) -> int:
 
 def total_bytes(kernels: Sequence[Kernel]) -> int:
     return sum(kernel.bytes for kernel in kernels)
+
+
+def norm_kernels(model: ModelSpec, rows: int, where: Literal["pre", "post"]) -> tuple[Kernel, ...]:
+    if model.norm_position != where:
+        return ()
+    return (elementwise(rows, model.hidden_size, model.element_bytes, name=model.norm),)
+
+
+def attention_kernels(rows: int, wide: int, seen: int, element_bytes: int, count: int) -> tuple[Kernel, ...]:
+    """Scores, softmax and values of `count` heads of E = `wide`: `rows` queries over `seen` keys."""
+    return (
+        product(rows, wide, seen, element_bytes, count, ATTENTION),
+        elementwise(rows, seen, element_bytes, count, ATTENTION),
+        product(rows, seen, wide, element_bytes, count, ATTENTION),
+    )
+
+
+def position_kernels(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
+    """What families do to `heads` projected queries and `keys` keys per row: norm each head, rotate it."""
+    size, width = model.element_bytes, (heads + keys) * model.head_dim
+    norms = (elementwise(rows, width, size, name="rmsnorm"),) if model.qk_norm else ()
+    turns = (elementwise(rows, width, size, name="rope"),) if model.positions == "rope" else ()
+    return (*norms, *turns)
 
 
 def op_time_s(

@@ -1,7 +1,7 @@
 """Attention taken apart, so that other devices may compute heads without having any weights.
 
 `Project` (norm, W_q W_k W_v, norms of heads, RoPE), `Attend` (softmax(q·kᵀ/√E)·v) and `Join` (W_o) in this
-order are `Attention` of `ops.py`: over all heads, over a range [start, stop) of them, or over some rows at a
+order are `Attention`: over all heads, over a range [start, stop) of them, or over some rows at a
 time. Between them heads travel as tensors [B, heads, T, E]; a projection is packed along the second
 dimension, query heads first, then K, then V of their KV heads. `Recall` and `Regroup` move cached heads to
 another device. `Features` and `Importance` are what EdgeFormer measures of a head.
@@ -15,9 +15,9 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.core import Cost, attention_kernels, norm_kernels, piece_of, position_kernels
-from engine.ops.cost import elementwise, product
+from engine.ops.cost import attention_kernels, elementwise, norm_kernels, position_kernels, product
 from engine.ops.layout import kv_heads
+from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
 Heads = tuple[int, ...]

@@ -1,7 +1,7 @@
 """Which tensors a slice of a model consists of, and which part of each: names, shapes and cuts, no numbers.
 
 Canonical names are those of a linear layer's mathematics: `q k v o` for attention, `up gate down` for the
-feed-forward part, every matrix [outputs, inputs]. `engine/models/families.py` maps them to the names and
+feed-forward part, every matrix [outputs, inputs]. `engine/models/families/` maps them to the names and
 storage orders of Hugging Face files.
 """
 

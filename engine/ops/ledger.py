@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from engine.domain.errors import OutOfMemory, PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice, covers
-from engine.ops.core import Cost, Op
+from engine.ops.operation import Cost, Op
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
 

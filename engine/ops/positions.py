@@ -10,8 +10,9 @@ from typing import ClassVar, Literal
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.core import Block, Cost, attention_kernels, norm_kernels, piece_of, position_kernels
-from engine.ops.cost import product
+from engine.ops.core import Block
+from engine.ops.cost import attention_kernels, norm_kernels, position_kernels, product
+from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
 Order = Literal["naive", "reorder"]

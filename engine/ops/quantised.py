@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Bits, Slice
-from engine.ops.core import Block, Cost
+from engine.ops.core import Block
 from engine.ops.cost import elementwise
 from engine.ops.layout import tensor_parts
+from engine.ops.operation import Cost
 from engine.ops.tensors import Meta
 
 

@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.core import Cost, attention_kernels, norm_kernels, piece_of, position_kernels
-from engine.ops.cost import elementwise, product
+from engine.ops.cost import attention_kernels, elementwise, norm_kernels, position_kernels, product
 from engine.ops.layout import kv_heads
+from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
 
@@ -47,7 +47,7 @@ class EmbedAgain:
 
 @dataclass(frozen=True, slots=True)
 class AttentionAgain:
-    """`Attention` of `ops.py` whose first `evicted` rows are at positions 0…, and the others from `position`.
+    """`Attention` whose first `evicted` rows are at positions 0…, and the others from `position`.
 
     Rows of the cache before position `evicted` are forgotten; those of the evicted rows are not kept.
     """

@@ -26,7 +26,10 @@ def weight_bytes(model: ModelSpec, piece: Slice) -> int:
 
 
 def quantised_bytes(matrix: TensorPart, bits: Bits) -> int:
-    """Bytes of `matrix` [outputs, inputs] in 8 or 4 bits, with its scales (`quantise.py`)."""
+    """Bytes of `matrix` [outputs, inputs] in 8 or 4 bits and of its scales.
+
+    `engine/models/weights/quantise.py` makes these numbers.
+    """
     outputs, inputs = matrix.shape
     if bits == 8:
         return outputs * (inputs + SCALE_BYTES)

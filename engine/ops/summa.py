@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.core import Cost, piece_of
 from engine.ops.cost import elementwise, product
+from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
 

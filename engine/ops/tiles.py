@@ -1,7 +1,7 @@
 """The feed-forward part taken apart into its two matrices, so that a few rows can be done at a time.
 
 `Expand` (norm, first matrix or matrices, activation) and `Contract` (second matrix) in this order are
-`FeedForward` of `ops.py` over the same columns; between them rows are [B, T, columns].
+`FeedForward` over the same columns; between them rows are [B, T, columns].
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.core import Cost, norm_kernels, piece_of
-from engine.ops.cost import elementwise, product
+from engine.ops.cost import elementwise, norm_kernels, product
+from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
 

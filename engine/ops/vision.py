@@ -1,7 +1,7 @@
-"""Operations on pictures, as data: from pixels to rows, through the tower, among the text, to a class.
+"""Operations on images: patch embedding, vision tower, projector, image rows in a prompt, classifier.
 
-The layers of a tower are the ordinary ones of `ops.py`, of another model. They belong to no layer of the
-model itself: their `layer` is -1, as for everything at the ends.
+A tower's layers are `Block`s of a second model (`tower_model`). They are no layer of the language model, so
+their `layer` is -1, as for all ops outside the layers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import ClassVar, NamedTuple
 from engine.domain.model import ModelSpec, tower_model
 from engine.domain.plan import Slice
 from engine.domain.vision import TowerSpec, VisionSpec
-from engine.ops.core import Block, Cost, Op, norm_kernels, piece_of
-from engine.ops.cost import elementwise, product
+from engine.ops.core import Block
+from engine.ops.cost import elementwise, norm_kernels, product
+from engine.ops.operation import Cost, Op, piece_of
 from engine.ops.tensors import Meta, Tensor
 
 

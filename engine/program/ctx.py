@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.core import Op
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 
 

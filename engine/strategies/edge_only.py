@@ -17,7 +17,8 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Bits, Plan
 from engine.domain.values import Fraction, Positive, Value
 from engine.domain.workload import Workload
-from engine.ops.core import Block, Op
+from engine.ops.core import Block
+from engine.ops.operation import Op
 from engine.ops.quantised import QuantisedBlock, quantised_slices
 from engine.program.strategy import Step
 from engine.strategies.adaptlink.roles import primary_of

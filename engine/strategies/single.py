@@ -16,7 +16,8 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Plan, Slice, Work
 from engine.domain.values import Value
 from engine.domain.workload import Workload
-from engine.ops.core import Block, Op
+from engine.ops.core import Block
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Params, Step, Strategy

@@ -12,10 +12,10 @@ import torch
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.models.weights.store import WeightStore
-from engine.ops.core import Op
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.ops.torch_kernels import dispatch as arithmetic
-from engine.ops.torch_kernels.core import KVCache
+from engine.ops.torch_kernels.storage import KVCache
 from engine.program.ctx import Decision, Note
 from engine.worlds.common.device import Emit
 from engine.worlds.common.programs import Handle

@@ -1,4 +1,4 @@
-"""From an operation to its arithmetic: one table of all functions, whichever file they are in."""
+"""Runs an operation on real tensors: looks up the function that computes it and calls it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
-from engine.ops.core import Op
+from engine.ops.operation import Op
 from engine.ops.torch_kernels import (
     core,
     heads,
@@ -22,7 +22,8 @@ from engine.ops.torch_kernels import (
     tokens,
     vision,
 )
-from engine.ops.torch_kernels.core import ACTIVATIONS, Caches, Weights
+from engine.ops.torch_kernels.core import ACTIVATIONS
+from engine.ops.torch_kernels.storage import Caches, Weights
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = (
     core.FUNCTIONS

@@ -1,4 +1,7 @@
-"""The arithmetic of `head_ops.py`. Shapes are those of `torch_ops.py`; h are some of the H query heads."""
+"""Computes the operations of `engine/ops/heads.py` on real tensors.
+
+Shape suffixes are those of `core.py`; h are some of the H query heads.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,9 @@ from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.ops.heads import Attend, Features, Heads, Importance, Join, Project, Recall, Regroup
 from engine.ops.layout import kv_heads
-from engine.ops.torch_kernels.core import (
-    Caches,
-    KVCache,
-    Weights,
-    heads_of,
-    mask_of,
-    masked_attention,
-    merge,
-    norm,
-    only_bias,
-    positioned_heads,
-)
+from engine.ops.torch_kernels.attention import heads_of, mask_of, masked_attention, merge, positioned_heads
+from engine.ops.torch_kernels.core import norm, only_bias
+from engine.ops.torch_kernels.storage import Caches, KVCache, Weights
 
 
 class HeadCache(KVCache):

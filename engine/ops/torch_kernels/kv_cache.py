@@ -1,4 +1,7 @@
-"""The arithmetic of `cache_ops.py`: rows of a KV cache out of it and back, bit by bit the same."""
+"""Computes the operations of `engine/ops/kv_cache.py` on real tensors.
+
+They take rows out of a KV cache and put them back with the same bits.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from torch import Tensor
 
 from engine.domain.model import ModelSpec
 from engine.ops.kv_cache import DropRows, PutRows, TakeRows, check_rows
-from engine.ops.torch_kernels.core import Caches, KVCache, Weights
+from engine.ops.torch_kernels.storage import Caches, KVCache, Weights
 
 
 def _take_rows(op: TakeRows, model: ModelSpec, weights: Weights, caches: Caches) -> Tensor:

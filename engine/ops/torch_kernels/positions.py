@@ -1,4 +1,7 @@
-"""The arithmetic of `position_ops.py`: rows of a layer's output in any of the product orders."""
+"""Computes the operations of `engine/ops/positions.py` on real tensors.
+
+They compute rows of a layer's output in any of the orders of matrix products.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
-from engine.ops.core import Block, piece_of
+from engine.ops.core import Block
+from engine.ops.operation import piece_of
 from engine.ops.positions import PositionBlock
-from engine.ops.torch_kernels.core import (
-    Caches,
-    Weights,
-    attend,
-    cache_of,
-    heads_of,
-    mask_of,
-    merge,
-    norm,
-    positioned_heads,
-    run_feed_forward,
-    run_residual,
-)
+from engine.ops.torch_kernels.attention import attend, heads_of, mask_of, merge, positioned_heads
+from engine.ops.torch_kernels.core import norm, run_feed_forward, run_residual
+from engine.ops.torch_kernels.storage import Caches, Weights, cache_of
 
 
 def _position_block(

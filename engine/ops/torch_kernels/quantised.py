@@ -1,4 +1,4 @@
-"""The arithmetic of the operations in `quantised_ops.py`."""
+"""Computes the operations of `engine/ops/quantised.py` on real tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Bits, Slice
 from engine.ops.core import Block
 from engine.ops.quantised import QuantisedBlock
-from engine.ops.torch_kernels.core import Caches, Weights, run_block
+from engine.ops.torch_kernels.core import run_block
+from engine.ops.torch_kernels.storage import Caches, Weights
 
 
 class _Whole(NamedTuple):

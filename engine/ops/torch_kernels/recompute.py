@@ -1,4 +1,7 @@
-"""The arithmetic of `recompute_ops.py`. Shapes are those of `torch_ops.py`."""
+"""Computes the operations of `engine/ops/recompute.py` on real tensors.
+
+Shape suffixes are those of `core.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,9 @@ from engine.domain.model import ModelSpec
 from engine.ops.core import Embed
 from engine.ops.layout import kv_heads
 from engine.ops.recompute import AttentionAgain, EmbedAgain
-from engine.ops.torch_kernels.core import (
-    Caches,
-    KVCache,
-    Weights,
-    attend,
-    cache_of,
-    heads_of,
-    merge,
-    norm,
-    only_bias,
-    positioned_heads,
-    run_embed,
-)
+from engine.ops.torch_kernels.attention import attend, heads_of, merge, positioned_heads
+from engine.ops.torch_kernels.core import norm, only_bias, run_embed
+from engine.ops.torch_kernels.storage import Caches, KVCache, Weights, cache_of
 
 
 def _embed_again(

@@ -1,4 +1,4 @@
-"""The arithmetic of the operations in `summa_ops.py`. K is a block of hidden units."""
+"""Computes the operations of `engine/ops/summa.py` on real tensors. K is a block of hidden units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from torch import Tensor
 
 from engine.domain.model import ModelSpec
 from engine.ops.summa import SummaActivate, SummaDown, SummaUp
-from engine.ops.torch_kernels.core import ACTIVATIONS, Caches, Weights
+from engine.ops.torch_kernels.core import ACTIVATIONS
+from engine.ops.torch_kernels.storage import Caches, Weights
 
 
 def _up(op: SummaUp, model: ModelSpec, weights: Weights, caches: Caches, x_BTK: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The arithmetic of `tile_ops.py`. Shapes are those of `torch_ops.py`."""
+"""Computes the operations of `engine/ops/tiles.py` on real tensors. Shape suffixes are those of `core.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from torch import Tensor
 
 from engine.domain.model import ModelSpec
 from engine.ops.tiles import Contract, Expand
-from engine.ops.torch_kernels.core import Caches, Weights, expand, norm, only_bias
+from engine.ops.torch_kernels.core import expand, norm, only_bias
+from engine.ops.torch_kernels.storage import Caches, Weights
 
 
 def _expand(op: Expand, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:

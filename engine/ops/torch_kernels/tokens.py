@@ -1,4 +1,4 @@
-"""The arithmetic of the operations in `token_ops.py`."""
+"""Computes the operations of `engine/ops/tokens.py` on real tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from engine.domain.model import ModelSpec
 from engine.ops.tokens import Greedy
-from engine.ops.torch_kernels.core import Caches, Weights
+from engine.ops.torch_kernels.storage import Caches, Weights
 
 
 def _greedy(op: Greedy, model: ModelSpec, weights: Weights, caches: Caches, logits_BV: Tensor) -> Tensor:

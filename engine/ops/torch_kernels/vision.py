@@ -1,4 +1,4 @@
-"""The arithmetic of the operations in `vision_ops.py`, on real tensors.
+"""Computes the operations of `engine/ops/vision.py` on real tensors.
 
 Shapes are suffixes: B pictures, C colours, X Y pixels, N patches, P numbers of a patch, R rows of a tower,
 D hidden, T rows of a prompt.
@@ -15,7 +15,8 @@ from torch import Tensor
 from engine.domain.model import ModelSpec, tower_model
 from engine.domain.plan import Slice
 from engine.ops.core import Block
-from engine.ops.torch_kernels.core import ACTIVATIONS, Caches, Weights, norm, run_block
+from engine.ops.torch_kernels.core import ACTIVATIONS, norm, run_block
+from engine.ops.torch_kernels.storage import Caches, Weights
 from engine.ops.vision import (
     Classify,
     EmbedImage,

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Plan, Slice, Work
-from engine.ops.core import Attention, Op, Residual
+from engine.ops.core import Attention, Residual
+from engine.ops.operation import Op
 from engine.strategies.adaptlink.roles import HeadShare, Layout, Shard, ffn_passes, ffn_time
 from engine.strategies.adaptlink.serve import servers_of
 from engine.strategies.adaptlink.shares import sides_s

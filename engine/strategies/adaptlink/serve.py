@@ -13,7 +13,8 @@ from typing import Any
 
 from engine.domain.errors import PeerLost
 from engine.domain.plan import Plan
-from engine.ops.core import Add, Attention, Block, FeedForward, Norm, Op, Residual
+from engine.ops.core import Add, Attention, Block, FeedForward, Norm, Residual
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor, narrow
 from engine.program.ctx import Ctx, Note
 from engine.program.strategy import Step

@@ -19,8 +19,9 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.values import Value
 from engine.domain.workload import Workload
-from engine.ops.core import FeedForward, LayerPart, Norm, Op, Residual
+from engine.ops.core import FeedForward, Norm, Residual
 from engine.ops.heads import Attend, Join, Project, kv_of
+from engine.ops.operation import LayerPart, Op
 from engine.ops.tensors import Tensor, concat, narrow, shape_of
 from engine.ops.tiles import Contract, Expand
 from engine.program.collectives import (

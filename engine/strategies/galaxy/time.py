@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.ops.core import Norm, Op, Residual
+from engine.ops.core import Norm, Residual
 from engine.ops.heads import Attend, Join, Project, kv_of
+from engine.ops.operation import Op
 from engine.ops.tensors import Meta, payload_bytes
 from engine.ops.tiles import Contract, Expand
 from engine.strategies.shared.demand import Demand, Pass, hidden

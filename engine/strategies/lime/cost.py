@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engine.ops.core import LayerPart
+from engine.ops.operation import LayerPart
 
 STEADY_FROM, STEADY_TO = 3, 9
 """Steps between which a step's time is taken: by then nothing is left of the preloaded start."""

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from engine.domain.plan import Slice
-from engine.ops.core import piece_of
+from engine.ops.operation import piece_of
 from engine.program.ctx import Ctx, Handle
 from engine.strategies.lime.cost import StreamedBlock
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Plan, Slice, Work
-from engine.ops.core import Attention, FeedForward, Norm, Residual, norm_piece, piece_of
+from engine.ops.core import Attention, FeedForward, Norm, Residual
 from engine.ops.layout import kv_heads
+from engine.ops.operation import norm_piece, piece_of
 from engine.ops.sizes import weight_bytes
 from engine.strategies.mcu.estimate import Regime, block_estimate, block_slice_bytes, regime_of
 from engine.strategies.mcu.tree import serial_hops, split, tree_levels

@@ -22,7 +22,8 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.values import Value
 from engine.domain.workload import Workload
-from engine.ops.core import Add, Attention, FeedForward, LayerPart, Norm, Op, Residual
+from engine.ops.core import Add, Attention, FeedForward, Norm, Residual
+from engine.ops.operation import LayerPart, Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Done, Params, Step, Strategy

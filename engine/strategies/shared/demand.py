@@ -11,8 +11,9 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
-from engine.ops.core import Attention, Block, Embed, FeedForward, Op, Residual
+from engine.ops.core import Attention, Block, Embed, FeedForward, Residual
 from engine.ops.ledger import Ledger
+from engine.ops.operation import Op
 from engine.ops.recompute import AttentionAgain
 from engine.ops.sizes import kv_bytes_per_row
 from engine.ops.tensors import Meta, payload_bytes

@@ -7,7 +7,8 @@ from __future__ import annotations
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Slice, Work
-from engine.ops.core import Embed, FinalHidden, Head, Op
+from engine.ops.core import Embed, FinalHidden, Head
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor, narrow, shape_of
 from engine.ops.vision import Classify, EmbedPrompt, ImagePrompt, image_ops
 from engine.program.ctx import Ctx

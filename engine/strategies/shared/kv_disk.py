@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from engine.domain.plan import Plan
-from engine.ops.core import Op
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step

@@ -15,7 +15,8 @@ from typing import Literal
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.ops.core import Attention, Block, FeedForward, Op, Residual
+from engine.ops.core import Attention, Block, FeedForward, Residual
+from engine.ops.operation import Op
 from engine.ops.recompute import AttentionAgain, EmbedAgain
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx

@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Axis, Holding, Part, Plan, Slice, Work
-from engine.ops.core import FeedForward, Op, Residual
+from engine.ops.core import FeedForward, Residual
 from engine.ops.layout import kv_heads
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.collectives import AllReduce, all_reduce, broadcast
 from engine.program.ctx import Ctx

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.domain.plan import Plan, Slice
-from engine.ops.core import Op
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step

@@ -14,9 +14,9 @@ from engine.domain.plan import Plan, Slice, covers
 from engine.domain.scenario import Change, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.ops.core import Cost, Op
 from engine.ops.cost import op_time_s, total_bytes, total_flops
 from engine.ops.ledger import Ledger
+from engine.ops.operation import Cost, Op
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.program.ctx import Note
 from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES

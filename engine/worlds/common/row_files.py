@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import torch
 
-from engine.ops.torch_kernels.core import Caches, KVCache
+from engine.ops.torch_kernels.storage import Caches, KVCache
 from engine.worlds.real.wire_tensors import bytes_of
 
 

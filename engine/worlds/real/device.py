@@ -13,7 +13,7 @@ import torch
 
 from engine.domain.plan import Slice
 from engine.domain.trace import Span, SpanKind
-from engine.ops.core import Op
+from engine.ops.operation import Op
 from engine.ops.tensors import dtype_of, shape_of
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.program.ctx import Decision, Note

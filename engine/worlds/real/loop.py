@@ -25,7 +25,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.models.weights.store import WeightStore
 from engine.ops.torch_kernels import dispatch as arithmetic
-from engine.ops.torch_kernels.core import KVCache
+from engine.ops.torch_kernels.storage import KVCache
 from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, unpack_note
 from engine.worlds.common.device import Device, Emit, layer_of
 from engine.worlds.common.paths import PathTimes, staging_s

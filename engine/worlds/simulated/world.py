@@ -15,7 +15,7 @@ from engine.domain.errors import Cancelled, Deadlock, PeerLost, RunError
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span, SpanKind
-from engine.ops.core import Op
+from engine.ops.operation import Op
 from engine.ops.tensors import Tensor, meta_of
 from engine.program.ctx import Decision, Note
 from engine.worlds.common.device import Device

@@ -8,8 +8,7 @@ from emulator.calibration.residuals import Comparison, residuals
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
-from engine.ops.core import attention_kernels
-from engine.ops.cost import elementwise, op_time_s, product, total_flops
+from engine.ops.cost import attention_kernels, elementwise, op_time_s, product, total_flops
 
 DEVICE = DeviceSpec(name="host", flop_per_s=1e11, memory_bytes=1e9, memory_byte_per_s=1e10)
 GRID = [(rows, inner, cols) for rows in (1, 100) for inner in (10, 1000) for cols in (10, 1000)]

@@ -14,7 +14,7 @@ from engine.models.inputs.prompts import requests_of
 from engine.models.reference import transformers_outputs
 from engine.models.weights.store import WeightStore
 from engine.ops.layout import whole_model
-from engine.ops.torch_kernels.core import rope_frequencies, rotate
+from engine.ops.torch_kernels.attention import rope_frequencies, rotate
 from engine.runs.predict import prepare
 from tests.support.memory_world import run_in_memory
 from tests.support.one_device import generate, model_of, relative_error, spec_of

@@ -58,7 +58,7 @@ def test_evicted_tokens_are_embedded_again_before_the_new_ones(name):
 
 
 def test_a_cache_that_forgets_keeps_its_newest_rows():
-    from engine.ops.torch_kernels.core import KVCache
+    from engine.ops.torch_kernels.storage import KVCache
 
     cache, rows = KVCache(0), torch.arange(10.0).reshape(1, 1, 10, 1)
     cache.append(rows[:, :, :7], rows[:, :, :7])

@@ -1,0 +1,65 @@
+"""What every operation of a transformer is: a frozen value that knows its cost and its weights.
+
+`Op` is the interface, `Cost` what `Op.cost` returns. An op that names a `cache` appends the keys and values
+of its T new rows to the device's KV cache of that name and layer, and attends over all S rows in it. The
+functions that compute the ops on real tensors are in `engine/ops/torch_kernels/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple, Protocol
+
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Axis, Part, Slice
+from engine.ops.cost import Kernel
+from engine.ops.tensors import Meta
+
+LayerPart = Literal["attention", "ffn"]
+
+
+class Cost(NamedTuple):
+    """Kernels to run, shape of the result, bytes of temporary tensors, growth of the KV cache.
+
+    The kernels run `speed` times as fast as the device's compute model says.
+    """
+
+    kernels: tuple[Kernel, ...]
+    output: Meta
+    scratch_bytes: int = 0
+    kv_bytes: int = 0
+    kv_rows: int = 0
+    speed: float = 1.0
+
+
+class Op(Protocol):
+    """`layer` is -1 outside the layers. `cache` is the KV cache's name or None."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def layer(self) -> int: ...
+
+    @property
+    def cache(self) -> str | None: ...
+
+    def slices(self, model: ModelSpec) -> Sequence[Slice]:
+        """Weights that must be resident on the device."""
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        """`cached` is the number of rows already in this op's KV cache (0 without one)."""
+
+
+@lru_cache(maxsize=65536)
+def piece_of(
+    layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0, bare: bool = False
+) -> Slice:
+    """The slice, made once: ops ask for the same few in every step."""
+    return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop, bare=bare)
+
+
+def norm_piece(layer: int, part: LayerPart) -> Slice:
+    """Norms come with every holding of the part: an empty range asks for nothing else."""
+    return piece_of(layer, part, "heads" if part == "attention" else "columns", 0, 0)

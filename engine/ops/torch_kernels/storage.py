@@ -1,0 +1,80 @@
+"""What a device keeps between operations: the tensors of its slices and its KV caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from engine.domain.errors import PlanError
+from engine.domain.plan import Slice
+
+FIRST_ROWS = 64
+
+
+class Weights(Protocol):
+    """Where an operation finds its tensors: those of a slice, under their keys in `layout.py`."""
+
+    def get(self, piece: Slice) -> Mapping[str, Tensor]: ...
+
+
+class KVCache:
+    """Keys and values of one layer and sequence batch on one device: [B, K, rows, E], growing in place.
+
+    `first` is its first KV head: an operation on other heads raises `PlanError`.
+    """
+
+    __slots__ = ("first", "keys", "rows", "values")
+
+    def __init__(self, first: int):
+        self.first = first
+        self.rows = 0
+        self.keys = self.values = torch.empty(0)
+
+    def append(self, keys_BKTE: Tensor, values_BKTE: Tensor) -> tuple[Tensor, Tensor]:
+        """Add T rows; views of all rows so far."""
+        start, stop = self.rows, self.rows + keys_BKTE.shape[2]
+        if self.keys.ndim != 4 or stop > self.keys.shape[2]:
+            self.keys, self.values = self._grown(self.keys, keys_BKTE), self._grown(self.values, values_BKTE)
+        self.keys[:, :, start:stop] = keys_BKTE
+        self.values[:, :, start:stop] = values_BKTE
+        self.rows = stop
+        return self.keys[:, :, :stop], self.values[:, :, :stop]
+
+    def forget(self, rows: int) -> None:
+        """The oldest `rows` rows leave."""
+        if rows:
+            self.keys = self.keys[:, :, rows : self.rows].clone()
+            self.values = self.values[:, :, rows : self.rows].clone()
+            self.rows -= rows
+
+    def precede(self, keys_BKTE: Tensor, values_BKTE: Tensor) -> None:
+        """T older rows come before those that are there."""
+        self.keys = torch.cat((keys_BKTE, self.keys[:, :, : self.rows]), dim=2)
+        self.values = torch.cat((values_BKTE, self.values[:, :, : self.rows]), dim=2)
+        self.rows += keys_BKTE.shape[2]
+
+    def _grown(self, old: Tensor, new: Tensor) -> Tensor:
+        batch, heads, rows, wide = new.shape
+        grown = new.new_empty(batch, heads, max(FIRST_ROWS, 2 * (self.rows + rows)), wide)
+        if self.rows:
+            grown[:, :, : self.rows] = old[:, :, : self.rows]
+        return grown
+
+
+Caches = dict[tuple[str, int], KVCache]
+
+
+def cache_of(name: str | None, layer: int, first: int, caches: Caches) -> KVCache | None:
+    """The KV cache of `name` and `layer`, made at its first use, for KV heads from `first`."""
+    if not name:
+        return None
+    cache = caches.setdefault((name, layer), KVCache(first))
+    if cache.first != first:
+        raise PlanError(
+            f"layer {layer}: the KV cache {name} has KV heads from {cache.first}, expected {first}: "
+            "a device must keep its heads while a sequence is generated."
+        )
+    return cache
