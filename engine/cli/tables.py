@@ -124,13 +124,17 @@ def _fidelity(report: RunReport) -> str:
     if not facts.valid and facts.why:
         return "; ".join(facts.why)
     words = []
+    if facts.model_error_mean is not None:
+        words.append(f"compute {facts.model_error_mean:.1%} off its model")
     if facts.compute_error_p95 is not None:
-        words.append(f"compute within {facts.compute_error_p95:.1%}")
+        words.append(f"late by {facts.compute_error_p95:.1%} at most in 95 % of the time")
+    if facts.latency_error is not None:
+        words.append(f"latency {facts.latency_error:+.1%} of its prediction")
     if facts.link_error_max is not None:
         words.append(f"links within {facts.link_error_max:.1%}")
     if facts.backend:
         words.append(facts.backend)
-    return ", ".join(words)
+    return "; ".join([", ".join(words), *facts.notes])
 
 
 def _figures(report: RunReport) -> Table:

@@ -100,15 +100,30 @@ class Correctness(Value):
 
 
 class Fidelity(Value):
-    """How close the emulation came to what was asked for. `valid` is None in the simulated world."""
+    """How close the emulation came to what was asked for. `valid` is None in the simulated world.
+
+    compute_error_*   lateness of paced operations, relative to their time, in batches: this host's own delay
+    model_error_*     durations of operations against the device model's: Σ |took - expected| / Σ expected,
+                      and what 95 % of them do not exceed
+    compared_frac     the part of the operations that the prediction has too, so that they could be compared
+    latency_error     latency / predicted latency - 1
+    latency_limit     the largest |latency_error| of a valid run; None where the latency is not judged
+    why, notes        what makes the run invalid; what was not judged, or more mildly, and for what reason
+    """
 
     valid: bool | None = None
     compute_error_mean: float | None = None
     compute_error_p95: float | None = None
+    model_error_mean: float | None = None
+    model_error_p95: float | None = None
+    compared_frac: float | None = None
+    latency_error: float | None = None
+    latency_limit: float | None = None
     link_error_max: float | None = None
     late_frac: float | None = None
     backend: str = ""
     why: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Outcome(Value):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -22,6 +23,19 @@ from engine.domain.trace import Mark
 if TYPE_CHECKING:
     from engine.runs.supervisor import Launch
 
+TICK_S = 0.02
+"""Wall seconds after which the supervisor looks at live commands and its clock again."""
+
+PRECISE_S = 0.003
+"""Wall seconds before a timed change from which the supervisor sleeps until it is due: `epoll` rounds its
+timeout up to whole milliseconds.
+"""
+
+
+def poll_timeout_s(due_in_s: float) -> float:
+    """How long (wall) to wait for messages when the next timed change is due in `due_in_s`."""
+    return min(TICK_S, max(0.0, due_in_s - PRECISE_S))
+
 
 class Changing:
     """The scenario of one run. `done` are the changes that were applied, in virtual time."""
@@ -30,7 +44,13 @@ class Changing:
         self.launch = launch
         self.waiting: list[Change] = list(launch.spec.scenario.changes)
         self.done: list[Change] = []
+        self.live_rate_changes = 0
         self.frozen: set[int] = set()
+
+    @property
+    def next_at_s(self) -> float:
+        """Virtual time of the next timed change; infinite if there is none."""
+        return self.waiting[0].at_s if self.waiting else math.inf
 
     def apply_due(self, now_s: float) -> None:
         while self.waiting and self.waiting[0].at_s <= now_s and self.launch.outcome is None:
@@ -49,6 +69,7 @@ class Changing:
             by_value = isinstance(change, SetRate | SetDelay | SetLoss)
             self._happened(change, "link_changed" if by_value else change.kind, "", facts)
             if isinstance(change, SetRate) and measured:
+                self.live_rate_changes += 1
                 launch.network.measure([link])
             launch.watch_links()
             return

@@ -9,28 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.domain.network import LinkMeasurement, Network
+from engine.domain.network import Network
 from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span, to_json
 from engine.models.inputs.text import decode, label_of
-from engine.reports.fold import fold
 from engine.reports.verify import compare_with_reference
-from engine.reports.versions import versions
+from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
-from engine.runs.fidelity import fidelity_of
-from engine.runs.predict import (
-    Event,
-    Prepared,
-    Watch,
-    decisions_in,
-    predict,
-    prediction_of,
-    prepare,
-    simulate,
-)
-from engine.runs.supervisor import Launch, RealResult
+from engine.runs.predict import Event, Prepared, Watch, predict, prepare, simulate
+from engine.runs.supervisor import Launch
 from engine.strategies.registry import strategy
 from engine.worlds.real.device_process import Assignment
 from engine.worlds.real.dilation import choose_dilation
@@ -111,7 +100,11 @@ class _Execution:
             backend = network.backend
             correctness = self._verify(prepared, result, outputs)
         self._lap("verifying")
-        return self._report(prepared, result, dilation, measured, backend, correctness)
+        report = report_of(prepared, result, dilation, measured, backend, correctness, self.timings)
+        kind = result.outcome.kind
+        self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
+        self.watch(report.model_dump(mode="json") | {"type": "report"})
+        return report
 
     def _state(self, state: str, detail: str = "") -> None:
         self.watch({"type": "state", "state": state, "detail": detail})
@@ -149,48 +142,6 @@ class _Execution:
         self._state("verifying", "against transformers on one device")
         lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
         return compare_with_reference(self.spec, outputs, lossy)
-
-    def _report(
-        self,
-        prepared: Prepared,
-        result: RealResult,
-        dilation: float,
-        measured: list[LinkMeasurement],
-        backend: str,
-        correctness: Correctness,
-    ) -> RunReport:
-        spec = self.spec
-        scenario = Scenario(changes=result.changes)
-        report = fold(
-            spec,
-            prepared.plan,
-            result.trace,
-            world="real",
-            outcome=result.outcome,
-            dilation=dilation,
-            measured=measured,
-        )
-        replayed = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
-        update: dict[str, Any] = {
-            "correctness": correctness,
-            "fidelity": fidelity_of(
-                spec.cluster, result, measured, backend, None if spec.dilation == "native" else dilation
-            ),
-            "prediction": prediction_of(replayed, decisions_in(result.trace)),
-            "scenario": scenario,
-            "versions": versions(),
-            "timings": self.timings,
-            "seed": spec.seed,
-        }
-        if report.recoveries:
-            stopping = replayed.spec.model_copy(update={"failover": "stop"})
-            decisions = decisions_in(result.trace)
-            _, update["without_replan"] = simulate(replayed._replace(spec=stopping), decisions=decisions)
-        report = report.model_copy(update=update)
-        kind = result.outcome.kind
-        self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
-        self.watch(report.model_dump(mode="json") | {"type": "report"})
-        return report
 
 
 def _import_torch() -> None:

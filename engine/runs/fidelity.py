@@ -1,80 +1,225 @@
-"""How far a real run may be believed: pacing and links, asked for against achieved, and one verdict."""
+"""The verdict on a real run: do its operations, links and latency agree with the models?
+
+A paced run is valid if all of this holds:
+
+pacing       this host handed few results on late, and those not by much
+model        operations took as long as the device model says, one after the other (`against_model.py`)
+links        every measured link carries the rate that was asked for
+latency      the run took as long as its prediction, in which the same changes happen
+
+A native run is not paced: its operations take what this host takes, so only its links are judged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, quantiles
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
-from engine.domain.cluster import ClusterSpec
 from engine.domain.network import LinkMeasurement
-from engine.domain.report import Fidelity
-from engine.runs.supervisor import RealResult
-from engine.worlds.real.dilation import OP_HOST_S, coldness, enough_dilation
+from engine.domain.report import Fidelity, RunReport
+from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, LinkUp, SetLoss
+from engine.domain.units import human_s
+from engine.reports.against_model import ModelComparison, Trace, compare_with_model, percentile_95
+from engine.worlds.real.dilation import (
+    OP_HOST_S,
+    coldness,
+    enough_dilation,
+    enough_dilation_for_latency,
+)
 
 COMPUTE_MEAN_LIMIT = 0.05
 LATE_LIMIT = 0.05
+MODEL_LIMIT = 0.1
+OVERLAP_LIMIT = 0.05
 LINK_LIMIT = 0.05
+COMPARED_LEAST = 0.9
+
+LATENCY_LIMIT = 0.1
+RANDOM_LATENCY_LIMIT = 0.5
+"""Of runs whose links lose packets, delay them at random or are measured meanwhile: one run of a few hundred
+messages is up to 50 % off the mean that a prediction estimates (docs/fidelity.md).
+"""
+
+CHANGE_GRACE_WALL_S = 0.1
+"""So much later (wall) a busy device may learn of its new speed."""
 
 
-def fidelity_of(
-    cluster: ClusterSpec,
-    result: RealResult,
-    links: Sequence[LinkMeasurement],
-    backend: str,
-    dilation: float | None,
-) -> Fidelity:
-    """The verdict of a run. A native run (`dilation` None) has no pacing to judge.
+class Played(NamedTuple):
+    """What a real run left behind for its verdict; `backend` shaped its links, if `links` were measured.
+
+    pacing: each device's `PacingStats` as a dict. live_rate_changes: rates that a person changed, each of
+    which was measured over the link while the run went on.
+    """
+
+    trace: Trace
+    pacing: Mapping[str, Mapping[str, Any]]
+    links: Sequence[LinkMeasurement]
+    backend: str
+    live_rate_changes: int = 0
+
+
+def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predicted_trace: Trace) -> Fidelity:
+    """The verdict on the run that `report` tells of; `predicted` is the same run in the simulated world.
 
     A paced run that ended before its devices told their pacing is never valid: None, if nothing is wrong.
     """
-    paced = dilation is not None
-    errors = sorted(abs(error) for stats in result.pacing.values() for error in stats["errors"])
-    operations = sum(stats["operations"] for stats in result.pacing.values())
-    late = sum(stats["late"] for stats in result.pacing.values())
-    late_frac = late / operations if operations else 0.0
-    mean = fmean(errors) if paced and errors else None
-    p95 = quantiles(errors, n=20)[-1] if paced and len(errors) > 1 else mean
-    link_error = max((abs(m.achieved_bit_per_s / m.asked_bit_per_s - 1) for m in links), default=None)
-    why = []
-    if dilation is not None and mean is not None and mean > COMPUTE_MEAN_LIMIT:
-        why.append(
-            f"operations took {mean:.1%} longer than their device's model says "
-            f"(limit {COMPUTE_MEAN_LIMIT:.0%}): {_remedy(dilation, result)}."
-        )
-    if dilation is not None and late_frac > LATE_LIMIT:
-        remedy = _remedy(dilation, result)
-        why.append(f"{late_frac:.1%} of the operations overran (limit {LATE_LIMIT:.0%}): {remedy}.")
-    if link_error is not None and link_error > LINK_LIMIT:
-        worst = max(links, key=lambda m: abs(m.achieved_bit_per_s / m.asked_bit_per_s - 1))
-        why.append(
-            f"link {cluster.links[worst.link].name} carries "
-            f"{worst.achieved_bit_per_s / worst.asked_bit_per_s:.1%} of the rate asked for "
-            f"(limit ±{LINK_LIMIT:.0%})."
-        )
-    valid = None if paced and not operations and not why else not why
-    return Fidelity(
-        valid=valid,
-        compute_error_mean=mean,
-        compute_error_p95=p95,
-        link_error_max=link_error,
-        late_frac=late_frac if paced else None,
-        backend=backend,
-        why=tuple(why),
+    link_error = max((abs(_link_error(m)) for m in played.links), default=None)
+    fidelity = Fidelity(link_error_max=link_error, backend=played.backend)
+    if report.spec.dilation == "native":
+        why = _link_complaints(report, played.links)
+        note = "Native speed: operations and latency are not compared with the device models."
+        return fidelity.model_copy(update={"valid": not why, "why": tuple(why), "notes": (note,)})
+    errors = [abs(error) for stats in played.pacing.values() for error in stats["errors"]]
+    operations = sum(stats["operations"] for stats in played.pacing.values())
+    late_frac = sum(stats["late"] for stats in played.pacing.values()) / operations if operations else 0.0
+    mean = fmean(errors) if errors else None
+    grace_s = CHANGE_GRACE_WALL_S / report.dilation
+    compared = compare_with_model(played.trace, predicted_trace, grace_s)
+    limit, notes = latency_limit(report, played, predicted)
+    latency_error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
+    why = [
+        *_pacing_complaints(report.dilation, played.pacing, mean, late_frac),
+        *_model_complaints(compared, disturbed=_has_failures(report)),
+        *_link_complaints(report, played.links),
+        *_latency_complaints(report, played, predicted, limit),
+    ]
+    return fidelity.model_copy(
+        update={
+            "valid": None if not operations and not why else not why,
+            "compute_error_mean": mean,
+            "compute_error_p95": percentile_95(errors),
+            "model_error_mean": compared.error_mean,
+            "model_error_p95": compared.error_p95,
+            "compared_frac": compared.compared / compared.operations if compared.operations else None,
+            "latency_error": None if limit is None else latency_error,
+            "latency_limit": limit,
+            "late_frac": late_frac,
+            "why": tuple(why),
+            "notes": notes,
+        }
     )
 
 
-def _remedy(dilation: float, result: RealResult) -> str:
+def latency_limit(
+    report: RunReport, played: Played, predicted: RunReport
+) -> tuple[float | None, tuple[str, ...]]:
+    """How far the latency may be from the prediction's (None: any distance), and the reasons in words."""
+    for name, ended in (("run", report), ("prediction", predicted)):
+        if ended.outcome.kind != "finished":
+            return None, (f"The latency is not judged: the {name} ended as {ended.outcome.kind}.",)
+    if _has_failures(report):
+        sentence = "The latency is not judged: how long failures take to find and mend depends on this host."
+        return None, (sentence,)
+    notes = []
+    if _has_random_links(report):
+        notes.append("links lose packets or delay them at random")
+    if played.live_rate_changes:
+        notes.append("changed links were measured during the run")
+    if notes:
+        sentence = (
+            f"The latency may be {RANDOM_LATENCY_LIMIT:.0%} off its prediction: {', and '.join(notes)}."
+        )
+        return RANDOM_LATENCY_LIMIT, (sentence,)
+    if _is_unshaped(report, played):
+        return LATENCY_LIMIT, ("The links are not shaped: a latency below the prediction counts as right.",)
+    return LATENCY_LIMIT, ()
+
+
+def _has_failures(report: RunReport) -> bool:
+    """Whether a device or a link failed, or a device joined."""
+    kinds = DropDevice | FreezeDevice | JoinDevice | LinkDown | LinkUp
+    return bool(report.recoveries) or any(isinstance(change, kinds) for change in report.scenario.changes)
+
+
+def _has_random_links(report: RunReport) -> bool:
+    links = report.spec.cluster.links
+    return any(link.loss(way) or link.jitter_s for link in links for way in (True, False)) or any(
+        isinstance(change, SetLoss) and change.loss_frac for change in report.scenario.changes
+    )
+
+
+def _is_unshaped(report: RunReport, played: Played) -> bool:
+    return bool(report.spec.cluster.links) and not played.links
+
+
+def _link_error(measured: LinkMeasurement) -> float:
+    return measured.achieved_bit_per_s / measured.asked_bit_per_s - 1
+
+
+def _pacing_complaints(
+    dilation: float, pacing: Mapping[str, Mapping[str, Any]], mean: float | None, late_frac: float
+) -> list[str]:
+    why = []
+    if mean is not None and mean > COMPUTE_MEAN_LIMIT:
+        why.append(
+            f"operations ended {mean:.1%} of their time later than they were due "
+            f"(limit {COMPUTE_MEAN_LIMIT:.0%}): {_remedy(dilation, pacing)}."
+        )
+    if late_frac > LATE_LIMIT:
+        remedy = _remedy(dilation, pacing)
+        why.append(f"{late_frac:.1%} of the operations overran (limit {LATE_LIMIT:.0%}): {remedy}.")
+    return why
+
+
+def _model_complaints(compared: ModelComparison, disturbed: bool) -> list[str]:
+    """What is wrong with the durations. After a failure plans differ, so fewer operations can be compared."""
+    why = []
+    if compared.error_mean is not None and compared.error_mean > MODEL_LIMIT:
+        why.append(
+            f"operations took times that are {compared.error_mean:.1%} off their device's model "
+            f"(limit {MODEL_LIMIT:.0%})."
+        )
+    if compared.overlap_frac > OVERLAP_LIMIT:
+        why.append(
+            f"devices ran two operations at once for {compared.overlap_frac:.1%} of their computing time "
+            f"(limit {OVERLAP_LIMIT:.0%})."
+        )
+    least = 1 if disturbed else COMPARED_LEAST * compared.operations
+    if compared.operations and compared.compared < least:
+        why.append(
+            f"only {compared.compared} of {compared.operations} operations occur in the prediction: "
+            "the others cannot be compared with their device's model."
+        )
+    return why
+
+
+def _link_complaints(report: RunReport, links: Sequence[LinkMeasurement]) -> list[str]:
+    worst = max(links, key=lambda measured: abs(_link_error(measured)), default=None)
+    if worst is None or abs(_link_error(worst)) <= LINK_LIMIT:
+        return []
+    return [
+        f"link {report.spec.cluster.links[worst.link].name} carries "
+        f"{1 + _link_error(worst):.1%} of the rate asked for (limit ±{LINK_LIMIT:.0%})."
+    ]
+
+
+def _latency_complaints(
+    report: RunReport, played: Played, predicted: RunReport, limit: float | None
+) -> list[str]:
+    if limit is None or not predicted.latency_s:
+        return []
+    error = report.latency_s / predicted.latency_s - 1
+    if abs(error) <= limit or (error < 0 and _is_unshaped(report, played)):
+        return []
+    sentence = (
+        f"the run took {human_s(report.latency_s)}, {error:+.1%} of the predicted "
+        f"{human_s(predicted.latency_s)} (limit ±{limit:.0%})"
+    )
+    if error < 0:
+        return [f"{sentence}."]
+    enough = enough_dilation_for_latency(report.dilation, error, limit)
+    return [f"{sentence}: raise the dilation from {report.dilation:g} to {enough:g}."]
+
+
+def _remedy(dilation: float, pacing: Mapping[str, Mapping[str, Any]]) -> str:
     """The dilation that would do: with it all but 5 % of what each device did would have had head-room."""
-    op_s = OP_HOST_S * coldness(len(result.pacing))
-    used = [_used_frac(stats, op_s) for stats in result.pacing.values()]
+    op_s = OP_HOST_S * coldness(len(pacing))
+    used = [_used_frac(stats, op_s) for stats in pacing.values()]
     return f"raise the dilation from {dilation:g} to {enough_dilation(dilation, max(used)):g}"
 
 
 def _used_frac(stats: Mapping[str, Any], op_s: float) -> float:
     """The part of its time that a device's work took: 95 % of batches, and `op_s` more per operation."""
-    if not stats["used"]:
-        return 0.0
-    batches = stats["used"]
-    work = quantiles(batches, n=20)[-1] if len(batches) > 1 else batches[0]
-    return float(work + stats["operations"] * op_s / stats["target_s"])
+    work = percentile_95(stats["used"])
+    return 0.0 if work is None else float(work + stats["operations"] * op_s / stats["target_s"])

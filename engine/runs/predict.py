@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from engine.domain.conditions import Conditions, absent_at_start
 from engine.domain.errors import EdgeLoomError, PeerLost, PlanError, RunError
 from engine.domain.plan import Plan
-from engine.domain.report import Outcome, Prediction, RunReport
+from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span, to_json
 from engine.domain.workload import Request
@@ -157,17 +157,3 @@ def gave_up(event: Exception, error: Exception) -> RunError:
 def outcome_of(error: RunError) -> Outcome:
     kind: Any = OUTCOMES.get(type(error).__name__, "failed")
     return Outcome(kind=kind, sentence=str(error), device=error.device, time_s=error.time_s)
-
-
-def prediction_of(prepared: Prepared, decisions: Decisions | None = None) -> Prediction:
-    """The simulated world's figures for the same spec and scenario."""
-    trace, outcome = simulate(prepared, decisions=decisions)
-    report = fold(prepared.spec, prepared.plan, trace, world="simulated", outcome=outcome)
-    return Prediction(
-        latency_s=report.latency_s,
-        ttft_s=report.ttft_s,
-        tpot_s=report.tpot_s,
-        tokens_per_s=report.tokens_per_s,
-        attribution=report.attribution,
-        peak_memory_bytes={device.name: device.peak_memory_bytes for device in report.devices},
-    )

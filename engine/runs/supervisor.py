@@ -11,7 +11,7 @@ from __future__ import annotations
 import selectors
 import time
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from engine.domain import errors
 from engine.domain.conditions import Conditions, absent_at_start
@@ -21,30 +21,20 @@ from engine.domain.report import Outcome
 from engine.domain.scenario import CHANGE, Change
 from engine.domain.trace import Mark, Span, from_json
 from engine.domain.units import BITS_PER_BYTE
-from engine.runs.changes import Changing
+from engine.runs.changes import PRECISE_S, TICK_S, Changing, poll_timeout_s
 from engine.runs.children import Child, end_all, fork_device, kill
+from engine.runs.conclude import RealResult
 from engine.runs.failover import Failover
 from engine.runs.predict import OUTCOMES, Event
 from engine.worlds.common.device import takes_part
 from engine.worlds.real.device_process import Assignment
 
-TICK_S = 0.02
 CLOCK_PERIOD_S = 0.25
 READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
 PAYLOAD_SHARE = 1448 / 1514  # of a full Ethernet frame at MTU 1500
 
 Pairs = frozenset[tuple[int, int]]
-
-
-class RealResult(NamedTuple):
-    """What a real run leaves: its trace, how it ended, what was changed, each device's pacing."""
-
-    trace: list[Span | Mark]
-    outcome: Outcome
-    changes: tuple[Change, ...]
-    pacing: dict[str, dict[str, Any]]
-    ready_s: float
 
 
 class Launch:
@@ -105,7 +95,10 @@ class Launch:
             end_all([*self.children.values(), *self.ended], at_once=self.outcome is not None)
             self.selector.close()
         outcome = self.outcome or Outcome()
-        return RealResult(self.trace, outcome, tuple(self.changing.done), self.pacing, ready_s)
+        changing = self.changing
+        return RealResult(
+            self.trace, outcome, tuple(changing.done), self.pacing, ready_s, changing.live_rate_changes
+        )
 
     @property
     def now_s(self) -> float:
@@ -174,7 +167,7 @@ class Launch:
     def _loop(self) -> None:
         next_clock_s = 0.0
         while self.outcome is None:
-            self.read()
+            self._read_until_next_change()
             self.changing.apply_due(self.now_s)
             while self.outcome is None and (command := self.next_command()) is not None:
                 self._command(command)
@@ -235,8 +228,16 @@ class Launch:
 
     # what devices say
 
-    def read(self) -> None:
-        for key, _ in self.selector.select(TICK_S):
+    def _read_until_next_change(self) -> None:
+        """Read what devices say, but return in time for the next timed change."""
+        due_s = self.start_s + self.changing.next_at_s * self.dilation
+        self.read(poll_timeout_s(due_s - time.monotonic()))
+        left_s = due_s - time.monotonic()
+        if 0 < left_s <= PRECISE_S:
+            time.sleep(left_s)
+
+    def read(self, timeout_s: float = TICK_S) -> None:
+        for key, _ in self.selector.select(timeout_s):
             child: Child = key.data
             messages = child.hear()
             if messages is None:

@@ -103,6 +103,13 @@ def enough_dilation(dilation: float, used_frac: float) -> float:
     return _step_up(dilation * max(used_frac / OP_HEADROOM, LEAST_RAISE))
 
 
+def enough_dilation_for_latency(dilation: float, error: float, limit: float) -> float:
+    """A dilation at which a run would be at most `limit` longer than predicted, if it was `error` longer at
+    `dilation` because this host took so many wall seconds more, which do not grow with the dilation.
+    """
+    return _step_up(dilation * max(error / limit, LEAST_RAISE))
+
+
 def _step_up(dilation: float) -> float:
     return math.ceil(dilation / STEP - 1e-6) * STEP
 

@@ -1,38 +1,70 @@
-"""The verdict on a real run: what makes it invalid, what it says, and when there is none."""
+"""The verdict on a real run: what makes it invalid, what it says, what is not judged and why."""
 
 import pytest
 
 import topologies
 from engine.domain.network import LinkMeasurement
-from engine.domain.report import Outcome
-from engine.domain.trace import Mark
-from engine.runs.fidelity import fidelity_of
-from engine.runs.supervisor import RealResult
+from engine.domain.report import Outcome, RunReport
+from engine.domain.scenario import DropDevice, Scenario, SetLoss, SlowDevice
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.models import catalogue
+from engine.runs.fidelity import LATENCY_LIMIT, RANDOM_LATENCY_LIMIT, Played, fidelity_of
 from engine.worlds.real.device_process import TraceWriter
 
 LAB = topologies.load("lab-3")
+MODEL, WEIGHTS = catalogue.resolve("tiny-gpt2", "random")
 GOOD_LINK = LinkMeasurement(0, True, 1e8, 0.99e8, "tbf")
 
 
-def verdict(pacing, links=(GOOD_LINK,), dilation=4.0):
-    return fidelity_of(LAB, RealResult([], Outcome(), (), pacing, 0.1), links, "tbf", dilation)
+def report(latency_s=1.0, dilation=4.0, cluster=LAB, kind="finished", changes=()):
+    asked = "native" if dilation is None else dilation
+    spec = RunSpec(cluster=cluster, model=MODEL, weights=WEIGHTS, strategy="gpipe", dilation=asked)
+    return RunReport(
+        spec=spec,
+        plan=None,
+        world="real",
+        dilation=dilation or 1.0,
+        outcome=Outcome(kind=kind),
+        latency_s=latency_s,
+        scenario=Scenario(changes=changes),
+    )
+
+
+def op(start_s, took_s, name="ffn"):
+    return Span("desk", "compute", name, 0, start_s, start_s + took_s, flops=100, bytes=10)
+
+
+PREDICTED = [op(0.0, 0.1), op(0.1, 0.1), op(0.2, 0.2, "head")]
 
 
 def stats(errors=(0.0, 0.01), late=0, used=(0.5, 0.5), target_s=1e6):
     return {"desk": {"operations": 40, "late": late, "errors": errors, "used": used, "target_s": target_s}}
 
 
+def verdict(pacing=None, links=(GOOD_LINK,), run=None, trace=PREDICTED, predicted=None, live_rate_changes=0):
+    played = Played(trace, stats() if pacing is None else pacing, links, "tbf", live_rate_changes)
+    return fidelity_of(run or report(), played, predicted or report(), PREDICTED)
+
+
 def test_punctual_operations_and_true_links_make_a_run_valid():
-    found = verdict(stats())
-    assert found.valid is True and found.why == ()
+    found = verdict()
+    assert found.valid is True and found.why == () and found.notes == ()
     assert found.compute_error_mean == pytest.approx(0.005)
     assert found.link_error_max == pytest.approx(0.01)
+    assert (found.model_error_mean, found.model_error_p95, found.compared_frac) == (0.0, 0.0, 1.0)
+    assert (found.latency_error, found.latency_limit) == (0.0, LATENCY_LIMIT)
 
 
-def test_slow_operations_are_named_with_the_remedy():
+def test_the_95_percent_figure_is_the_high_end_of_the_errors():
+    found = verdict(stats(errors=tuple(index / 1e4 for index in range(101))))
+    assert found.compute_error_p95 == pytest.approx(0.0095)
+
+
+def test_late_operations_are_named_with_the_remedy():
     found = verdict(stats(errors=(0.2, 0.3)))
     assert found.valid is False
-    assert "25.0% longer" in found.why[0] and "raise the dilation" in found.why[0]
+    assert "25.0% of their time later" in found.why[0] and "raise the dilation" in found.why[0]
 
 
 def test_the_remedy_is_the_dilation_that_would_do():
@@ -54,15 +86,129 @@ def test_too_many_late_operations_make_it_invalid():
     assert verdict(stats(late=2)).valid is True
 
 
+def test_operations_half_as_long_again_as_the_model_says_make_it_invalid_though_none_is_late():
+    found = verdict(trace=[op(0.0, 0.15), op(0.15, 0.15), op(0.3, 0.3, "head")])
+    assert found.valid is False
+    assert found.model_error_mean == pytest.approx(0.5)
+    assert found.why == ("operations took times that are 50.0% off their device's model (limit 10%).",)
+
+
+def test_operations_at_the_same_time_on_one_device_make_it_invalid():
+    found = verdict(trace=[op(0.0, 0.1), op(0.05, 0.1), op(0.2, 0.2, "head")])
+    assert found.valid is False
+    # 0.05 s of 0.4 s
+    assert found.why == ("devices ran two operations at once for 12.5% of their computing time (limit 5%).",)
+
+
+def test_operations_that_the_prediction_has_not_make_it_invalid():
+    found = verdict(trace=[*PREDICTED, op(0.4, 0.1, "other")])
+    assert found.compared_frac == 0.75
+    assert found.valid is False
+    assert "only 3 of 4 operations occur in the prediction" in found.why[0]
+
+
+def test_after_a_failure_plans_differ_so_fewer_operations_need_be_compared():
+    lost = report(changes=(DropDevice(at_s=0.1, device="shelf"),))
+    assert verdict(run=lost, trace=[*PREDICTED, op(0.4, 0.1, "other")]).valid is True
+    assert verdict(run=lost, trace=[op(0.4, 0.1, "other")]).valid is False
+
+
+def test_a_slowed_device_is_judged_by_its_new_speed():
+    slow = report(changes=(SlowDevice(at_s=0.0, device="desk", factor=2.0),))
+    mark = Mark(0.0, "device_changed", "desk", {"factor": 2.0})
+    obeyed = [mark, op(1.0, 0.2), op(1.2, 0.2), op(1.4, 0.4, "head")]
+    assert verdict(run=slow, trace=obeyed).model_error_mean == pytest.approx(0.0)
+    # dilation 4: for 25 virtual ms a device may not know of it
+    assert verdict(run=slow, trace=[mark, op(0.03, 0.1)]).model_error_mean == pytest.approx(0.5)
+    assert verdict(run=slow, trace=[mark, op(0.02, 0.1)]).model_error_mean == pytest.approx(0.0)
+
+
 def test_a_link_that_misses_its_rate_is_called_by_its_name():
-    found = verdict(stats(), [GOOD_LINK, LinkMeasurement(2, False, 1e8, 0.8e8, "tbf")])
+    found = verdict(links=[GOOD_LINK, LinkMeasurement(2, False, 1e8, 0.8e8, "tbf")])
     assert found.valid is False
     assert found.why == ("link window--hub carries 80.0% of the rate asked for (limit ±5%).",)
 
 
+@pytest.mark.parametrize(("latency_s", "valid"), [(1.09, True), (1.11, False), (0.91, True), (0.89, False)])
+def test_a_latency_that_differs_from_its_prediction_makes_it_invalid(latency_s, valid):
+    found = verdict(run=report(latency_s))
+    assert found.valid is valid
+    assert found.latency_error == pytest.approx(latency_s - 1)
+
+
+def test_a_latency_that_is_too_long_is_named_with_its_prediction_and_a_remedy():
+    (why,) = verdict(run=report(1.2)).why
+    # the 0.2 s more that this host needs at D = 4 would be 10 % at D = 8
+    assert why == (
+        "the run took 1.2 s, +20.0% of the predicted 1 s (limit ±10%): raise the dilation from 4 to 8."
+    )
+    (why,) = verdict(run=report(0.8)).why
+    assert why == "the run took 800 ms, -20.0% of the predicted 1 s (limit ±10%)."
+
+
+def test_links_that_are_not_shaped_may_make_a_run_shorter_but_not_longer():
+    found = verdict(run=report(0.5), links=())
+    assert found.valid is True
+    assert found.notes == ("The links are not shaped: a latency below the prediction counts as right.",)
+    assert verdict(run=report(1.5), links=()).valid is False
+
+
+def lossy_lab(**impairment):
+    links = (LAB.links[0].model_copy(update=impairment), *LAB.links[1:])
+    return LAB.model_copy(update={"links": links})
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"cluster": lossy_lab(loss_frac=0.01)},
+        {"cluster": lossy_lab(reverse_loss_frac=0.01)},
+        {"cluster": lossy_lab(jitter_s=0.001)},
+        {"changes": (SetLoss(at_s=0.1, link="desk--hub", loss_frac=0.02),)},
+    ],
+)
+def test_random_links_widen_the_limit_of_the_latency_and_the_verdict_says_so(run):
+    found = verdict(run=report(1.4, **run))
+    assert found.valid is True
+    assert found.latency_limit == RANDOM_LATENCY_LIMIT
+    assert found.notes == (
+        "The latency may be 50% off its prediction: links lose packets or delay them at random.",
+    )
+    assert verdict(run=report(1.6, **run)).valid is False
+
+
+def test_links_measured_during_the_run_widen_the_limit_too():
+    assert verdict(run=report(1.4), live_rate_changes=1).latency_limit == RANDOM_LATENCY_LIMIT
+
+
+def test_after_a_failure_the_latency_is_not_judged_and_the_verdict_says_so():
+    found = verdict(run=report(3.0, changes=(DropDevice(at_s=0.1, device="shelf"),)))
+    assert (found.latency_error, found.latency_limit) == (None, None)
+    assert found.valid is True
+    assert found.notes == (
+        "The latency is not judged: how long failures take to find and mend depends on this host.",
+    )
+
+
+def test_a_run_that_did_not_finish_has_no_latency_to_judge():
+    found = verdict(run=report(3.0, kind="cancelled"))
+    assert found.latency_limit is None
+    assert found.notes == ("The latency is not judged: the run ended as cancelled.",)
+    assert verdict(predicted=report(kind="deadlock")).notes == (
+        "The latency is not judged: the prediction ended as deadlock.",
+    )
+
+
+def test_a_native_run_is_judged_by_its_links_alone_and_says_so():
+    found = verdict(stats(late=40), run=report(9.0, dilation=None), trace=[op(0.0, 7.0)])
+    assert found.valid is True
+    assert (found.late_frac, found.model_error_mean, found.latency_error) == (None, None, None)
+    assert found.notes == ("Native speed: operations and latency are not compared with the device models.",)
+
+
 def test_a_run_whose_devices_told_no_pacing_has_no_verdict():
     assert verdict({}).valid is None
-    assert verdict({}, dilation=None).valid is True
+    assert verdict({}, run=report(dilation=None)).valid is True
 
 
 class Listener:

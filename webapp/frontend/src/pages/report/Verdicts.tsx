@@ -93,6 +93,12 @@ function correctLines(correctness: Correctness): string[] {
 
 function validLines(fidelity: Fidelity): string[] {
   const parts: string[] = [];
+  if (typeof fidelity.model_error_mean === 'number')
+    parts.push(`operations took times ${percent(fidelity.model_error_mean)} off their device's model`);
+  if (typeof fidelity.latency_error === 'number' && typeof fidelity.latency_limit === 'number')
+    parts.push(
+      `the latency is ${percent(fidelity.latency_error)} off its prediction (limit ±${percent(fidelity.latency_limit)})`,
+    );
   if (fidelity.compute_error_mean !== null) {
     const worst =
       fidelity.compute_error_p95 === null
@@ -105,7 +111,7 @@ function validLines(fidelity: Fidelity): string[] {
   if (fidelity.late_frac !== null) parts.push(`${percent(fidelity.late_frac)} of the operations overran`);
   const lines = parts.length > 0 ? [`${capital(parts.join(', '))}.`] : [];
   if (fidelity.backend) lines.push(`Links shaped by ${fidelity.backend}.`);
-  return [...lines, ...fidelity.why];
+  return [...lines, ...fidelity.why, ...(fidelity.notes ?? [])];
 }
 
 function capital(text: string): string {

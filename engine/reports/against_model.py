@@ -1,0 +1,128 @@
+"""Durations of a real run's operations against its device models: a pure comparison of two traces.
+
+The expected durations come from the run's prediction, which knows nothing of pacing: the cost model gives
+each operation's time from its shapes and its device. An operation of the run is compared with one of the
+prediction that ran on the same device under the same name with as many FLOPs and bytes; a change of a
+device's speed multiplies the expected time. Times are virtual seconds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from statistics import median_low, quantiles
+from typing import NamedTuple
+
+from engine.domain.trace import Mark, Span
+
+Trace = Sequence[Span | Mark]
+Operation = tuple[str, str, int, int]
+"""Device, name, FLOPs and bytes: what decides how long an operation takes at a device's own speed."""
+
+
+class ModelComparison(NamedTuple):
+    """How long operations took, compared with the model.
+
+    operations   compute spans of the run
+    compared     those among them that the prediction has too
+    error_mean   Σ |duration - expected| / Σ expected over all compared operations; None if there is none
+    error_p95    95 % of the compared operations have at most this relative error
+    overlap_frac the part of the computing time in which a device ran more than one operation
+    """
+
+    operations: int
+    compared: int
+    error_mean: float | None
+    error_p95: float | None
+    overlap_frac: float
+
+
+def compare_with_model(run: Trace, prediction: Trace, change_grace_s: float = 0.0) -> ModelComparison:
+    """Compare the compute spans of `run` with those of `prediction`, the same run in the simulated world.
+
+    An operation that began at most `change_grace_s` after a change of its device's speed may have been priced
+    before it: the nearer of the two times counts.
+    """
+    model_s = _times_at_own_speed(prediction)
+    speeds = _Slowdowns(run)
+    errors, expected, count = [], [], 0
+    for span in _computed(run):
+        count += 1
+        own_s = model_s.get(_operation(span))
+        if own_s:
+            took_s = span.end_s - span.start_s
+            candidates = [own_s * factor for factor in speeds.around(span, change_grace_s)]
+            nearest_s = min(candidates, key=lambda target_s: abs(took_s - target_s))
+            expected.append(nearest_s)
+            errors.append(abs(took_s - nearest_s))
+    relative = [error_s / target_s for error_s, target_s in zip(errors, expected, strict=True)]
+    return ModelComparison(
+        operations=count,
+        compared=len(expected),
+        error_mean=sum(errors) / sum(expected) if expected else None,
+        error_p95=percentile_95(relative),
+        overlap_frac=_overlap_frac(run),
+    )
+
+
+def percentile_95(values: Sequence[float]) -> float | None:
+    """The value that 95 % of `values` do not exceed (interpolated); None if there are none."""
+    if len(values) < 2:
+        return values[0] if values else None
+    return quantiles(values, n=20, method="inclusive")[-1]
+
+
+def _times_at_own_speed(prediction: Trace) -> dict[Operation, float]:
+    """The predicted seconds of every operation on a device that nothing slows.
+
+    The median, because an operation may begin after a change of speed and still have the time from before it.
+    """
+    speeds = _Slowdowns(prediction)
+    times: dict[Operation, list[float]] = defaultdict(list)
+    for span in _computed(prediction):
+        factor = speeds.at(span.device, span.start_s)
+        times[_operation(span)].append((span.end_s - span.start_s) / factor)
+    return {operation: median_low(found) for operation, found in times.items()}
+
+
+def _computed(trace: Trace) -> Iterable[Span]:
+    return (item for item in trace if isinstance(item, Span) and item.kind == "compute")
+
+
+def _operation(span: Span) -> Operation:
+    return span.device, span.name, span.flops, span.bytes
+
+
+def _overlap_frac(trace: Trace) -> float:
+    """A device computes one operation at a time, so its spans should not overlap."""
+    intervals: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for span in _computed(trace):
+        intervals[span.device].append((span.start_s, span.end_s))
+    busy_s = overlap_s = 0.0
+    for spans in intervals.values():
+        spans.sort()
+        busy_s += sum(end_s - start_s for start_s, end_s in spans)
+        overlap_s += sum(
+            max(0.0, min(end_s, other_end_s) - other_s)
+            for (_, end_s), (other_s, other_end_s) in pairwise(spans)
+        )
+    return overlap_s / busy_s if busy_s else 0.0
+
+
+class _Slowdowns:
+    """How many times longer each device's operations take, over time, by the marks of a trace."""
+
+    def __init__(self, trace: Trace):
+        self.changes: dict[str, list[tuple[float, float]]] = defaultdict(lambda: [(float("-inf"), 1.0)])
+        for item in trace:
+            if isinstance(item, Mark) and item.name == "device_changed":
+                self.changes[item.device].append((item.time_s, item.facts["factor"]))
+
+    def at(self, device: str, time_s: float) -> float:
+        """The factor in force at `time_s`."""
+        return [factor for since_s, factor in self.changes[device] if since_s <= time_s][-1]
+
+    def around(self, span: Span, grace_s: float) -> set[float]:
+        """The factors that may hold for an operation: in force at its start, or up to `grace_s` before."""
+        return {self.at(span.device, span.start_s), self.at(span.device, span.start_s - grace_s)}

@@ -1,0 +1,65 @@
+"""From a real run's trace to its report. Its trace comes from the simulated world."""
+
+import pytest
+
+from engine.domain.report import Correctness, Outcome
+from engine.domain.scenario import Scenario, SetRate, SlowDevice
+from engine.domain.trace import Span
+from engine.models import catalogue
+from engine.runs.conclude import RealResult, report_of
+from engine.runs.predict import predict, prepare, simulate
+from tests.support.small_cases import spec_of, star
+
+MODEL, WEIGHTS = catalogue.resolve("tiny-gpt2", "random")
+SPEC = spec_of("gpipe", MODEL, star((1e8, 1e8)), new_tokens=3).model_copy(
+    update={"weights": WEIGHTS, "dilation": 2.0}
+)
+LATENCY_S = predict(SPEC).latency_s
+SLOWED = SlowDevice(at_s=LATENCY_S / 3, device="d1", factor=5.0)
+THINNED = SetRate(at_s=LATENCY_S / 4, link=SPEC.cluster.links[0].name, bit_per_s=1e6)
+STATS = {"operations": 9, "late": 0, "errors": (0.0,), "used": (0.1,), "target_s": 1.0}
+
+
+def concluded(changes=(), stretch=1.0):
+    """The report of a run with `changes`, all of whose operations took `stretch` times too long."""
+    changed = SPEC.model_copy(update={"scenario": Scenario(changes=changes)})
+    trace, _ = simulate(prepare(changed))
+    trace = [
+        item._replace(end_s=item.start_s + (item.end_s - item.start_s) * stretch)
+        if isinstance(item, Span) and item.kind == "compute"
+        else item
+        for item in trace
+    ]
+    result = RealResult(trace, Outcome(), changes, {"d0": STATS}, 0.1)
+    return report_of(prepare(SPEC), result, 2.0, [], "loopback", Correctness(), {})
+
+
+def test_an_undisturbed_run_is_predicted_undisturbed():
+    report = concluded()
+    assert report.prediction.latency_s == LATENCY_S
+    assert report.fidelity.valid is True
+    assert report.scenario.changes == ()
+
+
+@pytest.mark.parametrize("change", [SLOWED, THINNED], ids=lambda change: change.kind)
+def test_a_disturbed_run_is_predicted_with_the_same_disturbance(change):
+    report = concluded((change,))
+    disturbed = predict(SPEC.model_copy(update={"scenario": Scenario(changes=(change,))}))
+    assert report.prediction.latency_s == disturbed.latency_s > LATENCY_S * 1.1
+    assert report.prediction.attribution == disturbed.attribution
+    assert report.fidelity.valid is True, report.fidelity.why
+    assert report.scenario.changes == (change,)
+
+
+def test_operations_half_as_long_again_are_seen_though_the_pacer_is_content():
+    report = concluded(stretch=1.5)
+    assert report.fidelity.valid is False
+    assert report.fidelity.model_error_mean == pytest.approx(0.5)
+
+
+def test_the_report_keeps_the_figures_of_the_prediction():
+    report, expected = concluded(), predict(SPEC)
+    for figure in ("latency_s", "ttft_s", "tpot_s", "tokens_per_s", "attribution"):
+        assert getattr(report.prediction, figure) == getattr(expected, figure)
+    peaks = {device.name: device.peak_memory_bytes for device in expected.devices}
+    assert report.prediction.peak_memory_bytes == peaks
