@@ -6,13 +6,13 @@ import os
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from emulator.host.leftovers import children
 from emulator.session.client import emulate
 from engine.cli.command import Environment
+from engine.domain.events import Event, StateChanged
 from engine.domain.spec import RunSpec
 from engine.domain.units import human
 from engine.domain.workload import Workload
@@ -71,10 +71,10 @@ def _start(count: int) -> tuple[dict[str, float], dict[str, float], float]:
             return seen_s, times, weighed[0]
 
 
-def _note(seen_s: dict[str, float], weighed: list[float], events: list[dict[str, Any]]) -> None:
+def _note(seen_s: dict[str, float], weighed: list[float], events: list[Event]) -> None:
     """When each state was first seen; what devices weigh, once they run."""
     for event in events:
-        name = event["state"] if event["type"] == "state" else event["type"]
+        name = event.state if isinstance(event, StateChanged) else event.type
         if name == "running" and name not in seen_s:
             seen_s[name] = time.monotonic()
             weighed.append(device_bytes())

@@ -19,9 +19,11 @@ from emulator.bench.rows import Table, as_text
 from emulator.host.leftovers import children
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
-from emulator.session.client import Event, emulate
+from emulator.session.client import emulate
 from engine.cli.command import Command
+from engine.domain.events import Event, StateChanged
 from engine.domain.report import RunReport
+from engine.domain.scenario import LiveCommand
 from engine.runs.chaos import GOOD, Ending, Trial, judge, trial
 from engine.runs.predict import predict
 
@@ -93,11 +95,11 @@ def simulated(one: Trial) -> RunReport:
 
 def played(one: Trial) -> RunReport:
     """A real run, stopped when it takes too long once it has begun."""
-    commands: queue.Queue[Event] = queue.Queue()
+    commands: queue.Queue[LiveCommand] = queue.Queue()
     began_s: list[float] = []
 
     def on_events(events: list[Event]) -> None:
-        if any(event["type"] == "state" and event["state"] == "running" for event in events):
+        if any(isinstance(event, StateChanged) and event.state == "running" for event in events):
             began_s.append(time.monotonic())
         if began_s and time.monotonic() - began_s[0] > HUNG_AFTER_S:
             commands.put({"kind": "stop"})

@@ -14,17 +14,20 @@ from emulator.session.isolation import Isolated
 from emulator.session.turns import turn
 from emulator.session.wire import Lines, error_from_json
 from engine.domain.errors import Cancelled, RunError
+from engine.domain.events import EVENTS, Event, ReportMade, StateChanged
 from engine.domain.report import RunReport
+from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 
-Event = dict[str, Any]
 OnEvents = Callable[[list[Event]], None]
 
 TICK_S = 0.03
 
 
-def emulate(spec: RunSpec, on_events: OnEvents, commands: queue.Queue[Event] | None = None) -> RunReport:
-    """Run `spec` on an emulated network; its report, which was also the last event.
+def emulate(
+    spec: RunSpec, on_events: OnEvents, commands: queue.Queue[LiveCommand] | None = None
+) -> RunReport:
+    """Run `spec` on an emulated network; its report, which is also the last event.
 
     `on_events` gets batches of events in order; `commands` takes live changes and `{"kind": "stop"}`.
     Ctrl-C stops the run in order once, and at once when repeated. Raises `HostError` if this machine
@@ -32,14 +35,14 @@ def emulate(spec: RunSpec, on_events: OnEvents, commands: queue.Queue[Event] | N
     dies.
     """
     probe().require()
-    asked: queue.Queue[Event] = queue.Queue() if commands is None else commands
+    asked: queue.Queue[LiveCommand] = queue.Queue() if commands is None else commands
     state = state_directory()
     cleanup_stale(state)
 
     def waiting(ahead: int) -> None:
         runs = "1 run" if ahead == 1 else f"{ahead} runs"
         detail = f"{runs} ahead on this machine"
-        on_events([{"type": "state", "state": "queued", "detail": detail, "ahead": ahead}])
+        on_events([StateChanged(state="queued", detail=detail, ahead=ahead)])
 
     def give_up() -> None:
         if any(command.get("kind") == "stop" for command in _taken(asked)):
@@ -59,7 +62,7 @@ def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
     known = known_calibration()
     if known is None:
         detail = "this machine's speed, about half a minute, only once"
-        on_events([{"type": "state", "state": "calibrating", "detail": detail}])
+        on_events([StateChanged(state="calibrating", detail=detail)])
         known = measured_calibration()
     return spec.model_copy(update={"profile": known.profile})
 
@@ -67,7 +70,7 @@ def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
 class _Conversation:
     """Until the session ends: events out, commands in."""
 
-    def __init__(self, session: Isolated, on_events: OnEvents, commands: queue.Queue[Event]):
+    def __init__(self, session: Isolated, on_events: OnEvents, commands: queue.Queue[LiveCommand]):
         self.session = session
         self.lines = Lines(session.sock)
         self.on_events = on_events
@@ -96,28 +99,26 @@ class _Conversation:
                     noted = True
                     self.session.note_members()
 
-    def _heard(self, message: Event) -> None:
+    def _heard(self, message: dict[str, Any]) -> None:
         if "error" in message:
             error = error_from_json(message["error"])
             if complaint := self.session.complaint():
                 error.add_note(complaint)
             raise error
-        events = message["events"]
+        events = EVENTS.validate_python(message["events"])
         self.on_events(events)
         for event in events:
-            if event["type"] == "report":
-                self.report = RunReport.parse(
-                    {key: value for key, value in event.items() if key != "type"}, "the session's report"
-                )
+            if isinstance(event, ReportMade):
+                self.report = event.report
 
-    def _tell(self, command: Event) -> None:
+    def _tell(self, command: LiveCommand) -> None:
         try:
             self.lines.say(command)
         except BrokenPipeError:
             self.lines.closed = True
 
 
-def _taken(commands: queue.Queue[Event]) -> list[Event]:
+def _taken(commands: queue.Queue[LiveCommand]) -> list[LiveCommand]:
     taken = []
     while True:
         try:

@@ -20,36 +20,38 @@ from emulator.host.places import state_directory
 from emulator.host.priority import children_in_real_time, come_first
 from emulator.session.wire import Lines, error_to_json
 from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.events import Event, Logged, PlanMade, ReportMade, StateChanged, to_json
 from engine.domain.network import Network
+from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 
 if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
     from emulator.network.mininet_network import MininetNetwork
 
-Event = dict[str, Any]
-
 BATCH_S = 0.04
-AT_ONCE = ("state", "plan", "log", "report")
+SENT_AT_ONCE = (StateChanged, PlanMade, Logged, ReportMade)
 
 
 class Session:
-    """The engine's callbacks: they only touch the socket."""
+    """The functions that the engine calls during a run: they read and write the socket."""
 
     def __init__(self, lines: Lines):
         self.lines = lines
         self.events: list[Event] = []
         self.flushed_s = time.monotonic()
-        self.commands: deque[Event] = deque()
+        self.commands: deque[LiveCommand] = deque()
         self.stopping = False
         self.paced = False
         self.network: MininetNetwork | None = None
 
     def run(self) -> None:
         spec = RunSpec.parse(self._first()["spec"], "run")
-        self.paced = spec.dilation != "native"  # an unpaced run in real time would take the whole machine
+        self.paced = spec.dilation != "native"
         from engine.runs.execute import execute
 
-        execute(spec, self.open_network, self.watch, self.next_command, self.should_stop)
+        execute(
+            spec, self.open_network, self.watch, self.next_command, self.should_stop, self.prioritise_devices
+        )
         self.flush()
 
     def open_network(self, spec: RunSpec, dilation: float) -> Network:
@@ -60,13 +62,16 @@ class Session:
 
     def watch(self, event: Event) -> None:
         self.events.append(event)
-        if event.get("state") == "running" and self.paced and self.network is not None:
-            children_in_real_time(but=self.network.shells)
-        if event["type"] in AT_ONCE:
+        if isinstance(event, SENT_AT_ONCE):
             self.flush()
         self._flush_if_due()
 
-    def next_command(self) -> Event | None:
+    def prioritise_devices(self) -> None:
+        """Give the device processes real-time priority. An unpaced run would take the whole machine."""
+        if self.paced and self.network is not None:
+            children_in_real_time(but=self.network.shells)
+
+    def next_command(self) -> LiveCommand | None:
         self._flush_if_due()
         self._listen()
         return self.commands.popleft() if self.commands else None
@@ -77,7 +82,7 @@ class Session:
 
     def flush(self) -> None:
         if self.events:
-            self.lines.say({"events": self.events})
+            self.lines.say({"events": to_json(self.events)})
         self.events = []
         self.flushed_s = time.monotonic()
 
@@ -94,7 +99,7 @@ class Session:
         if self.lines.closed:  # the owner is gone, and so is the reason to run
             os._exit(1)
 
-    def _first(self) -> Event:
+    def _first(self) -> dict[str, Any]:
         while not self.lines.closed:
             messages = self.lines.hear(60.0)
             if messages:

@@ -1,4 +1,4 @@
-"""Progress of a run on standard error: a bar on a terminal, plain lines otherwise. Consumes event dicts."""
+"""Show the progress of a run on standard error, from its events: a bar on a terminal, else plain lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from engine.domain.events import Event, Logged, StateChanged
 from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark
 from engine.domain.units import human, human_s
 
 
@@ -43,58 +45,63 @@ class RunProgress:
         if self.bar:
             self.bar.stop()
 
-    def events(self, batch: Iterable[dict[str, Any]]) -> None:
+    def events(self, batch: Iterable[Event]) -> None:
         for event in batch:
             self.event(event)
 
-    def event(self, event: dict[str, Any]) -> None:
-        if event["type"] == "mark" and event["name"] == "token_emitted":
+    def event(self, event: Event) -> None:
+        if isinstance(event, Mark) and event.name == "token_emitted":
             self.tokens += 1
             if self.bar:
                 self.bar.update(self.task, completed=self.tokens)
             if self.quiet_tokens:
                 return
-        if self.bar and event["type"] == "state":
-            self.bar.update(self.task, description=event["state"])
+        if self.bar and isinstance(event, StateChanged):
+            self.bar.update(self.task, description=event.state)
         line = describe(event)
         if line and not self.bar:
             self.stream.write(line + "\n")
             self.stream.flush()
-        elif line and self.bar and event["type"] != "state":
+        elif line and self.bar and not isinstance(event, StateChanged):
             self.bar.console.print(line, markup=False, highlight=False)
 
 
-def describe(event: dict[str, Any]) -> str:
+def describe(event: Event) -> str:
     """One line for a person, or "" for events that are not worth one."""
-    if event["type"] == "state":
-        detail = event.get("detail", "")
-        return f"{event['state']}: {detail}" if detail else str(event["state"])
-    if event["type"] == "log" and event["level"] != "info":
-        return f"{event['level']}: {event['text']}"
-    if event["type"] == "mark":
-        facts, at = event.get("facts", {}), f"{event['time_s']:.3f} s"
-        match event["name"]:
-            case "token_emitted":
-                shown = facts.get("text") or facts.get("token")
-                where = f"request {facts.get('request', 0)} token {facts.get('index', 0)}"
-                after = f" after {human_s(facts['latency_s'])}" if "latency_s" in facts else ""
-                return f"{at} {where}: {shown!r}{after}"
-            case "classified":
-                best = facts["classes"][0]
-                named = best.get("label") or f"class {best['index']}"
-                return f"{at} request {facts['request']}: {named} ({best['probability']:.0%})"
-            case "link_changed":
-                return f"{at} {facts['link']} {facts.get('direction', 'both')} set to {_link_value(facts)}"
-            case "link_down" | "link_up":
-                return f"{at} {facts.get('link')} is {event['name'].removeprefix('link_')}"
-            case "device_changed":
-                return f"{at} {event['device']} takes {facts['factor']:g} times as long"
-            case "device_lost" | "device_frozen" | "device_joined" as name:
-                return f"{at} {event['device']} {name.removeprefix('device_')}"
-            case "loss_detected":
-                return f"{at} the loss of {event['device']} is known ({facts.get('how', 'killed')})"
-            case "replanned":
-                return f"{at} planned again: {facts['reason']}"
+    match event:
+        case StateChanged():
+            return f"{event.state}: {event.detail}" if event.detail else event.state
+        case Logged(level="warning" | "error"):
+            return f"{event.level}: {event.text}"
+        case Mark():
+            return _describe_mark(event)
+    return ""
+
+
+def _describe_mark(mark: Mark) -> str:
+    facts, at = mark.facts, f"{mark.time_s:.3f} s"
+    match mark.name:
+        case "token_emitted":
+            shown = facts.get("text") or facts.get("token")
+            where = f"request {facts.get('request', 0)} token {facts.get('index', 0)}"
+            after = f" after {human_s(facts['latency_s'])}" if "latency_s" in facts else ""
+            return f"{at} {where}: {shown!r}{after}"
+        case "classified":
+            best = facts["classes"][0]
+            named = best.get("label") or f"class {best['index']}"
+            return f"{at} request {facts['request']}: {named} ({best['probability']:.0%})"
+        case "link_changed":
+            return f"{at} {facts['link']} {facts.get('direction', 'both')} set to {_link_value(facts)}"
+        case "link_down" | "link_up":
+            return f"{at} {facts.get('link')} is {mark.name.removeprefix('link_')}"
+        case "device_changed":
+            return f"{at} {mark.device} takes {facts['factor']:g} times as long"
+        case "device_lost" | "device_frozen" | "device_joined" as name:
+            return f"{at} {mark.device} {name.removeprefix('device_')}"
+        case "loss_detected":
+            return f"{at} the loss of {mark.device} is known ({facts.get('how', 'killed')})"
+        case "replanned":
+            return f"{at} planned again: {facts['reason']}"
     return ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -94,6 +94,9 @@ DeviceChange = SlowDevice | DropDevice | FreezeDevice | JoinDevice
 Change = Annotated[LinkChange | DeviceChange, Field(discriminator="kind")]
 CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 """Validates a change from plain data."""
+
+LiveCommand = dict[str, Any]
+"""What a person asks of a running run: a change without its time, or `{"kind": "stop"}`."""
 
 
 class Scenario(Value):

@@ -1,26 +1,29 @@
-"""What happened: spans with a duration and marks without. Times are virtual seconds from the start.
+"""The trace of a run: spans, which have a duration, and marks, which do not.
 
-The same format comes out of both worlds and out of a live run; everything a person sees of a run's
-behaviour is folded from it.
+Times are virtual seconds from the start of the run. Both worlds write the same trace; a live run sends it to
+the browser as it grows, and reports are folded from it. Spans and marks are events (`events.py`); `type` says
+which.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 SpanKind = Literal["compute", "send", "recv", "load", "store", "evict", "wait", "stage"]
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Span:
     """One activity of one device.
 
-    send: from the moment it was asked for until its last byte left; `peer` is the receiver.
+    send: from the call until the last byte left; `peer` is the receiver.
     recv: from the sender's start of sending until the message is usable here; `peer` is the sender.
-    wait: this device's program was blocked, `name` says on what (it overlaps the recv it waits for).
-    load, store: the disk at work, on weights or on rows of a KV cache ("kv_rows").
+    wait: this device's program was blocked; `name` says on what. It overlaps the recv it waits for.
+    load, store: the disk reads or writes weights or rows of a KV cache ("kv_rows").
     bytes counts a message's payload and frame header, `payload_bytes` the payload alone; for compute
     `bytes` is what the operation reads and writes in memory.
-    `message` numbers the messages of one (src, dst) pair, so that a recv finds its send.
+    `message` numbers the messages of one (src, dst) pair, so that a recv can be matched with its send.
     """
 
     device: str
@@ -36,23 +39,15 @@ class Span(NamedTuple):
     request: int = -1
     token: int = -1
     message: int = -1
+    type: Literal["span"] = "span"
 
 
-class Mark(NamedTuple):
-    """One event in time. `name` is past tense: token_emitted, link_changed, device_lost, plan_changed…"""
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One moment. `name` is past tense: token_emitted, link_changed, device_lost, plan_changed…"""
 
     time_s: float
     name: str
     device: str = ""
-    facts: dict[str, Any] = {}  # noqa: RUF012  (never mutated: marks are values)
-
-
-def to_json(item: Span | Mark) -> dict[str, Any]:
-    """`{"type": "span" | "mark", …fields}`: the event that a browser or a file gets."""
-    return {"type": "span" if isinstance(item, Span) else "mark", **item._asdict()}
-
-
-def from_json(data: dict[str, Any]) -> Span | Mark:
-    """Inverse of `to_json`."""
-    fields = {key: value for key, value in data.items() if key != "type"}
-    return Span(**fields) if data["type"] == "span" else Mark(**fields)
+    facts: dict[str, Any] = field(default_factory=dict)
+    type: Literal["mark"] = "mark"

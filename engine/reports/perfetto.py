@@ -77,7 +77,7 @@ def _slice(span: Span, process: int, thread: int) -> Event:
         "token": span.token,
         "message": span.message,
     }
-    default = Span("", "compute", "", -1, 0.0, 0.0)._asdict()
+    default = Span("", "compute", "", -1, 0.0, 0.0)
     return {
         "ph": "X",
         "name": span.name or span.kind,
@@ -86,7 +86,7 @@ def _slice(span: Span, process: int, thread: int) -> Event:
         "tid": thread,
         "ts": _us(span.start_s),
         "dur": _us(span.end_s) - _us(span.start_s),
-        "args": {key: value for key, value in facts.items() if value != default[key]},
+        "args": {key: value for key, value in facts.items() if value != getattr(default, key)},
     }
 
 

@@ -6,19 +6,21 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine.domain.events import PlanMade, ReportMade, RunState, StateChanged
 from engine.domain.network import Network
 from engine.domain.report import Correctness, RunReport
-from engine.domain.scenario import Scenario
+from engine.domain.scenario import LiveCommand, Scenario
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Mark, Span, to_json
+from engine.domain.trace import Mark
 from engine.models.inputs.text import decode, label_of
 from engine.reports.verify import compare_with_reference
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
-from engine.runs.predict import Event, Prepared, Watch, predict, prepare, simulate
+from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.supervisor import Launch
 from engine.strategies.registry import strategy
 from engine.worlds.real.device_process import Assignment
@@ -33,15 +35,17 @@ def execute(
     spec: RunSpec,
     open_network: OpenNetwork,
     watch: Watch = lambda event: None,
-    next_command: Callable[[], Event | None] = lambda: None,
+    next_command: Callable[[], LiveCommand | None] = lambda: None,
     should_stop: Callable[[], bool] = lambda: False,
+    before_start: Callable[[], None] = lambda: None,
 ) -> RunReport:
     """The real world's report: real weights, real sockets over the network that `open_network` makes.
 
     `open_network(spec, dilation)` gives the network to enter. `watch` sees every event as it happens;
-    `next_command` gives live commands or None. Raises `SpecError`, `PlanError`, `HostError`.
+    `next_command` gives live commands or None; `before_start` is called once all devices are ready, before
+    the clock starts. Raises `SpecError`, `PlanError`, `HostError`.
     """
-    return _Execution(spec, watch).run(open_network, next_command, should_stop)
+    return _Execution(spec, watch).run(open_network, next_command, should_stop, before_start)
 
 
 class _Execution:
@@ -57,13 +61,14 @@ class _Execution:
     def run(
         self,
         open_network: OpenNetwork,
-        next_command: Callable[[], Event | None],
+        next_command: Callable[[], LiveCommand | None],
         should_stop: Callable[[], bool],
+        before_start: Callable[[], None],
     ) -> RunReport:
         spec = self.spec
         self._state("planning")
         prepared = prepare(spec)
-        self.watch(prepared.plan.model_dump(mode="json") | {"type": "plan"})
+        self.watch(PlanMade.of(prepared.plan))
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
         expected_trace, _ = simulate(undisturbed, should_stop)
         dilation = choose_dilation(spec, expected_trace)
@@ -88,10 +93,11 @@ class _Execution:
                 network,
                 dilation,
                 pairs,
-                self._watch,
+                self.watch,
                 self._with_text,
                 next_command,
                 should_stop,
+                before_start,
             )
             result = launch.run()
             self._lap("running")
@@ -103,28 +109,25 @@ class _Execution:
         report = report_of(prepared, result, dilation, measured, backend, correctness, self.timings)
         kind = result.outcome.kind
         self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
-        self.watch(report.model_dump(mode="json") | {"type": "report"})
+        self.watch(ReportMade.of(report))
         return report
 
-    def _state(self, state: str, detail: str = "") -> None:
-        self.watch({"type": "state", "state": state, "detail": detail})
+    def _state(self, state: RunState, detail: str = "") -> None:
+        self.watch(StateChanged(state=state, detail=detail))
 
     def _lap(self, step: str) -> None:
         now_s = time.monotonic()
         self.timings[step] = now_s - self.began_s
         self.began_s = now_s
 
-    def _watch(self, item: Span | Mark | Event) -> None:
-        self.watch(item if isinstance(item, dict) else to_json(item))
-
     def _with_text(self, mark: Mark) -> Mark:
         """A token gets its text here, where the tokenizer is, a class its label."""
         if mark.name == "classified":
             classes = [one | {"label": self._label(one["index"])} for one in mark.facts["classes"]]
-            return mark._replace(facts=mark.facts | {"classes": classes})
+            return replace(mark, facts=mark.facts | {"classes": classes})
         if mark.name != "token_emitted":
             return mark
-        return mark._replace(facts=mark.facts | {"text": self._text(mark.facts)})
+        return replace(mark, facts=mark.facts | {"text": self._text(mark.facts)})
 
     def _label(self, index: int) -> str:
         return label_of(self.spec.weights, index)

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.domain.events import Event, to_json
 from engine.domain.network import LoopbackNetwork
 from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
 from engine.runs.execute import execute
 
 
 def run_local(spec: RunSpec) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Report and trace (as events) of a run over loopback."""
-    events: list[dict[str, Any]] = []
+    events: list[Event] = []
     report = execute(spec, lambda spec, dilation: LoopbackNetwork(spec.cluster), events.append)
-    trace = [event for event in events if event["type"] in ("span", "mark")]
+    trace = to_json([event for event in events if isinstance(event, Span | Mark)])
     return report.model_dump(mode="json"), trace
 
 

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from engine.domain.conditions import Conditions, absent_at_start
 from engine.domain.errors import EdgeLoomError, PeerLost, PlanError, RunError
+from engine.domain.events import Event, PlanMade, ReportMade
 from engine.domain.plan import Plan
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Mark, Span, to_json
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 from engine.models.inputs.prompts import requests_of
 from engine.program.serve import go_on, serve
@@ -21,7 +22,6 @@ from engine.strategies.registry import strategy
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.world import Programs, SimulatedWorld
 
-Event = dict[str, Any]
 Watch = Callable[[Event], None]
 OUTCOMES = {
     "OutOfMemory": "out_of_memory",
@@ -69,13 +69,13 @@ def predict(
     Raises `SpecError` and `PlanError`; a run that cannot finish is an outcome in the report.
     """
     prepared = prepare(spec)
-    watch(prepared.plan.model_dump(mode="json") | {"type": "plan"})
+    watch(PlanMade.of(prepared.plan))
     trace, outcome = simulate(prepared, should_stop)
     for item in trace:
-        watch(to_json(item))
+        watch(item)
     report = fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
     report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario})
-    watch(report.model_dump(mode="json") | {"type": "report"})
+    watch(ReportMade.of(report))
     return report
 
 

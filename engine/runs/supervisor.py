@@ -15,17 +15,18 @@ from typing import Any
 
 from engine.domain import errors
 from engine.domain.conditions import Conditions, absent_at_start
+from engine.domain.events import TRACE, ClockTicked, Event, LinkSample, LinksSampled, Logged, StateChanged
 from engine.domain.network import Network
 from engine.domain.plan import Plan
 from engine.domain.report import Outcome
-from engine.domain.scenario import CHANGE, Change
-from engine.domain.trace import Mark, Span, from_json
+from engine.domain.scenario import CHANGE, Change, LiveCommand
+from engine.domain.trace import Mark, Span
 from engine.domain.units import BITS_PER_BYTE
 from engine.runs.changes import PRECISE_S, TICK_S, Changing, poll_timeout_s
 from engine.runs.children import Child, end_all, fork_device, kill
 from engine.runs.conclude import RealResult
 from engine.runs.failover import Failover
-from engine.runs.predict import OUTCOMES, Event
+from engine.runs.predict import OUTCOMES
 from engine.worlds.common.device import takes_part
 from engine.worlds.real.device_process import Assignment
 
@@ -40,7 +41,8 @@ Pairs = frozenset[tuple[int, int]]
 class Launch:
     """One real run over `network`.
 
-    `watch` sees every span, mark and clock event as it happens; `annotate` may add facts to a mark.
+    `watch` sees every event as it happens; `annotate` may add facts to a mark; `before_start` is called once
+    all devices are ready, before the clock starts.
     """
 
     def __init__(
@@ -49,10 +51,11 @@ class Launch:
         network: Network,
         dilation: float,
         pairs: Pairs,
-        watch: Callable[[Span | Mark | Event], None],
+        watch: Callable[[Event], None],
         annotate: Callable[[Mark], Mark],
-        next_command: Callable[[], Event | None],
+        next_command: Callable[[], LiveCommand | None],
         should_stop: Callable[[], bool],
+        before_start: Callable[[], None],
     ):
         self.assignment = assignment
         self.spec = assignment.spec
@@ -64,6 +67,7 @@ class Launch:
         self.annotate = annotate
         self.next_command = next_command
         self.should_stop = should_stop
+        self.before_start = before_start
         self.conditions = Conditions(self.cluster, absent_at_start(self.cluster, self.spec.scenario))
         self.children: dict[int, Child] = {}
         self.ended: list[Child] = []
@@ -87,8 +91,9 @@ class Launch:
             self.collect("ready")
             ready_s = time.monotonic() - began_s
             if self.outcome is None:
+                self.before_start()
                 self.start_s = time.monotonic() + START_LEAD_S
-                self.watch({"type": "state", "state": "running", "detail": ""})
+                self.watch(StateChanged(state="running"))
                 self.begin(self.start_s)
                 self._loop()
         finally:
@@ -182,7 +187,7 @@ class Launch:
             if all(child.state == "finished" for child in awake):
                 return
 
-    def _command(self, command: Event) -> None:
+    def _command(self, command: LiveCommand) -> None:
         """A live command: the change without its time. A bad one is answered, not obeyed."""
         if command.get("kind") == "stop":
             self.stop()
@@ -191,7 +196,7 @@ class Launch:
             change: Change = CHANGE.validate_python({**command, "at_s": self.now_s})
             self.changing.apply(change, measured=True)
         except (ValueError, errors.EdgeLoomError) as error:
-            self.watch({"type": "log", "level": "error", "text": f"Change refused: {error}"})
+            self.watch(Logged(level="error", text=f"Change refused: {error}"))
 
     def stop(self) -> None:
         when = f"at {self.now_s:.3f} s" if self.start_s else "before it started"
@@ -200,7 +205,7 @@ class Launch:
 
     def _tick(self) -> None:
         wall_s = time.monotonic() - self.start_s
-        self.watch({"type": "clock", "time_s": self.now_s, "wall_s": wall_s})
+        self.watch(ClockTicked(time_s=self.now_s, wall_s=wall_s))
         self.watch_links()
 
     def watch_links(self) -> None:
@@ -214,17 +219,17 @@ class Launch:
             self.link_bytes[way] = (now_s, state.sent_bytes)
             used = (state.sent_bytes - before_bytes) * BITS_PER_BYTE * PAYLOAD_SHARE
             links.append(
-                {
-                    "link": state.link,
-                    "forward": state.forward,
-                    "up": state.up,
-                    "bit_per_s": used / elapsed_s if elapsed_s > 0 else 0.0,
-                    "set_bit_per_s": state.set_bit_per_s,
-                    "measured_bit_per_s": state.measured_bit_per_s,
-                }
+                LinkSample(
+                    link=state.link,
+                    forward=state.forward,
+                    up=state.up,
+                    bit_per_s=used / elapsed_s if elapsed_s > 0 else 0.0,
+                    set_bit_per_s=state.set_bit_per_s,
+                    measured_bit_per_s=state.measured_bit_per_s,
+                )
             )
         if links:
-            self.watch({"type": "links", "time_s": now_s, "links": links})
+            self.watch(LinksSampled(time_s=now_s, links=tuple(links)))
 
     # what devices say
 
@@ -250,8 +255,8 @@ class Launch:
     def _told(self, child: Child, message: dict[str, Any]) -> None:
         kind = message["type"]
         if kind == "trace":
-            for data in message["items"]:
-                self.happened(from_json(data))
+            for item in TRACE.validate_python(message["items"]):
+                self.happened(item)
         elif kind == "suspect":
             self.failover.suspect(child.rank, message["rank"])
         elif kind == "pong":

@@ -4,6 +4,7 @@ import pytest
 from test_worlds_agree import operations, spec_of
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.events import to_json
 from engine.runs.predict import predict, prepare, simulate
 
 REGIMES = {"double-buffered": 2.0, "streamed": 1.9}
@@ -52,7 +53,7 @@ def real_runs(play_for_real):
 def test_both_worlds_load_and_compute_the_same_and_the_real_one_is_right(case, name, real_runs):
     spec, report = case_of(*case), real_runs[name]["report"]
     trace, _ = simulate(prepare(spec))
-    simulated, real = operations(item._asdict() for item in trace), operations(real_runs[name]["trace"])
+    simulated, real = operations(to_json(trace)), operations(real_runs[name]["trace"])
     assert any(item[1] == "load" for item in simulated)
     assert simulated == real
     assert report["correctness"]["ok"], report["correctness"]

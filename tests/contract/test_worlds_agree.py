@@ -8,6 +8,7 @@ import pytest
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
+from engine.domain.events import to_json
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
@@ -123,7 +124,7 @@ def decisions_of(trace):
 def test_both_worlds_do_the_same_operations_bytes_and_flops(case, name, real_runs):
     decisions = decisions_of(real_runs[name]["trace"])
     trace, outcome = simulate(prepare(spec_of(*case)), decisions=decisions)
-    simulated = operations(item._asdict() for item in trace)
+    simulated = operations(to_json(trace))
     real = operations(real_runs[name]["trace"])
     assert outcome.kind == "finished"
     assert simulated - real == Counter() and real - simulated == Counter()

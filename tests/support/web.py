@@ -24,6 +24,7 @@ from django.http import HttpResponse
 from django.test import Client
 
 import topologies
+from engine.domain.events import EVENTS, Event, to_json
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.runs.predict import predict
@@ -164,11 +165,11 @@ def run_spec(**overrides: Any) -> RunSpec:
     return spec_of(RunRequest.parse(request_body(**overrides), "test"))
 
 
-def recorded(**overrides: Any) -> tuple[list[dict[str, Any]], RunReport]:
-    """Events and report of the simulated world for `request_body`."""
-    events: list[dict[str, Any]] = []
+def recorded(**overrides: Any) -> tuple[list[Event], RunReport]:
+    """Events, as a reader of their JSON has them, and report of the simulated world for `request_body`."""
+    events: list[Event] = []
     report = predict(run_spec(**overrides), events.append)
-    return events, report
+    return EVENTS.validate_python(to_json(events)), report
 
 
 def url_of_the_test_database() -> str:

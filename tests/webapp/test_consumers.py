@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from asgiref.testing import ApplicationCommunicator
 
+from engine.domain.events import EVENTS, Event, Logged
 from tests.support.web import Browser, RedisServer, person, recorded
 from tests.webapp.test_live import in_pieces, new_run, published
 from webapp.asgi import application
@@ -72,11 +73,11 @@ def socket(run_id: int, cookie: str = "", since: str = "0", origin: str = "http:
     )
 
 
-def events_in(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [event for frame in found for event in frame["events"]]
+def events_in(found: list[dict[str, Any]]) -> list[Event]:
+    return EVENTS.validate_python([event for frame in found for event in frame["events"]])
 
 
-def publish_all(run: Run, events: list[dict[str, Any]], size: int = 50) -> None:
+def publish_all(run: Run, events: list[Event], size: int = 50) -> None:
     with Publisher(run.pk) as publisher:
         for piece in in_pieces(events, size):
             published(publisher, piece)
@@ -124,7 +125,7 @@ async def test_reconnecting_with_the_last_cursor_loses_nothing_and_repeats_nothi
             cursor = frame["cursor"]
         await communicator.disconnect()
     await publishing
-    assert seen == events
+    assert EVENTS.validate_python(seen) == events
     assert connections > 5
 
 
@@ -144,7 +145,7 @@ async def test_silence_is_filled_with_heartbeats_that_keep_the_cursor(
 ) -> None:
     monkeypatch.setattr(follow, "HEARTBEAT_S", 0.05)
     run = await asyncio.to_thread(new_run)
-    await asyncio.to_thread(publish_all, run, [{"type": "log", "level": "info", "text": "hello"}])
+    await asyncio.to_thread(publish_all, run, [Logged(level="info", text="hello")])
     communicator = socket(run.pk, cookie)
     assert await communicator.connect()
     (first,) = await communicator.frames(1)

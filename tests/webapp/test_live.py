@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import pytest
 import redis
 
+from engine.domain.events import EVENTS, ClockTicked, Event, StateChanged
+from engine.domain.trace import Mark
 from tests.support.web import RedisServer, recorded, request_body, run_spec, wait_until
 from webapp.redis import client
 from webapp.runs import live
@@ -33,8 +34,8 @@ def new_run(status: str = "running") -> Run:
     )
 
 
-def events_of(batches: Iterable[Batch]) -> list[dict[str, Any]]:
-    return [event for batch in batches for event in json.loads(batch.events)]
+def events_of(batches: Iterable[Batch]) -> list[Event]:
+    return [event for batch in batches for event in EVENTS.validate_json(batch.events)]
 
 
 def in_pieces(events: list[Any], size: int) -> list[list[Any]]:
@@ -93,7 +94,7 @@ def test_events_that_come_together_travel_together(live_redis) -> None:
     run = new_run()
     with Publisher(run.pk) as publisher:
         for number in range(500):
-            publisher.publish([{"type": "clock", "time_s": number, "wall_s": number}])
+            publisher.publish([ClockTicked(time_s=number, wall_s=number)])
     batches = list(history(run.pk, 0))
     assert len(events_of(batches)) == 500
     assert len(batches) < 250
@@ -118,10 +119,10 @@ def test_a_long_run_keeps_redis_short_and_loses_nothing(live_redis, monkeypatch:
 
 def test_what_was_said_before_the_run_began_is_archived_with_it(live_redis) -> None:
     run = new_run("queued")
-    live.append(run.pk, [{"type": "state", "state": "queued", "detail": ""}])
+    live.append(run.pk, [StateChanged(state="queued")])
     with Publisher(run.pk) as publisher:
-        publisher.publish([{"type": "state", "state": "planning", "detail": ""}])
-    assert [event["state"] for event in events_of(stored_batches(run.pk, 0))] == ["queued", "planning"]
+        publisher.publish([StateChanged(state="planning")])
+    assert [event.state for event in events_of(stored_batches(run.pk, 0))] == ["queued", "planning"]
 
 
 def test_a_redis_that_restarts_empty_in_the_middle_loses_nothing(own_redis: RedisServer) -> None:
@@ -154,7 +155,7 @@ def test_a_redis_that_never_comes_back_does_not_cost_the_archive(own_redis: Redi
 def test_an_event_that_is_no_json_fails_the_run_loudly(live_redis) -> None:
     run = new_run()
     with pytest.raises(RuntimeError, match=f"events of run {run.pk}"), Publisher(run.pk) as publisher:
-        publisher.publish([{"type": "log", "text": object()}])
+        publisher.publish([Mark(0.0, "unwritable", facts={"what": object()})])
 
 
 async def collect(run_id: int, since: int, enough: int) -> list[Batch]:

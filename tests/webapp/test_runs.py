@@ -14,7 +14,9 @@ import redis
 from django.utils import timezone
 
 import topologies
+from engine.domain.events import Logged, ReportMade
 from engine.domain.report import RunReport
+from engine.domain.trace import Span
 from tests.support.web import Browser, RedisServer, recorded, request_body, wait_until
 from webapp.runs import control, live, recovery, services, workers
 from webapp.runs.live import Publisher
@@ -36,7 +38,7 @@ def finished(browser: Browser, **overrides: Any) -> int:
     events, report = recorded(**overrides)
     assert services.start(run_id, ME) is not None
     with Publisher(run_id) as publisher:
-        publisher.publish([event for event in events if event["type"] != "report"])
+        publisher.publish([event for event in events if not isinstance(event, ReportMade)])
         services.finish(run_id, report)
     return run_id
 
@@ -180,7 +182,7 @@ def test_a_dead_workers_run_is_marked_failed_and_keeps_its_events(alice: Browser
     run_id = started(alice)
     services.start(run_id, dead_process())
     services.progress(run_id, "running", "")
-    live.append(run_id, [{"type": "log", "level": "info", "text": "last words"}])
+    live.append(run_id, [Logged(level="info", text="last words")])
     assert recovery.fail_lost_runs(ME) == [run_id]
     run = alice.get(f"/runs/{run_id}").json()
     assert run["status"] == "failed"
@@ -348,7 +350,7 @@ def test_the_report_is_exported_as_json_csv_and_trace(alice: Browser, live_redis
     assert devices == {device.name for device in report.devices}
     trace = alice.get(f"/runs/{run_id}/trace.json").json()["traceEvents"]
     events, _ = recorded()
-    assert sum(e["ph"] == "X" for e in trace) == sum(e["type"] == "span" for e in events)
+    assert sum(e["ph"] == "X" for e in trace) == sum(isinstance(e, Span) for e in events)
 
 
 def test_a_run_without_report_has_nothing_to_export(alice: Browser, live_redis) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from typing import Any, Self
+from typing import Self
 
+from engine.domain.events import Logged
+from engine.domain.scenario import LiveCommand
 from webapp.redis import GONE, client
 from webapp.runs.live import Publisher
-
-Command = dict[str, Any]
 
 KEEP_S = 12 * 3600
 WAIT_S = 1
@@ -20,7 +20,7 @@ def list_of(run_id: int) -> str:
     return f"ctl:{run_id}"
 
 
-def send(run_id: int, command: Command, by: str) -> int:
+def send(run_id: int, command: LiveCommand, by: str) -> int:
     """Hand a command to the run's worker; returns the command's number. Raises Redis' errors."""
     key = list_of(run_id)
     with client().pipeline() as pipe:
@@ -37,7 +37,7 @@ class CommandFeed:
     def __init__(self, run_id: int, publisher: Publisher):
         self.run_id = run_id
         self.publisher = publisher
-        self.queue: queue.Queue[Command] = queue.Queue()
+        self.queue: queue.Queue[LiveCommand] = queue.Queue()
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._work, name=f"commands of run {run_id}", daemon=True)
 
@@ -59,11 +59,11 @@ class CommandFeed:
             if answer is not None:
                 message = json.loads(answer[1])
                 text = f"{message['by']} asks: {describe(message['command'])}"
-                self.publisher.publish([{"type": "log", "level": "info", "text": text}])
+                self.publisher.publish([Logged(level="info", text=text)])
                 self.queue.put(message["command"])
 
 
-def describe(command: Command) -> str:
+def describe(command: LiveCommand) -> str:
     match command["kind"]:
         case "set_rate":
             return f"set {command['link']} to {command['bit_per_s']:g} bit/s ({command['direction']})"

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.trace import Mark, Span, from_json
+from engine.domain.events import EVENTS, TraceItem
+from engine.domain.trace import Mark, Span
 from engine.reports.compare import flatten
 from engine.reports.perfetto import chrome_trace
 from webapp.runs.live import history
@@ -53,10 +54,10 @@ def rows_of(report: dict[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
                 yield table, label, column, json.dumps(value) if isinstance(value, list) else value
 
 
-def trace_of(run: Run) -> list[Span | Mark]:
+def trace_of(run: Run) -> list[TraceItem]:
     """Spans and marks of the run's events, stored and live. Raises Redis' errors."""
-    events = (event for batch in history(run.pk, 0) for event in json.loads(batch.events))
-    return [from_json(event) for event in events if event["type"] in ("span", "mark")]
+    events = (event for batch in history(run.pk, 0) for event in EVENTS.validate_json(batch.events))
+    return [event for event in events if isinstance(event, Span | Mark)]
 
 
 def perfetto(run: Run) -> dict[str, Any]:

@@ -9,18 +9,18 @@ Redis restarts empty, not when the stream is cut to keep Redis small.
 from __future__ import annotations
 
 import gzip
-import json
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from django.db import connection
 from django.db.models import Max
 from redis.exceptions import ResponseError
 
+from engine.domain.events import Event, to_json_text
 from webapp.redis import GONE, client
 from webapp.runs.models import EventSegment, Run
 
@@ -35,8 +35,6 @@ PAGE_CHARS = 4_000_000
 
 KEEP_S = 600
 """How long the stream of a finished run stays, for readers that are in the middle of it."""
-
-Event = dict[str, Any]
 
 
 class Batch(NamedTuple):
@@ -112,12 +110,12 @@ def store_segment(run_id: int, batches: list[Batch]) -> None:
     )
 
 
-def append(run_id: int, events: list[Event]) -> None:
+def append(run_id: int, events: Sequence[Event]) -> None:
     """One batch of a run that has no publisher: before it begins, or after its worker died."""
     stored = last_stored(run_id)
     live = live_batches(run_id, stored)
     number = (live[-1].number if live else stored) + 1
-    entry = {"events": json.dumps(events, separators=(",", ":"))}
+    entry = {"events": to_json_text(events)}
     client().xadd(stream_of(run_id), entry, id=f"{number}-0")
 
 
@@ -161,7 +159,7 @@ class Publisher:
         self.thread.join()
         self._raise_failure()
 
-    def publish(self, events: list[Event]) -> None:
+    def publish(self, events: Sequence[Event]) -> None:
         """From any thread. Raises what went wrong in the publishing thread, if something did."""
         self._raise_failure()
         self.pending.extend(events)
@@ -192,7 +190,7 @@ class Publisher:
         while self.pending:
             events = [self.pending.popleft() for _ in range(min(len(self.pending), BATCH_EVENTS))]
             self.number += 1
-            batch = Batch(self.number, json.dumps(events, separators=(",", ":")))
+            batch = Batch(self.number, to_json_text(events))
             self.unsent.append(batch)
             self.unstored.append(batch)
             self.unstored_events += len(events)

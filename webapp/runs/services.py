@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Literal
 
 from django.contrib.auth.models import User
 from django.http import Http404
 from django.utils import timezone
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.events import Logged, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.scenario import Scenario
 from engine.domain.values import Value
@@ -19,6 +21,8 @@ from webapp.redis import GONE, client, redis_needed
 from webapp.runs import control, live, workers
 from webapp.runs.models import ACTIVE, OVER, Run
 from webapp.runs.requests import RunRequest, spec_of
+
+EndState = Literal["finished", "failed", "cancelled"]
 
 
 def find(run_id: int) -> Run:
@@ -54,7 +58,7 @@ def create(request: RunRequest, owner: User | None) -> Run:
     )
     try:
         with redis_needed():
-            live.append(run.pk, [state_event("queued")])
+            live.append(run.pk, [StateChanged(state="queued")])
             enqueue(run.pk)
     except Unavailable as error:
         end(run.pk, Outcome(kind="failed", sentence=str(error)))
@@ -66,10 +70,6 @@ def enqueue(run_id: int) -> None:
     """Raises Redis' errors. By name: the tasks import this module, not the other way round."""
     celery.send_task("plan.predict_run", [run_id], queue="plan")
     celery.send_task("emulate.run", [run_id], queue="emulate")
-
-
-def state_event(state: str, detail: str = "") -> live.Event:
-    return {"type": "state", "state": state, "detail": detail}
 
 
 def start(run_id: int, worker: workers.Identity) -> Run | None:
@@ -86,11 +86,11 @@ def progress(run_id: int, state: str, detail: str) -> None:
     Run.objects.filter(pk=run_id, status__in=ACTIVE).update(detail=detail[:200], **status)
 
 
-def status_of(outcome: Outcome) -> str:
-    return outcome.kind if outcome.kind in ("finished", "cancelled") else "failed"
+def status_of(outcome: Outcome) -> EndState:
+    return outcome.kind if outcome.kind == "finished" or outcome.kind == "cancelled" else "failed"
 
 
-def finish(run_id: int, report: RunReport) -> str:
+def finish(run_id: int, report: RunReport) -> EndState:
     """Keep the report; returns the status that follows from its outcome."""
     status = status_of(report.outcome)
     finished = report.outcome.kind == "finished"
@@ -135,8 +135,8 @@ def fail_lost(run: Run) -> None:
     )
     if end(run.pk, Outcome(kind="failed", sentence=sentence)):
         with redis_needed():
-            log = {"type": "log", "level": "error", "text": sentence}
-            live.append(run.pk, [log, state_event("failed", sentence)])
+            log = Logged(level="error", text=sentence)
+            live.append(run.pk, [log, StateChanged(state="failed", detail=sentence)])
             live.archive_rest(run.pk)
 
 
@@ -149,7 +149,7 @@ def cancel(run: Run, by: str) -> None:
         error=f"Cancelled by {by} before it started.",
     ):
         try:
-            live.append(run.pk, [state_event("cancelled")])
+            live.append(run.pk, [StateChanged(state="cancelled")])
             live.archive_rest(run.pk)
         except GONE:
             Run.objects.filter(pk=run.pk).update(archived=True)

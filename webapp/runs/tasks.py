@@ -15,6 +15,7 @@ from emulator.calibration.known import known_calibration, needs_profile
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
 from engine.runs.predict import outcome_of, predict
@@ -99,26 +100,22 @@ class Watch:
         self.run_id = run_id
         self.publisher = publisher
 
-    def __call__(self, events: list[live.Event]) -> None:
+    def __call__(self, events: list[Event]) -> None:
         passed = [event for event in events if not is_ending(event)]
         for event in passed:
-            if event["type"] == "state":
-                services.progress(self.run_id, event["state"], event.get("detail", ""))
+            if isinstance(event, StateChanged):
+                services.progress(self.run_id, event.state, event.detail)
         self.publisher.publish(passed)
 
 
-def is_ending(event: live.Event) -> bool:
-    return event["type"] == "report" or (event["type"] == "state" and event["state"] in OVER)
+def is_ending(event: Event) -> bool:
+    return isinstance(event, ReportMade) or (isinstance(event, StateChanged) and event.state in OVER)
 
 
 def keep(run_id: int, publisher: live.Publisher, report: RunReport) -> None:
     status = services.finish(run_id, report)
-    publisher.publish(
-        [
-            services.state_event(status, report.outcome.sentence),
-            {"type": "report", **report.model_dump(mode="json")},
-        ]
-    )
+    ended = StateChanged(state=status, detail=report.outcome.sentence)
+    publisher.publish([ended, ReportMade.of(report)])
     # What was predicted at the start was the run undisturbed, or nothing if this host was not calibrated.
     if report.scenario.changes or not Run.objects.filter(pk=run_id, prediction__isnull=False).exists():
         app.send_task("plan.predict_run", [run_id], queue="plan")
@@ -127,8 +124,9 @@ def keep(run_id: int, publisher: live.Publisher, report: RunReport) -> None:
 def give_up(run_id: int, publisher: live.Publisher, outcome: Outcome) -> None:
     """A run without a report."""
     services.end(run_id, outcome)
-    log = {"type": "log", "level": "error", "text": outcome.sentence}
-    publisher.publish([log, services.state_event(services.status_of(outcome), outcome.sentence)])
+    log = Logged(level="error", text=outcome.sentence)
+    ended = StateChanged(state=services.status_of(outcome), detail=outcome.sentence)
+    publisher.publish([log, ended])
 
 
 in_progress: set[CommandFeed] = set()

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.events import to_json
 from engine.domain.network import Network
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Mark, Span, to_json
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 
 if TYPE_CHECKING:
@@ -104,10 +105,10 @@ class TraceWriter(threading.Thread):
     def flush(self) -> None:
         """All that was emitted is on its way when this returns, whichever thread sends it."""
         with self.flushing:
-            batch = [to_json(self.buffer.popleft()) for _ in range(len(self.buffer))]
+            batch = [self.buffer.popleft() for _ in range(len(self.buffer))]
             if batch:
                 with contextlib.suppress(OSError):  # the parent is gone, and so is the run
-                    self.control.tell({"type": "trace", "items": batch})
+                    self.control.tell({"type": "trace", "items": to_json(batch)})
 
     def emit(self, item: Span | Mark) -> None:
         self.buffer.append(item)

@@ -12,10 +12,11 @@ from emulator import emulate
 from emulator.session.calls import call
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import Cancelled, PlanError
+from engine.domain.events import Event, LinksSampled, ReportMade, StateChanged, to_json
 from engine.domain.report import RunReport
-from engine.domain.scenario import DropDevice, Scenario, SetRate
+from engine.domain.scenario import DropDevice, LiveCommand, Scenario, SetRate
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Span
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
@@ -24,8 +25,6 @@ from tests.support.small_clusters import cluster as make
 from tests.support.small_clusters import link, star
 
 pytestmark = pytest.mark.root
-
-Event = dict[str, Any]
 
 
 def spec_for(cluster: ClusterSpec, strategy: str = "gpipe", new_tokens: int = 4, **more: Any) -> RunSpec:
@@ -37,13 +36,13 @@ def spec_for(cluster: ClusterSpec, strategy: str = "gpipe", new_tokens: int = 4,
     )
 
 
-def run(spec: RunSpec, commands: "queue.Queue[Event] | None" = None) -> tuple[RunReport, list[Event]]:
+def run(spec: RunSpec, commands: "queue.Queue[LiveCommand] | None" = None) -> tuple[RunReport, list[Event]]:
     events: list[Event] = []
     return emulate(spec, events.extend, commands), events
 
 
 def states(events: list[Event]) -> list[str]:
-    return [event["state"] for event in events if event["type"] == "state"]
+    return [event.state for event in events if isinstance(event, StateChanged)]
 
 
 def test_a_run_over_mininet_is_correct_and_tells_its_story_in_order() -> None:
@@ -53,12 +52,12 @@ def test_a_run_over_mininet_is_correct_and_tells_its_story_in_order() -> None:
     assert report.dilation == 4.0
     assert states(events)[:2] == ["planning", "building"]
     assert states(events)[-1] == "finished"
-    assert [event["type"] for event in events].count("report") == 1
-    tokens = [e for e in events if e["type"] == "mark" and e["name"] == "token_emitted"]
-    assert [token["facts"]["index"] for token in tokens] == [0, 1, 2, 3]
-    links = [event for event in events if event["type"] == "links"]
+    assert sum(isinstance(event, ReportMade) for event in events) == 1
+    tokens = [e for e in events if isinstance(e, Mark) and e.name == "token_emitted"]
+    assert [token.facts["index"] for token in tokens] == [0, 1, 2, 3]
+    links = [event for event in events if isinstance(event, LinksSampled)]
     assert links
-    assert {(entry["link"], entry["forward"]) for entry in links[0]["links"]} == {
+    assert {(sample.link, sample.forward) for sample in links[0].links} == {
         (index, forward) for index in range(3) for forward in (True, False)
     }
     assert report.fidelity.backend.startswith("tbf")
@@ -67,14 +66,14 @@ def test_a_run_over_mininet_is_correct_and_tells_its_story_in_order() -> None:
 
 def test_every_byte_of_the_trace_crosses_the_emulated_links() -> None:
     report, events = run(spec_for(star(2), "megatron"))
-    fields = Span._fields
-    sends = [e for e in events if e["type"] == "span" and e["kind"] == "send"]
-    assert set(sends[0]) == {"type", *fields}
+    fields = Span.__dataclass_fields__
+    sends = [e for e in to_json(events) if e["type"] == "span" and e["kind"] == "send"]
+    assert set(sends[0]) == set(fields)
     assert sum(link.bytes for link in report.links) == 2 * sum(span["bytes"] for span in sends)
 
 
 def test_a_live_rate_change_is_applied_and_recorded_in_the_scenario() -> None:
-    commands: queue.Queue[Event] = queue.Queue()
+    commands: queue.Queue[LiveCommand] = queue.Queue()
     events: list[Event] = []
 
     def on_events(batch: list[Event]) -> None:
@@ -86,8 +85,8 @@ def test_a_live_rate_change_is_applied_and_recorded_in_the_scenario() -> None:
     (change,) = report.scenario.changes
     assert change.kind == "set_rate"
     assert change.bit_per_s == 5e6
-    (mark,) = [e for e in events if e["type"] == "mark" and e["name"] == "link_changed"]
-    assert [entry["bit_per_s"] for entry in mark["facts"]["in_force"]] == pytest.approx([5e6, 5e6], rel=1e-3)
+    (mark,) = [e for e in events if isinstance(e, Mark) and e.name == "link_changed"]
+    assert [entry["bit_per_s"] for entry in mark.facts["in_force"]] == pytest.approx([5e6, 5e6], rel=1e-3)
     assert report.outcome.kind == "finished"
 
 
@@ -98,14 +97,14 @@ def test_messages_take_four_times_as_long_from_when_a_rate_is_a_fourth() -> None
     change = SetRate(at_s=half_s, link="hub--n0", bit_per_s=1e5, direction="both")
     report, events = run(spec.model_copy(update={"scenario": Scenario(changes=(change,))}))
     assert report.outcome.kind == "finished"
-    messages = [e for e in events if e["type"] == "span" and e["kind"] == "recv" and e["token"] > 0]
-    in_force_s = next(e["time_s"] for e in events if e.get("name") == "link_changed")
+    messages = [e for e in events if isinstance(e, Span) and e.kind == "recv" and e.token > 0]
+    in_force_s = next(e.time_s for e in events if isinstance(e, Mark) and e.name == "link_changed")
 
-    def bit_per_s(some: list[Event]) -> float:
-        return median(8 * message["bytes"] / (message["end_s"] - message["start_s"]) for message in some)
+    def bit_per_s(some: list[Span]) -> float:
+        return median(8 * message.bytes / (message.end_s - message.start_s) for message in some)
 
-    before = [message for message in messages if message["end_s"] < in_force_s]
-    after = [message for message in messages if message["start_s"] > in_force_s]
+    before = [message for message in messages if message.end_s < in_force_s]
+    after = [message for message in messages if message.start_s > in_force_s]
     assert len(before) > 3
     assert len(after) > 3
     assert bit_per_s(before) / bit_per_s(after) == pytest.approx(4.0, rel=0.15)
@@ -122,11 +121,11 @@ def test_sixteen_devices_come_up_and_are_right() -> None:
     assert report.outcome.kind == "finished", report.outcome.sentence
     assert report.correctness.token_identical, report.correctness.why
     assert len(report.devices) == 16
-    assert {e["device"] for e in events if e.get("kind") == "compute"} == set(names)
+    assert {e.device for e in events if isinstance(e, Span) and e.kind == "compute"} == set(names)
 
 
 def test_stop_ends_the_run_and_keeps_a_report() -> None:
-    commands: queue.Queue[Event] = queue.Queue()
+    commands: queue.Queue[LiveCommand] = queue.Queue()
 
     def on_events(batch: list[Event]) -> None:
         if "running" in states(batch):
@@ -178,8 +177,8 @@ def test_a_second_run_queues_visibly_and_then_runs() -> None:
     reports.append(emulate(spec_for(star(2)), second_events))
     first.join()
     assert [report.outcome.kind for report in reports] == ["finished", "finished"]
-    queued = next(event for event in seen if event["type"] == "state")
-    assert (queued["state"], queued["detail"]) == ("queued", "1 run ahead on this machine")
+    queued = next(event for event in seen if isinstance(event, StateChanged))
+    assert (queued.state, queued.detail) == ("queued", "1 run ahead on this machine")
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two runs need a core each")
@@ -225,7 +224,7 @@ def test_a_waiting_run_can_be_stopped() -> None:
     first = threading.Thread(target=lambda: emulate(spec_for(star(2)), first_events))
     first.start()
     assert first_runs.wait(60)
-    commands: queue.Queue[Event] = queue.Queue()
+    commands: queue.Queue[LiveCommand] = queue.Queue()
     commands.put({"kind": "stop"})
     with pytest.raises(Cancelled, match="while it waited"):
         emulate(spec_for(star(2)), lambda batch: None, commands)

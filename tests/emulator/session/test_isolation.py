@@ -15,6 +15,7 @@ from emulator.host.leftovers import Process, children, cleanup_stale, is_alive, 
 from emulator.session.calls import call
 from emulator.session.client import emulate
 from engine.domain.errors import HostError, RunError
+from engine.domain.events import Event, StateChanged
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
@@ -110,8 +111,11 @@ def test_a_killed_emulation_says_so_and_leaves_nothing(state_directory: Path) ->
     killed: list[Process] = []
     before = {child.pid for child in children(os.getpid())}
 
-    def kill_when_running(events: list[dict[str, object]]) -> None:
-        if any(event.get("state") == "building" for event in events) and not killed:
+    def kill_when_running(events: list[Event]) -> None:
+        if (
+            any(isinstance(event, StateChanged) and event.state == "building" for event in events)
+            and not killed
+        ):
             (outer,) = [child for child in children(os.getpid()) if child.pid not in before]
             killed.extend([outer, *descendants(outer.pid)])
             os.kill(killed[1].pid, signal.SIGKILL)

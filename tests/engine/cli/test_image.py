@@ -10,6 +10,7 @@ from test_commands import loom, refused  # noqa: F401  (a fixture is used by its
 
 from engine.cli.progress import describe
 from engine.domain.report import RunReport
+from engine.domain.trace import Mark
 from engine.models.inputs.pictures import encoded
 
 SEE = ("predict", "lab-3", "--model", "tiny-vit", "--strategy", "megatron")
@@ -68,12 +69,8 @@ def test_what_is_no_picture_is_refused(loom, tmp_path, file):  # noqa: F811
 
 
 def test_a_class_is_told_as_it_comes():
-    mark = {
-        "type": "mark",
-        "name": "classified",
-        "time_s": 0.5,
-        "facts": {"request": 1, "classes": [{"index": 3, "probability": 0.25, "label": ""}]},
-    }
+    found = {"index": 3, "probability": 0.25, "label": ""}
+    mark = Mark(0.5, "classified", facts={"request": 1, "classes": [found]})
     assert describe(mark) == "0.500 s request 1: class 3 (25%)"
-    mark["facts"]["classes"][0]["label"] = "cat"
+    found["label"] = "cat"
     assert describe(mark) == "0.500 s request 1: cat (25%)"

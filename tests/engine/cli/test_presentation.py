@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ import topologies
 from engine.cli.present import exit_status
 from engine.cli.progress import RunProgress, describe
 from engine.cli.tables import bar, show_report
+from engine.domain.events import ClockTicked, Event, Logged, StateChanged
 from engine.domain.model import ModelSpec
 from engine.domain.report import Correctness, Fidelity, LinkReport, Outcome, Prediction, RunReport
 from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
 
 MODEL = ModelSpec(
     name="tiny",
@@ -135,53 +138,38 @@ def test_bars_stay_in_their_cells(fraction: float, cells: str) -> None:
     assert bar(fraction, 4) == cells
 
 
-TOKEN = {
-    "type": "mark",
-    "name": "token_emitted",
-    "time_s": 1.0,
-    "device": "a",
-    "facts": {"request": 0, "index": 2, "token": 7, "text": " the", "latency_s": 0.05},
-}
+TOKEN = Mark(
+    1.0, "token_emitted", "a", {"request": 0, "index": 2, "token": 7, "text": " the", "latency_s": 0.05}
+)
 
 
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        ({"type": "state", "state": "building", "detail": "3 devices"}, "building: 3 devices"),
-        ({"type": "state", "state": "running", "detail": ""}, "running"),
+        (StateChanged(state="building", detail="3 devices"), "building: 3 devices"),
+        (StateChanged(state="running"), "running"),
         (TOKEN, "1.000 s request 0 token 2: ' the' after 50 ms"),
-        (TOKEN | {"facts": {"request": 1, "index": 0, "token": 7}}, "1.000 s request 1 token 0: 7"),
+        (replace(TOKEN, facts={"request": 1, "index": 0, "token": 7}), "1.000 s request 1 token 0: 7"),
         (
-            {
-                "type": "mark",
-                "name": "link_changed",
-                "time_s": 2.0,
-                "facts": {"link": "a--b", "direction": "forward", "bit_per_s": 2e7},
-            },
+            Mark(2.0, "link_changed", facts={"link": "a--b", "direction": "forward", "bit_per_s": 2e7}),
             "2.000 s a--b forward set to 20 Mbit/s",
         ),
-        (
-            {"type": "mark", "name": "link_down", "time_s": 2.0, "facts": {"link": "a--b"}},
-            "2.000 s a--b is down",
-        ),
-        (
-            {"type": "mark", "name": "device_lost", "time_s": 2.5, "device": "b", "facts": {}},
-            "2.500 s b lost",
-        ),
-        ({"type": "log", "level": "warning", "text": "late"}, "warning: late"),
-        ({"type": "log", "level": "info", "text": "x"}, ""),
-        ({"type": "span", "device": "a"}, ""),
-        ({"type": "clock", "time_s": 1.0, "wall_s": 2.0}, ""),
+        (Mark(2.0, "link_down", facts={"link": "a--b"}), "2.000 s a--b is down"),
+        (Mark(2.5, "device_lost", "b"), "2.500 s b lost"),
+        (Logged(level="warning", text="late"), "warning: late"),
+        (Logged(level="info", text="x"), ""),
+        (Span("a", "compute", "ffn", 0, 0.0, 1.0), ""),
+        (ClockTicked(time_s=1.0, wall_s=2.0), ""),
     ],
 )
-def test_events_become_lines_for_people(event: dict[str, Any], line: str) -> None:
+def test_events_become_lines_for_people(event: Event, line: str) -> None:
     assert describe(event) == line
 
 
 def test_progress_is_plain_lines_where_nobody_watches() -> None:
     stream = io.StringIO()
     with RunProgress(report().spec, stream) as progress:
-        progress.events([{"type": "state", "state": "running", "detail": ""}, TOKEN])
+        progress.events([StateChanged(state="running"), TOKEN])
     assert stream.getvalue() == "running\n1.000 s request 0 token 2: ' the' after 50 ms\n"
 
 
@@ -194,7 +182,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("TERM", "xterm-256color")
     stream = Terminal()
     with RunProgress(report().spec, stream) as progress:
-        progress.events([{"type": "state", "state": "running", "detail": ""}, TOKEN, TOKEN])
+        progress.events([StateChanged(state="running"), TOKEN, TOKEN])
         assert progress.bar is not None
         progress.bar.refresh()
     assert "2/16" in stream.getvalue() and "running" in stream.getvalue()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
@@ -149,7 +151,7 @@ def test_the_latency_is_attributed_along_the_critical_path(report: RunReport) ->
 
 def test_time_in_which_nothing_ended_is_waiting() -> None:
     late = [
-        item._replace(time_s=item.time_s + 2) if isinstance(item, Mark) and item.time_s == 4.0 else item
+        replace(item, time_s=item.time_s + 2) if isinstance(item, Mark) and item.time_s == 4.0 else item
         for item in TRACE
     ]
     report = fold(SPEC, None, late, world="simulated")
@@ -186,7 +188,7 @@ def test_an_encoders_first_output_is_its_answer() -> None:
 
 def test_simulated_tokens_have_no_identity() -> None:
     nameless = [
-        item._replace(facts=item.facts | {"token": None, "text": None}) if isinstance(item, Mark) else item
+        replace(item, facts=item.facts | {"token": None, "text": None}) if isinstance(item, Mark) else item
         for item in TRACE
     ]
     report = fold(SPEC, None, nameless, world="simulated")

@@ -1,5 +1,7 @@
 """From a real run's trace to its report. Its trace comes from the simulated world."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine.domain.report import Correctness, Outcome
@@ -25,7 +27,7 @@ def concluded(changes=(), stretch=1.0):
     changed = SPEC.model_copy(update={"scenario": Scenario(changes=changes)})
     trace, _ = simulate(prepare(changed))
     trace = [
-        item._replace(end_s=item.start_s + (item.end_s - item.start_s) * stretch)
+        replace(item, end_s=item.start_s + (item.end_s - item.start_s) * stretch)
         if isinstance(item, Span) and item.kind == "compute"
         else item
         for item in trace

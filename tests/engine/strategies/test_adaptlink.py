@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.domain.errors import PeerLost, PlanError, SpecError
+from engine.domain.events import to_json
 from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.trace import Mark, Span
 from engine.ops.sizes import kv_bytes_per_row
@@ -314,6 +315,7 @@ def test_in_the_simulated_world_a_backup_goes_on_where_its_secondary_died():
     drop = DropDevice(at_s=undisturbed.latency_s / 2, device="d2")
     events = []
     report = predict(spec.model_copy(update={"scenario": Scenario(changes=(drop,))}), events.append)
+    events = to_json(events)
     assert report.outcome.kind == "finished", report.outcome.sentence
     marks = [event for event in events if event.get("name") == "promoted"]
     assert [mark["facts"]["backups"][0][0] for mark in marks] == [1]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
+from engine.domain.events import to_json
 from engine.domain.scenario import DropDevice, JoinDevice, Scenario
 from engine.runs.predict import predict
 from engine.strategies.adaptlink.join import SWAP_MARGIN, layout_with, swaps, target_of
@@ -81,6 +82,7 @@ def test_in_the_simulated_world_a_joiner_serves_from_the_new_plan_on():
     spec = spec.model_copy(update={"scenario": Scenario(changes=(JoinDevice(at_s=at_s, device="d2"),))})
     events = []
     report = predict(spec, events.append)
+    events = to_json(events)
     assert report.outcome.kind == "finished", report.outcome.sentence
     ffn = [event for event in events if event.get("kind") == "compute" and event["name"] == "ffn"]
     assert {event["device"] for event in ffn if event["token"] == 0} == {"d0", "d1"}
@@ -112,6 +114,7 @@ def test_when_the_primary_is_lost_another_device_is_primary_and_every_request_en
     drop = DropDevice(at_s=predict(spec).latency_s / 2, device="d0")
     events = []
     report = predict(spec.model_copy(update={"scenario": Scenario(changes=(drop,))}), events.append)
+    events = to_json(events)
     assert report.outcome.kind == "finished", report.outcome.sentence
     ends = [event for event in events if event.get("name") == "request_finished"]
     assert len(ends) == 2

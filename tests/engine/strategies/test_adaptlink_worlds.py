@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from engine.domain.events import to_json
 from engine.models import catalogue
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
@@ -37,7 +38,7 @@ def test_both_worlds_do_the_same_and_the_real_one_is_right(name, real_runs):
     assert prepared.plan.extra["split_layers"]
     assert bool(prepared.plan.extra["heads"]) == name.startswith("heads")
     trace, outcome = simulate(prepared)
-    simulated = operations(item._asdict() for item in trace)
+    simulated = operations(to_json(trace))
     real = operations(real_runs[name]["trace"])
     assert outcome.kind == report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
     assert simulated - real == Counter() and real - simulated == Counter()

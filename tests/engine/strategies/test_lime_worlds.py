@@ -10,6 +10,7 @@ from test_lime_memory import growing
 from test_lime_run import DEEP, case, tight
 from test_pipeline_offload import overfull
 
+from engine.domain.events import to_json
 from engine.runs.predict import predict, prepare, simulate
 
 LLAMA, BERT = DEEP["small-llama"], DEEP["small-bert"]
@@ -52,7 +53,7 @@ def operations(trace):
 @pytest.mark.parametrize("name", SPECS)
 def test_both_worlds_do_the_same(name, real_runs):
     trace, outcome = simulate(prepare(SPECS[name]))
-    simulated, real = operations(item._asdict() for item in trace), operations(real_runs[name]["trace"])
+    simulated, real = operations(to_json(trace)), operations(real_runs[name]["trace"])
     assert outcome.kind == "finished"
     assert simulated - real == Counter() and real - simulated == Counter()
     assert any(kind == "load" for _, kind, *_ in simulated), "without streamed layers this tests nothing"

@@ -9,6 +9,7 @@ from test_kv_disk import offloading
 from test_kv_pressure import MODELS, pressed
 from test_tpi_llm import DEEP, tight
 
+from engine.domain.events import to_json
 from engine.runs.predict import predict, prepare, simulate
 
 BURST = {"requests": 2, "pattern": "bursty"}
@@ -55,7 +56,7 @@ def test_both_worlds_do_the_same_and_answer_like_the_reference(name, real_runs):
     trace, outcome = simulate(prepare(spec))
     assert outcome.kind == "finished"
     assert report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
-    simulated, real = operations(item._asdict() for item in trace), operations(real_runs[name]["trace"])
+    simulated, real = operations(to_json(trace)), operations(real_runs[name]["trace"])
     assert simulated - real == Counter() and real - simulated == Counter()
     marks = {getattr(item, "name", "") for item in trace}
     assert ("recomputed" in marks) == name.startswith("recomputed")

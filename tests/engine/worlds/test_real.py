@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.events import to_json
 from engine.domain.report import RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, Scenario, SlowDevice
 from engine.domain.spec import RunSpec
@@ -89,7 +90,7 @@ def test_every_operation_lasts_at_least_what_its_device_model_says(runs):
     _, real = runs["gpipe"]
     events = []
     predict(SPECS["gpipe"], events.append)
-    expected = {_key(e): e["end_s"] - e["start_s"] for e in events if e.get("kind") == "compute"}
+    expected = {_key(e): e["end_s"] - e["start_s"] for e in to_json(events) if e.get("kind") == "compute"}
     spans = [e for e in real if e.get("kind") == "compute"]
     assert len(spans) == len(expected) > 0
     for span in spans:

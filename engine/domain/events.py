@@ -1,0 +1,125 @@
+"""The events of a run: everything that a run reports while it goes on, as one discriminated union.
+
+A device process sends spans and marks to the supervisor, which adds the run's state, clock and links. The
+emulation sends them all in batches to the worker, the worker to Redis, and Redis to the browser. Every step
+uses the types below. In JSON, `type` tells them apart (`kind` is a span's own field), and the fields of a
+plan or a report stand beside it. The TypeScript types of the browser are generated from this union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from engine.domain.plan import Plan
+from engine.domain.report import RunReport
+from engine.domain.trace import Mark, Span
+from engine.domain.values import Value
+
+RunState = Literal[
+    "queued",
+    "planning",
+    "building",
+    "calibrating",
+    "loading",
+    "running",
+    "verifying",
+    "finished",
+    "failed",
+    "cancelled",
+]
+"""The steps of a run in their order, then the three ways in which it can end."""
+
+
+class StateChanged(Value):
+    """The run has entered `state`; `ahead` is the number of runs that must end before a queued one starts."""
+
+    type: Literal["state"] = "state"
+    state: RunState
+    detail: str = ""
+    ahead: int | None = Field(default=None, exclude_if=lambda ahead: ahead is None)
+
+
+class ClockTicked(Value):
+    """The run's virtual time, and the wall seconds since its start."""
+
+    type: Literal["clock"] = "clock"
+    time_s: float
+    wall_s: float
+
+
+class LinkSample(Value):
+    """One direction of a link: payload rate in use, rate asked for, capacity last measured. Virtual bit/s."""
+
+    link: int
+    forward: bool
+    up: bool
+    bit_per_s: float
+    set_bit_per_s: float
+    measured_bit_per_s: float | None
+
+
+class LinksSampled(Value):
+    """The links at virtual time `time_s`."""
+
+    type: Literal["links"] = "links"
+    time_s: float
+    links: tuple[LinkSample, ...]
+
+
+class Logged(Value):
+    """A sentence for the person who watches the run."""
+
+    type: Literal["log"] = "log"
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+class PlanMade(Plan):
+    """The plan that the run starts with."""
+
+    type: Literal["plan"] = "plan"
+
+    @classmethod
+    def of(cls, plan: Plan) -> PlanMade:
+        return cls.model_construct(**dict(plan))
+
+
+class ReportMade(RunReport):
+    """The run's report: its last event."""
+
+    type: Literal["report"] = "report"
+
+    @classmethod
+    def of(cls, report: RunReport) -> ReportMade:
+        return cls.model_construct(**dict(report))
+
+    @property
+    def report(self) -> RunReport:
+        """The report alone, without `type`."""
+        return RunReport.model_construct(**{name: getattr(self, name) for name in RunReport.model_fields})
+
+
+TraceItem = Annotated[Span | Mark, Field(discriminator="type")]
+Event = Annotated[
+    Span | Mark | StateChanged | ClockTicked | LinksSampled | Logged | PlanMade | ReportMade,
+    Field(discriminator="type"),
+]
+
+# A fact may be infinite; JSON as Python writes it keeps that on its way from process to process.
+_NUMBERS = ConfigDict(ser_json_inf_nan="constants")
+TRACE: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem], config=_NUMBERS)
+EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event], config=_NUMBERS)
+
+
+def to_json(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """Plain data for a message or a file that has other keys beside its events."""
+    data: list[dict[str, Any]] = EVENTS.dump_python(list(events), mode="json")
+    return data
+
+
+def to_json_text(events: Sequence[Event]) -> str:
+    """A JSON array on one line."""
+    return EVENTS.dump_json(list(events)).decode()
