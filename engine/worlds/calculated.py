@@ -1,6 +1,7 @@
-"""The simulated world with numbers: virtual time, real tensors, one process.
+"""The calculated world: the simulated world's virtual time, but with real tensors, in one process.
 
-For questions about what comes out (how good is a lossy method?), not about how long it takes here.
+It answers what a method computes (for example how good a lossy method's output is), and how long that
+would take on the cluster, not how long it takes on this machine.
 """
 
 from __future__ import annotations
@@ -20,26 +21,39 @@ from engine.program.ctx import Decision, Note
 from engine.worlds.common.device import Emit
 from engine.worlds.common.programs import Handle
 from engine.worlds.common.row_files import RowFiles
-from engine.worlds.simulated.world import SimulatedDevice, SimulatedWorld
+from engine.worlds.simulated.device import Decisions, SimulatedDevice
+from engine.worlds.simulated.kernel import SimulationKernel
+from engine.worlds.simulated.network import SimulatedNetwork
+from engine.worlds.simulated.world import SimulatedWorld
 
 
 class CalculatedWorld(SimulatedWorld):
-    """Runs `programs` on torch tensors; choices that depend on data are made, not supposed."""
+    """A `SimulatedWorld` on torch tensors: decisions that depend on data are computed, not supposed."""
 
-    def __init__(self, spec: RunSpec, plan: Plan, emit: Emit):
-        super().__init__(spec, plan, emit)
-        self.devices = [CalculatedDevice(rank, self) for rank in range(len(spec.cluster.devices))]
+    def _device(self, rank: int) -> CalculatedDevice:
+        return CalculatedDevice(
+            rank, self.spec, self.plan, self.emit, self.kernel, self.network, self.decisions
+        )
 
 
 class CalculatedDevice(SimulatedDevice):
-    """Every operation is computed when it is asked for, and its result handed on when it is due."""
+    """Computes every operation when it is asked for; the program gets the result when its time is over."""
 
-    def __init__(self, rank: int, world: SimulatedWorld):
-        super().__init__(rank, world)
+    def __init__(
+        self,
+        rank: int,
+        spec: RunSpec,
+        plan: Plan,
+        emit: Emit,
+        kernel: SimulationKernel,
+        network: SimulatedNetwork,
+        decisions: Decisions,
+    ):
+        super().__init__(rank, spec, plan, emit, kernel, network, decisions)
         self.caches: dict[tuple[str, int], KVCache] = {}
         self.row_files = RowFiles(self.caches)
         self.weights = WeightStore(self.model, self.spec.weights, self.spec.seed)
-        for piece in world.plan.held_by(rank):
+        for piece in plan.held_by(rank):
             self.weights.load(piece)
 
     def compute(self, op: Op, *inputs: Tensor) -> Handle:

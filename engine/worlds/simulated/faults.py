@@ -1,166 +1,189 @@
-"""What happens to the cluster of a simulated world: its scenario, and who learns of a loss when.
+"""Applies the scenario of a simulated run to links and devices, and tells devices when a peer has failed.
 
-A killed device is missed when its connections close, a frozen one or one behind a link that is down when it
-has been silent for `silence_s`, and only by those that need it.
+A killed device is detected when its connections close. A frozen device, or one behind a link that is down,
+is detected after `silence_s` of silence, and only by devices that need it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from engine.domain.errors import PeerLost
+from engine.domain.plan import Plan
 from engine.domain.scenario import Change, DropDevice, FreezeDevice, JoinDevice, LinkChange, LinkDown
-from engine.domain.trace import Mark
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
 from engine.worlds.common.device import takes_part
-from engine.worlds.simulated.network import Message
+from engine.worlds.simulated.device import SimulatedDevice
+from engine.worlds.simulated.kernel import FAULT, SimulationKernel
+from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
 
-if TYPE_CHECKING:
-    from engine.worlds.simulated.world import SimulatedWorld
-
-FATE = -1
-"""Priority of these events: they outlast the programs that they befall."""
 KILL_SEEN_S = 0.01
-"""How long a killed process's peers need to see their connections closed."""
+"""How long the peers of a killed process need to see their connections closed."""
+
+MARK_NAMES = {"slow_device": "device_changed", "link_down": "link_down", "link_up": "link_up"}
+"""Name of the mark for a kind of change; all other changes of links give `link_changed`."""
 
 
-class Joined(Exception):
-    """A device has joined: all devices stop, and go on with it."""
+class DeviceJoined(Exception):
+    """A device has joined: stop all programs and plan again with it."""
 
 
-class Fate:
-    """`dead` ranks run no more, `frozen` ones (since when) say nothing."""
+class FaultInjector:
+    """`failed` are the ranks that run no programs any more, whether or not their peers know it yet."""
 
-    def __init__(self, world: SimulatedWorld):
-        self.world = world
-        self.cluster = world.spec.cluster
-        self.silence_s = world.spec.silence_s
-        self.dead: set[int] = set()
-        self.frozen: dict[int, float] = {}
-        self.unsent: list[Message] = []
-        self.cut_s = 0.0
-        self.goes_on = False
+    def __init__(
+        self,
+        spec: RunSpec,
+        plan: Plan,
+        kernel: SimulationKernel,
+        network: SimulatedNetwork,
+        devices: Sequence[SimulatedDevice],
+        emit: Callable[[Span | Mark], None],
+    ):
+        self.plan = plan
+        self.changes = spec.scenario.changes
+        self.cluster = spec.cluster
+        self.silence_s = spec.silence_s
+        self.kernel, self.network, self.devices, self.emit = kernel, network, devices, emit
+        self.failed: set[int] = set()
+        self.unsent: list[SimulatedMessage] = []  # to failed devices
+        self.link_down_s = 0.0
+        self.interrupt_on_join = False
 
-    def begin(self, goes_on: bool) -> None:
-        """`goes_on`: whether a run plans again after a loss, and for a device that joins."""
-        self.goes_on = goes_on
-        for change in self.world.spec.scenario.changes:
-            self.world.schedule(change.at_s, lambda change=change: self._apply(change), FATE)  # type: ignore[misc]
+    def schedule_scenario(self, interrupt_on_join: bool) -> None:
+        """Schedule all changes. `interrupt_on_join`: raise `DeviceJoined` when a device joins."""
+        self.interrupt_on_join = interrupt_on_join
+        for change in self.changes:
+            self.kernel.schedule(change.at_s, partial(self._apply, change), FAULT)
 
-    def watch(self) -> None:
-        """Under a new plan, frozen devices may be needed that were not before."""
-        for rank in self.frozen.keys() - self.dead:
+    def is_frozen(self, rank: int) -> bool:
+        return self.devices[rank].frozen_since_s is not None
+
+    def _frozen_and_not_failed(self) -> list[int]:
+        ranks = range(len(self.devices))
+        return [rank for rank in ranks if self.is_frozen(rank) and rank not in self.failed]
+
+    def watch_frozen_devices(self, plan: Plan) -> None:
+        """From now on the run follows `plan`, which may need frozen devices that the last one did not."""
+        self.plan = plan
+        for rank in self._frozen_and_not_failed():
             self._watch_frozen(rank)
 
-    def miss(self) -> bool:
-        """Nothing can happen any more: if devices are frozen, somebody will find that out."""
-        silent = self.frozen.keys() - self.dead
-        for rank in silent:
-            self.world.schedule(
-                self.world.now_s + self.silence_s,
-                partial(self._give_up, rank),
-                FATE,
-            )
-        return bool(silent)
+    def schedule_detection_of_frozen_devices(self) -> bool:
+        """Somebody waits for a frozen device: have it declared failed. False if no device is frozen."""
+        frozen = self._frozen_and_not_failed()
+        for rank in frozen:
+            self.kernel.schedule(self.kernel.now_s + self.silence_s, partial(self._give_up, rank), FAULT)
+        return bool(frozen)
 
-    def check_reach(self) -> None:
-        """Of two devices that a link keeps apart, one is lost to the other: not the source."""
-        stalled = self.world.wires.stalled()
+    def schedule_reachability_check(self) -> None:
+        """After `silence_s`, declare a device failed if a link that is down still holds up a message."""
+        self.kernel.schedule(self.kernel.now_s + self.silence_s, self._check_reachability, FAULT)
+
+    def _check_reachability(self) -> None:
+        """Of the two ends of the message, the one that is not the source fails."""
+        stalled = self.network.stalled()
         if stalled:
             src, dst = stalled[0].ends
             rank = dst if src == self.cluster.source_rank else src
-            self._end(rank)
-            self._all_lose(rank, "unreachable", self.cut_s)
+            self._stop(rank)
+            self._announce_failure(rank, "unreachable", self.link_down_s)
+
+    # changes of the scenario
 
     def _apply(self, change: Change) -> None:
-        world = self.world
-        for device in world.devices:
+        for device in self.devices:
             device.change(change)
         match change:
             case DropDevice():
-                self._drop(self.cluster.rank(change.device))
+                self._kill(self.cluster.rank(change.device))
             case FreezeDevice():
                 self._freeze(self.cluster.rank(change.device))
             case JoinDevice():
                 self._join(self.cluster.rank(change.device))
             case _:
                 facts = change.model_dump(exclude={"kind", "at_s"})
-                by_value = {"slow_device": "device_changed", "link_down": "link_down", "link_up": "link_up"}
-                name = by_value.get(change.kind, "link_changed")
-                world.emit(Mark(world.now_s, name, facts.get("device", ""), facts))
+                name = MARK_NAMES.get(change.kind, "link_changed")
+                self.emit(Mark(self.kernel.now_s, name, facts.get("device", ""), facts))
                 if isinstance(change, LinkChange):
-                    world.wires.change(change)
+                    self.network.change(change)
                 if isinstance(change, LinkDown):
-                    self.cut_s = world.now_s
-                    world.schedule(world.now_s + self.silence_s, self.check_reach, FATE)
+                    self.link_down_s = self.kernel.now_s
+                    self.schedule_reachability_check()
 
-    def _happened(self, name: str, rank: int) -> None:
-        self.world.emit(Mark(self.world.now_s, name, self.cluster.devices[rank].name))
+    def _mark(self, name: str, rank: int) -> None:
+        self.emit(Mark(self.kernel.now_s, name, self.cluster.devices[rank].name))
 
-    def _drop(self, rank: int) -> None:
-        """The process is gone at once; others know when they have seen its connections closed."""
-        self._happened("device_lost", rank)
-        self._end(rank)
-        at_s = self.world.now_s
-        self.world.schedule(at_s + KILL_SEEN_S, lambda: self._all_lose(rank, "killed", at_s), FATE)
+    def _kill(self, rank: int) -> None:
+        """The device stops at once; its peers know when they have seen its connections closed."""
+        self._mark("device_lost", rank)
+        self._stop(rank)
+        at_s = self.kernel.now_s
+        self.kernel.schedule(at_s + KILL_SEEN_S, lambda: self._announce_failure(rank, "killed", at_s), FAULT)
 
     def _freeze(self, rank: int) -> None:
-        self._happened("device_frozen", rank)
-        self.frozen[rank] = self.world.now_s
+        self._mark("device_frozen", rank)
+        self.devices[rank].freeze()
         self._watch_frozen(rank)
 
     def _watch_frozen(self, rank: int) -> None:
-        since_s = self.frozen[rank]
-        due_s = self.world.now_s + self.silence_s
-        self.world.schedule(due_s, lambda: self._give_up_frozen(rank, since_s), FATE)
+        since_s = self.devices[rank].frozen_since_s
+        due_s = self.kernel.now_s + self.silence_s
+        self.kernel.schedule(due_s, lambda: self._give_up_if_needed(rank, since_s), FAULT)
 
-    def _give_up_frozen(self, rank: int, since_s: float) -> None:
-        """A device that was silent too long is given up, unless it has spoken again or nobody needs it."""
-        asked = any(rank in device.message_numbers for device in self.world.devices)
-        needed = asked or takes_part(self.cluster, self.world.plan, rank)
-        if needed and self.frozen.get(rank) == since_s:
+    def _give_up_if_needed(self, rank: int, since_s: float | None) -> None:
+        """Declare a device failed that is frozen since `since_s`, if a peer or the plan needs it."""
+        was_sent_to = any(rank in device.message_numbers for device in self.devices)
+        needed = was_sent_to or takes_part(self.cluster, self.plan, rank)
+        if needed and self.devices[rank].frozen_since_s == since_s:
             self._give_up(rank)
 
     def _give_up(self, rank: int) -> None:
-        if rank in self.frozen and rank not in self.dead:
-            self._end(rank)
-            self._all_lose(rank, "frozen", self.frozen[rank])
+        since_s = self.devices[rank].frozen_since_s
+        if since_s is not None and rank not in self.failed:
+            self._stop(rank)
+            self._announce_failure(rank, "frozen", since_s)
 
     def _join(self, rank: int) -> None:
-        """It comes with empty memory; a frozen device that is not yet given up goes on where it was."""
-        self._happened("device_joined", rank)
-        self.dead.discard(rank)
-        device = self.world.devices[rank]
-        if self.frozen.pop(rank, None) is not None and rank not in device.lost:
-            for program, handle in device.take_thawing():
-                self.world.resume(program, handle)
+        """A frozen device that was not declared failed continues; any other starts with empty memory."""
+        self._mark("device_joined", rank)
+        self.failed.discard(rank)
+        device = self.devices[rank]
+        if self.is_frozen(rank) and rank not in device.lost:
+            device.thaw()
             return
-        for other in self.world.devices:
+        for other in self.devices:
             other.conditions.join(rank)
-        device.empty()
-        if self.goes_on:
-            raise Joined(f"{device.device.name} joined at {self.world.now_s:.3f} s.")
+        device.restart()
+        if self.interrupt_on_join:
+            raise DeviceJoined(f"{device.device.name} joined at {self.kernel.now_s:.3f} s.")
 
-    def _end(self, rank: int) -> None:
-        for program in [program for program in self.world.live if program.rank == rank]:
-            program.close()
-            self.world.live.discard(program)
-        self.dead.add(rank)
-        self.unsent += self.world.wires.forget(rank)
+    # failures
 
-    def _all_lose(self, rank: int, how: str, since_s: float) -> None:
-        if rank not in self.dead:  # it is back before anybody has missed it
+    def _stop(self, rank: int) -> None:
+        """Device `rank` has failed: end its programs, drop its messages and those to it."""
+        self.kernel.close_programs(rank)
+        self.failed.add(rank)
+        self.unsent += self.network.drop_messages_of(rank)
+
+    def _announce_failure(self, rank: int, how: str, since_s: float) -> None:
+        """Tell all devices that `rank` has failed: sends to it end, receives from it raise `PeerLost`.
+
+        Raises `PeerLost` if it is the source. Does nothing if the device has joined again.
+        """
+        if rank not in self.failed:
             return
-        world, name = self.world, self.cluster.devices[rank].name
-        world.emit(Mark(world.now_s, "loss_detected", name, {"how": how, "since_s": since_s}))
-        for device in world.devices:
+        now_s, name = self.kernel.now_s, self.cluster.devices[rank].name
+        self.emit(Mark(now_s, "loss_detected", name, {"how": how, "since_s": since_s}))
+        for device in self.devices:
             device.conditions.lose(rank)
         if rank == self.cluster.source_rank:
-            sentence = f"{name} was lost at {world.now_s:.3f} s, and it is the source."
-            raise PeerLost(sentence, name, world.now_s)
+            raise PeerLost(f"{name} was lost at {now_s:.3f} s, and it is the source.", name, now_s)
         for message in self.unsent:
             if message.dst == rank:
-                world.finish(message.handle, None)
-        for device in world.devices:
+                self.kernel.finish(message.handle, None)
+        for device in self.devices:
             if device.rank != rank:
-                device.fail_waiting(rank, world.now_s)
+                device.fail_waiting(rank, now_s)

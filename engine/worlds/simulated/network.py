@@ -1,34 +1,39 @@
-"""The simulated world's network: queues of messages per connection, and the links that they share.
+"""The simulated network: queues of messages, one per pair of devices, over links that all pairs share.
 
-Messages of one (src, dst) pair keep their order; the head of each queue is a flow on the links, which are
-shared max-min fair (`flows.py`). Rates are computed once per instant, after everything else at it. Where
-packets are lost, a message is as late as TCP makes it (`losses.py`).
+Messages of one (src, dst) pair keep their order. The head of each queue is a flow, and flows share the links
+max-min fair (`flows.py`). Rates are computed once per point in time, after everything else at it. Where
+packets are lost, TCP's retransmissions delay a message (`tcp/`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from math import ceil, prod
+from math import ceil
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.scenario import LinkChange, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
+from engine.domain.scenario import LinkChange, SetRate
 from engine.domain.trace import Span
 from engine.domain.units import transfer_s
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Note
-from engine.worlds.common.paths import sender_cost_s
+from engine.worlds.common.paths import sender_cost_s, staging_s
 from engine.worlds.common.programs import Handle
-from engine.worlds.simulated.flows import Direction, Flow, SharedLinks
-from engine.worlds.simulated.tcp_loss import FOLLOWERS, SEGMENT_BYTES, Connection, Path
+from engine.worlds.simulated.flows import Flow, Route, SharedLinks
+from engine.worlds.simulated.kernel import LAST, SimulationKernel
+from engine.worlds.simulated.links import LinkConditions
+from engine.worlds.simulated.tcp.connection import FOLLOWING_SEGMENTS, TcpConnection
+from engine.worlds.simulated.tcp.path import SEGMENT_BYTES, PathConditions
 
-Route = tuple[Direction, ...]
 
+class SimulatedMessage:
+    """A tensor or its shape on the way from `src` to `dst`; `handle` is done when its last byte has left.
 
-class Message:
-    """A tensor on its way, or its shape: it enters the links and arrives at these times."""
+    `arrives_s` is set when the last byte has left over a path that loses packets. `arrival_is_final`: no
+    later message can make it arrive sooner.
+    """
 
     def __init__(
         self, src: int, dst: int, tag: str, tensor: Tensor, note: Note, sent_s: float, facts: dict[str, Any]
@@ -40,237 +45,218 @@ class Message:
         self.size_bytes: int = facts["bytes"]
         self.handle = Handle(f"send {tag}")
         self.enters_s = self.arrives_s = 0.0
-        self.stuck = False  # a following message cannot make it less late
+        self.arrival_is_final = False
 
     def span(self, kind: Any, cluster: ClusterSpec, end_s: float) -> Span:
+        """The span of sending or receiving this message, on the device that does it."""
         names = (cluster.devices[self.src].name, cluster.devices[self.dst].name)
         me, peer = names if kind == "send" else names[::-1]
         return Span(me, kind, start_s=self.sent_s, end_s=end_s, peer=peer, **self.facts)
 
 
-class Clock(Protocol):
-    """What the network needs of its world."""
-
-    now_s: float
-
-    def schedule(self, time_s: float, action: Callable[[], None], priority: int = 0) -> None: ...
-
-
-class Wires:
-    """`departed(message)` is called when a message's last byte has left, `arrived(message)` when it can be
-    used at the other end. `seed` decides which packets are lost.
+class SimulatedNetwork:
+    """Calls `on_departed(message)` when a message's last byte has left the sender, and `on_arrived(message)`
+    when the receiver can use it. `seed` decides which packets are lost.
     """
 
     def __init__(
         self,
         cluster: ClusterSpec,
-        clock: Clock,
-        departed: Callable[[Message], None],
-        arrived: Callable[[Message], None],
+        kernel: SimulationKernel,
+        on_departed: Callable[[SimulatedMessage], None],
+        on_arrived: Callable[[SimulatedMessage], None],
         seed: int = 0,
     ):
-        self.cluster = cluster
-        self.clock = clock
-        self.departed, self.arrived = departed, arrived
-        self.seed = seed
-        self.links = SharedLinks(cluster)
-        self.delay_s = {
-            (index, forward): link.delay(forward)
-            for index, link in enumerate(cluster.links)
-            for forward in (True, False)
-        }
-        self.loss_frac = {
-            (index, forward): link.loss(forward)
-            for index, link in enumerate(cluster.links)
-            for forward in (True, False)
-        }
-        self.cut: set[int] = set()
-        self.connections: dict[tuple[int, int], Connection] = defaultdict(Connection)
-        self.late: dict[tuple[int, int], deque[Message]] = defaultdict(deque)  # sent over lossy paths
-        for link in range(len(cluster.links)):
-            self._open_or_shut(link)
-        self.version = 0
-        self.dirty = False
-        self.queues: dict[tuple[int, int], deque[Message]] = defaultdict(deque)
-        self.routes: dict[tuple[int, int], Route] = {}
+        self.cluster, self.kernel, self.seed = cluster, kernel, seed
+        self.on_departed, self.on_arrived = on_departed, on_arrived
+        self.shared = SharedLinks(cluster)
+        self.conditions = LinkConditions(cluster)
+        for index in range(len(cluster.links)):
+            self._block_or_unblock(index)
+        self.queues: dict[tuple[int, int], deque[SimulatedMessage]] = defaultdict(deque)
+        self.connections: dict[tuple[int, int], TcpConnection] = defaultdict(TcpConnection)
+        self.in_repair: dict[tuple[int, int], deque[SimulatedMessage]] = defaultdict(deque)
+        """Messages that have left over a path that loses packets, and have not arrived."""
+        self._routes: dict[tuple[int, int], Route] = {}
+        self._rates_version = 0
+        self._rates_are_due = False
 
-    def route(self, src: int, dst: int) -> Route:
-        """Directed links from `src` to `dst`."""
-        if (src, dst) not in self.routes:
-            self.routes[src, dst] = tuple((hop.link, hop.forward) for hop in self.cluster.path(src, dst))
-        return self.routes[src, dst]
-
-    def post(self, message: Message) -> None:
-        """Queue a message on its connection; the head of the queue is under way."""
+    def send(self, message: SimulatedMessage) -> None:
+        """Queue `message` behind the others from its sender to its receiver."""
         queue = self.queues[message.src, message.dst]
         queue.append(message)
         if len(queue) == 1:
             self._prepare(message)
 
-    def forget(self, rank: int) -> list[Message]:
-        """Device `rank` is gone: what it has on its way never arrives, and what is sent to it neither.
+    def drop_messages_of(self, rank: int) -> list[SimulatedMessage]:
+        """Drop everything that device `rank` is sending and that is being sent to it.
 
-        Returns the latter: their senders may wait for them to leave.
+        Returns the messages to it: their senders may be waiting for them to leave.
         """
-        self._settle()
-        dropped: list[Message] = []
+        self._advance()
+        dropped: list[SimulatedMessage] = []
         for (src, dst), queue in self.queues.items():
             if dst == rank:
                 dropped += queue
             if rank in (src, dst):
                 queue.clear()
-        for flow in [flow for flow in self.links.flows if rank in flow.ends]:
-            self.links.remove(flow)
-        self._reshare()
+        for flow in [flow for flow in self.shared.flows if rank in flow.ends]:
+            self.shared.remove(flow)
+        self._schedule_rates()
         return dropped
 
     def clear(self) -> None:
-        """Nothing is on its way any more; the links stay as they are."""
-        self.links.clear(self.clock.now_s)
+        """Drop all messages. Link conditions and TCP connections stay as they are.
+
+        The kernel's actions of normal priority must be cancelled as well.
+        """
+        self.shared.clear(self.kernel.now_s)
         self.queues.clear()
-        self.late.clear()
-        self.dirty = False
-        self.version += 1
+        self.in_repair.clear()
+        self._rates_are_due = False
+        self._rates_version += 1
 
     def change(self, change: LinkChange) -> None:
-        self._settle()
-        link = self.cluster.link_index(change.link)
-        if isinstance(change, LinkDown | LinkUp):
-            (self.cut.add if isinstance(change, LinkDown) else self.cut.discard)(link)
-        else:
-            for forward, name in ((True, "forward"), (False, "backward")):
-                if change.direction in ("both", name):
-                    if isinstance(change, SetRate):
-                        self.links.set_rate((link, forward), change.bit_per_s)
-                    elif isinstance(change, SetDelay):
-                        self.delay_s[link, forward] = change.delay_s
-                    elif isinstance(change, SetLoss):
-                        self.loss_frac[link, forward] = change.loss_frac
-        self._open_or_shut(link)
-        self._reshare()
-
-    def _open_or_shut(self, link: int) -> None:
-        """What loses everything, or every acknowledgement, is as good as down."""
-        worst = max(self.loss_frac[link, forward] for forward in (True, False))
-        shut = link in self.cut or worst >= 1
-        if shut != (link in self.links.down):
-            self.links.set_down(link, shut)
+        """Apply `change`: a new rate or an outage also to messages under way, the rest to later ones."""
+        self._advance()
+        if isinstance(change, SetRate):
+            for link in self.conditions.changed(change):
+                self.shared.set_rate(link, change.bit_per_s)
+        self.conditions.apply(change)
+        self._block_or_unblock(self.cluster.link_index(change.link))
+        self._schedule_rates()
 
     def stalled(self) -> list[Flow]:
-        """Flows that a link that is down keeps from moving."""
-        return [flow for flow in self.links.flows if any(way[0] in self.links.down for way in flow.path)]
+        """Flows that do not move because a link on their path is down."""
+        return [flow for flow in self.shared.flows if any(link[0] in self.shared.down for link in flow.route)]
 
-    def _prepare(self, message: Message) -> None:
-        """Pay the sender's fixed cost and staging, then enter the links."""
-        hold_s = sender_cost_s(self.cluster.devices[message.src], message.size_bytes)
-        self.clock.schedule(self.clock.now_s + hold_s, lambda: self._enter_links(message))
+    def _block_or_unblock(self, index: int) -> None:
+        blocked = self.conditions.blocks(index)
+        if blocked != (index in self.shared.down):
+            self.shared.set_down(index, blocked)
 
-    def _enter_links(self, message: Message) -> None:
+    def _route(self, src: int, dst: int) -> Route:
+        if (src, dst) not in self._routes:
+            self._routes[src, dst] = tuple((hop.link, hop.forward) for hop in self.cluster.path(src, dst))
+        return self._routes[src, dst]
+
+    # a message's way
+
+    def _prepare(self, message: SimulatedMessage) -> None:
+        """Spend the sender's fixed cost and staging time, then enter the links."""
+        cost_s = sender_cost_s(self.cluster.devices[message.src], message.size_bytes)
+        self.kernel.schedule(self.kernel.now_s + cost_s, lambda: self._enter_links(message))
+
+    def _is_head(self, message: SimulatedMessage) -> bool:
+        """Whether `message` is the head of its queue. If it is not, it was dropped."""
         queue = self.queues[message.src, message.dst]
-        if not queue or queue[0] is not message:  # an end of it was lost meanwhile
+        return bool(queue) and queue[0] is message
+
+    def _enter_links(self, message: SimulatedMessage) -> None:
+        if not self._is_head(message):
             return
-        path = self.route(message.src, message.dst)
-        message.enters_s = self.clock.now_s
-        self._hurry(message)
-        self._settle()
-        self.links.add(
-            Flow(path, message.size_bytes, lambda: self._depart(message), (message.src, message.dst))
+        route = self._route(message.src, message.dst)
+        message.enters_s = self.kernel.now_s
+        self._repair_earlier_messages(message)
+        self._advance()
+        self.shared.add(
+            Flow(route, message.size_bytes, lambda: self._end_flow(message), (message.src, message.dst))
         )
-        self._reshare()
+        self._schedule_rates()
 
-    def _depart(self, message: Message) -> None:
-        """The last byte is through, if none was lost: free the connection, deliver after the path's delay."""
+    def _end_flow(self, message: SimulatedMessage) -> None:
+        """The links have carried the message once: it arrives after the path's delay if nothing was lost."""
         pair = message.src, message.dst
-        there_s, back_s = self._delay_s(*pair), self._delay_s(*pair[::-1])
-        loss_frac, ack_loss_frac = self._loss_frac(*pair), self._loss_frac(*pair[::-1])
-        receiver = self.cluster.devices[message.dst]
-        staging_s = message.size_bytes / receiver.staging_byte_per_s if receiver.staging_byte_per_s else 0.0
-        if not loss_frac and not ack_loss_frac and not self.late[pair]:
-            self._leave(message)
-            delay_s = there_s + staging_s
-            self.clock.schedule(self.clock.now_s + delay_s, lambda: self.arrived(message))
-            self.departed(message)
+        there, back = self._route(*pair), self._route(*pair[::-1])
+        there_s, back_s = self.conditions.path_delay_s(there), self.conditions.path_delay_s(back)
+        loss_frac = self.conditions.path_loss_frac(there)
+        ack_loss_frac = self.conditions.path_loss_frac(back)
+        received_s = staging_s(self.cluster.devices[message.dst], message.size_bytes)
+        if not loss_frac and not ack_loss_frac and not self.in_repair[pair]:
+            self._free_queue(message)
+            self.kernel.schedule(self.kernel.now_s + (there_s + received_s), lambda: self.on_arrived(message))
+            self.on_departed(message)
             return
-        frames, took_s = ceil(message.size_bytes / SEGMENT_BYTES), self.clock.now_s - message.enters_s
-        path = Path(took_s / frames, there_s, back_s, loss_frac, ack_loss_frac)
+        segments, took_s = ceil(message.size_bytes / SEGMENT_BYTES), self.kernel.now_s - message.enters_s
+        path = PathConditions(took_s / segments, there_s, back_s, loss_frac, ack_loss_frac)
         random = Random(f"{self.seed} {message.src} {message.dst} {message.facts['message']}")
-        carried = self.connections[pair].carry(frames, path, random, len(self.queues[pair]) > 1)
-        left_s = message.enters_s + max(took_s, carried.left_s)
-        arrives_s = message.enters_s + max(took_s + there_s, carried.arrived_s) + staging_s
-        message.arrives_s, message.stuck = arrives_s, carried.stuck
-        self.clock.schedule(left_s, lambda: self._depart_late(message))
+        delivery = self.connections[pair].deliver(segments, path, random, len(self.queues[pair]) > 1)
+        left_s = message.enters_s + max(took_s, delivery.left_s)
+        message.arrives_s = message.enters_s + max(took_s + there_s, delivery.arrived_s) + received_s
+        message.arrival_is_final = delivery.retransmission_was_lost
+        self.kernel.schedule(left_s, lambda: self._depart_with_losses(message))
 
-    def _leave(self, message: Message) -> None:
+    def _free_queue(self, message: SimulatedMessage) -> None:
+        """`message` has left: the next one of its pair may go."""
         queue = self.queues[message.src, message.dst]
         queue.popleft()
         if queue:
             self._prepare(queue[0])
 
-    def _depart_late(self, message: Message) -> None:
-        """All of a message has left, some of it perhaps in vain."""
-        queue, late = self.queues[message.src, message.dst], self.late[message.src, message.dst]
-        if not queue or queue[0] is not message:  # an end of it was lost meanwhile
+    def _depart_with_losses(self, message: SimulatedMessage) -> None:
+        """TCP has sent every segment once; some of them may have been lost."""
+        if not self._is_head(message):
             return
-        late.append(message)
-        self._leave(message)
-        self.clock.schedule(message.arrives_s, lambda: self._arrive_late(message.src, message.dst))
-        self.departed(message)
+        self.in_repair[message.src, message.dst].append(message)
+        self._free_queue(message)
+        self.kernel.schedule(message.arrives_s, lambda: self._arrive_in_order(message.src, message.dst))
+        self.on_departed(message)
 
-    def _arrive_late(self, src: int, dst: int) -> None:
-        """Nothing of a pair overtakes what was sent before."""
-        late = self.late[src, dst]
-        while late and late[0].arrives_s <= self.clock.now_s:
-            self.arrived(late.popleft())
+    def _arrive_in_order(self, src: int, dst: int) -> None:
+        """Deliver what has arrived, up to the first message of the pair that has not."""
+        waiting = self.in_repair[src, dst]
+        while waiting and waiting[0].arrives_s <= self.kernel.now_s:
+            self.on_arrived(waiting.popleft())
 
-    def _hurry(self, message: Message) -> None:
-        """Frames of this message tell the sender what earlier ones lack, before its timers would.
+    def _repair_earlier_messages(self, message: SimulatedMessage) -> None:
+        """Let earlier messages of the pair arrive sooner, because `message` follows them.
 
-        That is sent again once. If it is lost again, the window is too small for anything else to tell so,
-        and the time-out comes after all.
+        Acknowledgements of its segments show the sender what the earlier ones lack, before a timer would. The
+        sender retransmits that once. If the retransmission is lost, too few segments are in flight to show
+        it, and the message arrives after a time-out.
         """
         src, dst = message.src, message.dst
-        late = self.late[src, dst]
-        if not late:
+        waiting = self.in_repair[src, dst]
+        if not waiting:
             return
-        frame_s = transfer_s(SEGMENT_BYTES, min(self.links.capacity[way] for way in self.route(src, dst)))
-        round_trip_s = self._delay_s(src, dst) + self._delay_s(dst, src)
-        repaired_s = self.clock.now_s + (FOLLOWERS + 1) * frame_s + round_trip_s + self._delay_s(src, dst)
-        for earlier in late:
-            if not earlier.stuck and earlier.arrives_s > repaired_s:
-                earlier.stuck = True
-                again = Random(f"{self.seed} {src} {dst} {earlier.facts['message']} again")
-                lost = again.random() < self._loss_frac(src, dst)
-                earlier.arrives_s = repaired_s + (self.connections[src, dst].timeout_s if lost else 0.0)
-                self.clock.schedule(earlier.arrives_s, lambda: self._arrive_late(src, dst))
+        there, back = self._route(src, dst), self._route(dst, src)
+        segment_s = transfer_s(SEGMENT_BYTES, min(self.shared.capacity[link] for link in there))
+        there_s = self.conditions.path_delay_s(there)
+        round_trip_s = there_s + self.conditions.path_delay_s(back)
+        repaired_s = self.kernel.now_s + (FOLLOWING_SEGMENTS + 1) * segment_s + round_trip_s + there_s
+        for earlier in waiting:
+            if not earlier.arrival_is_final and earlier.arrives_s > repaired_s:
+                earlier.arrival_is_final = True
+                random = Random(f"{self.seed} {src} {dst} {earlier.facts['message']} again")
+                lost_again = random.random() < self.conditions.path_loss_frac(there)
+                timeout_s = self.connections[src, dst].round_trip.timeout_s if lost_again else 0.0
+                earlier.arrives_s = repaired_s + timeout_s
+                self.kernel.schedule(earlier.arrives_s, lambda: self._arrive_in_order(src, dst))
 
-    def _delay_s(self, src: int, dst: int) -> float:
-        return sum(self.delay_s[way] for way in self.route(src, dst))
+    # rates
 
-    def _loss_frac(self, src: int, dst: int) -> float:
-        """Of a path: what one of its links loses, the next does not carry."""
-        return 1 - prod(1 - self.loss_frac[way] for way in self.route(src, dst))
-
-    def _settle(self) -> None:
-        """Bring every flow to the present; those that are through depart."""
-        for flow in self.links.advance(self.clock.now_s):
+    def _advance(self) -> None:
+        """Move all flows to the present and end those that are complete."""
+        for flow in self.shared.advance(self.kernel.now_s):
             flow.on_done()
 
-    def _reshare(self) -> None:
-        """Recompute the rates once per instant, after everything else that happens at it."""
-        if not self.dirty:
-            self.dirty = True
-            self.clock.schedule(self.clock.now_s, self._share, priority=1)
+    def _schedule_rates(self) -> None:
+        """Recompute the rates once, after everything else that happens at this time."""
+        if not self._rates_are_due:
+            self._rates_are_due = True
+            self.kernel.schedule(self.kernel.now_s, self._recompute_rates, LAST)
 
-    def _share(self) -> None:
-        self.dirty = False
-        self._settle()
-        self.links.share()
-        self.version += 1
-        version, end_s = self.version, self.links.next_end_s()
+    def _recompute_rates(self) -> None:
+        self._rates_are_due = False
+        self._advance()
+        self.shared.update_rates()
+        self._rates_version += 1
+        version, end_s = self._rates_version, self.shared.next_end_s()
         if end_s is not None:
-            self.clock.schedule(max(end_s, self.clock.now_s), lambda: self._flow_ends(version))
+            self.kernel.schedule(max(end_s, self.kernel.now_s), lambda: self._on_flow_end(version))
 
-    def _flow_ends(self, version: int) -> None:
-        if version == self.version:
-            self._settle()
-            self._reshare()
+    def _on_flow_end(self, version: int) -> None:
+        """A flow ends now, unless the rates have changed since this was scheduled."""
+        if version == self._rates_version:
+            self._advance()
+            self._schedule_rates()

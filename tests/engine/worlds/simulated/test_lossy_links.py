@@ -3,14 +3,14 @@
 from itertools import pairwise
 
 import pytest
-from test_recovery import halfway_s, spec_of
-from test_simulated import receiver, run, sender, star, world_of
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import DropDevice, FreezeDevice, SetLoss
 from engine.ops.tensors import Meta
 from engine.runs.predict import prepare, simulate
-from engine.worlds.simulated.tcp_loss import RTO_MIN_S
+from engine.worlds.simulated.tcp.round_trip import RTO_MIN_S
+from tests.support.message_programs import receiver, run, sender, star, world_of
+from tests.support.recovery_cases import halfway_s, spec_of
 
 
 def lossy(loss_frac, **more):
@@ -22,7 +22,7 @@ def lossy(loss_frac, **more):
 def arrivals(cluster, changes=(), count=20, seed=0):
     """When each of `count` messages of 1 s from a to b arrives, all sent at once."""
     world, trace = world_of(cluster, changes)
-    world.wires.seed = seed
+    world.network.seed = seed
     tags, times = [f"m{index}" for index in range(count)], {}
     run(world, (0, lambda c: sender(c, 1, tags)), (1, lambda c: receiver(c, [(0, t) for t in tags], times)))
     received = [span.message for span in trace if getattr(span, "kind", "") == "recv"]
@@ -69,23 +69,6 @@ def test_a_link_that_loses_everything_is_as_good_as_down_until_it_heals():
     changes = [SetLoss(at_s=0.5, link="a--s1", loss_frac=1.0), SetLoss(at_s=3.5, link="a--s1", loss_frac=0.0)]
     times, _ = arrivals(star(), changes, count=1)
     assert times == [pytest.approx(4.0)]
-
-
-def test_losses_of_both_links_of_a_path_add_up():
-    world, _ = world_of(
-        ClusterSpec.model_validate(
-            star().model_dump()
-            | {
-                "links": [
-                    {"a": "a", "b": "s1", "bit_per_s": 8e6, "loss_frac": 0.1, "reverse_loss_frac": 0.0},
-                    {"a": "b", "b": "s1", "bit_per_s": 8e6, "loss_frac": 0.5, "reverse_loss_frac": 0.2},
-                    {"a": "c", "b": "s1", "bit_per_s": 8e6},
-                ]
-            }
-        )
-    )
-    assert world.wires._loss_frac(0, 1) == pytest.approx(1 - 0.9 * 0.8)
-    assert world.wires._loss_frac(1, 0) == pytest.approx(0.5)
 
 
 def test_a_message_behind_a_late_one_makes_it_less_late():

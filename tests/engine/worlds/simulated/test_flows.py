@@ -59,7 +59,7 @@ def run_until(links, time_s):
     ended = []
     while (end_s := links.next_end_s()) is not None and end_s <= time_s:
         ended += [(flow.on_done(), end_s) for flow in links.advance(end_s)]
-        links.share()
+        links.update_rates()
     links.advance(time_s)
     return ended
 
@@ -97,9 +97,9 @@ def test_flows_end_when_they_would_if_all_rates_were_recomputed_at_every_event(t
             for flow in [flow for flow in links.flows if what in flow.ends]:
                 links.remove(flow)
                 del plain.left[flow.on_done()], plain.paths[flow.on_done()]
-        links.share()
+        links.update_rates()
         rates = plain.rates()
-        assert {f.on_done(): f.rate for f in links.flows} == pytest.approx(rates, rel=1e-12)
+        assert {f.on_done(): f.bit_per_s for f in links.flows} == pytest.approx(rates, rel=1e-12)
     assert dict(ended) == pytest.approx(dict(expected), rel=1e-9)
     assert len(links.flows) == len(plain.paths)
 
@@ -109,24 +109,24 @@ def test_a_change_leaves_flows_alone_that_share_no_link_with_it():
     near, far = (Flow(path_of(*pair), 100, lambda: None, pair) for pair in ((0, 1), (2, 3)))
     links.add(near)
     links.add(far)
-    links.share()
-    before = (far.rate, far.since_s, far.end_s)
+    links.update_rates()
+    before = (far.bit_per_s, far.since_s, far.end_s)
     links.advance(1.0)
     links.set_rate((0, True), 1.0)
-    links.share()
-    assert near.since_s == 1.0 and (far.rate, far.since_s, far.end_s) == before
+    links.update_rates()
+    assert near.since_s == 1.0 and (far.bit_per_s, far.since_s, far.end_s) == before
 
 
 def test_a_flow_on_a_link_that_is_down_never_ends_and_goes_on_when_it_is_up_again():
     links, flow = SharedLinks(CLUSTER), Flow(path_of(1, 2), 8, lambda: None)
     links.add(flow)
-    links.share()
+    links.update_rates()
     links.advance(1.0)
     links.set_down(2, True)
-    links.share()
-    assert flow.rate == 0.0 and links.next_end_s() is None and flow.remaining_bits == 48.0
+    links.update_rates()
+    assert flow.bit_per_s == 0.0 and links.next_end_s() is None and flow.remaining_bits == 48.0
     links.advance(10.0)
     links.set_down(2, False)
-    links.share()
+    links.update_rates()
     assert links.next_end_s() == 13.0
     assert links.advance(13.0) == [flow] and not links.flows

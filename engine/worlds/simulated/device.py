@@ -1,0 +1,164 @@
+"""A device of the simulated world: operations, disk accesses and messages take virtual time.
+
+Compute and disk each do one thing at a time, in the order asked; messages go over `network.py`. Programs see
+shapes in place of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.domain.errors import RunError
+from engine.domain.plan import Plan, Slice
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Span, SpanKind
+from engine.ops.operation import Op
+from engine.ops.tensors import Tensor, meta_of
+from engine.program.ctx import Decision, Note
+from engine.worlds.common.device import Device, Emit
+from engine.worlds.common.programs import Handle, Program
+from engine.worlds.simulated.kernel import SimulationKernel
+from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
+
+Decisions = Mapping[tuple[str, str], Any]
+"""What a real run decided, by the device's name and the decision's."""
+
+
+class SimulatedDevice(Device):
+    """A `Ctx` whose operations schedule the events that end them.
+
+    `decisions` are used in place of what a strategy supposes about data that does not exist here.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        spec: RunSpec,
+        plan: Plan,
+        emit: Emit,
+        kernel: SimulationKernel,
+        network: SimulatedNetwork,
+        decisions: Decisions,
+    ):
+        super().__init__(rank, spec, plan, emit)
+        self.kernel, self.network, self.decisions = kernel, network, decisions
+        self.compute_free_s = 0.0
+        self.disk_free_s = 0.0
+        self.frozen_since_s: float | None = None
+        self.held_back: list[tuple[Program, Handle | None]] = []  # to be resumed when the device thaws
+
+    # programs
+
+    def start(self, program: Program) -> None:
+        self.kernel.start(program, self)
+
+    def run_program(self, program: Program, handle: Handle | None) -> bool:
+        """As the kernel's `Host`: a frozen device runs nothing, but remembers what it was to run."""
+        if self.frozen_since_s is not None:
+            self.held_back.append((program, handle))
+            return False
+        if handle is not None:
+            self.waited(program, handle)
+            program.now_s = max(program.now_s, handle.time_s)
+        before, self.current = self.current, program
+        ended = program.step()
+        self.current = before
+        error = program.handle.error
+        if ended and isinstance(error, RunError):
+            error.device, error.time_s = error.device or self.device.name, self.kernel.now_s
+        return ended
+
+    def freeze(self) -> None:
+        """Run no program until `thaw`."""
+        self.frozen_since_s = self.kernel.now_s
+
+    def thaw(self) -> None:
+        """Resume the programs that were held back."""
+        self.frozen_since_s = None
+        held_back, self.held_back = self.held_back, []
+        for program, handle in held_back:
+            self.kernel.resume(program, handle)
+
+    def restart(self) -> None:
+        """Not frozen, with empty memory."""
+        self.frozen_since_s = None
+        self.empty()
+
+    def halt(self) -> None:
+        super().halt()
+        self.compute_free_s = self.disk_free_s = self.kernel.now_s
+        self.held_back.clear()
+
+    # operations and disk
+
+    def compute(self, op: Op, *inputs: Tensor) -> Handle:
+        return self.compute_for(op, None, *inputs)
+
+    def compute_for(self, op: Op, result: Tensor | None, *inputs: Tensor) -> Handle:
+        """The handle gets the value `result`, or the result's shape if it was not computed."""
+        cost, duration_s = self.price(op, inputs)
+        start_s = max(self.now_s, self.compute_free_s)
+        self.compute_free_s = end_s = start_s + duration_s
+        span = Span(self.device.name, "compute", start_s=start_s, end_s=end_s, **self.compute_facts(op, cost))
+        return self._finish_at(end_s, cost.output if result is None else result, span, op.name)
+
+    def load(self, piece: Slice) -> Handle:
+        return self._use_disk("load", piece.part, piece.layer, self.ledger.load(piece))
+
+    def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
+        return self._use_disk("store", "kv_rows", layer, self.ledger.store_rows(cache, layer, rows))
+
+    def fetch_rows(self, cache: str, layer: int) -> Handle:
+        return self._use_disk("load", "kv_rows", layer, self.ledger.fetch_rows(cache, layer))
+
+    def _use_disk(self, kind: SpanKind, name: str, layer: int, size_bytes: int) -> Handle:
+        start_s = max(self.now_s, self.disk_free_s)
+        self.disk_free_s = end_s = start_s + size_bytes / self.device.disk_byte_per_s
+        span = Span(
+            self.device.name,
+            kind,
+            name,
+            layer,
+            start_s,
+            end_s,
+            size_bytes,
+            request=self.current.request,
+            token=self.current.token,
+        )
+        return self._finish_at(end_s, None, span, kind)
+
+    def _finish_at(self, end_s: float, value: Any, span: Span, what: str) -> Handle:
+        handle = Handle(what)
+
+        def end() -> None:
+            self.emit(span)
+            self.kernel.finish(handle, value)
+
+        self.kernel.schedule(end_s, end)
+        return handle
+
+    def finish(self, handle: Handle, value: Any, time_s: float) -> None:
+        self.kernel.finish(handle, value)
+
+    # messages and decisions
+
+    def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
+        return self.send_as(tensor, meta_of(tensor), dst, tag, note)
+
+    def send_as(self, tensor: Tensor, arriving: Tensor, dst: int, tag: str, note: Note) -> Handle:
+        """The receiver gets `arriving`, which has the shape of `tensor`."""
+        facts = self.message_facts(tensor, tag, note, self.number_message(dst, tag))
+        message = SimulatedMessage(self.rank, dst, tag, arriving, note, self.now_s, facts)
+        if dst in self.lost:
+            message.handle.done, message.handle.time_s = True, self.now_s
+        else:
+            self.network.send(message)
+        return message.handle
+
+    def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
+        """The decision of the recorded run, or the one that the strategy supposes."""
+        known = self.decisions.get((self.device.name, name))
+        answer = choice.prior(*inputs) if known is None else known
+        self.mark("decided", decision=name, answer=answer)
+        return answer

@@ -1,0 +1,59 @@
+"""Delay, packet loss and outages of a simulated cluster's links, as the scenario has changed them.
+
+Rates are in `flows.py`, because flows share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.scenario import LinkChange, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
+from engine.worlds.simulated.flows import DirectedLink, Route
+
+
+class LinkConditions:
+    """`delay_s` and `loss_frac` of every directed link; `down` are the links that were taken down."""
+
+    def __init__(self, cluster: ClusterSpec):
+        self.cluster = cluster
+        self.delay_s: dict[DirectedLink, float] = {}
+        self.loss_frac: dict[DirectedLink, float] = {}
+        for index, link in enumerate(cluster.links):
+            for forward in (True, False):
+                self.delay_s[index, forward] = link.delay(forward)
+                self.loss_frac[index, forward] = link.loss(forward)
+        self.down: set[int] = set()
+
+    def apply(self, change: LinkChange) -> None:
+        """A change of rate changes nothing here."""
+        match change:
+            case LinkDown():
+                self.down.add(self.cluster.link_index(change.link))
+            case LinkUp():
+                self.down.discard(self.cluster.link_index(change.link))
+            case SetDelay():
+                for link in self.changed(change):
+                    self.delay_s[link] = change.delay_s
+            case SetLoss():
+                for link in self.changed(change):
+                    self.loss_frac[link] = change.loss_frac
+
+    def changed(self, change: SetRate | SetDelay | SetLoss) -> Iterable[DirectedLink]:
+        """The directed links that `change` is about."""
+        index = self.cluster.link_index(change.link)
+        for forward, name in ((True, "forward"), (False, "backward")):
+            if change.direction in ("both", name):
+                yield index, forward
+
+    def blocks(self, index: int) -> bool:
+        """Whether nothing passes link `index`: it is down, or it loses all packets or acknowledgements."""
+        return index in self.down or max(self.loss_frac[index, True], self.loss_frac[index, False]) >= 1
+
+    def path_delay_s(self, route: Route) -> float:
+        return sum(self.delay_s[link] for link in route)
+
+    def path_loss_frac(self, route: Route) -> float:
+        """The fraction of packets that do not pass all links of `route`."""
+        return 1 - prod(1 - self.loss_frac[link] for link in route)

@@ -1,0 +1,146 @@
+"""What TCP makes of lost packets: cases worked out by hand, and theory for long transfers."""
+
+import math
+from random import Random
+
+import pytest
+
+from engine.worlds.simulated.tcp.connection import TcpConnection
+from engine.worlds.simulated.tcp.path import PathConditions
+from engine.worlds.simulated.tcp.rack import TIMER_MIN_S
+from engine.worlds.simulated.tcp.round_trip import RTO_MIN_S
+
+SEGMENT_S = 0.001
+
+
+def path(delay_s=0.0, loss_frac=0.0, ack_loss_frac=0.0, segment_s=SEGMENT_S):
+    return PathConditions(segment_s, delay_s, delay_s, loss_frac, ack_loss_frac)
+
+
+class Drawn(Random):
+    """Instead of chance: segments and acknowledgements that are lost, by their number."""
+
+    def __init__(self, *lost):
+        super().__init__(0)
+        self.left = sorted(lost)
+        self.last = -1
+
+    def random(self):
+        # a draw r stands for floor(log(1 - r) / log(1 - p)) segments until the next loss, here p = 1/2
+        if not self.left:
+            return 1 - 2.0**-50
+        gap = self.left[0] - self.last - 1
+        self.last = self.left.pop(0)
+        return 1 - 2.0 ** -(gap + 0.5)
+
+
+HALF = 0.5
+
+
+def carried(segments, *lost, delay_s=0.0, window=20.0, followed=False):
+    tcp = TcpConnection()
+    tcp.congestion.cwnd = window
+    return tcp, tcp.deliver(segments, path(delay_s, HALF), Drawn(*lost), followed)
+
+
+def test_without_a_loss_a_message_takes_its_segments_and_the_delay():
+    _, result = carried(10, delay_s=0.05)
+    assert result.left_s == pytest.approx(10 * SEGMENT_S)
+    assert result.arrived_s == pytest.approx(10 * SEGMENT_S + 0.05)
+
+
+def test_a_segment_that_three_others_pass_costs_one_round_trip():
+    # segment 2 is lost; the ACK of segment 5, the third behind it, comes after 6 segments and 2 delays;
+    # the retransmission takes a segment's time and a delay
+    _, result = carried(10, 2, delay_s=0.05)
+    assert result.arrived_s == pytest.approx(6 * SEGMENT_S + 0.1 + SEGMENT_S + 0.05)
+
+
+def test_all_that_a_window_has_lost_is_sent_again_in_one_round_trip():
+    _, one = carried(12, 2, delay_s=0.05)
+    _, two = carried(12, 2, 4, delay_s=0.05)
+    assert two.arrived_s - one.arrived_s < 0.05
+
+
+def test_a_lost_last_segment_waits_for_the_time_out():
+    _, result = carried(3, 2)
+    assert RTO_MIN_S < result.arrived_s < RTO_MIN_S + 20 * SEGMENT_S
+
+
+def test_two_lost_last_segments_are_found_by_a_probe():
+    # two round trips after the last sign of life: much sooner than a time-out
+    _, result = carried(10, 8, 9, delay_s=0.01)
+    assert result.arrived_s < 10 * SEGMENT_S + 8 * 0.01 + 2 * TIMER_MIN_S + RTO_MIN_S / 10
+
+
+def test_a_time_out_that_is_lost_again_doubles():
+    _, once = carried(1, 0)
+    _, twice = carried(1, 0, 1)
+    _, thrice = carried(1, 0, 1, 2)
+    assert twice.arrived_s - once.arrived_s == pytest.approx(2 * RTO_MIN_S, rel=0.05)
+    assert thrice.arrived_s - twice.arrived_s == pytest.approx(4 * RTO_MIN_S, rel=0.05)
+
+
+def test_a_message_that_follows_spares_the_time_out():
+    _, alone = carried(3, 2)
+    _, followed = carried(3, 2, followed=True)
+    assert followed.arrived_s < alone.arrived_s / 10
+
+
+def test_a_loss_halves_the_window_and_a_time_out_leaves_one_segment():
+    assert carried(20, 2, window=16.0)[0].congestion.ssthresh == 8
+    timed_out, _ = carried(3, 2, window=16.0)
+    assert timed_out.congestion.ssthresh == 8
+    assert timed_out.congestion.cwnd < 8
+
+
+def test_no_message_is_faster_than_without_losses_and_none_vanishes():
+    random = Random(5)
+    for _ in range(300):
+        segments, delay_s = random.randint(1, 80), random.choice((0.0, 0.005, 0.1))
+        lossy = path(delay_s, random.choice((0.01, 0.1, 0.5)), random.choice((0.0, 0.1)))
+        tcp = TcpConnection()
+        tcp.congestion.cwnd = float(random.randint(1, 40))
+        result = tcp.deliver(segments, lossy, random, random.random() < 0.5)
+        assert result.left_s >= segments * SEGMENT_S - 1e-9
+        assert result.arrived_s >= segments * SEGMENT_S + delay_s - 1e-9
+        assert math.isfinite(result.arrived_s)
+        assert tcp.congestion.cwnd >= 1
+
+
+@pytest.mark.parametrize("loss_frac", [0.002, 0.005, 0.01])
+def test_long_transfers_keep_to_the_rate_of_mathis(loss_frac):
+    # Mathis et al. 1997, equation 3: sqrt(3 / (2 p)) segments per round trip if each is acknowledged
+    segment_s, delay_s = 1e-6, 0.05
+    tcp = TcpConnection()
+    tcp.deliver(2_000, path(delay_s, loss_frac, segment_s=segment_s), Random(1))  # past the first slow start
+    segments = round(300 / loss_frac)
+    result = tcp.deliver(segments, path(delay_s, loss_frac, segment_s=segment_s), Random(2))
+    window = segments / result.arrived_s * 2 * delay_s
+    assert window == pytest.approx(math.sqrt(1.5 / loss_frac), rel=0.15)
+
+
+def test_single_segments_wait_as_long_as_their_expected_number_of_time_outs():
+    # time-outs of 1, 2, 4, … × 200 ms have probabilities p, p², p³, …: in all p / (1 - 2 p) × 200 ms
+    loss_frac, count = 0.1, 20_000
+    total_s = 0.0
+    for seed in range(count):
+        total_s += TcpConnection().deliver(1, path(0.0, loss_frac), Random(seed)).arrived_s - SEGMENT_S
+    round_trip_s = SEGMENT_S
+    expected_s = loss_frac / (1 - 2 * loss_frac) * (RTO_MIN_S + round_trip_s)
+    assert total_s / count == pytest.approx(expected_s, rel=0.1)
+
+
+def test_lost_acknowledgements_cost_little_because_the_next_ones_tell_the_same():
+    result = TcpConnection().deliver(400, path(0.01, 0.0, 0.2), Random(3))
+    ideal_s = TcpConnection().deliver(400, path(0.01), Random(3)).arrived_s
+    assert ideal_s <= result.arrived_s < 1.1 * ideal_s
+
+
+def test_the_same_seed_loses_the_same_segments_and_another_seed_others():
+    def arrivals(seed):
+        tcp, random = TcpConnection(), Random(seed)
+        return [tcp.deliver(30, path(0.01, 0.05), random).arrived_s for _ in range(20)]
+
+    assert arrivals(1) == arrivals(1)
+    assert arrivals(1) != arrivals(2)
