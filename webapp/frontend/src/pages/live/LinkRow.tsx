@@ -2,9 +2,10 @@ import { Badge, Group, SegmentedControl, Slider, Switch, Text, Tooltip } from '@
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import type { Direction } from '@/api/types';
-import { maybe, percent, rate, seconds } from '@/format/units';
+import { maybe, rate } from '@/format/units';
 import { spanColors } from '@/theme/spanColors';
 import { sendChange } from '@/run/feed/commands';
+import { describeConditions, utilisation } from '@/run/data/linkUse';
 import type { DirectionData } from '@/run/data/runData';
 import { fromSlider, SLIDER_MAX, sliderMarks, toSlider } from './rateScale';
 import type { LinkView } from '@/run/data/snapshot';
@@ -37,6 +38,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
     if (!pending) setDraft(null);
   }, [pending]);
   const side = direction === 'backward' ? link.backward : link.forward;
+  const conditions = describeConditions(link);
   const shown = draft ?? side.set_bit_per_s;
   // Every arrow key ends a change: the last of a quick series is the one that is meant.
   const setRate = useDebouncedCallback((bit_per_s: number) => {
@@ -94,9 +96,9 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
         up={link.up}
         testId={`link-backward-${link.name}`}
       />
-      {conditionsOf(link) && (
+      {conditions && (
         <Text size="xs" c="dimmed" mt={2} data-testid={`link-conditions-${link.name}`}>
-          {conditionsOf(link)}
+          {conditions}
         </Text>
       )}
       <Group gap="sm" wrap="nowrap" mt={6}>
@@ -152,18 +154,6 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
   );
 }
 
-/** Delay and loss in words, if there are any. */
-function conditionsOf({ forward, backward }: LinkView): string {
-  const both = (values: [number, number], format: (value: number) => string) =>
-    values[0] === values[1] ? format(values[0]) : `${format(values[0])} / ${format(values[1])}`;
-  const parts = [];
-  if (forward.delay_s > 0 || backward.delay_s > 0)
-    parts.push(`delay ${both([forward.delay_s, backward.delay_s], seconds)}`);
-  if (forward.loss_frac > 0 || backward.loss_frac > 0)
-    parts.push(`loss ${both([forward.loss_frac, backward.loss_frac], percent)}`);
-  return parts.join(' · ');
-}
-
 function Use({
   label,
   side,
@@ -175,12 +165,11 @@ function Use({
   up: boolean;
   testId: string;
 }) {
-  const share = side.set_bit_per_s > 0 ? Math.min(side.use_bit_per_s / side.set_bit_per_s, 1) : 0;
   return (
     <div className={classes.use} data-testid={testId}>
       <span className={classes.useLabel}>{label}</span>
       <div className={classes.useBar}>
-        <div style={{ width: `${share * 100}%`, background: spanColors.send }} />
+        <div style={{ width: `${utilisation(side) * 100}%`, background: spanColors.send }} />
       </div>
       <span className={classes.useNow}>{up ? rate(side.use_bit_per_s) : 'down'}</span>
       <Tooltip label="set, and what was measured on the link">

@@ -12,6 +12,11 @@ describe('the rate slider', () => {
       expect(fromSlider(toSlider(rate))).toBe(rate);
   });
 
+  it('rounds to two significant digits', () => {
+    // Position 40 of 1000 on five decades is 10^5.2 = 158,489 bit/s.
+    expect(fromSlider(40)).toBe(160_000);
+  });
+
   it('holds rates outside its range at its ends', () => {
     expect(toSlider(1)).toBe(0);
     expect(toSlider(1e13)).toBe(SLIDER_MAX);

@@ -42,6 +42,20 @@ describe('Recoveries', () => {
     ]);
   });
 
+  it('counts reloading until the last device is ready, and the next token only after that', () => {
+    const recoveries = new Recoveries();
+    for (const one of [
+      mark(1, 'loss_detected', 'b', { how: 'killed', since_s: 1 }),
+      mark(2, 'replanned', '', { reason: 'b was lost.', plan }),
+      mark(4, 'reloaded', 'c'),
+      mark(3, 'reloaded', 'a'),
+      mark(4, 'token_emitted'),
+      mark(6, 'token_emitted'),
+    ])
+      recoveries.apply(one);
+    expect(recoveries.list[0]).toMatchObject({ replan_s: 1, reload_s: 2, rebuild_s: 2 });
+  });
+
   it('knows a strategy that coped by itself by the plan that never came', () => {
     const recoveries = new Recoveries();
     for (const one of [

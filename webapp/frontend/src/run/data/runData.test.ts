@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { activity } from './activity';
-import { RunData } from './runData';
+import { describeMark, RunData } from './runData';
 import { cluster, model, span } from './fixtures';
-import { Ring } from './rings';
 import { takeSnapshot } from './snapshot';
 
 describe('RunData', () => {
@@ -98,6 +96,7 @@ describe('RunData', () => {
       up: true,
     };
     data.apply([{ type: 'links', time_s: 1, links: [sample] }]);
+    expect(data.links[0]!.backward.use_bit_per_s).toBe(2e6);
     data.apply([
       { type: 'links', time_s: 2, links: [{ ...sample, bit_per_s: 0, measured_bit_per_s: null }] },
     ]);
@@ -116,43 +115,92 @@ describe('RunData', () => {
     expect(takeSnapshot(data, 1, 1).devices[1]!.activity.state).toBe('lost');
   });
 
-  it('measures a layer from its first start to its last end over all devices', () => {
+  it('keeps every state of the run in order, with its detail, and logs it', () => {
     const data = new RunData(cluster, model);
     data.apply([
-      span({ layer: 0, start_s: 1, end_s: 2, token: 0 }),
-      span({ layer: 0, start_s: 1.5, end_s: 4, token: 0, device: 'b' }),
-      span({ layer: 1, start_s: 4, end_s: 5, token: 0 }),
-      span({ layer: 0, start_s: 5, end_s: 5.5, token: 1 }),
+      { type: 'state', state: 'building', detail: 'dilation 4' },
+      { type: 'state', state: 'running', detail: '' },
     ]);
-    expect(data.layers.prefill()).toEqual({ request: 0, token: 0, seconds: [3, 1] });
-    expect(data.layers.newest()!.token).toBe(0);
-    data.apply([span({ layer: 1, start_s: 6, end_s: 6.25, token: 1 })]);
-    expect(data.layers.newest()).toEqual({ request: 0, token: 1, seconds: [0.5, 0.25] });
+    expect(data.states).toEqual([
+      { state: 'building', detail: 'dilation 4' },
+      { state: 'running', detail: '' },
+    ]);
+    expect([data.state, data.stateDetail]).toEqual(['running', '']);
+    expect(data.log.toArray().map((entry) => entry.text)).toEqual(['building: dilation 4', 'running']);
+  });
+
+  it('counts events, and weights that were loaded while it ran', () => {
+    const data = new RunData(cluster, model);
+    data.apply([
+      span({ kind: 'load', start_s: 1, end_s: 3, bytes: 10 }),
+      span({ kind: 'load', start_s: 3, end_s: 4, bytes: 5 }),
+      span({ kind: 'evict', start_s: 4, end_s: 4, bytes: 5 }),
+    ]);
+    expect(data.events).toBe(3);
+    expect(data.device('a')).toMatchObject({ loadedBytes: 15, loading_s: 3 });
+  });
+
+  it('follows the memory of a device, its peak included', () => {
+    const data = new RunData(cluster, model);
+    const memory = (resident_bytes: number, peak_bytes: number) =>
+      data.apply([
+        { type: 'mark', time_s: 1, name: 'memory', device: 'a', facts: { resident_bytes, peak_bytes } },
+      ]);
+    memory(70, 90);
+    memory(60, 80);
+    expect(data.device('a')).toMatchObject({ residentBytes: 60, peakBytes: 90 });
+  });
+
+  it('takes a link down and up again', () => {
+    const data = new RunData(cluster, model);
+    const mark = (name: string) =>
+      data.apply([{ type: 'mark', time_s: 1, name, device: '', facts: { link: 'a--b' } }]);
+    mark('link_down');
+    expect(data.links[0]).toMatchObject({ up: false, changes: 1 });
+    mark('link_up');
+    expect(data.links[0]).toMatchObject({ up: true, changes: 2 });
   });
 });
 
-describe('activity', () => {
-  it('is named after the busiest lane, and waiting only when nothing else happens', () => {
+describe('the clock of RunData', () => {
+  const running = () => {
     const data = new RunData(cluster, model);
-    data.apply([
-      span({ kind: 'wait', start_s: 0, end_s: 0.9 }),
-      span({ kind: 'send', start_s: 0.5, end_s: 0.8 }),
-      span({ device: 'b', kind: 'wait', start_s: 0, end_s: 1 }),
-    ]);
-    const a = activity(data.device('a')!, 1, 1);
-    expect(a.state).toBe('sending');
-    expect(a.shares.send).toBeCloseTo(0.3);
-    expect(activity(data.device('b')!, 1, 1).state).toBe('waiting');
-    expect(activity(data.device('b')!, 9, 1).state).toBe('idle');
+    // 2 s of virtual time took 8 s of wall clock: a dilation of 4. The event arrived at 1,000 ms.
+    data.apply([{ type: 'clock', time_s: 2, wall_s: 8 }], 1_000);
+    return data;
+  };
+
+  it('moves on between two clock events at the rate so far', () => {
+    expect(running().now_s(1_400, true)).toBeCloseTo(2.1);
+  });
+
+  it('stops 0.6 s of wall clock after the newest clock event', () => {
+    expect(running().now_s(60_000, true)).toBeCloseTo(2.15);
+  });
+
+  it('never moves back behind the newest event, and stands still once the run is over', () => {
+    const data = running();
+    data.apply([span({ start_s: 2, end_s: 3 })]);
+    expect(data.now_s(1_400, true)).toBe(3);
+    expect(data.now_s(60_000, false)).toBe(3);
   });
 });
 
-describe('Ring', () => {
-  it('keeps the newest items in order', () => {
-    const ring = new Ring<number>(3);
-    for (const n of [1, 2, 3, 4, 5]) ring.push(n);
-    expect(ring.toArray()).toEqual([3, 4, 5]);
-    expect(ring.last()).toBe(5);
-    expect(ring.dropped).toBe(2);
+describe('describeMark', () => {
+  const mark = (name: string, device: string, facts: Record<string, unknown>) =>
+    describeMark({ time_s: 1, name, device, facts });
+
+  it('names what happened, to whom, and its figures with their units', () => {
+    const facts = { link: 'a--b', direction: 'both', bit_per_s: 5e6, loss_frac: 0.02, delay_s: 0.05 };
+    expect(mark('link_changed', '', facts)).toBe(
+      'link changed · a--b · direction both, 5.00 Mbit/s, packet loss 2 %, delay 0.0500 s',
+    );
+    expect(mark('device_changed', 'b', { factor: 1.5 })).toBe('device changed · b · factor 1.50');
+  });
+
+  it('leaves out facts that are empty or nested', () => {
+    expect(mark('replanned', '', { reason: 'b failed.', plan: {}, note: '', none: null })).toBe(
+      'replanned · reason b failed.',
+    );
   });
 });

@@ -386,7 +386,7 @@ export function describeMark(mark: Mark): string {
 
 function fact(key: string, value: unknown): string {
   if (typeof value === 'number' && key.endsWith('bit_per_s')) return `${(value / 1e6).toPrecision(3)} Mbit/s`;
-  if (key.endsWith('loss_frac') && typeof value === 'number') return `loss ${percent(value)}`;
+  if (key.endsWith('loss_frac') && typeof value === 'number') return `packet loss ${percent(value)}`;
   if (typeof value === 'number' && key.endsWith('_s')) return `${key.slice(0, -2)} ${value.toPrecision(3)} s`;
   if (typeof value === 'number' && !Number.isInteger(value)) return `${key} ${value.toPrecision(3)}`;
   return `${key} ${String(value)}`;

@@ -178,6 +178,68 @@ describe('Feed', () => {
     feed.stop();
   });
 
+  it('measures the lag above the quickest frame, whatever the two clocks say', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    const at = (arrival_ms: number, server_s: number) => {
+      vi.setSystemTime(arrival_ms);
+      server.current.onmessage?.({
+        data: JSON.stringify({ cursor: '0', events: [], server_time: server_s }),
+      });
+      return feed.lag_ms;
+    };
+    // The server's clock is 5 s behind: a frame sent at 100 s by its clock arrives at 105 s and something.
+    expect(at(105_080, 100)).toBe(0);
+    expect(at(107_030, 102)).toBe(0);
+    expect(at(109_330, 104)).toBe(300);
+    feed.stop();
+  });
+
+  it('starts from its cursor only after it has applied the events', () => {
+    const server = new Server();
+    const cursors: string[] = [];
+    const feed = new Feed({
+      url: 'ws://lab/ws/runs/7',
+      open: server.open,
+      onEvents: () => cursors.push(feed.cursor),
+    });
+    feed.start();
+    server.current.send('1', []);
+    expect(feed.cursor).toBe('0');
+    server.current.send('3', [span()]);
+    server.current.send('2', [span()]);
+    expect([feed.cursor, cursors.length]).toEqual(['3', 1]);
+    feed.stop();
+  });
+
+  it('says every change of its state once', () => {
+    const server = new Server();
+    const states: string[] = [];
+    const feed = new Feed({
+      url: 'ws://lab/ws/runs/7',
+      open: server.open,
+      onEvents: () => undefined,
+      onChange: () => states.push(feed.state),
+    });
+    feed.start();
+    server.current.send('0', []);
+    server.current.send('0', []);
+    server.current.cut();
+    vi.advanceTimersByTime(250);
+    server.current.send('0', []);
+    expect(states).toEqual(['live', 'reconnecting', 'live']);
+    feed.stop();
+  });
+
+  it('opens no connection after it was stopped', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    server.current.cut();
+    feed.stop();
+    vi.advanceTimersByTime(60_000);
+    expect(server.sockets.length).toBe(1);
+  });
+
   it('gives up with a sentence when the server refuses', () => {
     const server = new Server();
     const { feed } = watch(server);

@@ -6,8 +6,8 @@ import {
   type InternalNode,
 } from '@xyflow/react';
 import { memo } from 'react';
-import { human, percent } from '@/format/units';
-import type { DirectionData } from '@/run/data/runData';
+import { percent } from '@/format/units';
+import { describeRate, utilisation } from '@/run/data/linkUse';
 import type { LinkView } from '@/run/data/snapshot';
 import { edgePoint } from './positions';
 import classes from './topology.module.css';
@@ -33,7 +33,7 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
   const off = { x: (-(end.y - start.y) / length) * OFFSET, y: ((end.x - start.x) / length) * OFFSET };
   const path = (sign: number) =>
     `M ${start.x + sign * off.x} ${start.y + sign * off.y} L ${end.x + sign * off.x} ${end.y + sign * off.y}`;
-  const use = Math.max(shareOf(view.forward), shareOf(view.backward));
+  const use = Math.max(utilisation(view.forward), utilisation(view.backward));
   return (
     <>
       <g className={classes.link} data-down={!view.up || undefined} data-selected={selected || undefined}>
@@ -44,8 +44,8 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
         />
         <path d={path(1)} className={classes.wire} />
         <path d={path(-1)} className={classes.wire} />
-        {view.up && <Flow path={path(1)} use={shareOf(view.forward)} way="forward" />}
-        {view.up && <Flow path={path(-1)} use={shareOf(view.backward)} way="backward" />}
+        {view.up && <Flow path={path(1)} use={utilisation(view.forward)} way="forward" />}
+        {view.up && <Flow path={path(-1)} use={utilisation(view.backward)} way="backward" />}
       </g>
       <EdgeLabelRenderer>
         <button
@@ -59,8 +59,8 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
             transform: `translate(-50%, -50%) translate(${(start.x + end.x) / 2}px, ${(start.y + end.y) / 2}px)`,
           }}
         >
-          {view.up ? rateText(view) : 'down'}
-          {view.up && use > BUSY && <span className={classes.dim}>{percent(Math.min(use, 1))}</span>}
+          {view.up ? describeRate(view) : 'down'}
+          {view.up && use > BUSY && <span className={classes.dim}>{percent(use)}</span>}
         </button>
       </EdgeLabelRenderer>
     </>
@@ -74,21 +74,9 @@ function Flow({ path, use, way }: { path: string; use: number; way: 'forward' | 
       d={path}
       className={classes.flow}
       data-way={way}
-      style={{ strokeWidth: 1.5 + 4 * Math.min(use, 1), animationDuration: `${1.4 - Math.min(use, 1)}s` }}
+      style={{ strokeWidth: 1.5 + 4 * use, animationDuration: `${1.4 - use}s` }}
     />
   );
-}
-
-/** Both rates where the directions differ. */
-function rateText({ forward, backward }: LinkView): string {
-  const there = human(forward.set_bit_per_s, 'bit/s');
-  return forward.set_bit_per_s === backward.set_bit_per_s
-    ? there
-    : `${there} / ${human(backward.set_bit_per_s, 'bit/s')}`;
-}
-
-function shareOf(side: DirectionData): number {
-  return side.set_bit_per_s > 0 ? side.use_bit_per_s / side.set_bit_per_s : 0;
 }
 
 function boxOf(node: InternalNode) {

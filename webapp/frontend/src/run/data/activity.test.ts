@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { activity, busyIn } from './activity';
+import { cluster, model, span } from './fixtures';
+import { Names, SpanRing } from './rings';
+import { RunData } from './runData';
+
+describe('busyIn', () => {
+  it('is the length of the union of the spans inside the window', () => {
+    // Oracle: count the cells of a grid that some span covers; spans end in order, as they arrive.
+    const spans = [
+      [0, 3],
+      [2, 5],
+      [2, 5],
+      [7, 9],
+      [8, 10],
+      [14, 15],
+    ] as const;
+    const ring = new SpanRing(new Names(), 64);
+    for (const [start_s, end_s] of spans) ring.push(span({ start_s, end_s }));
+    for (let from = 0; from < 16; from += 1) {
+      for (let to = from + 1; to <= 16; to += 1) {
+        let covered = 0;
+        for (let cell = from; cell < to; cell += 1)
+          covered += Number(spans.some(([start, stop]) => start <= cell && cell < stop));
+        expect(busyIn(ring, from, to)).toBe(covered);
+      }
+    }
+  });
+});
+
+describe('activity', () => {
+  const computing = () => {
+    const data = new RunData(cluster, model);
+    data.apply([
+      span({ kind: 'wait', start_s: 0, end_s: 0.9 }),
+      span({ kind: 'send', start_s: 0.5, end_s: 0.8 }),
+      span({ kind: 'compute', start_s: 0, end_s: 0.5 }),
+      span({ device: 'b', kind: 'wait', start_s: 0, end_s: 1 }),
+    ]);
+    return data;
+  };
+
+  it('is named after the lane with most of the window; waiting only when nothing else happens', () => {
+    const data = computing();
+    const { state, shares } = activity(data.device('a')!, 1, 1);
+    expect(state).toBe('computing');
+    expect(shares.compute).toBeCloseTo(0.5);
+    expect(shares.send).toBeCloseTo(0.3);
+    expect(shares.wait).toBeCloseTo(0.9);
+    expect(activity(data.device('b')!, 1, 1).state).toBe('waiting');
+  });
+
+  it('is sending when the window holds more of it than of computing', () => {
+    expect(activity(computing().device('a')!, 0.8, 0.4).state).toBe('sending');
+  });
+
+  it('is idle when nothing was done lately, and lost whatever was done', () => {
+    const data = computing();
+    expect(activity(data.device('b')!, 9, 1).state).toBe('idle');
+    data.apply([{ type: 'mark', time_s: 1, name: 'device_lost', device: 'a', facts: {} }]);
+    expect(activity(data.device('a')!, 1, 1).state).toBe('lost');
+  });
+});

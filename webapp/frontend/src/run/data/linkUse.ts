@@ -1,0 +1,30 @@
+/** How much of a link is in use, and its conditions in words: the same figures in the picture and in the controls. */
+import { human, percent, seconds } from '@/format/units';
+import type { DirectionData } from './runData';
+import type { LinkView } from './snapshot';
+
+/** Measured rate over the rate that is set, from 0 to 1. */
+export function utilisation(direction: DirectionData): number {
+  if (direction.set_bit_per_s <= 0) return 0;
+  return Math.min(direction.use_bit_per_s / direction.set_bit_per_s, 1);
+}
+
+/** The rate that is set; both rates where the directions differ. */
+export function describeRate({ forward, backward }: LinkView): string {
+  const there = human(forward.set_bit_per_s, 'bit/s');
+  return forward.set_bit_per_s === backward.set_bit_per_s
+    ? there
+    : `${there} / ${human(backward.set_bit_per_s, 'bit/s')}`;
+}
+
+/** Delay and packet loss, if there are any; forward / backward where the directions differ. */
+export function describeConditions({ forward, backward }: LinkView): string {
+  const both = (values: [number, number], format: (value: number) => string) =>
+    values[0] === values[1] ? format(values[0]) : `${format(values[0])} / ${format(values[1])}`;
+  const parts = [];
+  if (forward.delay_s > 0 || backward.delay_s > 0)
+    parts.push(`delay ${both([forward.delay_s, backward.delay_s], seconds)}`);
+  if (forward.loss_frac > 0 || backward.loss_frac > 0)
+    parts.push(`packet loss ${both([forward.loss_frac, backward.loss_frac], percent)}`);
+  return parts.join(' · ');
+}

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { cluster, model, span } from './fixtures';
+import { RunData } from './runData';
+import { ACTIVITY_WINDOW_WALL_S, takeSnapshot } from './snapshot';
+
+describe('takeSnapshot', () => {
+  it('looks back a wall-clock window: the more dilated the run, the shorter in virtual time', () => {
+    const data = new RunData(cluster, model);
+    // Computing in (0, 0.7], then 0.3 s of nothing: 0.75 s of wall clock at dilation 1 is (0.25, 1].
+    data.apply([span({ start_s: 0, end_s: 0.7, layer: 1 })]);
+    data.apply([{ type: 'clock', time_s: 1, wall_s: 1 }]);
+    const native = takeSnapshot(data, 1, 1).devices[0]!;
+    expect(native.activity.shares.compute).toBeCloseTo(0.45 / ACTIVITY_WINDOW_WALL_S);
+    expect(native.layer).toBe(1);
+    const slow = takeSnapshot(data, 1, 10).devices[0]!;
+    expect(slow.activity.shares.compute).toBe(0);
+    expect(slow.layer).toBeNull();
+  });
+
+  it('shows the layer of the newest computation, not of a load', () => {
+    const data = new RunData(cluster, model);
+    data.apply([span({ start_s: 0, end_s: 1, layer: 1 }), span({ kind: 'load', start_s: 1, end_s: 2 })]);
+    expect(takeSnapshot(data, 1, 1).devices[0]!.layer).toBeNull();
+  });
+
+  it('shows no device and no link busy once the run is over', () => {
+    const data = new RunData(cluster, model);
+    const use = { bit_per_s: 5e6, set_bit_per_s: 1e8, measured_bit_per_s: 9e7, up: true };
+    data.apply([
+      span({ start_s: 0, end_s: 1 }),
+      { type: 'links', time_s: 1, links: [{ link: 0, forward: true, ...use }] },
+    ]);
+    expect(takeSnapshot(data, 1, 1).links[0]!.forward.use_bit_per_s).toBe(5e6);
+    data.apply([{ type: 'state', state: 'finished', detail: '' }]);
+    const last = takeSnapshot(data, 2, 1);
+    expect(last.links[0]!.forward).toMatchObject({ use_bit_per_s: 0, measured_bit_per_s: 9e7 });
+    expect(last.devices[0]!.activity.state).toBe('idle');
+  });
+
+  it('does not change when the run goes on', () => {
+    const data = new RunData(cluster, model);
+    data.apply([{ type: 'state', state: 'running', detail: '' }]);
+    const before = takeSnapshot(data, 1, 1);
+    const use = { bit_per_s: 5e6, set_bit_per_s: 1e8, measured_bit_per_s: null, up: true };
+    data.apply([
+      { type: 'state', state: 'verifying', detail: '' },
+      { type: 'log', level: 'info', text: 'later' },
+      { type: 'links', time_s: 1, links: [{ link: 0, forward: true, ...use }] },
+      { type: 'mark', time_s: 1, name: 'loss_detected', device: 'b', facts: { how: 'killed', since_s: 0 } },
+    ]);
+    expect(before.states).toEqual([{ state: 'running', detail: '' }]);
+    expect(before.log.map((entry) => entry.text)).toEqual(['running']);
+    expect(before.links[0]!.forward.use_bit_per_s).toBe(0);
+    expect(before.recoveries).toEqual([]);
+  });
+});
