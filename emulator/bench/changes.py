@@ -16,7 +16,7 @@ from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from emulator.host.namespaces import inside
 from emulator.host.priority import run_in_real_time
-from emulator.network.measure import Stretch, connect
+from emulator.network.measure import Transfer, connect
 from emulator.session.calls import call
 from engine.cli.command import Environment
 from engine.domain.errors import HostError
@@ -176,7 +176,7 @@ class _Stream(_Traffic):
     """Queues are full: the sender hands over whatever TCP takes."""
 
     def __init__(self, network: MininetNetwork):
-        super().__init__(*connect(Stretch(0, True, network.pid(0), network.pid(1), network.address(1), 1.0)))
+        super().__init__(*connect(Transfer(0, True, network.pid(0), network.pid(1), network.address(1), 1.0)))
 
     def send(self) -> None:
         self.sender.send(bytes(16 * 1024))

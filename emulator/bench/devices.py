@@ -1,4 +1,4 @@
-"""Real devices that run a benchmark's own program instead of a strategy's: the same code, other words."""
+"""Runs a benchmark's own program on real device processes, with the runtime that strategies run on."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ START_LEAD_S = 0.1
 SPAWNED = "tiny-gpt2"  # a model for programs that compute nothing
 
 Program = Callable[["RealDevice"], Coroutine[Any, Any, Any]]
-Tell = Callable[["RealDevice", list[Span | Mark]], Any]
+Summarise = Callable[["RealDevice", list[Span | Mark]], Any]
 
 
 class Devices:
-    """One process per device of `network`, each running `program`; JSON of `tell` on its trace comes back.
+    """One process per device of `network`. Each runs `program` and sends `summarise(device, trace)` as JSON.
 
     `pairs` are the (src, dst) that may send; `needs` are weights of `model` that every device has.
     """
@@ -43,7 +43,7 @@ class Devices:
         cluster: ClusterSpec,
         dilation: float,
         program: Program,
-        tell: Tell,
+        summarise: Summarise,
         pairs: Sequence[tuple[int, int]] = (),
         model: str = SPAWNED,
         needs: Sequence[Slice] = (),
@@ -58,52 +58,52 @@ class Devices:
             silence_s=600.0,
         )
         self.network, self.dilation, self.pairs, self.needs = network, dilation, pairs, tuple(needs)
-        self.program, self.tell = program, tell
+        self.program, self.summarise = program, summarise
 
     def run(self) -> list[Any]:
-        """What each device tells, by rank. Raises `HostError` if one fails."""
+        """The summary of each device, by rank. Raises `HostError` if one fails."""
         children = []
         for rank in range(len(self.spec.cluster.devices)):
             ours, theirs = socket.socketpair()
             pid = os.fork()
             if pid == 0:
                 ours.close()
-                self._be(rank, theirs.makefile("rw"))
+                self._child_main(rank, theirs.makefile("rw"))
             theirs.close()
             children.append((pid, ours, ours.makefile("rw")))
         try:
-            return self._lead(children)
+            return self._coordinate(children)
         finally:
             for pid, sock, file in children:
                 file.close()
                 sock.close()
                 os.waitpid(pid, 0)
 
-    def _lead(self, children: Sequence[tuple[int, socket.socket, Any]]) -> list[Any]:
-        ports = [self._hear(rank, file) for rank, (_, _, file) in enumerate(children)]
+    def _coordinate(self, children: Sequence[tuple[int, socket.socket, Any]]) -> list[Any]:
+        ports = [self._receive(rank, file) for rank, (_, _, file) in enumerate(children)]
         for rank, (_, _, file) in enumerate(children):
             peers = [[dst, self.network.address(dst), ports[dst]] for src, dst in self.pairs if src == rank]
-            self._say(file, [peers, sum(dst == rank for _, dst in self.pairs)])
+            self._send(file, [peers, sum(dst == rank for _, dst in self.pairs)])
         for rank, (_, _, file) in enumerate(children):
-            self._hear(rank, file)
+            self._receive(rank, file)
         children_in_real_time(but=getattr(self.network, "shells", frozenset()))
         start_s = time.monotonic() + START_LEAD_S
         for _, _, file in children:
-            self._say(file, start_s)
-        return [self._hear(rank, file) for rank, (_, _, file) in enumerate(children)]
+            self._send(file, start_s)
+        return [self._receive(rank, file) for rank, (_, _, file) in enumerate(children)]
 
-    def _be(self, rank: int, file: Any) -> None:
-        """The life of a device process."""
+    def _child_main(self, rank: int, file: Any) -> None:
+        """Run the device in the forked process, send its summary or error, and exit."""
         status = 1
         try:
-            self._say(file, self._live(rank, file))
+            self._send(file, self._run_device(rank, file))
             status = 0
         except BaseException as error:
-            self._say(file, {"error": "".join(traceback.format_exception(error))})
+            self._send(file, {"error": "".join(traceback.format_exception(error))})
         finally:
             os._exit(status)
 
-    def _live(self, rank: int, file: Any) -> Any:
+    def _run_device(self, rank: int, file: Any) -> Any:
         import torch
 
         from engine.models.weights.store import WeightStore
@@ -124,12 +124,12 @@ class Devices:
         device = RealDevice(
             rank, spec, plan, trace.append, weights, True, held, connections, lambda: None, lambda _: None
         )
-        device.silence.checked_s = math.inf  # its questions would make TCP send lost packets again earlier
+        device.silence.checked_s = math.inf  # pings would make TCP retransmit lost packets earlier
         for piece in self.needs:
             device.ledger.load(piece)
         connections.dilate(self.dilation)
         connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
-        self._say(file, connections.port)
+        self._send(file, connections.port)
         peers, expect = json.loads(file.readline())
         connections.addresses = {peer: (host, port) for peer, host, port in peers}
         for peer, _, _ in peers:
@@ -137,21 +137,21 @@ class Devices:
         while connections.num_connected < expect:
             connections.wait(1.0)
         device.warm_up()
-        self._say(file, "ready")
+        self._send(file, "ready")
         start_s = json.loads(file.readline())
         device.set_clock(Clock(start_s, self.dilation))
         device.run(self.program(device), start_s)
-        return self.tell(device, trace)
+        return self.summarise(device, trace)
 
-    def _hear(self, rank: int, file: Any) -> Any:
+    def _receive(self, rank: int, file: Any) -> Any:
         line = file.readline()
         if not line:
             raise HostError(f"Device {rank} of a benchmark ended early.")
-        said = json.loads(line)
-        if isinstance(said, dict) and "error" in said:
-            raise HostError(f"Device {rank} of a benchmark failed: {said['error']}")
-        return said
+        message = json.loads(line)
+        if isinstance(message, dict) and "error" in message:
+            raise HostError(f"Device {rank} of a benchmark failed: {message['error']}")
+        return message
 
-    def _say(self, file: Any, what: Any) -> None:
-        file.write(json.dumps(what) + "\n")
+    def _send(self, file: Any, message: Any) -> None:
+        file.write(json.dumps(message) + "\n")
         file.flush()

@@ -11,7 +11,7 @@ import time
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from emulator.host.priority import run_in_real_time
-from emulator.network.measure import Stretch, connect, fill
+from emulator.network.measure import Transfer, connect, fill
 from emulator.session.calls import call
 from engine.cli.command import Environment
 from engine.domain.units import human, human_s, transfer_s
@@ -51,7 +51,7 @@ def message_times(rate: float) -> list[tuple[int, float, float, float]]:
     network = MininetNetwork(star(2, 1e9, rate), 1.0)
     with network:
         pids = [network.pid(rank) for rank in (0, 1)]
-        sender, receiver = connect(Stretch(0, True, pids[0], pids[1], network.address(1), rate))
+        sender, receiver = connect(Transfer(0, True, pids[0], pids[1], network.address(1), rate))
         with sender, receiver:
             for size in SIZES:
                 if transfer_s(size, rate) <= MAX_MESSAGE_S:

@@ -156,21 +156,21 @@ def _paced_to(name: str, rows: int, devices: int, alone_s: float, target_s: floa
 
     spent_s: list[float] = []
 
-    def tell(device: RealDevice, trace: list[Span | Mark]) -> list[Any]:
+    def summarise(device: RealDevice, trace: list[Span | Mark]) -> list[Any]:
         spans = [item for item in trace if isinstance(item, Span)]
         stats = device.compute_pacer.stats()
         elapsed_s = spans[-1].end_s - spans[0].start_s
         used_s = [stop - start for start, stop in pairwise(spent_s)]
         return [elapsed_s, used_s, stats.errors, stats.late / count]
 
-    told = Devices(
-        LoopbackNetwork(cluster), cluster, 1.0, program, tell, model=name, needs=op.slices(model)
+    results = Devices(
+        LoopbackNetwork(cluster), cluster, 1.0, program, summarise, model=name, needs=op.slices(model)
     ).run()
-    off = [elapsed_s / (count * target_s) - 1 for elapsed_s, _, _, _ in told]
-    used_s = [sum(part) for part in zip(*(used_s for _, used_s, _, _ in told), strict=True)]
-    errors = [error for _, _, errors, _ in told for error in errors]
+    off = [elapsed_s / (count * target_s) - 1 for elapsed_s, _, _, _ in results]
+    used_s = [sum(part) for part in zip(*(used_s for _, used_s, _, _ in results), strict=True)]
+    errors = [error for _, _, errors, _ in results for error in errors]
     cores = min(devices, len(os.sched_getaffinity(0)))
-    available_s = cores * max(elapsed_s for elapsed_s, _, _, _ in told)
+    available_s = cores * max(elapsed_s for elapsed_s, _, _, _ in results)
     return Paced(
         devices,
         alone_s,
@@ -182,7 +182,7 @@ def _paced_to(name: str, rows: int, devices: int, alone_s: float, target_s: floa
         max(off, key=abs),
         statistics.fmean(errors),
         statistics.quantiles(errors, n=20)[-1],
-        statistics.fmean(late for _, _, _, late in told),
+        statistics.fmean(late for _, _, _, late in results),
     )
 
 

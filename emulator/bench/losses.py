@@ -162,9 +162,9 @@ def real_times(
 
     with MininetNetwork(cluster, dilation) as network:
         talking = [(rank, rank ^ 1) for rank in range(2 * pairs)]
-        told = Devices(network, cluster, dilation, program, _received, talking).run()
+        results = Devices(network, cluster, dilation, program, _received, talking).run()
         backend = network.backend
-    return backend, by_size(item for received in told for item in received)
+    return backend, by_size(item for received in results for item in received)
 
 
 def predicted_times(case: Case, seeds: Iterable[int]) -> list[list[float]]:

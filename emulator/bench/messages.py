@@ -162,12 +162,12 @@ def one_flow(rate: float, dilation: float, delay_s: float, jitter_s: float) -> l
                 await ctx.send(torch.empty(0), other, f"a{index}")
 
     with MininetNetwork(cluster, dilation) as network:
-        told = Devices(network, cluster, dilation, program, _received, [(0, 1), (1, 0)]).run()
+        received = Devices(network, cluster, dilation, program, _received, [(0, 1), (1, 0)]).run()
         backend = network.backend
     results = []
     for size in dict.fromkeys(sizes):
-        took = sorted(end - start for _, payload, start, end, _ in told[1] if payload == size)
-        whole = next(sent for sent, payload, *_ in told[1] if payload == size)
+        took = sorted(end - start for _, payload, start, end, _ in received[1] if payload == size)
+        whole = next(sent for sent, payload, *_ in received[1] if payload == size)
         ideal_s = cluster.devices[0].message_overhead_s + transfer_s(whole, rate) + delay_s
         results.append((backend, size, ideal_s, took))
     return results
@@ -207,12 +207,16 @@ def flows_at_once(rates: dict[str, float]) -> list[tuple[str, float, float]]:
 
     with MininetNetwork(cluster, 1.0) as network:
         pairs = [(src, sink) for src in range(sink)]
-        told = Devices(network, cluster, 1.0, program, _received, pairs).run()[sink]
+        received = Devices(network, cluster, 1.0, program, _received, pairs).run()[sink]
     paths = [tuple((hop.link, hop.forward) for hop in cluster.path(src, sink)) for src in range(sink)]
     shares = max_min_rates(paths, lambda way: cluster.links[way[0]].rate(way[1]))
     begin_s, end_s = FLOWS_S / 4, FLOWS_S
     return [
-        (device.name, share, _bit_per_s([item for item in told if item[4] == device.name], begin_s, end_s))
+        (
+            device.name,
+            share,
+            _bit_per_s([item for item in received if item[4] == device.name], begin_s, end_s),
+        )
         for device, share in zip(cluster.devices[:sink], shares, strict=True)
     ]
 

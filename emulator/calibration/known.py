@@ -74,8 +74,8 @@ def measured_beside(models: Sequence[str], rows: Sequence[int]) -> tuple[Calibra
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise HostError(f"Calibrating this machine failed: {reason}.")
-    told = json.loads(done.stdout)
-    return Calibration.from_json(told["calibration"], "calibration"), told["comparisons"]
+    answer = json.loads(done.stdout)
+    return Calibration.from_json(answer["calibration"], "calibration"), answer["comparisons"]
 
 
 def keep(calibration: Calibration) -> None:

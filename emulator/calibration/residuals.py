@@ -70,8 +70,8 @@ def measured_residuals(
     models: Sequence[str] = QUICK_MODELS, rows: Sequence[int] = QUICK_ROWS
 ) -> tuple[Calibration, list[Comparison]]:
     """Calibrate this host now, and time operations of `models` in turn with it. Raises `HostError`."""
-    calibration, told = measured_beside(models, rows)
+    calibration, timed = measured_beside(models, rows)
     return calibration, [
         Comparison(model, operation, count, seconds, tuple(predicted_s))
-        for model, operation, count, seconds, predicted_s in told
+        for model, operation, count, seconds, predicted_s in timed
     ]

@@ -19,7 +19,7 @@ NICENESS = -20
 LOOP_PRIORITY = 1
 
 
-def come_first() -> None:
+def raise_priority() -> None:
     """Raise this process and its future children, also where the kernel shares its time by session first."""
     os.nice(NICENESS)
     autogroup = Path("/proc/self/autogroup")

@@ -1,4 +1,7 @@
-"""Who realises delay, jitter and loss on this machine: decided once per run, and named in its report."""
+"""Chooses what adds delay, jitter and loss to links: netem, relay processes, nft or the receiver.
+
+The choice is made once per run and named in its report.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,20 @@ Has = Callable[[str], bool]
 
 
 class Backend(NamedTuple):
-    """netem below the buckets, or relay processes for the links `relayed`; what neither does is the
-    receiving device's (delay) and nft's (loss).
+    """`netem`: the kernel does it on all links. `relayed`: relay processes do it on these links.
+
+    On other links the receiving device waits for the delay, and nft drops packets.
     """
 
     netem: bool = False
     relayed: frozenset[int] = frozenset()
 
     def in_network(self, link: int) -> bool:
-        """Whether TCP itself feels the delay and loss of a link."""
+        """Whether packets on the wire are delayed and lost, so that TCP reacts to it."""
         return self.netem or link in self.relayed
 
     def name(self, links: Sequence[LinkSpec]) -> str:
-        """For the report, with the links as they are now."""
+        """Name for the report, such as `tbf+netem`, for the links as they are now."""
         others = [link for index, link in enumerate(links) if not self.in_network(index)]
         used = {
             "netem": self.netem,
@@ -42,9 +46,9 @@ class Backend(NamedTuple):
 
 
 def choose_backend(cluster: ClusterSpec, has: Has, changes: Iterable[Change] = ()) -> Backend:
-    """Pick by what the cluster and its timed changes ask and the machine `has`.
+    """Choose by what the cluster and its timed changes need and what this machine `has`.
 
-    Raises `HostError` rather than ignore a figure.
+    Raises `HostError` if the machine cannot add a delay, jitter or loss that is asked for.
     """
     worst = _at_worst(cluster, changes)
     asked = [index for index, link in enumerate(worst) if is_delayed(link) or is_lossy(link) or link.jitter_s]
@@ -67,9 +71,9 @@ def choose_backend(cluster: ClusterSpec, has: Has, changes: Iterable[Change] = (
 
 
 def check_live(links: Sequence[LinkSpec], changed: int, backend: Backend, has: Has) -> None:
-    """Refuse what a running network cannot take: `links[changed]` was changed and is not `in_network`.
+    """Check that a running network can take the change of `links[changed]`, which is not `in_network`.
 
-    Raises `HostError`. Without netem, links that lose packets or jitter get their relays at the start.
+    Raises `HostError` if not: without netem, a link gets its relay before the run starts or never.
     """
     link = links[changed]
     others = [each for index, each in enumerate(links) if not backend.in_network(index)]
@@ -100,7 +104,7 @@ def losses(link: LinkSpec) -> tuple[float, float]:
 
 
 def _at_worst(cluster: ClusterSpec, changes: Iterable[Change]) -> list[LinkSpec]:
-    """Links with all that is ever asked of them, so that what is 0 is 0 all the time."""
+    """The links with every impairment that the run ever asks for: a figure is 0 only if it stays 0."""
     links = list(cluster.links)
     for change in changes:
         figure = getattr(change, "delay_s", 0.0) or getattr(change, "loss_frac", 0.0)
@@ -111,9 +115,9 @@ def _at_worst(cluster: ClusterSpec, changes: Iterable[Change]) -> list[LinkSpec]
 
 
 def drop_at_random(losses_of: Mapping[Port, float]) -> None:
-    """From now on lose these fractions of the packets that arrive at ports, before they go anywhere.
+    """Drop these fractions of the packets that arrive at ports, before routing.
 
-    Whatever was lost before at other ports of the same nodes no longer is.
+    Replaces all earlier rules in the namespaces of these ports.
     """
     by_pid: dict[int, list[str]] = {}
     for port, loss_frac in losses_of.items():

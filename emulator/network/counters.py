@@ -1,4 +1,4 @@
-"""Bytes that each direction of each link has carried, read from the kernel: one small file per node."""
+"""Reads from /proc/net/dev of every node how many bytes each direction of each link has carried."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import threading
 from typing import NamedTuple, TextIO
 
-from emulator.network.layout import Layout
+from emulator.network.layout import NetworkLayout
 
 LINE = re.compile(r"^\s*(\S+):\s*(?:\d+\s+){8}(\d+)", re.MULTILINE)
 
@@ -20,9 +20,9 @@ class LinkBytes(NamedTuple):
 
 
 class Counters:
-    """Kept open for the life of a network: a reading is one `read` per node, no process."""
+    """Keeps one file per node open while the network exists, so that reading starts no process."""
 
-    def __init__(self, layout: Layout, pids: dict[str, int]):
+    def __init__(self, layout: NetworkLayout, pids: dict[str, int]):
         self._files: dict[str, TextIO] = {
             name: open(f"/proc/{pid}/net/dev", encoding="ascii")  # noqa: PTH123, SIM115  (closed in `close`)
             for name, pid in pids.items()

@@ -1,29 +1,31 @@
-"""The links of a running network as they are asked for now, and their delay, jitter and loss made real."""
+"""Holds the rates, delays, jitter and losses that links shall have now, and applies them to the network."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from emulator.network.backend import Backend, Has, check_live, choose_backend, drop_at_random
-from emulator.network.layout import Interface, Layout
+from emulator.network.layout import Direction, Interface, NetworkLayout
 from emulator.network.relays import Impairment, Relays
 from emulator.network.shaping import Port, Shape, change_shapes
 from engine.domain.cluster import ClusterSpec
 from engine.domain.conditions import changed_link
 from engine.domain.scenario import Change, SetDelay, SetLoss, SetRate
 
-Way = tuple[int, bool]
-"""A link's index and whether a→b."""
-
 
 class Impairments:
-    """Between `start` and `close`, `links` change with `change`, and `apply` makes them so.
+    """`set` changes the wanted `links`; `apply` changes the network. Call `start` first and `close` last.
 
-    Raises `HostError` at once if this machine cannot do what the cluster and its timed `changes` ask.
+    Raises `HostError` if this machine cannot do what the cluster and its timed `changes` ask for.
     """
 
     def __init__(
-        self, cluster: ClusterSpec, layout: Layout, dilation: float, has: Has, changes: Iterable[Change]
+        self,
+        cluster: ClusterSpec,
+        layout: NetworkLayout,
+        dilation: float,
+        has: Has,
+        changes: Iterable[Change],
     ):
         self.layout = layout
         self.dilation = dilation
@@ -51,34 +53,34 @@ class Impairments:
         self._relays = None
 
     def is_held(self, link: int) -> bool:
-        """Whether a delay of this link, drawn or to come, is the receiver's to keep."""
+        """Whether the receiving device waits for this link's delay, present or future."""
         return not self.backend.in_network(link) and not self.has("netem")
 
     def set(self, change: SetRate | SetDelay | SetLoss) -> None:
-        """Ask for something else; raises `HostError` for what a running network cannot take."""
+        """Change what is wanted. Raises `HostError` if a running network cannot take it."""
         index = self.index(change.link)
         links = [*self.links[:index], changed_link(self.links[index], change), *self.links[index + 1 :]]
         if not isinstance(change, SetRate) and not self.backend.in_network(index):
-            if self.has("netem"):  # from here on all links have it
+            if self.has("netem"):  # netem can be added to a running network
                 self.backend = self.backend._replace(netem=True)
             else:
                 check_live(links, index, self.backend, self.has)
         self.links = links
 
-    def apply(self, ways: Sequence[Way], off: bool = False) -> None:
-        """Delay, jitter and lose as `links` say, or (`off`) not at all. Receivers do what is left."""
+    def apply(self, directions: Sequence[Direction], off: bool = False) -> None:
+        """Apply delay, jitter and loss of `links` to these directions, or none (`off`)."""
         if self.backend.netem:
-            ends = [self.layout.sender(*way) for way in ways]
+            ends = [self.layout.sender(*direction) for direction in directions]
             change_shapes([(self.port(end), self.shape(end, off)) for end in ends])
             return
-        relayed = [way for way in ways if way[0] in self.backend.relayed]
+        relayed = [direction for direction in directions if direction[0] in self.backend.relayed]
         if self._relays is not None and relayed:
-            self._relays.set({way: Impairment() if off else self._impairment(*way) for way in relayed})
+            self._relays.set({key: Impairment() if off else self._impairment(*key) for key in relayed})
         if not off:
-            self._drop(ways)
+            self._drop(directions)
 
     def shape(self, end: Interface, plain: bool = False) -> Shape:
-        """Of the direction that `end` sends; `plain` is without delay, jitter and loss."""
+        """What the interface `end` shall do to what it sends; `plain`: no delay, jitter or loss."""
         rate = self.links[end.link].rate(end.forward) / self.dilation
         if not self.backend.netem:
             return Shape(rate)
@@ -93,9 +95,9 @@ class Impairments:
         spec, dilation = self.links[link], self.dilation
         return Impairment(spec.delay(forward) * dilation, spec.jitter_s * dilation, spec.loss(forward))
 
-    def _drop(self, ways: Sequence[Way]) -> None:
-        """What these directions lose on arrival, by nft; rules are renewed node by node."""
-        nodes = {self.layout.receiver(*way).node for way in ways}
+    def _drop(self, directions: Sequence[Direction]) -> None:
+        """Let nft drop packets of these directions on arrival, and set all rules of their nodes again."""
+        nodes = {self.layout.receiver(*direction).node for direction in directions}
         losses = {}
         for pair in self.layout.ends:
             for sender, receiver in (pair, pair[::-1]):

@@ -1,9 +1,9 @@
-"""Names, addresses and routes of an emulated cluster: pure data, worked out before anything is built.
+"""Computes names, addresses and routes of an emulated cluster, before anything is built.
 
 Every node, device or switch, becomes one Mininet node that forwards at layer 3. It has one /32 address
 (on its loopback) and one static route per device, which follows `ClusterSpec.next_hop`. So any graph
-works, rings and loops of switches included, and packets take exactly the paths that plans reckon with.
-Neighbours are static too: nothing is ever broadcast.
+works, rings and loops of switches included, and packets take exactly the paths that plans assume.
+Neighbour entries are static too, so nodes never broadcast.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from emulator.network.windows import first_window_frames
 from engine.domain.cluster import ClusterSpec
 
 RTO_MIN_S = 0.2
-"""Virtual seconds that TCP waits at least before it sends again what nobody acknowledged: Linux's own figure
-(include/net/tcp.h, TCP_RTO_MIN)."""
+"""Least retransmission timeout of TCP, virtual seconds: Linux's default (include/net/tcp.h, TCP_RTO_MIN)."""
+
+
+Direction = tuple[int, bool]
+"""One direction of a link: the link's index, and whether it is a→b."""
 
 
 class Interface(NamedTuple):
@@ -37,7 +40,7 @@ class NodeLayout(NamedTuple):
     interfaces: tuple[Interface, ...]
 
 
-class Layout(NamedTuple):
+class NetworkLayout(NamedTuple):
     """`nodes` lists devices in rank order, then switches; `ends[link]` is (interface at a, the one at b)."""
 
     nodes: tuple[NodeLayout, ...]
@@ -56,16 +59,16 @@ class Layout(NamedTuple):
         return self.ends[link][1 if forward else 0]
 
     def base_batch(self, node: NodeLayout) -> tuple[str, ...]:
-        """What a node needs once: its loopback and its address."""
+        """The `ip -batch` lines that a node needs once: its loopback and its address."""
         return ("link set lo up", f"address add {node.address}/32 dev lo")
 
 
-def lay_out(cluster: ClusterSpec, dilation: float = 1.0, lossy: bool = False) -> Layout:
+def network_layout(cluster: ClusterSpec, dilation: float = 1.0, lossy: bool = False) -> NetworkLayout:
     """Names d0, d1, … in rank order and s0, s1, …; interfaces d0-eth0, d0-eth1, … in link order.
 
     With `dilation` D routes make TCP's retransmission timer D times as long. Where packets may be lost
-    (`lossy`) everything is acknowledged at once: else a window of one frame waits for a timer of 40 ms wall,
-    which nothing dilates.
+    (`lossy`) every frame is acknowledged at once: otherwise a window of one frame waits for the delayed
+    acknowledgement timer of 40 ms of wall time, which cannot be dilated.
     """
     timers = f"rto_min {max(1, round(RTO_MIN_S * dilation * 1e3))}ms" + " quickack 1" * lossy
     names = {device.name: f"d{rank}" for rank, device in enumerate(cluster.devices)}
@@ -91,7 +94,7 @@ def lay_out(cluster: ClusterSpec, dilation: float = 1.0, lossy: bool = False) ->
         for node in nodes
         for interface in node.interfaces
     }
-    return Layout(nodes, tuple(ends), batches)
+    return NetworkLayout(nodes, tuple(ends), batches)
 
 
 def _batch(
@@ -106,26 +109,28 @@ def _batch(
     link = cluster.links[interface.link]
     peer = ends[1 if interface.forward else 0]
     peer_name = link.b if interface.forward else link.a
-    goals = [
+    destinations = [
         device.name
         for device in cluster.devices
         if device.name != node.spec_name
         and cluster.next_hop(node.spec_name, device.name)[1].link == interface.link
     ]
-    if peer_name not in goals and any(switch.name == peer_name for switch in cluster.switches):
-        goals.append(peer_name)
+    if peer_name not in destinations and any(switch.name == peer_name for switch in cluster.switches):
+        destinations.append(peer_name)
     lines = [f"link set {interface.name} up"]
     ranks = {device.name: rank for rank, device in enumerate(cluster.devices)}
-    for goal in goals:
-        lines.append(f"neigh replace {addresses[goal]} lladdr {peer.mac} dev {interface.name} nud permanent")
-        window = _window(cluster, ranks.get(node.spec_name), ranks.get(goal))
-        route = f"route replace {addresses[goal]}/32 dev {interface.name} src {node.address}"
+    for destination in destinations:
+        lines.append(
+            f"neigh replace {addresses[destination]} lladdr {peer.mac} dev {interface.name} nud permanent"
+        )
+        window = _window(cluster, ranks.get(node.spec_name), ranks.get(destination))
+        route = f"route replace {addresses[destination]}/32 dev {interface.name} src {node.address}"
         lines.append(f"{route} {timers}{window}")
     return tuple(lines)
 
 
 def _window(cluster: ClusterSpec, src: int | None, dst: int | None) -> str:
-    """What the route from rank `src` to `dst` says about TCP's first window: nothing if one is a switch."""
+    """The `initcwnd` option of the route from rank `src` to `dst`; empty if either is a switch."""
     if src is None or dst is None:
         return ""
     frames = first_window_frames(cluster, src, dst)
@@ -138,5 +143,5 @@ def _address(block: int, index: int) -> str:
 
 
 def _mac(link: int, forward: bool) -> str:
-    """A locally administered address that says which link and which end."""
+    """A locally administered MAC address made from the link's index and end."""
     return f"02:00:{link >> 8:02x}:{link & 255:02x}:00:{1 if forward else 2:02x}"

@@ -1,8 +1,8 @@
-"""What a link really achieves: data over TCP between its two ends, timed at the receiver, before a run.
+"""Measures the rate of every link: sends data over TCP between its ends and times it at the receiver.
 
-All links in one direction are measured together (acknowledgements travel the other way and would
-disturb a measurement there), a few at a time so that this machine's cores are not what is measured.
-Connections are warmed first: a cold one would measure TCP's slow start.
+Links are measured in waves of one direction, since acknowledgements would disturb a measurement the other
+way. A wave is small enough for this machine's cores to carry. Each connection sends some data first, so that
+TCP's slow start is not measured.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ WARM_UP_FRAC = 0.4
 CHUNKS = 24  # per timed transfer: the receiver wakes once per chunk, not once per frame
 TIMEOUT_S = 20.0
 TOGETHER_BIT_PER_S = 600e6
-"""Wall bit/s that one core carries through several namespaces with ease."""
+"""Wall bit/s that one core carries through several namespaces without slowing them."""
 
 RETRY_ERROR = 0.03
-"""A link that looks worse than this is measured again, in less company: a busy host is no slow link."""
+"""A link that is off by more is measured again, with fewer others: the host may have been busy."""
 
 RETRY_SHARES = (1 / 4, 1 / 16, 0.0)
-"""Of TOGETHER_BIT_PER_S, try after try; the last tries are of one link at a time."""
+"""Fractions of TOGETHER_BIT_PER_S in the repeated waves; 0: one link at a time."""
 
 
-class Stretch(NamedTuple):
-    """One direction of a link: data goes from `sender_pid`'s namespace to `address`, wall bit/s expected."""
+class Transfer(NamedTuple):
+    """One direction to measure: from `sender_pid`'s namespace to `address`, with the wall bit/s expected."""
 
     link: int
     forward: bool
@@ -48,35 +48,35 @@ class Stretch(NamedTuple):
     bit_per_s: float
 
 
-def measure_stretches(stretches: Sequence[Stretch], budget_s: float = BUDGET_S) -> Achieved:
+def measure_links(transfers: Sequence[Transfer], budget_s: float = BUDGET_S) -> Achieved:
     """(link, forward) → wall payload bit/s achieved; raises `HostError` if a link carries nothing."""
-    achieved = _measure(plan_waves(stretches, TOGETHER_BIT_PER_S), budget_s)
+    achieved = _measure(plan_waves(transfers, TOGETHER_BIT_PER_S), budget_s)
     for share in RETRY_SHARES:
-        doubtful = [s for s in stretches if abs(achieved[s.link, s.forward] / s.bit_per_s - 1) > RETRY_ERROR]
+        doubtful = [s for s in transfers if abs(achieved[s.link, s.forward] / s.bit_per_s - 1) > RETRY_ERROR]
         if not doubtful:
             break
         again = _measure(plan_waves(doubtful, TOGETHER_BIT_PER_S * share), budget_s / 2)
-        for stretch in doubtful:
-            key, asked = (stretch.link, stretch.forward), stretch.bit_per_s
+        for transfer in doubtful:
+            key, asked = (transfer.link, transfer.forward), transfer.bit_per_s
             achieved[key] = min((achieved[key], again[key]), key=lambda rate: abs(rate - asked))
     return achieved
 
 
-def plan_waves(stretches: Sequence[Stretch], together_bit_per_s: float) -> list[list[Stretch]]:
-    """Groups to measure at once: one direction each, at most that much in all (or a single link)."""
-    waves: list[list[Stretch]] = []
+def plan_waves(transfers: Sequence[Transfer], together_bit_per_s: float) -> list[list[Transfer]]:
+    """Groups to measure at once: one direction each, at most `together_bit_per_s` in all or a single link."""
+    waves: list[list[Transfer]] = []
     for forward in (True, False):
         total = float("inf")
-        for stretch in sorted((s for s in stretches if s.forward == forward), key=lambda s: -s.bit_per_s):
-            if total + stretch.bit_per_s > together_bit_per_s:
+        for transfer in sorted((s for s in transfers if s.forward == forward), key=lambda s: -s.bit_per_s):
+            if total + transfer.bit_per_s > together_bit_per_s:
                 waves.append([])
                 total = 0.0
-            waves[-1].append(stretch)
-            total += stretch.bit_per_s
+            waves[-1].append(transfer)
+            total += transfer.bit_per_s
     return waves
 
 
-def _measure(waves: Sequence[Sequence[Stretch]], budget_s: float) -> Achieved:
+def _measure(waves: Sequence[Sequence[Transfer]], budget_s: float) -> Achieved:
     seconds = budget_s / max(1, len(waves)) / (1 + WARM_UP_FRAC)
     achieved: Achieved = {}
     for wave in waves:
@@ -84,25 +84,25 @@ def _measure(waves: Sequence[Sequence[Stretch]], budget_s: float) -> Achieved:
     return achieved
 
 
-def _measure_together(wave: Sequence[Stretch], seconds: float) -> Achieved:
+def _measure_together(wave: Sequence[Transfer], seconds: float) -> Achieved:
     achieved: Achieved = {}
     errors: list[str] = []
-    pairs = [connect(stretch) for stretch in wave]
+    pairs = [connect(transfer) for transfer in wave]
     threads = []
-    for stretch, (sender, receiver) in zip(wave, pairs, strict=True):
-        chunk = max(MIN_BYTES, int(stretch.bit_per_s * seconds / BITS_PER_BYTE)) // CHUNKS
+    for transfer, (sender, receiver) in zip(wave, pairs, strict=True):
+        chunk = max(MIN_BYTES, int(transfer.bit_per_s * seconds / BITS_PER_BYTE)) // CHUNKS
         warm_chunks = round(CHUNKS * WARM_UP_FRAC)
 
         def receive(
-            stretch: Stretch = stretch,
+            transfer: Transfer = transfer,
             sock: socket.socket = receiver,
             chunk: int = chunk,
             warm_chunks: int = warm_chunks,
         ) -> None:
             try:
-                achieved[stretch.link, stretch.forward] = _timed(sock, chunk, warm_chunks)
+                achieved[transfer.link, transfer.forward] = _timed(sock, chunk, warm_chunks)
             except OSError as error:
-                errors.append(f"link {stretch.link} carried no data: {error}")
+                errors.append(f"link {transfer.link} carried no data: {error}")
 
         threads.append(threading.Thread(target=receive))
         threads.append(threading.Thread(target=_send, args=(sender, chunk, warm_chunks + CHUNKS)))
@@ -118,14 +118,14 @@ def _measure_together(wave: Sequence[Stretch], seconds: float) -> Achieved:
     return achieved
 
 
-def measure_busy(stretch: Stretch, sent_bytes: Callable[[], int]) -> float | None:
-    """Payload bit/s of a link that others are using, by the kernel's count of all that it sends meanwhile.
+def measure_busy(transfer: Transfer, sent_bytes: Callable[[], int]) -> float | None:
+    """Payload bit/s of a link in use, from the kernel's count of all bytes that it sends meanwhile.
 
-    As little data as tells the rate. None if the link carries nothing in time: it is slow or down.
+    Sends as little data as gives the rate. None if the link carries nothing in time: it is slow or down.
     """
-    chunk = max(LIVE_MIN_BYTES, int(stretch.bit_per_s * LIVE_S / BITS_PER_BYTE)) // CHUNKS
+    chunk = max(LIVE_MIN_BYTES, int(transfer.bit_per_s * LIVE_S / BITS_PER_BYTE)) // CHUNKS
     try:
-        sender, receiver = connect(stretch)
+        sender, receiver = connect(transfer)
     except OSError:
         return None
     with sender, receiver:
@@ -150,12 +150,12 @@ def measure_busy(stretch: Stretch, sent_bytes: Callable[[], int]) -> float | Non
     return grown * BITS_PER_BYTE * SEGMENT_BYTES / FRAME_BYTES / elapsed_s
 
 
-def connect(stretch: Stretch) -> tuple[socket.socket, socket.socket]:
-    """A connection across the link. A socket keeps living in the namespace that it was made in."""
-    listener = inside(stretch.receiver_pid, lambda: socket.create_server((stretch.address, 0)))
+def connect(transfer: Transfer) -> tuple[socket.socket, socket.socket]:
+    """A TCP connection across the link. A socket stays in the namespace in which it was made."""
+    listener = inside(transfer.receiver_pid, lambda: socket.create_server((transfer.address, 0)))
     listener.settimeout(TIMEOUT_S)
     target = listener.getsockname()
-    sender = inside(stretch.sender_pid, lambda: socket.create_connection(target, timeout=TIMEOUT_S))
+    sender = inside(transfer.sender_pid, lambda: socket.create_connection(target, timeout=TIMEOUT_S))
     with listener:
         receiver, _ = listener.accept()
     sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -171,7 +171,7 @@ def _send(sock: socket.socket, chunk: int, count: int) -> None:
         for _ in range(count):
             sock.sendall(data)
     except OSError:
-        return  # the receiver times out and says so
+        return  # the receiver times out and reports it
 
 
 def _timed(sock: socket.socket, chunk: int, warm_chunks: int) -> float:

@@ -1,10 +1,9 @@
-"""A cluster made real on this machine: implements `engine.domain.network.Network` with Mininet."""
+"""Builds a cluster as a shaped network of namespaces: implements `engine.domain.network.Network`."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from mininet.net import Mininet
@@ -13,45 +12,26 @@ from emulator.host.namespaces import Command, enter, inside, run_each
 from emulator.network.backend import is_lossy
 from emulator.network.counters import Counters
 from emulator.network.impairments import Impairments
-from emulator.network.layout import Interface, Layout, lay_out
-from emulator.network.measure import Achieved, Stretch, measure_busy, measure_stretches
+from emulator.network.layout import Interface, NetworkLayout, network_layout
+from emulator.network.measure import Achieved, Transfer, measure_busy, measure_links
 from emulator.network.nodes import build_nodes, end_nodes, join_nodes
 from emulator.network.probe import Capabilities, probe
 from emulator.network.relays import tap_lines
 from emulator.network.shaping import apply_shapes, change_shapes, piece_limit
-from emulator.network.windows import TCP_RMEM
+from emulator.network.sysctls import write_sysctls
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import HostError
 from engine.domain.network import LinkMeasurement, LinkState, Network
 from engine.domain.scenario import Change, DropDevice, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
 
-SYSCTLS = {
-    "ipv4/ip_forward": "1",
-    # Paths follow the cluster file, which may lead there and back by different links.
-    "ipv4/conf/all/rp_filter": "0",
-    "ipv4/conf/default/rp_filter": "0",
-    "ipv4/conf/all/send_redirects": "0",
-    "ipv4/conf/default/send_redirects": "0",
-    # After a pause a connection would start slowly again, and a message take 2-3 times too long.
-    "ipv4/tcp_slow_start_after_idle": "0",
-    # BBR, some hosts' default, spreads frames over a round trip, even if a connection leaves it for another.
-    "ipv4/tcp_congestion_control": "reno",
-    # A new connection's window would grow only as frames come, and stop the first long messages.
-    "ipv4/tcp_rmem": TCP_RMEM,
-    # Nobody speaks IPv6 here; its neighbour discovery would be counted as traffic.
-    "ipv6/conf/all/disable_ipv6": "1",
-    "ipv6/conf/default/disable_ipv6": "1",
-}
-
-
 DIRECTIONS = {"both": (True, False), "forward": (True,), "backward": (False,)}
 
 
 class MininetNetwork:
-    """One emulated cluster with dilation D. Enter it inside private namespaces (`session.isolation`).
+    """One emulated cluster with dilation D. Use it inside private namespaces (`session.isolation`).
 
-    `changes` are the timed ones that will come. Raises `HostError` if the machine cannot do what is asked;
-    entering it does if the machine did something else.
+    `changes` are the timed changes of the run. Raises `HostError` if this machine cannot do what is asked,
+    and on entering if the kernel did something else.
     """
 
     def __init__(
@@ -67,9 +47,9 @@ class MininetNetwork:
         self._lossy = any(map(is_lossy, cluster.links)) or any(
             isinstance(change, SetLoss) and change.loss_frac for change in changes
         )
-        self.layout: Layout = lay_out(cluster, dilation, self._lossy)
+        self.layout: NetworkLayout = network_layout(cluster, dilation, self._lossy)
         self.down: set[int] = set()
-        self.ways = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
+        self.directions = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
         self.measured: dict[tuple[int, bool], float] = {}
         self._impairments = Impairments(cluster, self.layout, dilation, self.capabilities.has, changes)
         self.backend = self._impairments.name
@@ -88,7 +68,7 @@ class MininetNetwork:
             self._configure()
             ask = self._impairments
             apply_shapes([(ask.port(end), ask.shape(end)) for pair in self.layout.ends for end in pair])
-            ask.apply(self.ways)
+            ask.apply(self.directions)
             self._counters = Counters(self.layout, self._pids)
         except BaseException:
             self.__exit__()
@@ -111,12 +91,12 @@ class MininetNetwork:
         enter(self.pid(rank))
 
     def pid(self, rank: int) -> int:
-        """A process whose network namespace is that of device `rank`."""
+        """A process in the network namespace of device `rank`."""
         return self._pids[self.layout.nodes[rank].name]
 
     @property
     def shells(self) -> frozenset[int]:
-        """Processes that only hold up the namespaces of the nodes."""
+        """Processes that only keep the namespaces of the nodes."""
         return frozenset(self._pids.values())
 
     def address(self, rank: int) -> str:
@@ -128,7 +108,7 @@ class MininetNetwork:
     # live changes
 
     def apply(self, change: Change) -> dict[str, Any]:
-        """Facts: which links, and for a rate what the kernel reads back (virtual bit/s per direction).
+        """Apply a live change. Returns the links, and for a rate what the kernel reports (virtual bit/s).
 
         Raises `HostError` for a delay or loss that this machine cannot add to a running network.
         """
@@ -173,9 +153,9 @@ class MininetNetwork:
         return {"link": self.cluster.links[link].name, "backend": self.backend}
 
     def _expect_losses(self) -> None:
-        """Connections learn of other pieces and timers when they look up their routes again."""
+        """Set single frames and fast acknowledgements; flushing routes makes open connections use them."""
         self._lossy = True
-        self.layout = lay_out(self.cluster, self.dilation, lossy=True)
+        self.layout = network_layout(self.cluster, self.dilation, lossy=True)
         up = [end for pair in self.layout.ends for end in pair if end.link not in self.down]
         self._ip(
             {
@@ -185,7 +165,7 @@ class MininetNetwork:
         )
 
     def _switch(self, links: list[int], up: bool) -> None:
-        """Interfaces of both ends down, or up again with the routes that the kernel forgot."""
+        """Set both ends of links down, or up again with the routes that the kernel dropped."""
         changed = [link for link in links if (link in self.down) == up]
         ends = [end for link in changed for end in self.layout.ends[link]]
         self._ip(
@@ -196,23 +176,31 @@ class MininetNetwork:
         )
         self.down = self.down - set(changed) if up else self.down | set(changed)
 
-    # what was asked against what is
+    # measuring
 
     def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
-        """All links before the run. Of links `only`, in the middle of one: shortly, in the background.
+        """Measure all links before the run, or links `only` during it: briefly, on a thread.
 
-        Then the list is empty, and `state` has the figures when they are there.
+        During a run the list is empty; `state` has the figures once they are measured.
         """
         if only is None:
-            stretches = [self._stretch(*way) for way in self.ways if way[0] not in self.down]
-            self._impairments.apply(self.ways, off=True)  # through TCP, delay and loss would show as well
-            self._note(measure_stretches(stretches))
-            self._impairments.apply(self.ways)
+            transfers = [
+                self._transfer(*direction) for direction in self.directions if direction[0] not in self.down
+            ]
+            self._impairments.apply(
+                self.directions, off=True
+            )  # through TCP, delay and loss would show as well
+            self._note(measure_links(transfers))
+            self._impairments.apply(self.directions)
             return [
                 LinkMeasurement(link, forward, self._asked(link, forward), rate, self.backend)
                 for (link, forward), rate in self.measured.items()
             ]
-        keys = [way for way in self.ways if way[0] in only and way[0] not in self.down]
+        keys = [
+            direction
+            for direction in self.directions
+            if direction[0] in only and direction[0] not in self.down
+        ]
         thread = threading.Thread(target=self._measure_live, args=(keys,), name="measure")
         self._measuring = [*(t for t in self._measuring if t.is_alive()), thread]
         thread.start()
@@ -234,19 +222,19 @@ class MininetNetwork:
         ]
 
     def _measure_live(self, keys: list[tuple[int, bool]]) -> None:
-        """One direction after the other, and only what still has the rate that was measured."""
+        """Measure one direction after the other; drop a figure if the rate was changed meanwhile."""
         counters = self._counters
         for key in keys:
             asked = self._asked(*key)
             if counters is None or key[0] in self.down:
                 return
-            achieved = measure_busy(self._stretch(*key), lambda key=key: counters.sent(*key))  # type: ignore[misc]
+            achieved = measure_busy(self._transfer(*key), lambda key=key: counters.sent(*key))  # type: ignore[misc]
             if achieved is not None and self._asked(*key) == asked:
                 self._note({key: achieved})
 
-    def _stretch(self, link: int, forward: bool) -> Stretch:
+    def _transfer(self, link: int, forward: bool) -> Transfer:
         sender, receiver = self.layout.sender(link, forward), self.layout.receiver(link, forward)
-        return Stretch(
+        return Transfer(
             link,
             forward,
             self._pids[sender.node],
@@ -262,9 +250,9 @@ class MininetNetwork:
 
     def _configure(self) -> None:
         for pid in self._pids.values():
-            inside(pid, _write_sysctls)
+            inside(pid, write_sysctls)
         base = {node.name: self.layout.base_batch(node) for node in self.layout.nodes}
-        for link, forward in self.ways:
+        for link, forward in self.directions:
             end = self.layout.sender(link, forward)
             if link in self._impairments.backend.relayed:
                 base[end.node] += tap_lines(end)
@@ -272,9 +260,9 @@ class MininetNetwork:
         self._ip(base | self.layout.batches)
 
     def _piece_line(self, end: Interface) -> str:
-        """The `ip -batch` line for the pieces in which TCP hands over what `end` sends.
+        """The `ip -batch` line for how many frames TCP hands to `end` at once.
 
-        Where packets are lost a piece is one frame, or several would be lost as one.
+        One where packets are lost: a larger piece would be lost as a whole.
         """
         single = f"link set {end.name} gso_max_segs 1"
         return single if self._lossy else piece_limit(end.name, self._impairments.shape(end))
@@ -292,12 +280,5 @@ class MininetNetwork:
         )
 
     def _asked(self, link: int, forward: bool) -> float:
-        """Virtual bit/s of a direction now."""
+        """Virtual bit/s that a direction shall have now."""
         return self._impairments.links[link].rate(forward)
-
-
-def _write_sysctls() -> None:
-    for name, value in SYSCTLS.items():
-        path = Path("/proc/sys/net") / name
-        if path.exists():  # a kernel without IPv6 has no switch for it
-            path.write_text(value)

@@ -1,7 +1,7 @@
-"""The cluster as a Mininet network: nodes in namespaces of their own, joined by veth pairs.
+"""Builds the nodes of a cluster with Mininet, each in its own namespaces, and joins them by veth pairs.
 
-Mininet makes and ends the nodes. Links it would make with some ten commands each and delete again one by
-one, 4 and 6 s for 64 devices; here one `ip` makes all, and they go with their namespaces.
+Mininet makes and ends the nodes. It would need some ten commands to make a link and would delete links one by
+one (4 and 6 s for 64 devices). Here one `ip` command makes all; the kernel deletes them with the namespaces.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mininet.net import Mininet
 from mininet.node import Node
 from mininet.topo import Topo
 
-from emulator.network.layout import Layout
+from emulator.network.layout import NetworkLayout
 from engine.domain.errors import HostError
 
 
@@ -26,23 +26,23 @@ class ClusterTopo(Topo):  # type: ignore[misc]  # Mininet has no types
     `ip=None`, because Mininet would otherwise put its own default address on each node's first interface.
     """
 
-    def build(self, layout: Layout) -> None:
+    def build(self, layout: NetworkLayout) -> None:
         for node in layout.nodes:
             self.addHost(node.name, ip=None)
 
 
-def build_nodes(layout: Layout) -> Mininet:
-    """Make namespaces. End them with `end_nodes`."""
+def build_nodes(layout: NetworkLayout) -> Mininet:
+    """Start one process per node that keeps its namespaces. End them with `end_nodes`."""
     setLogLevel("error")
-    # Mininet's first act is to raise limits and buffer sizes of the whole machine: not ours to change.
+    # Mininet would raise limits and buffer sizes of the whole machine at its start: prevent it.
     Mininet.inited = True
     network = Mininet(topo=ClusterTopo(layout=layout), controller=None, host=Node, build=False)
     network.build()
     return network
 
 
-def join_nodes(layout: Layout, pids: dict[str, int], without: frozenset[int]) -> None:
-    """A veth pair per link, but for the links `without`; `pids` by node. Raises `HostError`."""
+def join_nodes(layout: NetworkLayout, pids: dict[str, int], without: frozenset[int]) -> None:
+    """Make a veth pair per link, except for the links `without`; `pids` by node. Raises `HostError`."""
     lines = []
     for at_a, at_b in layout.ends:
         if at_a.link not in without:
@@ -57,7 +57,7 @@ def join_nodes(layout: Layout, pids: dict[str, int], without: frozenset[int]) ->
 
 
 def end_nodes(network: Mininet) -> None:
-    """End the processes that hold the namespaces up; the kernel takes their links down with them."""
+    """End the processes that keep the namespaces; the kernel deletes the links with them."""
     for node in network.hosts:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(node.shell.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What this machine can and cannot do: tried, not guessed. A missing capability carries its remedy."""
+"""Finds out what this machine can do by trying it; each missing capability names its remedy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.domain.errors import HostError
 
 
 class Capability(NamedTuple):
-    """`needed` ones must be ok to emulate at all; of the others `detail` says what goes without them."""
+    """Emulation needs all `needed` ones. For the others `detail` says what replaces them."""
 
     name: str
     ok: bool
@@ -26,7 +26,7 @@ class Capability(NamedTuple):
 
 
 class Capabilities(NamedTuple):
-    """A frozen answer: every capability, and the figures of this host."""
+    """All capabilities and figures of this host."""
 
     items: tuple[Capability, ...]
     cores: int
@@ -47,7 +47,7 @@ class Capabilities(NamedTuple):
 
 @cache
 def probe() -> Capabilities:
-    """Try everything once per process (about 0.2 s)."""
+    """Try everything, once per process (about 0.2 s)."""
     root = os.geteuid() == 0
     return Capabilities(
         items=(

@@ -1,4 +1,4 @@
-"""Links whose frames go through relay processes (`relay.py`), from one TAP interface to another."""
+"""Starts and controls the relay processes (`relay.py`) that carry links between pairs of TAP interfaces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emulator.host.namespaces import inside
-from emulator.network.layout import Interface
+from emulator.network.layout import Direction, Interface
 from engine.domain.errors import HostError
 
 TUNSETIFF, TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # linux/if_tun.h
@@ -22,16 +22,13 @@ IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 TUN_F_CSUM, TUN_F_TSO4 = 0x01, 0x02
 PROGRAM = Path(__file__).with_name("relay.py")
 QUEUE_FRAMES = 10_000
-"""Frames that an interface keeps until the relay reads them: beyond, they would be lost for no reason."""
+"""Frames that an interface queues until the relay reads them; the kernel would drop any beyond."""
 
 ANSWER_TIMEOUT_S = 10.0
 
-Way = tuple[int, bool]
-"""A link's index and whether a→b."""
-
 
 class Impairment(NamedTuple):
-    """What the relay does to one direction, in wall time."""
+    """Delay, jitter and loss of one direction, in wall time."""
 
     delay_s: float = 0.0
     jitter_s: float = 0.0
@@ -39,13 +36,16 @@ class Impairment(NamedTuple):
 
 
 class Relays:
-    """As many processes as this host has cores carry the frames of all relayed links between them."""
+    """The relay processes, one per core of this host at most; the relayed links are dealt out to them."""
 
     def __init__(self, ends: Sequence[tuple[Interface, Interface]], pids: Mapping[str, int]):
-        """Makes the interfaces `ends`, in the namespaces of `pids` by node. Raises `HostError`."""
+        """Make the interfaces `ends` in the namespaces of `pids` (by node) and start the processes.
+
+        Raises `HostError`.
+        """
         self._processes: list[subprocess.Popen[bytes]] = []
         self._controls: list[socket.socket] = []
-        self._place: dict[Way, tuple[int, int]] = {}
+        self._place: dict[Direction, tuple[int, int]] = {}
         count = min(len(ends), len(os.sched_getaffinity(0)))
         for index in range(count):
             self._start(index, ends[index::count], pids)
@@ -56,15 +56,15 @@ class Relays:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         ours.settimeout(ANSWER_TIMEOUT_S)
         descriptors: list[int] = []
-        ways: list[tuple[int, int, str]] = []
+        directions: list[tuple[int, int, str]] = []
         try:
             for pair in ends:
                 taps = [open_tap(pids[end.node], end.name) for end in pair]
                 descriptors += taps
                 for end, source, target in zip(pair, taps, reversed(taps), strict=True):
-                    self._place[end.link, end.forward] = (process, len(ways))
-                    ways.append((source, target, f"{end.link} {end.forward}"))
-            line = [sys.executable, "-S", "-E", str(PROGRAM), str(theirs.fileno()), json.dumps(ways)]
+                    self._place[end.link, end.forward] = (process, len(directions))
+                    directions.append((source, target, f"{end.link} {end.forward}"))
+            line = [sys.executable, "-S", "-E", str(PROGRAM), str(theirs.fileno()), json.dumps(directions)]
             self._processes.append(
                 subprocess.Popen(line, pass_fds=(theirs.fileno(), *descriptors), stdin=subprocess.DEVNULL)
             )
@@ -74,11 +74,11 @@ class Relays:
                 os.close(descriptor)
         self._controls.append(ours)
 
-    def set(self, impairments: Mapping[Way, Impairment]) -> None:
-        """In force when this returns. Raises `HostError` if a relay is gone."""
+    def set(self, impairments: Mapping[Direction, Impairment]) -> None:
+        """Returns once all is in force. Raises `HostError` if a relay has ended."""
         by_process: dict[int, list[str]] = {}
-        for way, impairment in impairments.items():
-            process, index = self._place[way]
+        for direction, impairment in impairments.items():
+            process, index = self._place[direction]
             by_process.setdefault(process, []).append(json.dumps([index, *impairment]))
         for process, lines in by_process.items():
             control, text = self._controls[process], "".join(f"{line}\n" for line in lines).encode()
@@ -93,7 +93,7 @@ class Relays:
                 raise HostError("A relay of links has ended: start the run again.")
 
     def close(self) -> None:
-        """The processes end, and their interfaces vanish."""
+        """End the processes; the kernel removes their interfaces."""
         for control in self._controls:
             control.close()
         for process in self._processes:
@@ -103,8 +103,8 @@ class Relays:
 def open_tap(pid: int, name: str) -> int:
     """A new TAP interface in the network namespace of `pid`; it lives as long as the file descriptor.
 
-    What is read from it are TCP's pieces, uncut and without checksums, each behind a virtio header: written
-    to another such interface they go on as they are. Frame by frame a byte costs twice the processor time.
+    Reading it gives TCP's unsegmented packets without checksums, each after a virtio header; they can be
+    written to another such interface as they are. Segmented frames would cost twice the time per byte.
     """
 
     def make() -> int:
@@ -122,7 +122,7 @@ def open_tap(pid: int, name: str) -> int:
 
 
 def tap_lines(end: Interface) -> tuple[str, ...]:
-    """The `ip -batch` lines that make a TAP interface what a veth end would be."""
+    """The `ip -batch` lines that give a TAP interface the address and MTU of a veth end."""
     return (
         f"link set {end.name} address {end.mac}",
         f"link set {end.name} txqueuelen {QUEUE_FRAMES} mtu 1500",

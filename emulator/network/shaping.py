@@ -1,11 +1,11 @@
-"""Link rates by the kernel: the only file that speaks to `tc`.
+"""Sets link rates, and delays and losses where the kernel has netem; the only file that runs `tc`.
 
 Each direction of a link is shaped where it is sent, by a token bucket (TBF). Against Mininet's HTB it
 releases no bursts early (a 64 KB message takes 0.98–1.02 of size / rate, HTB 0.6–1.0), segments large
 frames itself, so offloads may stay on, and can be changed live without dropping what is queued. Where
 the kernel has netem, it sits below the bucket and adds delay, jitter and loss.
 
-Nothing is trusted: every setting is read back and compared with what was asked.
+Every setting is read back and compared with what was asked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from engine.domain.errors import HostError
 from engine.domain.units import BITS_PER_BYTE, human
 
 FRAME_BYTES, SEGMENT_BYTES = 1514, 1448
-"""A full Ethernet frame at MTU 1500 and the TCP payload in it: the bucket counts frames, people payload."""
+"""Bytes of a full Ethernet frame at MTU 1500, which the bucket counts, and of its TCP payload, which specs
+count."""
 
 BURST_S = 120e-6
 """The bucket holds one piece and this much time: a bucket of one frame alone loses what a late timer
@@ -37,9 +38,9 @@ RATE_TOLERANCE = 1e-3
 
 
 class Shape(NamedTuple):
-    """What one direction of a link shall do, in wall time: payload bit/s, seconds, fraction of frames.
+    """What the kernel shall do to one direction of a link, in wall time: payload bit/s, seconds, a fraction.
 
-    Delay, jitter and loss are the kernel's only with `netem`; otherwise they are 0 here.
+    Without `netem`, delay, jitter and loss are 0 here.
     """
 
     bit_per_s: float
@@ -50,7 +51,7 @@ class Shape(NamedTuple):
 
 
 class Port(NamedTuple):
-    """An interface inside the namespace of process `pid`; `label` is what people call this direction."""
+    """An interface inside the namespace of process `pid`; `label` names the direction in messages."""
 
     pid: int
     interface: str
@@ -64,7 +65,7 @@ def apply_shapes(shapes: Sequence[tuple[Port, Shape]]) -> None:
 
 
 def change_shapes(shapes: Sequence[tuple[Port, Shape]]) -> list[float]:
-    """Change live and losslessly; the payload bit/s read back, in order."""
+    """Change a running network without losing frames; returns the payload bit/s read back, in order."""
     _batch([(port, line) for port, shape in shapes for line in tc_lines(port.interface, shape, "change")])
     return _check(shapes)
 
@@ -101,7 +102,7 @@ def piece_limit(interface: str, shape: Shape) -> str:
 
 
 def kernel_has(qdisc: str) -> bool:
-    """Whether the kernel takes this qdisc, tried in a network namespace that lives for this one command."""
+    """Whether the kernel has this qdisc, tried in a network namespace made for this one command."""
     options = {"netem": ("delay", "1ms"), "tbf": ("rate", "1mbit", "burst", "1600", "limit", "100000")}
     line = ("unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", qdisc, *options[qdisc])
     try:

@@ -1,8 +1,8 @@
-"""TCP's windows from the first message on as they are on a connection that has been used for a while.
+"""Computes initial TCP windows as large as those of a connection that has been in use for a while.
 
 A new connection sends ten frames and waits for their acknowledgement, so over a path with delay the first
-long messages would stop for several round trips. Real devices keep their connections, and a run is rarely
-long enough for windows to open first.
+long messages would stop for several round trips. Real devices keep their connections open, and a run is
+usually too short for windows to grow.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ DEFAULT_FRAMES = 10
 """The kernel's own initial window (RFC 6928)."""
 
 RECEIVE_BUFFER_BYTES = 32 << 20
-"""Of a new connection, half of which it offers the sender: what a path of 1 Gbit/s holds in 130 ms. The
-kernel's own 128 KiB would grow only as frames come."""
+"""Receive buffer of a new connection. Half of it is the window offered: what 1 Gbit/s carries in
+130 ms. The kernel's default of 128 KiB would grow only as frames arrive."""
 
 TCP_RMEM = f"4096 {RECEIVE_BUFFER_BYTES} {2 * RECEIVE_BUFFER_BYTES}"
 
 
 def first_window_frames(cluster: ClusterSpec, src: int, dst: int) -> int | None:
-    """Frames that rank `src` sends to `dst` at first; None where no delay is: windows open in no time there.
+    """Initial congestion window from rank `src` to `dst`, in frames; None without delay.
 
-    The frames of a full send buffer; or fewer, if losses would leave a window of only sqrt(3 / (2 p)) frames
+    A round trip at full rate plus the send buffer; less where losses keep windows at sqrt(3 / (2 p)) frames
     (Mathis et al., "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997, equation 3).
     """
     there, back = cluster.path(src, dst), cluster.path(dst, src)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from emulator.host.places import state_directory
-from emulator.host.priority import come_first
+from emulator.host.priority import raise_priority
 from emulator.session.isolation import Isolated
 from emulator.session.turns import turn
-from emulator.session.wire import Lines, error_from_json, error_to_json
+from emulator.session.wire import JsonLines, error_from_json, error_to_json
 from engine.domain.errors import EdgeLoomError, HostError
 
 
@@ -28,10 +28,10 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
         sys.stderr.write(f"waiting: {ahead} ahead on this machine\n")
 
     with turn(state / "turns", waiting) as mine, Isolated(__name__, state, mine) as session:
-        lines = Lines(session.sock)
-        lines.say({"module": function.__module__, "name": function.__name__, "arguments": arguments})
+        lines = JsonLines(session.sock)
+        lines.send({"module": function.__module__, "name": function.__name__, "arguments": arguments})
         while not lines.closed:
-            for message in lines.hear(1.0):
+            for message in lines.receive(1.0):
                 if "error" in message:
                     raise error_from_json(message["error"])
                 return message["result"]
@@ -39,18 +39,18 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def main(descriptor: int) -> None:
-    lines = Lines(socket.socket(fileno=descriptor))
+    lines = JsonLines(socket.socket(fileno=descriptor))
     messages: list[dict[str, Any]] = []
     while not messages and not lines.closed:
-        messages = lines.hear(60.0)
+        messages = lines.receive(60.0)
     if not messages:  # the caller is gone
         return
-    come_first()
+    raise_priority()
     try:
         function = getattr(importlib.import_module(messages[0]["module"]), messages[0]["name"])
-        lines.say({"result": function(*messages[0]["arguments"])})
+        lines.send({"result": function(*messages[0]["arguments"])})
     except EdgeLoomError as error:
-        lines.say({"error": error_to_json(error)})
+        lines.send({"error": error_to_json(error)})
     os._exit(0)
 
 

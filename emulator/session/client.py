@@ -12,7 +12,7 @@ from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.isolation import Isolated
 from emulator.session.turns import turn
-from emulator.session.wire import Lines, error_from_json
+from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
 from engine.domain.events import EVENTS, Event, ReportMade, StateChanged
 from engine.domain.report import RunReport
@@ -45,14 +45,14 @@ def emulate(
         on_events([StateChanged(state="queued", detail=detail, ahead=ahead)])
 
     def give_up() -> None:
-        if any(command.get("kind") == "stop" for command in _taken(asked)):
+        if any(command.get("kind") == "stop" for command in _drain(asked)):
             raise Cancelled("Stopped while it waited for its turn.")
 
     with (
         turn(state / "turns", waiting, give_up) as mine,
         Isolated("emulator.session.server", state, mine) as session,
     ):
-        return _Conversation(session, on_events, asked).hold(_with_profile(spec, on_events))
+        return _SessionClient(session, on_events, asked).run(_with_profile(spec, on_events))
 
 
 def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
@@ -67,18 +67,18 @@ def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
     return spec.model_copy(update={"profile": known.profile})
 
 
-class _Conversation:
+class _SessionClient:
     """Until the session ends: events out, commands in."""
 
     def __init__(self, session: Isolated, on_events: OnEvents, commands: queue.Queue[LiveCommand]):
         self.session = session
-        self.lines = Lines(session.sock)
+        self.lines = JsonLines(session.sock)
         self.on_events = on_events
         self.commands = commands
         self.report: RunReport | None = None
 
-    def hold(self, spec: RunSpec) -> RunReport:
-        self.lines.say({"spec": spec.model_dump(mode="json")})
+    def run(self, spec: RunSpec) -> RunReport:
+        self.lines.send({"spec": spec.model_dump(mode="json")})
         try:
             self._relay()
         except KeyboardInterrupt:
@@ -91,15 +91,15 @@ class _Conversation:
     def _relay(self) -> None:
         noted = False
         while not self.lines.closed:
-            for command in _taken(self.commands):
-                self._tell(command)
-            for message in self.lines.hear(TICK_S):
-                self._heard(message)
+            for command in _drain(self.commands):
+                self._send(command)
+            for message in self.lines.receive(TICK_S):
+                self._handle_message(message)
                 if not noted:
                     noted = True
                     self.session.note_members()
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    def _handle_message(self, message: dict[str, Any]) -> None:
         if "error" in message:
             error = error_from_json(message["error"])
             if complaint := self.session.complaint():
@@ -111,14 +111,14 @@ class _Conversation:
             if isinstance(event, ReportMade):
                 self.report = event.report
 
-    def _tell(self, command: LiveCommand) -> None:
+    def _send(self, command: LiveCommand) -> None:
         try:
-            self.lines.say(command)
+            self.lines.send(command)
         except BrokenPipeError:
             self.lines.closed = True
 
 
-def _taken(commands: queue.Queue[LiveCommand]) -> list[LiveCommand]:
+def _drain(commands: queue.Queue[LiveCommand]) -> list[LiveCommand]:
     taken = []
     while True:
         try:

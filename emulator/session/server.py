@@ -17,8 +17,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from emulator.host.places import state_directory
-from emulator.host.priority import children_in_real_time, come_first
-from emulator.session.wire import Lines, error_to_json
+from emulator.host.priority import children_in_real_time, raise_priority
+from emulator.session.wire import JsonLines, error_to_json
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import Event, Logged, PlanMade, ReportMade, StateChanged, to_json
 from engine.domain.network import Network
@@ -35,7 +35,7 @@ SENT_AT_ONCE = (StateChanged, PlanMade, Logged, ReportMade)
 class Session:
     """The functions that the engine calls during a run: they read and write the socket."""
 
-    def __init__(self, lines: Lines):
+    def __init__(self, lines: JsonLines):
         self.lines = lines
         self.events: list[Event] = []
         self.flushed_s = time.monotonic()
@@ -73,16 +73,16 @@ class Session:
 
     def next_command(self) -> LiveCommand | None:
         self._flush_if_due()
-        self._listen()
+        self._receive_commands()
         return self.commands.popleft() if self.commands else None
 
     def should_stop(self) -> bool:
-        self._listen()
+        self._receive_commands()
         return self.stopping
 
     def flush(self) -> None:
         if self.events:
-            self.lines.say({"events": to_json(self.events)})
+            self.lines.send({"events": to_json(self.events)})
         self.events = []
         self.flushed_s = time.monotonic()
 
@@ -90,8 +90,8 @@ class Session:
         if self.events and time.monotonic() - self.flushed_s >= BATCH_S:
             self.flush()
 
-    def _listen(self) -> None:
-        for command in self.lines.hear(0):
+    def _receive_commands(self) -> None:
+        for command in self.lines.receive(0):
             if command.get("kind") == "stop":
                 self.stopping = True
             else:
@@ -101,7 +101,7 @@ class Session:
 
     def _first(self) -> dict[str, Any]:
         while not self.lines.closed:
-            messages = self.lines.hear(60.0)
+            messages = self.lines.receive(60.0)
             if messages:
                 return messages[0]
         os._exit(1)
@@ -116,22 +116,22 @@ def _private_scratch() -> None:
 
 
 def main(descriptor: int) -> None:
-    lines = Lines(socket.socket(fileno=descriptor))
+    lines = JsonLines(socket.socket(fileno=descriptor))
     session = Session(lines)
     status = 0
     try:
-        come_first()
+        raise_priority()
         _private_scratch()
         session.run()
     except EdgeLoomError as error:
         session.flush()
-        lines.say({"error": error_to_json(error)})
+        lines.send({"error": error_to_json(error)})
         status = error.exit_status
     except Exception as error:  # the owner gets the sentence, its log the details
         session.flush()
         sys.excepthook(type(error), error, error.__traceback__)
         trouble = RunError(f"The emulation failed: {type(error).__name__}: {error}")
-        lines.say({"error": error_to_json(trouble)})
+        lines.send({"error": error_to_json(trouble)})
         status = 1
     sys.stderr.flush()
     os._exit(status)  # at once: the death of this init ends whatever still runs inside

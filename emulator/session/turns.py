@@ -51,7 +51,7 @@ def turn(
                 seen = ahead
             give_up()
             time.sleep(POLL_S)
-        while (taken := _sit_down(directory, len(seats))) is None:  # its last holder is just leaving
+        while (taken := _lock_share(directory, len(seats))) is None:  # its last holder is just leaving
             give_up()
             time.sleep(POLL_S)
         number, seat = taken
@@ -82,7 +82,7 @@ def shares(cores: Collection[int], count: int) -> list[frozenset[int]]:
     return [frozenset(every[start:stop]) for start, stop in pairwise(bounds)]
 
 
-def _sit_down(directory: Path, count: int) -> tuple[int, int] | None:
+def _lock_share(directory: Path, count: int) -> tuple[int, int] | None:
     """The first free seat of `count`: its number and its locked file. None if there is none."""
     for number in range(count):
         seat = os.open(directory / f"seat-{number}-of-{count}", os.O_CREAT | os.O_RDWR, 0o600)

@@ -10,7 +10,7 @@ from engine.domain import errors
 from engine.domain.errors import EdgeLoomError, OutOfMemory, RunError, SpecError
 
 
-class Lines:
+class JsonLines:
     """One end of the conversation."""
 
     def __init__(self, sock: socket.socket):
@@ -18,10 +18,10 @@ class Lines:
         self.closed = False
         self._pending = b""
 
-    def say(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         self.sock.sendall((json.dumps(message) + "\n").encode())
 
-    def hear(self, timeout_s: float) -> list[dict[str, Any]]:
+    def receive(self, timeout_s: float) -> list[dict[str, Any]]:
         """Whole messages that are there within `timeout_s` (0: now). `closed` turns True at the end."""
         self.sock.settimeout(timeout_s)
         try:

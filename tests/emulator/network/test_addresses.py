@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.network.layout import lay_out
+from emulator.network.layout import network_layout
 from tests.support.small_clusters import chain, loop_of_switches, mesh, star
 
 
@@ -13,7 +13,7 @@ def routes(batch: tuple[str, ...]) -> dict[str, str]:
 
 
 def test_names_addresses_and_hardware_addresses_differ() -> None:
-    layout = lay_out(star(300))
+    layout = network_layout(star(300))
     interfaces = [end for pair in layout.ends for end in pair]
     assert len({node.address for node in layout.nodes}) == 301
     assert len({end.mac for end in interfaces}) == 600
@@ -23,7 +23,7 @@ def test_names_addresses_and_hardware_addresses_differ() -> None:
 
 def test_routes_follow_the_paths_of_the_cluster() -> None:
     for cluster in (chain(), mesh(4), loop_of_switches()):
-        layout = lay_out(cluster)
+        layout = network_layout(cluster)
         address = {node.spec_name: node.address for node in layout.nodes}
         for node in layout.nodes:
             known = {
@@ -39,7 +39,7 @@ def test_routes_follow_the_paths_of_the_cluster() -> None:
 
 
 def test_a_route_leads_to_the_hardware_address_at_the_other_end() -> None:
-    layout = lay_out(chain())
+    layout = network_layout(chain())
     for pair in layout.ends:
         for here, there in (pair, pair[::-1]):
             neighbours = [line for line in layout.batches[here.name] if line.startswith("neigh")]
@@ -48,7 +48,7 @@ def test_a_route_leads_to_the_hardware_address_at_the_other_end() -> None:
 
 
 def test_neighbours_of_a_switch_reach_the_switch() -> None:
-    layout = lay_out(star(2))
+    layout = network_layout(star(2))
     hub = next(node for node in layout.nodes if node.spec_name == "hub")
     assert routes(layout.batches["d0-eth0"])[hub.address] == "d0-eth0"
     assert not any(hub.address in routes(layout.batches[end.name]) for end in hub.interfaces)
@@ -56,7 +56,7 @@ def test_neighbours_of_a_switch_reach_the_switch() -> None:
 
 @pytest.mark.parametrize(("dilation", "timer"), [(1.0, "200ms"), (4.0, "800ms"), (0.25, "50ms")])
 def test_every_route_dilates_the_retransmission_timer(dilation: float, timer: str) -> None:
-    for batch in lay_out(chain(), dilation).batches.values():
+    for batch in network_layout(chain(), dilation).batches.values():
         lines = [line for line in batch if line.startswith("route")]
         assert lines
         assert all(f" rto_min {timer}" in line for line in lines)
@@ -64,6 +64,6 @@ def test_every_route_dilates_the_retransmission_timer(dilation: float, timer: st
 
 def test_where_packets_are_lost_everything_is_acknowledged_at_once() -> None:
     for lossy in (False, True):
-        batches = lay_out(chain(), 1.0, lossy).batches.values()
+        batches = network_layout(chain(), 1.0, lossy).batches.values()
         lines = [line for batch in batches for line in batch if line.startswith("route")]
         assert all((" quickack 1" in line) == lossy for line in lines)

@@ -5,14 +5,14 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.network.layout import lay_out
+from emulator.network.layout import network_layout
 from emulator.network.windows import DEFAULT_FRAMES, RECEIVE_BUFFER_BYTES, first_window_frames
 from tests.support.small_clusters import cluster, link, star
 
 
 def test_a_path_without_delay_keeps_the_kernels_window() -> None:
     assert first_window_frames(star(2), 0, 1) is None
-    lines = [line for batch in lay_out(star(2)).batches.values() for line in batch]
+    lines = [line for batch in network_layout(star(2)).batches.values() for line in batch]
     assert not any("initcwnd" in line for line in lines)
 
 
@@ -51,7 +51,7 @@ def test_windows_shrink_with_loss_down_to_the_kernels_own(loss: float, delay_s: 
 
 def test_every_route_between_devices_says_its_window() -> None:
     drawn = cluster("a b c", "", link("a", "b", 10e6, delay_s=0.01), link("b", "c", 10e6))
-    layout = lay_out(drawn)
+    layout = network_layout(drawn)
     ranks = {node.address: rank for rank, node in enumerate(layout.nodes)}
     found = {}
     for rank, node in enumerate(layout.nodes):

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from emulator.session.wire import Lines, error_from_json, error_to_json
+from emulator.session.wire import JsonLines, error_from_json, error_to_json
 from engine.domain.errors import Cancelled, EdgeLoomError, HostError, PeerLost, PlanError, SpecError
 
 
@@ -28,14 +28,14 @@ def test_an_error_keeps_its_class_sentence_and_facts(error: EdgeLoomError) -> No
 
 def test_messages_survive_any_cut_of_the_stream() -> None:
     ours, theirs = socket.socketpair()
-    lines = Lines(ours)
+    lines = JsonLines(ours)
     with ours, theirs:
         theirs.sendall(b'{"a": 1}\n{"b"')
-        assert lines.hear(1.0) == [{"a": 1}]
-        assert lines.hear(0) == []
+        assert lines.receive(1.0) == [{"a": 1}]
+        assert lines.receive(0) == []
         theirs.sendall(b": 2}\n")
-        assert lines.hear(1.0) == [{"b": 2}]
+        assert lines.receive(1.0) == [{"b": 2}]
         assert not lines.closed
         theirs.close()
-        assert lines.hear(1.0) == []
+        assert lines.receive(1.0) == []
         assert lines.closed
