@@ -1,0 +1,32 @@
+"""`./loom docs`: write the generated parts of the documents, or with --check say which are out of date."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from devtools.documents import documents, outdated
+from devtools.rooms import ROOT
+from engine.cli.command import Command
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is out of date")
+
+
+def run(args: argparse.Namespace) -> int:
+    old = outdated()
+    if args.check:
+        for file in old:
+            sys.stderr.write(f"{file} is out of date: run ./loom docs.\n")
+        return 1 if old else 0
+    texts = documents()
+    for file in old:
+        (ROOT / file).write_text(texts[file], encoding="utf-8")
+        sys.stderr.write(f"{file} written.\n")
+    return 0
+
+
+DOCS = Command("docs", "write the generated tables and pictures of the documents", add_arguments, run)
+
+COMMANDS: tuple[Command, ...] = (DOCS,)

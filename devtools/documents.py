@@ -1,0 +1,103 @@
+"""The parts of the documents that are written by `./loom docs`: the picture of the rooms, and tables.
+
+A table stands between two lines, `<!-- table NAME -->` and `<!-- end NAME -->`; what stands between them is
+replaced. Everything else in the file is written by people and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import topologies
+from devtools.rooms import ROOT, read_parts
+from devtools.rooms_picture import picture
+from engine.domain.units import human
+from engine.models import catalogue
+from engine.models.families.registry import FAMILIES
+from engine.strategies.registry import STRATEGIES
+
+PICTURE = "docs/rooms.svg"
+MADE_UP = "tiny-"
+"""Models for tests, which no table of a document shows."""
+
+
+def strategies_table() -> str:
+    rows = [(f"`{each.name}`", each.summary.rstrip("."), each.paper) for each in STRATEGIES]
+    return table(("name", "what it does", "paper"), rows)
+
+
+def families_table() -> str:
+    models = [row for row in catalogue.rows() if not row.name.startswith(MADE_UP)]
+    rows = [
+        (
+            f"`{family.name}`",
+            f"`{family.architecture}`",
+            ", ".join(f"`{model.name}`" for model in models if model.family == family.name),
+        )
+        for family in FAMILIES
+    ]
+    return table(("family", "class of transformers", "models of the catalogue"), rows)
+
+
+def devices_table() -> str:
+    rows = [
+        (
+            f"`{device.name}`",
+            device.title,
+            human(device.flop_per_s, "FLOP/s"),
+            human(device.memory_bytes, "B"),
+            human(device.memory_byte_per_s, "B/s"),
+        )
+        for device in topologies.presets()
+    ]
+    return table(("name", "what it is", "compute", "memory", "memory bandwidth"), rows)
+
+
+def clusters_table() -> str:
+    clusters = [topologies.load(name) for name in topologies.names()]
+    rows = [(f"`{each.name}`", each.title, str(len(each.devices)), str(len(each.links))) for each in clusters]
+    return table(("name", "what it is", "devices", "links"), rows)
+
+
+TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "strategies": ("README.md", strategies_table),
+    "families": ("docs/catalogue.md", families_table),
+    "devices": ("docs/catalogue.md", devices_table),
+    "clusters": ("docs/catalogue.md", clusters_table),
+}
+"""Name of a table → the file it stands in, and what writes it."""
+
+
+def documents(root: Path = ROOT) -> dict[str, str]:
+    """Every file with generated parts, by its path, as it should be. Raises `ValueError` without a marker."""
+    found = {PICTURE: picture(read_parts())}
+    for name, (file, write) in TABLES.items():
+        text = found.get(file) or (root / file).read_text(encoding="utf-8")
+        found[file] = replaced(text, name, write(), file)
+    return found
+
+
+def outdated(root: Path = ROOT) -> list[str]:
+    """The files that `./loom docs` would change."""
+    return [
+        file
+        for file, text in documents(root).items()
+        if not (root / file).is_file() or (root / file).read_text(encoding="utf-8") != text
+    ]
+
+
+def replaced(text: str, name: str, content: str, where: str) -> str:
+    """`text` with `content` between the markers of `name`."""
+    begin, end = f"<!-- table {name} -->\n", f"<!-- end {name} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"{where}: expected the lines {begin.strip()} and {end}, one after the other.")
+    return f"{before}{begin}{content}{end}{after}"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [tuple(heads), ("---",) * len(heads), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines)

@@ -1,0 +1,89 @@
+"""The generated parts of the documents are current, and every file that a document names exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from devtools.documents import outdated, replaced, table
+from devtools.rooms import ROOT, read_parts
+from devtools.rooms_picture import picture
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "engine").rglob("README.md")])
+SVG = "{http://www.w3.org/2000/svg}"
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"`([^`\n]+)`")
+ENDINGS = ("py", "toml", "md", "ts", "tsx", "json", "svg", "png", "csv", "yml", "yaml", "txt", "in")
+PATH = re.compile(rf"(?:[A-Za-z_.][\w.-]*/)+(?:[\w.-]+\.(?:{'|'.join(ENDINGS)}))?")
+PLACEHOLDERS = ("NAME",)
+GENERATED = (".loom/", ".venv/", "node_modules/", "dist/")
+"""Folders that a checkout gets when it is set up."""
+
+
+def test_generated_tables_and_pictures_are_current() -> None:
+    assert outdated() == [], "run ./loom docs"
+
+
+def test_the_picture_shows_every_room_of_rooms_toml_and_one_arc_per_arrow() -> None:
+    parts = read_parts()
+    svg = ElementTree.fromstring(picture(parts))
+    texts = {element.text for element in svg.iter(f"{SVG}text")}
+    assert {room.name for part in parts for room in part.rooms} | {part.name for part in parts} <= texts
+    arcs = [element for element in svg.iter(f"{SVG}path") if " C" in element.attrib["d"]]
+    between_rooms = sum(len(room.imports) for part in parts for room in part.rooms)
+    between_parts = sum(len(part.imports) + len(part.doors) for part in parts)
+    assert len(arcs) == between_rooms + between_parts
+
+
+def test_all_arrows_of_the_picture_point_down() -> None:
+    for path in ElementTree.fromstring(picture(read_parts())).iter(f"{SVG}path"):
+        if " C" in path.attrib["d"]:
+            numbers = [float(number) for number in re.findall(r"-?[\d.]+", path.attrib["d"])]
+            assert numbers[-1] > numbers[1]
+
+
+def test_a_table_replaces_what_stands_between_its_markers() -> None:
+    text = "before\n<!-- table t -->\nold\n<!-- end t -->\nafter\n"
+    new = "before\n<!-- table t -->\n| a |\n| --- |\n| 1 |\n<!-- end t -->\nafter\n"
+    assert replaced(text, "t", table(("a",), [("1",)]), "here") == new
+    with pytest.raises(ValueError, match="here: expected the lines <!-- table u -->"):
+        replaced(text, "u", "", "here")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_file_that_a_document_names_exists(document: Path) -> None:
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    named = {link for link in LINK.findall(text) if "://" not in link}
+    missing = [link for link in named if not (document.parent / link).exists()]
+    spoken = {path for code in CODE.findall(text) for path in [code.strip()] if PATH.fullmatch(path)}
+    missing += [
+        path
+        for path in spoken
+        if not path.startswith(GENERATED)
+        and not any(word in path for word in PLACEHOLDERS)
+        and not _exists(path, document.parent)
+    ]
+    assert not missing
+
+
+def _exists(path: str, beside: Path) -> bool:
+    """From the root of the checkout, or beside the document."""
+    return (ROOT / path).exists() or (beside / path).exists()
+
+
+def test_no_document_names_a_file_that_git_does_not_track() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout
+    if not tracked:
+        pytest.skip("not a git checkout")
+    files = set(tracked.splitlines())
+    for document in DOCUMENTS:
+        for link in LINK.findall(document.read_text(encoding="utf-8")):
+            target = (document.parent / link).resolve()
+            if "://" not in link and target.is_file():
+                assert target.relative_to(ROOT).as_posix() in files, f"{document.name} links {link}"
