@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytest_plugins = ["tests.support.timeouts"]
+
 
 @pytest.fixture(scope="session")
 def play_for_real(tmp_path_factory):

@@ -15,6 +15,7 @@ from engine.domain.events import Event, to_json
 from engine.domain.network import LoopbackNetwork
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
+from engine.models.reference.process import one_process
 from engine.runs.execute import execute
 
 
@@ -27,10 +28,11 @@ def run_local(spec: RunSpec) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def main(paths: Sequence[str]) -> int:
-    for path in paths:
-        spec = RunSpec.parse(json.loads(Path(path).read_text()), path)
-        report, trace = run_local(spec)
-        sys.stdout.write(json.dumps({"report": report, "trace": trace}) + "\n")
+    with one_process():
+        for path in paths:
+            spec = RunSpec.parse(json.loads(Path(path).read_text()), path)
+            report, trace = run_local(spec)
+            sys.stdout.write(json.dumps({"report": report, "trace": trace}) + "\n")
     return 0
 
 

@@ -16,6 +16,8 @@ from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES
 
+pytestmark = pytest.mark.timeout(1200)  # the first test waits for all real runs
+
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 4e9, "flop_per_s": 1e10}
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from engine.domain.spec import RunSpec
 from engine.models.inputs.prompts import pixels_of, requests_of
-from engine.models.reference.transformers_outputs import library_model, run_apart
+from engine.models.reference.process import run_apart
+from engine.models.reference.transformers_outputs import library_model
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +22,7 @@ from engine.domain.workload import Request
 from engine.models.families.hf_config import config_of_spec
 from engine.models.families.tensor_names import candidates, stored_as, unused_names
 from engine.models.inputs.prompts import pixels_of, requests_of
+from engine.models.reference.process import run_apart
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
 
 if TYPE_CHECKING:
@@ -112,25 +112,6 @@ def _compute_apart(spec: RunSpec, path: Path) -> None:
         made.rename(path)
     finally:
         made.unlink(missing_ok=True)
-
-
-def run_apart(module: str, spec: RunSpec, made: Path, *more: str) -> None:
-    """`python -m module SPEC.json MADE …`, in a process of its own, which may use all cores and leaves
-    nothing behind in this one. Raises `HostError` when it fails.
-    """
-    asked = made.with_suffix(f".{os.getpid()}.json")
-    asked.write_text(spec.model_dump_json(), encoding="utf-8")
-    command = [sys.executable, "-m", module, str(asked), str(made), *more]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
-    try:
-        done = subprocess.run(
-            command, cwd=ENGINE.parent, env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise HostError(f"the reference of {spec.model.name} could not be computed: {last}")
-    finally:
-        asked.unlink(missing_ok=True)
 
 
 def _prune(folder: Path) -> None:

@@ -194,7 +194,7 @@ def test_a_plan_says_whether_it_may_lose_anything():
 def test_a_plan_for_a_large_model_is_made_in_time(devices, limit_s):
     model = catalogue.resolve("llama-3.3-70b")[0]
     spec = spec_of("edgeformer", model, star([1e13] * devices, memory_bytes=64e9), rows=512, new_tokens=128)
-    began_s = time.perf_counter()
+    began_s = time.process_time()
     plan = plan_of(spec)
-    assert time.perf_counter() - began_s < limit_s
+    assert time.process_time() - began_s < limit_s
     assert plan.extra["blocks"][-1][2] == model.num_layers

@@ -13,6 +13,8 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
 
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
     name="three",

@@ -1,0 +1,131 @@
+"""Reference computations run in another process: `transformers` is never imported into a run's own process.
+
+`run_apart` starts a process per computation. Inside `one_process()` the first computation starts a process
+that computes all later ones too, because importing `transformers` takes seconds.
+
+`python -m engine.models.reference.process` is that process. It reads one JSON list a line from standard
+input, `[module, argument, …]`, calls `module.main([argument, …])`, and answers with one JSON line: `null`,
+or the sentence of the error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.domain.errors import HostError
+from engine.domain.spec import RunSpec
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class ReferenceProcess:
+    """A process that computes one reference after another. It starts with the first one."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def compute(self, module: str, arguments: list[str]) -> str | None:
+        """Returns the error's sentence, or None."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "engine.models.reference.process"],
+                cwd=ROOT,
+                env=_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps([module, *arguments]) + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            return f"its process ended with status {self._process.wait()} before it answered"
+        error: str | None = json.loads(answer)
+        return error
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+_shared: list[ReferenceProcess] = []
+
+
+@contextmanager
+def one_process() -> Iterator[None]:
+    """All references asked for inside are computed by one process, which ends with the block."""
+    process = ReferenceProcess()
+    _shared.append(process)
+    try:
+        yield
+    finally:
+        _shared.remove(process)
+        process.close()
+
+
+def run_apart(module: str, spec: RunSpec, made: Path, *more: str) -> None:
+    """`python -m module SPEC.json MADE …` in another process, which may use all cores.
+
+    Raises `HostError` when it fails.
+    """
+    asked = made.with_suffix(f".{os.getpid()}.json")
+    asked.write_text(spec.model_dump_json(), encoding="utf-8")
+    arguments = [str(asked), str(made), *more]
+    try:
+        error = _shared[-1].compute(module, arguments) if _shared else _run_once(module, arguments)
+    finally:
+        asked.unlink(missing_ok=True)
+    if error is not None:
+        raise HostError(f"the reference of {spec.model.name} could not be computed: {error}")
+
+
+def _run_once(module: str, arguments: list[str]) -> str | None:
+    """Returns the last line of standard error if the process fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not done.returncode:
+        return None
+    return (done.stderr.strip().splitlines() or ["no message"])[-1]
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+
+
+def main() -> int:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print must not be taken for an answer
+    for line in sys.stdin:
+        module, *arguments = json.loads(line)
+        try:
+            importlib.import_module(module).main(arguments)
+            error = None
+        except Exception as problem:
+            error = traceback.format_exception_only(problem)[-1].strip().splitlines()[-1]
+        answers.write(json.dumps(error) + "\n")
+        answers.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""One process for many references: it starts once, says why a reference fails, goes on, and ends."""
+
+import pytest
+import torch
+
+from engine.domain.errors import HostError
+from engine.models.reference import process, transformers_outputs
+from tests.support.one_device import spec_of
+
+
+@pytest.fixture
+def starts(monkeypatch):
+    """The processes started for references, as they come."""
+    started, popen = [], process.subprocess.Popen
+
+    def start(*given, **options):
+        started.append(popen(*given, **options))
+        return started[-1]
+
+    monkeypatch.setattr(process.subprocess, "Popen", start)
+    return started
+
+
+def broken(spec, folder):
+    """`spec` with the weights of an empty folder."""
+    weights = spec.weights.model_copy(update={"kind": "directory", "directory": str(folder)})
+    return spec.model_copy(update={"weights": weights})
+
+
+def test_one_process_computes_all_references_also_after_one_that_fails_and_ends_with_the_block(
+    tmp_path, starts
+):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    spec = spec_of("tiny-gpt2")
+    with process.one_process():
+        found = transformers_outputs.load_or_compute(spec, tmp_path / "a")
+        with pytest.raises(HostError, match=r"the reference of tiny-gpt2 could not be computed: .+"):
+            transformers_outputs.load_or_compute(broken(spec, empty), tmp_path / "b")
+        again = transformers_outputs.load_or_compute(spec, tmp_path / "c")
+        assert len(starts) == 1
+    assert starts[0].returncode is not None
+    here = transformers_outputs.compute(spec)
+    for reference in (found, again):
+        torch.testing.assert_close(reference.tensors()["logits.1"], here["logits.1"], rtol=1e-5, atol=1e-5)
+
+
+def test_a_reference_process_that_dies_is_an_error_and_not_a_hang(tmp_path, starts, monkeypatch):
+    monkeypatch.setattr(process.sys, "executable", "/bin/false")
+    with (
+        process.one_process(),
+        pytest.raises(HostError, match="could not be computed: its process ended with status 1"),
+    ):
+        process.run_apart(
+            "engine.models.reference.transformers_outputs", spec_of("tiny-gpt2"), tmp_path / "x"
+        )
+    assert len(starts) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_shared_process_each_reference_has_its_own(tmp_path, starts):
+    transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path)
+    transformers_outputs.load_or_compute(spec_of("tiny-gpt2", prompt_tokens=5), tmp_path)
+    assert len(starts) == 2
