@@ -75,17 +75,17 @@ export interface Fidelity {
   compute_error_mean: number | null;
   compute_error_p95: number | null;
   /** Durations of operations against the device model's: Σ |took - expected| / Σ expected. */
-  model_error_mean?: number | null;
-  model_error_p95?: number | null;
-  compared_frac?: number | null;
+  model_error_mean: number | null;
+  model_error_p95: number | null;
+  compared_frac: number | null;
   /** latency / predicted latency - 1; null where it is not judged. */
-  latency_error?: number | null;
-  latency_limit?: number | null;
+  latency_error: number | null;
+  latency_limit: number | null;
   link_error_max: number | null;
   late_frac: number | null;
   backend: string;
   why: string[];
-  notes?: string[];
+  notes: string[];
 }
 
 export type OutcomeKind = 'finished' | 'out_of_memory' | 'peer_lost' | 'deadlock' | 'cancelled' | 'failed';

@@ -1,15 +1,15 @@
 import { Card, Group, Text, ThemeIcon } from '@mantine/core';
 import { IconCheck, IconMinus, IconWaveSine, IconX } from '@tabler/icons-react';
 import type { Correctness, Fidelity } from '@/api/types';
-import { percent } from '@/format/units';
 import classes from './report.module.css';
+import { correctLines, correctTitle, validLines, validTitle } from './verdicts';
 
 interface Props {
   correctness: Correctness;
   fidelity: Fidelity;
 }
 
-/** Whether the result is right, and whether the emulation was what was asked for. */
+/** Two cards: whether the result is correct, and whether the emulation agrees with the device models. */
 export function Verdicts({ correctness, fidelity }: Props) {
   return (
     <div className={classes.halves}>
@@ -23,7 +23,7 @@ export function Verdicts({ correctness, fidelity }: Props) {
       <Verdict
         ok={fidelity.valid}
         testId="verdict-valid"
-        title={fidelity.valid === null ? 'Fidelity not measured' : fidelity.valid ? 'Valid' : 'Not valid'}
+        title={validTitle(fidelity)}
         lines={validLines(fidelity)}
       />
     </div>
@@ -57,63 +57,4 @@ function Verdict(props: {
       </Group>
     </Card>
   );
-}
-
-function correctTitle({ checked, ok, lossy }: Correctness): string {
-  if (ok !== null) return ok ? 'Correct' : 'Not correct';
-  return checked && lossy ? 'Lossy, as the method is' : 'Correctness not checked';
-}
-
-function correctLines(correctness: Correctness): string[] {
-  const lines: string[] = [];
-  if (correctness.top1_agreement !== null) {
-    lines.push(
-      `The reference would have chosen ${percent(correctness.top1_agreement)} of the same tokens, given those before them.`,
-    );
-  }
-  if (correctness.kl_mean !== null) {
-    lines.push(
-      `Mean KL divergence from the reference ${correctness.kl_mean === 0 ? '0' : correctness.kl_mean.toPrecision(3)} nats per token.`,
-    );
-  }
-  if (correctness.token_identical !== null) {
-    lines.push(
-      correctness.token_identical
-        ? 'The same tokens as transformers generates on one device.'
-        : 'Other tokens than transformers generates on one device.',
-    );
-  }
-  if (correctness.max_rel_error !== null) {
-    lines.push(
-      `Largest relative error ${correctness.max_rel_error.toExponential(1)}, absolute ${correctness.max_abs_error?.toExponential(1) ?? '–'}.`,
-    );
-  }
-  return correctness.why ? [...lines, correctness.why] : lines;
-}
-
-function validLines(fidelity: Fidelity): string[] {
-  const parts: string[] = [];
-  if (typeof fidelity.model_error_mean === 'number')
-    parts.push(`operations took times ${percent(fidelity.model_error_mean)} off their device's model`);
-  if (typeof fidelity.latency_error === 'number' && typeof fidelity.latency_limit === 'number')
-    parts.push(
-      `the latency is ${percent(fidelity.latency_error)} off its prediction (limit ±${percent(fidelity.latency_limit)})`,
-    );
-  if (fidelity.compute_error_mean !== null) {
-    const worst =
-      fidelity.compute_error_p95 === null
-        ? ''
-        : ` (95 % of them within ${percent(fidelity.compute_error_p95)})`;
-    parts.push(`operations late by ${percent(fidelity.compute_error_mean)} on average${worst}`);
-  }
-  if (fidelity.link_error_max !== null)
-    parts.push(`links within ${percent(fidelity.link_error_max)} of the asked rate`);
-  if (fidelity.late_frac !== null) parts.push(`${percent(fidelity.late_frac)} of the operations overran`);
-  const lines = parts.length > 0 ? [`${capital(parts.join(', '))}.`] : [];
-  if (fidelity.backend) lines.push(`Links shaped by ${fidelity.backend}.`);
-  return [...lines, ...fidelity.why, ...(fidelity.notes ?? [])];
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import type { Correctness, Fidelity } from '@/api/types';
+import { correctLines, correctTitle, validLines, validTitle } from './verdicts';
+
+const correctness: Correctness = {
+  checked: true,
+  ok: true,
+  lossy: false,
+  token_identical: true,
+  max_abs_error: 2.5e-6,
+  max_rel_error: 1e-6,
+  kl_mean: null,
+  top1_agreement: null,
+  why: '',
+};
+const fidelity: Fidelity = {
+  valid: true,
+  compute_error_mean: 0.004,
+  compute_error_p95: 0.01,
+  model_error_mean: 0.002,
+  model_error_p95: 0.006,
+  compared_frac: 1,
+  latency_error: -0.03,
+  latency_limit: 0.1,
+  link_error_max: 0.02,
+  late_frac: 0,
+  backend: 'tc',
+  why: [],
+  notes: [],
+};
+
+describe('the verdict on correctness', () => {
+  it('is correct, not correct, lossy, or not checked', () => {
+    expect(correctTitle(correctness)).toBe('Correct');
+    expect(correctTitle({ ...correctness, ok: false })).toBe('Not correct');
+    expect(correctTitle({ ...correctness, ok: null, lossy: true })).toBe('Lossy, as this strategy is');
+    expect(correctTitle({ ...correctness, ok: null, checked: false })).toBe('Correctness not checked');
+  });
+
+  it('says the figures that there are, then the reason', () => {
+    expect(correctLines(correctness)).toEqual([
+      'The run generated the same tokens as transformers on one device.',
+      'The largest relative error of a logit is 1.0e-6, the largest absolute error 2.5e-6.',
+    ]);
+    const lossy = { ...correctness, token_identical: false, max_rel_error: null, why: 'It prunes heads.' };
+    expect(correctLines({ ...lossy, top1_agreement: 0.9, kl_mean: 0.0123 })).toEqual([
+      'Given the same tokens before it, the reference chooses the same token in 90 % of cases.',
+      'The mean KL divergence from the reference is 0.0123 nats per token.',
+      'The run generated other tokens than transformers on one device.',
+      'It prunes heads.',
+    ]);
+  });
+});
+
+describe('the verdict on fidelity', () => {
+  it('compares operations with the device model and the latency with its prediction', () => {
+    expect(validTitle(fidelity)).toBe('Valid');
+    expect(validLines(fidelity)).toEqual([
+      'Operation times differ from the device model by 0.2 % on average, 95 % of them by at most 0.6 %.',
+      'The latency is 3 % below its prediction; the limit is 10 %.',
+      'This host finished operations 0.4 % late on average, 95 % of them by at most 1 %.',
+      '0 % of the operations overran their time.',
+      'Every measured link carries its set rate within 2 %.',
+      'Links are shaped by tc.',
+    ]);
+  });
+
+  it('says why a run is not valid, and what was not judged', () => {
+    const wrong: Fidelity = {
+      ...fidelity,
+      valid: false,
+      compute_error_mean: null,
+      model_error_mean: null,
+      latency_error: 0.5,
+      latency_limit: null,
+      link_error_max: null,
+      late_frac: null,
+      backend: '',
+      why: ['Operations took 1.5 times as long as the model says.'],
+      notes: ['The latency is not judged.'],
+    };
+    expect(validTitle(wrong)).toBe('Not valid');
+    expect(validLines(wrong)).toEqual([
+      'Operations took 1.5 times as long as the model says.',
+      'The latency is not judged.',
+    ]);
+  });
+
+  it('is not measured in the simulated world', () => {
+    expect(validTitle({ ...fidelity, valid: null })).toBe('Fidelity not measured');
+  });
+});

@@ -1,0 +1,87 @@
+/** The two verdicts of a report in sentences: correctness against `transformers`, fidelity against the models. */
+import type { Correctness, Fidelity } from '@/api/types';
+import { percent } from '@/format/units';
+
+export function correctTitle({ checked, ok, lossy }: Correctness): string {
+  if (ok !== null) return ok ? 'Correct' : 'Not correct';
+  return checked && lossy ? 'Lossy, as this strategy is' : 'Correctness not checked';
+}
+
+export function correctLines(correctness: Correctness): string[] {
+  const { top1_agreement, kl_mean, token_identical, max_rel_error, max_abs_error, why } = correctness;
+  const lines: string[] = [];
+  if (top1_agreement !== null) {
+    lines.push(
+      `Given the same tokens before it, the reference chooses the same token in ${percent(top1_agreement)} of cases.`,
+    );
+  }
+  if (kl_mean !== null) {
+    const nats = kl_mean === 0 ? '0' : kl_mean.toPrecision(3);
+    lines.push(`The mean KL divergence from the reference is ${nats} nats per token.`);
+  }
+  if (token_identical !== null) {
+    const same = token_identical ? 'the same tokens as' : 'other tokens than';
+    lines.push(`The run generated ${same} transformers on one device.`);
+  }
+  if (max_rel_error !== null) {
+    const absolute =
+      max_abs_error === null ? '' : `, the largest absolute error ${max_abs_error.toExponential(1)}`;
+    lines.push(`The largest relative error of a logit is ${max_rel_error.toExponential(1)}${absolute}.`);
+  }
+  return why ? [...lines, why] : lines;
+}
+
+export function validTitle({ valid }: Fidelity): string {
+  if (valid === null) return 'Fidelity not measured';
+  return valid ? 'Valid' : 'Not valid';
+}
+
+/** One sentence per figure that was measured, then why the run is not valid, then what was not judged. */
+export function validLines(fidelity: Fidelity): string[] {
+  return [
+    ...modelLines(fidelity),
+    ...latencyLines(fidelity),
+    ...pacingLines(fidelity),
+    ...linkLines(fidelity),
+    ...fidelity.why,
+    ...fidelity.notes,
+  ];
+}
+
+function modelLines({ model_error_mean, model_error_p95 }: Fidelity): string[] {
+  if (model_error_mean === null) return [];
+  return [
+    `Operation times differ from the device model by ${percent(model_error_mean)} on average${atMost(model_error_p95)}.`,
+  ];
+}
+
+function latencyLines({ latency_error, latency_limit }: Fidelity): string[] {
+  if (latency_error === null || latency_limit === null) return [];
+  const side = latency_error < 0 ? 'below' : 'above';
+  return [
+    `The latency is ${percent(Math.abs(latency_error))} ${side} its prediction; the limit is ${percent(latency_limit)}.`,
+  ];
+}
+
+function pacingLines({ compute_error_mean, compute_error_p95, late_frac }: Fidelity): string[] {
+  const lines: string[] = [];
+  if (compute_error_mean !== null) {
+    lines.push(
+      `This host finished operations ${percent(compute_error_mean)} late on average${atMost(compute_error_p95)}.`,
+    );
+  }
+  if (late_frac !== null) lines.push(`${percent(late_frac)} of the operations overran their time.`);
+  return lines;
+}
+
+function linkLines({ link_error_max, backend }: Fidelity): string[] {
+  const lines: string[] = [];
+  if (link_error_max !== null)
+    lines.push(`Every measured link carries its set rate within ${percent(link_error_max)}.`);
+  if (backend) lines.push(`Links are shaped by ${backend}.`);
+  return lines;
+}
+
+function atMost(p95: number | null): string {
+  return p95 === null ? '' : `, 95 % of them by at most ${percent(p95)}`;
+}
