@@ -13,6 +13,7 @@ from rich.text import Text
 
 from engine.cli.command import Command
 from engine.cli.tables import console_for, table
+from engine.domain import stored
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.units import human, human_s
@@ -53,8 +54,9 @@ def read_report(path: Path) -> RunReport:
         raise SpecError(f"{path}: cannot read the report: {reason}.") from error
     except json.JSONDecodeError as error:
         raise SpecError(f"{path}: no valid JSON: {error}.") from error
-    report: RunReport = RunReport.parse(data, str(path))
-    return report
+    if not isinstance(data, dict):
+        raise SpecError(f"{path}: is not a report: expected an object.")
+    return stored.read_report(data, str(path)).needed()
 
 
 def _headings(comparison: Comparison) -> list[str]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 from engine.cli.tables import show_report
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
+from engine.domain.stored import to_document
 
 
 def present(report: RunReport, args: argparse.Namespace) -> int:
     """Write `report` as `--json` says (`-`: only JSON on standard output); returns the exit status."""
     if args.json:
-        write_json(report.model_dump_json(indent=2), args.json)
+        write_json(json.dumps(to_document(report), indent=2, ensure_ascii=False), args.json)
     if args.json != "-":
         show_report(report, sys.stdout)
     return exit_status(report)

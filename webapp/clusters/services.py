@@ -11,6 +11,7 @@ from django.utils import timezone
 import topologies
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
+from engine.domain.stored import read, to_document
 from webapp.clusters.layout import Layout, arrange
 from webapp.clusters.models import Cluster
 from webapp.errors import Conflict
@@ -26,6 +27,16 @@ def find(cluster_id: int) -> Cluster:
         raise Http404(f"There is no cluster {cluster_id}") from None
 
 
+def spec_of(cluster: Cluster) -> ClusterSpec:
+    """Raises `SpecError` if a newer version of EdgeLoom stored it in a way that cannot be read here."""
+    return read(ClusterSpec, cluster.spec, f"The cluster {cluster.name}").needed()
+
+
+def layout_of(cluster: Cluster) -> Layout:
+    """Raises `SpecError`, as `spec_of`."""
+    return read(Layout, cluster.layout, f"The drawing of {cluster.name}").needed()
+
+
 def create(spec: ClusterSpec, layout: Layout, owner: User | None) -> Cluster:
     """Raises `SpecError` if the name is taken."""
     try:
@@ -33,8 +44,8 @@ def create(spec: ClusterSpec, layout: Layout, owner: User | None) -> Cluster:
             return Cluster.objects.create(
                 name=spec.name,
                 title=spec.title,
-                spec=spec.model_dump(mode="json"),
-                layout=layout.model_dump(mode="json"),
+                spec=to_document(spec),
+                layout=to_document(layout),
                 owner=owner,
             )
     except IntegrityError as error:
@@ -49,8 +60,8 @@ def update(cluster_id: int, spec: ClusterSpec, layout: Layout, version: int) -> 
             changed = Cluster.objects.filter(pk=cluster_id, version=version).update(
                 name=spec.name,
                 title=spec.title,
-                spec=spec.model_dump(mode="json"),
-                layout=layout.model_dump(mode="json"),
+                spec=to_document(spec),
+                layout=to_document(layout),
                 version=F("version") + 1,
                 updated_at=timezone.now(),
             )

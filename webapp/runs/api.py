@@ -13,6 +13,7 @@ from ninja.responses import Status
 
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
+from engine.domain.stored import Stored, read_report, to_document
 from engine.reports.compare import compare
 from webapp.accounts.access import operator
 from webapp.errors import Conflict
@@ -143,15 +144,17 @@ def get_events(request: HttpRequest, run_id: int, since: int = 0) -> HttpRespons
 
 @router.get("/runs/{int:run_id}/report.json")
 def get_report_json(request: HttpRequest, run_id: int) -> HttpResponse:
+    """In the present form; a report that cannot be read is given as it was stored."""
     run = with_report(run_id)
-    text = json.dumps(run.report, indent=2)
-    return download(text, "application/json", f"run-{run_id}.json")
+    report = stored_report(run).value
+    document = run.report if report is None else to_document(report)
+    return download(json.dumps(document, indent=2), "application/json", f"run-{run_id}.json")
 
 
 @router.get("/runs/{int:run_id}/report.csv")
 def get_report_csv(request: HttpRequest, run_id: int) -> HttpResponse:
-    run = with_report(run_id)
-    return download(exports.report_csv(run.report), "text/csv; charset=utf-8", f"run-{run_id}.csv")
+    report = stored_report(with_report(run_id)).needed().model_dump(mode="json")
+    return download(exports.report_csv(report), "text/csv; charset=utf-8", f"run-{run_id}.csv")
 
 
 @router.get("/runs/{int:run_id}/trace.json")
@@ -170,6 +173,10 @@ def with_report(run_id: int) -> Run:
     return run
 
 
+def stored_report(run: Run) -> Stored[RunReport]:
+    return read_report(run.report, f"The report of {run}")
+
+
 def download(text: str, content_type: str, name: str) -> HttpResponse:
     disposition = f'attachment; filename="{name}"'
     return HttpResponse(text, content_type=content_type, headers={"Content-Disposition": disposition})
@@ -184,7 +191,7 @@ def compare_runs(request: HttpRequest, ids: str, baseline: int | None = None) ->
         sentence = f"baseline is {base}, which is not among the runs {ids}."
         raise SpecError(sentence, [("baseline", "not in ids")])
     runs = [with_report(run_id) for run_id in chosen]
-    reports = [RunReport.parse(run.report, f"report of {run}") for run in runs]
+    reports = [stored_report(run).needed() for run in runs]
     data = compare(reports, chosen.index(base)).model_dump()
     for column, run in zip(data["runs"], runs, strict=True):
         column |= {"id": run.pk, "name": row(run)["name"]}

@@ -8,9 +8,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from engine.domain.cluster import ClusterSpec
-from engine.domain.events import EVENTS, TraceItem
-from engine.domain.trace import Mark, Span
+from engine.domain.events import TRACE, TraceItem
+from engine.domain.stored import read_spec
 from engine.reports.compare import flatten
 from engine.reports.perfetto import chrome_trace
 from webapp.runs.live import history
@@ -56,10 +55,10 @@ def rows_of(report: dict[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
 
 def trace_of(run: Run) -> list[TraceItem]:
     """Spans and marks of the run's events, stored and live. Raises Redis' errors."""
-    events = (event for batch in history(run.pk, 0) for event in EVENTS.validate_json(batch.events))
-    return [event for event in events if isinstance(event, Span | Mark)]
+    events = (event for batch in history(run.pk, 0) for event in json.loads(batch.events))
+    return TRACE.validate_python([event for event in events if event["type"] in ("span", "mark")])
 
 
 def perfetto(run: Run) -> dict[str, Any]:
-    cluster = ClusterSpec.parse(run.spec["cluster"], f"cluster of {run}")
+    cluster = read_spec(run.spec, f"The spec of {run}").needed().cluster
     return chrome_trace(cluster, trace_of(run), title=str(run))

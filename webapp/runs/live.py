@@ -21,6 +21,7 @@ from django.db.models import Max
 from redis.exceptions import ResponseError
 
 from engine.domain.events import Event, to_json_text
+from engine.domain.stored import SCHEMA, upgrade_events_text
 from webapp.redis import GONE, client
 from webapp.runs.models import EventSegment, Run
 
@@ -38,7 +39,7 @@ KEEP_S = 600
 
 
 class Batch(NamedTuple):
-    """`events` is the text of a JSON array."""
+    """`events` is the text of a JSON array, in the present version of events."""
 
     number: int
     events: str
@@ -58,7 +59,11 @@ def next_segment(run_id: int, since: int) -> list[Batch]:
     if segment is None:
         return []
     lines = gzip.decompress(segment.batches).decode().split("\n")
-    return [Batch(number, text) for number, text in enumerate(lines, segment.first) if number > since]
+    return [
+        Batch(number, upgrade_events_text(text, segment.schema))
+        for number, text in enumerate(lines, segment.first)
+        if number > since
+    ]
 
 
 def stored_batches(run_id: int, since: int) -> Iterator[Batch]:
@@ -73,9 +78,15 @@ def live_batches(run_id: int, since: int) -> list[Batch]:
     return [batch_of(entry) for entry in client().xrange(stream_of(run_id), min=f"({since}-0")]
 
 
+def entry_of(events: str) -> dict[str, str]:
+    """A batch's fields in the stream."""
+    return {"events": events, "schema": str(SCHEMA)}
+
+
 def batch_of(entry: tuple[str, dict[str, str]]) -> Batch:
     entry_id, fields = entry
-    return Batch(int(entry_id.partition("-")[0]), fields["events"])
+    text = upgrade_events_text(fields["events"], int(fields.get("schema", 1)))
+    return Batch(int(entry_id.partition("-")[0]), text)
 
 
 def history(run_id: int, since: int) -> Iterator[Batch]:
@@ -107,6 +118,7 @@ def store_segment(run_id: int, batches: list[Batch]) -> None:
         first=batches[0].number,
         last=batches[-1].number,
         batches=gzip.compress(text.encode(), compresslevel=6),
+        schema=SCHEMA,
     )
 
 
@@ -115,8 +127,7 @@ def append(run_id: int, events: Sequence[Event]) -> None:
     stored = last_stored(run_id)
     live = live_batches(run_id, stored)
     number = (live[-1].number if live else stored) + 1
-    entry = {"events": to_json_text(events)}
-    client().xadd(stream_of(run_id), entry, id=f"{number}-0")
+    client().xadd(stream_of(run_id), entry_of(to_json_text(events)), id=f"{number}-0")
 
 
 def archive_rest(run_id: int) -> None:
@@ -211,7 +222,7 @@ class Publisher:
 
     def _add(self, batch: Batch) -> None:
         try:
-            client().xadd(stream_of(self.run_id), {"events": batch.events}, id=f"{batch.number}-0")
+            client().xadd(stream_of(self.run_id), entry_of(batch.events), id=f"{batch.number}-0")
         except ResponseError as error:
             # Sent before, but the answer was lost with the connection.
             if "equal or smaller" not in str(error):

@@ -62,14 +62,16 @@ class Run(models.Model):
 class EventSegment(models.Model):
     """Batches [first, last] of a run's events: gzip of one JSON array per line, in order.
 
-    Written by the worker while the run goes on, so that the live stream in Redis may stay short, and
-    complete once `Run.archived` is set.
+    The worker writes segments while the run goes on, so that the live stream in Redis may stay short; they
+    are complete once `Run.archived` is set. `schema` is the version of the events, as in
+    `engine/domain/stored.py`.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="segments")
     first = models.PositiveIntegerField()
     last = models.PositiveIntegerField()
     batches = models.BinaryField()
+    schema = models.PositiveSmallIntegerField(default=1)
 
     class Meta:
         ordering = ["first"]

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec, ComputeModel
 from engine.domain.scenario import Scenario
+from engine.domain.stored import read, read_report
 from engine.domain.values import Count, Positive, Value
 from engine.domain.workload import Workload
 from webapp.runs.models import Run
@@ -37,9 +38,10 @@ class ReplayRequest(Value):
 
 def replayed(run: Run, overrides: ReplayRequest) -> RunRequest:
     """Raises `SpecError`."""
-    request = dict(run.request)
+    request = read(RunRequest, run.request, f"The request of {run}").needed().model_dump(mode="json")
     if run.report is not None:
-        request["scenario"] = run.report["scenario"]
+        report = read_report(run.report, f"The report of {run}").needed()
+        request["scenario"] = report.scenario.model_dump(mode="json")
     changed = overrides.model_dump(mode="json", exclude_unset=True)
     if changed.get("strategy", request["strategy"]) != request["strategy"] and "params" not in changed:
         request["params"] = {}

@@ -16,7 +16,7 @@ from engine.models.inputs.pictures import encoded, of_base64
 from engine.strategies.registry import STRATEGIES, strategy
 from webapp.catalogue import resolve_model
 from webapp.clusters import services as clusters
-from webapp.clusters.layout import Layout, enabled
+from webapp.clusters.layout import enabled
 
 
 class RunRequest(Value):
@@ -92,9 +92,8 @@ def cluster_of(request: RunRequest | Pair) -> ClusterSpec:
     if request.cluster is not None:
         return request.cluster
     stored = clusters.find(request.cluster_id)
-    spec = ClusterSpec.parse(stored.spec, f"stored cluster {stored.name}")
     try:
-        return enabled(spec, Layout.parse(stored.layout, f"stored layout of {stored.name}"))
+        return enabled(clusters.spec_of(stored), clusters.layout_of(stored))
     except SpecError as error:
         raise SpecError(str(error), [("cluster_id", str(error))]) from error
 

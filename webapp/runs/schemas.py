@@ -12,6 +12,7 @@ from engine.domain.plan import Plan
 from engine.domain.report import RunReport
 from engine.domain.scenario import Direction
 from engine.domain.spec import RunSpec
+from engine.domain.stored import read_plan, read_report, read_spec
 from engine.domain.values import Fraction, NonNegative, Positive, Value
 from engine.reports.compare import Comparison, RunColumn
 from webapp.runs.models import Run
@@ -48,10 +49,11 @@ class RunRow(Schema):
 class RunDetail(RunRow):
     notes: str
     request: dict[str, Any] = Field(description="The RunRequest as asked, its cluster frozen.")
-    spec: RunSpec
+    spec: RunSpec | None = Field(description="Null only if `problems` says why.")
     plan: Plan | None
     report: RunReport | None
     prediction: RunReport | None = Field(description="The simulated world's report of the same run.")
+    problems: list[str] = Field(description="Which stored documents cannot be read, or not completely.")
     error: str | None
 
 
@@ -138,13 +140,17 @@ def row(run: Run, position: int | None = None) -> dict[str, Any]:
 
 
 def detail(run: Run) -> dict[str, Any]:
+    documents = {
+        "spec": read_spec(run.spec, f"The spec of {run}"),
+        "plan": read_plan(run.plan, f"The plan of {run}") if run.plan else None,
+        "report": read_report(run.report, f"The report of {run}") if run.report else None,
+        "prediction": read_report(run.prediction, f"The prediction of {run}") if run.prediction else None,
+    }
     return row(run, queue_positions().get(run.pk)) | {
         "notes": run.notes,
-        "request": run.request,
-        "spec": run.spec,
-        "plan": run.plan,
-        "report": run.report,
-        "prediction": run.prediction,
+        "request": {key: value for key, value in run.request.items() if key != "schema"},
+        **{name: stored.value if stored else None for name, stored in documents.items()},
+        "problems": [stored.problem for stored in documents.values() if stored and stored.problem],
         "error": run.error or None,
     }
 

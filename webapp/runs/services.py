@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 from django.http import Http404
 from django.utils import timezone
 
-from engine.domain.cluster import ClusterSpec
 from engine.domain.events import Logged, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.scenario import Scenario
+from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
 from engine.runs.predict import prepare
 from webapp.celery import app as celery
@@ -49,9 +49,9 @@ def create(request: RunRequest, owner: User | None) -> Run:
         notes=request.notes,
         tags=list(request.tags),
         owner=owner,
-        request=frozen.model_dump(mode="json"),
-        spec=spec.model_dump(mode="json"),
-        plan=plan.model_dump(mode="json"),
+        request=to_document(frozen),
+        spec=to_document(spec),
+        plan=to_document(plan),
         cluster_name=spec.cluster.name,
         model=request.model,
         strategy=request.strategy,
@@ -98,8 +98,8 @@ def finish(run_id: int, report: RunReport) -> EndState:
         status=status,
         detail="",
         finished_at=timezone.now(),
-        report=report.model_dump(mode="json"),
-        plan=report.plan.model_dump(mode="json") if report.plan else None,
+        report=to_document(report),
+        plan=to_document(report.plan) if report.plan else None,
         error="" if finished else report.outcome.sentence,
         outcome=report.outcome.kind,
         latency_s=report.latency_s if finished else None,
@@ -167,7 +167,7 @@ def cancel(run: Run, by: str) -> None:
 def change(run: Run, command: Value, by: str) -> int:
     """Send a live change; returns its number. Raises `SpecError`, `Conflict`, `Unavailable`."""
     data = command.model_dump(mode="json", exclude_none=True)
-    cluster = ClusterSpec.parse(run.spec["cluster"], f"cluster of {run}")
+    cluster = read_spec(run.spec, f"The spec of {run}").needed().cluster
     Scenario.parse({"changes": [{**data, "at_s": 0.0}]}, "change").check(cluster)
     if run.status != "running":
         raise Conflict(f"{run} is {run.status}: only a running run can be changed.")

@@ -18,6 +18,7 @@ from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
+from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.predict import outcome_of, predict
 from webapp.celery import app
 from webapp.runs import live, predictions, recovery, services, workers
@@ -46,17 +47,20 @@ def predict_run(run_id: int) -> None:
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
         return
-    if run.report is None:
-        spec = with_profile(RunSpec.parse(run.spec, f"stored spec of {run}"))
-    else:
-        report = RunReport.parse(run.report, f"report of {run}")
-        spec = report.spec.model_copy(update={"scenario": report.scenario})
     try:
-        prediction = predict(spec)
+        prediction = predict(spec_to_predict(run))
     except EdgeLoomError as error:
         logger.warning("run %s gets no prediction: %s", run_id, error)
         return
-    Run.objects.filter(pk=run_id).update(prediction=prediction.model_dump(mode="json"))
+    Run.objects.filter(pk=run_id).update(prediction=to_document(prediction))
+
+
+def spec_to_predict(run: Run) -> RunSpec:
+    """What was asked for, or what happened if that is known. Raises `SpecError` if it cannot be read."""
+    if run.report is None:
+        return with_profile(read_spec(run.spec, f"The spec of {run}").needed())
+    report = read_report(run.report, f"The report of {run}").needed()
+    return report.spec.model_copy(update={"scenario": report.scenario})
 
 
 def with_profile(spec: RunSpec) -> RunSpec:
@@ -75,7 +79,7 @@ def emulate_run(task: Any, run_id: int) -> None:
         return
     with live.Publisher(run_id) as publisher:
         try:
-            spec = RunSpec.parse(run.spec, f"stored spec of {run}")
+            spec = read_spec(run.spec, f"The spec of {run}").needed()
             with CommandFeed(run_id, publisher) as commands, stopped_with_the_worker(commands):
                 report = emulate(spec, Watch(run_id, publisher), commands.queue)
         except RunError as error:  # stopped while it waited for its turn, or the emulation itself died

@@ -16,7 +16,7 @@ from engine.cli import main
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS
 from engine.cli.main import build_parser
-from engine.domain.report import RunReport
+from engine.domain.stored import read_report
 
 ENVIRONMENT = Environment(topologies.load, topologies.names, topologies.presets)
 PREDICT = ("predict", "lab-3", "--model", "tiny-gpt2", "--weights", "random", "--strategy", "megatron")
@@ -55,7 +55,7 @@ def test_a_prediction_tells_latency_devices_links_and_where_time_went(loom: Any)
 
 def test_json_on_standard_output_is_all_there_is(loom: Any) -> None:
     result = loom(*PREDICT, "--json", "-", "--new-tokens", 3, "--prompt-tokens", 5, "--seed", 9)
-    report = RunReport.model_validate_json(result.out)
+    report = read_report(json.loads(result.out), "output").needed()
     assert report.world == "simulated"
     assert len(report.requests[0].token_s) == 3
     assert report.spec.workload.prompt_tokens == 5 and report.seed == 9
@@ -65,7 +65,7 @@ def test_json_on_standard_output_is_all_there_is(loom: Any) -> None:
 def test_json_to_a_file_leaves_the_tables(loom: Any, tmp_path: Path) -> None:
     result = loom(*PREDICT, "--json", tmp_path / "run.json")
     assert "end-to-end latency" in result.out
-    report = RunReport.model_validate_json((tmp_path / "run.json").read_text("utf-8"))
+    report = read_report(json.loads((tmp_path / "run.json").read_text("utf-8")), "file").needed()
     assert report.outcome.kind == "finished"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from PIL import Image
 from test_commands import loom, refused  # noqa: F401  (a fixture is used by its name)
 
 from engine.cli.progress import describe
-from engine.domain.report import RunReport
+from engine.domain.stored import read_report
 from engine.domain.trace import Mark
 from engine.models.inputs.pictures import encoded
 
@@ -24,7 +25,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def report_of(loom, *arguments):  # noqa: F811
-    return RunReport.model_validate_json(loom(*arguments, "--json", "-").out)
+    return read_report(json.loads(loom(*arguments, "--json", "-").out), "output").needed()
 
 
 def test_the_spec_keeps_the_picture_that_the_model_sees(loom, file):  # noqa: F811

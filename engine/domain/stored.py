@@ -1,0 +1,179 @@
+"""Stored documents: specs, plans, reports and events as JSON, which outlives the code that wrote it.
+
+Every stored document carries its version under "schema"; a document without one has version 1. `to_document`
+writes one of the present version. The `upgrade_…` functions turn an older one into the present form, one step
+per version, as plain data. The `read…` functions also validate it, and are lenient: they ignore unknown keys,
+and what they cannot read is a sentence in the answer, never an exception.
+
+To change the form of a document: raise SCHEMA, add one step per table below (`_same`, if nothing changes),
+and keep documents of the version before in tests/webapp/stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from engine.domain.errors import SpecError
+from engine.domain.plan import Plan
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.domain.values import Value, raise_spec_error
+
+SCHEMA = 2 if "layout" in Plan.model_fields else 1
+
+Document = dict[str, Any]
+Step = Callable[[Document], Document]
+ValueT = TypeVar("ValueT", bound=Value)
+
+
+class Stored(NamedTuple, Generic[ValueT]):
+    """What was read of a document. `value` is None if it could not be read. `problem` says why, or that the
+    document is newer than this program; it is empty for a document that was read completely.
+    """
+
+    value: ValueT | None
+    problem: str = ""
+
+    def needed(self) -> ValueT:
+        """The value; raises `SpecError` with the problem if there is none."""
+        if self.value is None:
+            raise SpecError(self.problem)
+        return self.value
+
+
+def to_document(value: Value) -> Document:
+    """The JSON of `value` with the present version."""
+    return {"schema": SCHEMA, **value.model_dump(mode="json")}
+
+
+def schema_of(document: Mapping[str, Any]) -> int:
+    schema = document.get("schema", 1)
+    return schema if isinstance(schema, int) else 1
+
+
+# Reading ------------------------------------------------------------------------------------------
+def read_spec(document: Document, where: str) -> Stored[RunSpec]:
+    return read(RunSpec, document, where, upgrade_spec)
+
+
+def read_plan(document: Document, where: str) -> Stored[Plan]:
+    return read(Plan, document, where, upgrade_plan)
+
+
+def read_report(document: Document, where: str) -> Stored[RunReport]:
+    return read(RunReport, document, where, upgrade_report)
+
+
+def read(
+    kind: type[ValueT], document: Document, where: str, upgrade: Step = lambda document: document
+) -> Stored[ValueT]:
+    """`document` as a value of `kind`; `where` is the document's name for people."""
+    schema = schema_of(document)
+    newer = (
+        f"{where} was stored by a newer version of EdgeLoom (document version {schema}; this program knows "
+        f"{SCHEMA})"
+        if schema > SCHEMA
+        else ""
+    )
+    current = {key: value for key, value in upgrade(document).items() if key != "schema"}
+    try:
+        value = kind.model_validate(current, extra="ignore", context={"extra": "ignore"})
+    except ValidationError as error:
+        return Stored(None, f"{newer} and cannot be read here." if newer else _complaint(error, where))
+    return Stored(value, f"{newer}: what is new in it is not shown." if newer else "")
+
+
+def _complaint(error: ValidationError, where: str) -> str:
+    try:
+        raise_spec_error(error, where)
+    except SpecError as sentence:
+        return str(sentence)
+
+
+# Upgrading ----------------------------------------------------------------------------------------
+def upgrade_spec(document: Document) -> Document:
+    return _upgrade(document, _SPEC_STEPS)
+
+
+def upgrade_plan(document: Document) -> Document:
+    return _upgrade(document, _PLAN_STEPS)
+
+
+def upgrade_report(document: Document) -> Document:
+    """Its spec and plan have the report's version."""
+    return _upgrade(document, _REPORT_STEPS)
+
+
+def upgrade_event(event: Document, schema: int) -> Document:
+    """An event as JSON, stored with version `schema`. Plans and reports are inside some of them."""
+    if schema >= SCHEMA:
+        return event
+    upgrade = {"plan": upgrade_plan, "report": upgrade_report}.get(event["type"])
+    if upgrade is not None:
+        current = upgrade({**event, "schema": schema})
+        return {key: value for key, value in current.items() if key != "schema"}
+    if event["type"] == "mark" and "plan" in event["facts"]:
+        plan = upgrade_plan({**event["facts"]["plan"], "schema": schema})
+        del plan["schema"]
+        return {**event, "facts": {**event["facts"], "plan": plan}}
+    return event
+
+
+def upgrade_events_text(text: str, schema: int) -> str:
+    """A JSON array of events; the text itself if it has the present form already, or a newer one."""
+    if schema >= SCHEMA:
+        return text
+    return json.dumps([upgrade_event(event, schema) for event in json.loads(text)], separators=(",", ":"))
+
+
+def _upgrade(document: Document, steps: Mapping[int, Step]) -> Document:
+    """Apply the step of each version from the document's own on; a newer document stays as it is."""
+    for schema in range(schema_of(document), SCHEMA):
+        document = {**steps[schema](document), "schema": schema + 1}
+    return document
+
+
+def _same(document: Document) -> Document:
+    return document
+
+
+LAYOUT_KINDS_OF_VERSION_1 = {
+    "single": "single",
+    "accelerate": "pipeline",
+    "gpipe": "pipeline",
+    "pipeline_offload": "pipeline_offload",
+    "edgeshard": "planned_pipeline",
+    "megatron": "tensor_parallel",
+    "deepspeed": "tensor_parallel",
+    "galaxy": "galaxy",
+    "tpi_llm": "sliding_window",
+    "tpi_llm_offload": "sliding_window",
+    "voltage": "positions",
+    "edgeformer": "heads",
+    "lime": "segments",
+    "mcu": "tree",
+    "adaptlink": "shares",
+    "edge_only": "quantised",
+    "cloud_only": "cloud",
+}
+"""The kind of layout that each strategy of version 1 had."""
+
+
+def _plan_1_to_2(plan: Document) -> Document:
+    """The untyped `extra` becomes a `layout` with its kind, which also replaces the name of its view."""
+    own = {key: value for key, value in plan.get("extra", {}).items() if key != "view"}
+    layout = {"kind": LAYOUT_KINDS_OF_VERSION_1.get(plan["strategy"], ""), **own}
+    return {**{key: value for key, value in plan.items() if key != "extra"}, "layout": layout}
+
+
+def _report_1_to_2(report: Document) -> Document:
+    return {**report, "plan": _plan_1_to_2(report["plan"]) if report["plan"] else None}
+
+
+_SPEC_STEPS: Mapping[int, Step] = {1: _same}
+_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2}
+_REPORT_STEPS: Mapping[int, Step] = {1: _report_1_to_2}

@@ -1,0 +1,113 @@
+"""Stored documents: each version is read as the present one, and what is unknown is said, not raised."""
+
+import json
+
+import pytest
+
+from engine.domain import stored
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.stored import Stored, read, read_spec, to_document, upgrade_event, upgrade_events_text
+from tests.support.small_cases import GPT2, spec_of, star
+
+SPEC = spec_of("gpipe", GPT2, star((1e9, 1e9)))
+NEWER = stored.SCHEMA + 1
+
+
+def test_a_document_says_its_version_and_is_read_as_what_it_was() -> None:
+    document = json.loads(json.dumps(to_document(SPEC)))
+    assert document["schema"] == stored.SCHEMA
+    assert read_spec(document, "the spec") == Stored(SPEC, "")
+
+
+def test_a_document_without_a_version_is_of_the_first() -> None:
+    assert read_spec(SPEC.model_dump(mode="json"), "the spec") == Stored(SPEC, "")
+
+
+def test_unknown_keys_are_ignored_wherever_they_stand() -> None:
+    document = to_document(SPEC) | {"added": 1}
+    document["cluster"]["devices"][0]["added"] = {"a": 2}
+    document["scenario"]["changes"] = [{"kind": "link_down", "at_s": 1.0, "link": "d0--s1", "added": 3}]
+    read_one = read_spec(document, "the spec")
+    assert read_one.problem == ""
+    assert read_one.needed().cluster == SPEC.cluster
+    assert [change.kind for change in read_one.needed().scenario.changes] == ["link_down"]
+
+
+def test_what_cannot_be_read_is_a_sentence() -> None:
+    document = to_document(SPEC)
+    del document["model"]["hidden_size"]
+    read_one = read_spec(document, "The spec of run 7")
+    assert read_one == Stored(None, "The spec of run 7, model.hidden_size: missing.")
+    with pytest.raises(SpecError, match="hidden_size"):
+        read_one.needed()
+
+
+def test_a_newer_document_is_read_as_far_as_it_can_be_and_says_so() -> None:
+    read_one = read_spec(to_document(SPEC) | {"schema": NEWER, "added": 1}, "The spec")
+    assert read_one.value == SPEC
+    assert read_one.problem == (
+        f"The spec was stored by a newer version of EdgeLoom (document version {NEWER}; this program knows "
+        f"{stored.SCHEMA}): what is new in it is not shown."
+    )
+
+
+def test_a_newer_document_that_cannot_be_read_says_that_it_is_newer() -> None:
+    answer = read(ClusterSpec, {"schema": NEWER, "nodes": []}, "The cluster lab")
+    assert answer.value is None
+    assert answer.problem.startswith("The cluster lab was stored by a newer version")
+    assert answer.problem.endswith("and cannot be read here.")
+
+
+def test_a_chain_takes_one_step_per_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def append(text):
+        return lambda document: {**document, "name": document["name"] + text}
+
+    monkeypatch.setattr(stored, "SCHEMA", 4)
+    monkeypatch.setattr(stored, "_SPEC_STEPS", {1: append("a"), 2: append("b"), 3: append("c")})
+    for schema, name in ((1, "abc"), (2, "bc"), (3, "c"), (4, ""), (9, "")):
+        old = {"schema": schema, "name": ""}
+        assert stored.upgrade_spec(old)["name"] == name
+        assert old == {"schema": schema, "name": ""}, "the document itself stays as it was"
+
+
+OLD_PLAN = {
+    "strategy": "gpipe",
+    "holdings": [],
+    "work": [],
+    "version": 1,
+    "extra": {"stages": [], "view": "x"},
+}
+PLAN = {
+    "strategy": "gpipe",
+    "holdings": [],
+    "work": [],
+    "version": 1,
+    "layout": {"kind": "pipeline", "stages": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"type": "plan", **OLD_PLAN}, {"type": "plan", **PLAN}),
+        ({"type": "report", "plan": OLD_PLAN, "seed": 3}, {"type": "report", "plan": PLAN, "seed": 3}),
+        ({"type": "report", "plan": None}, {"type": "report", "plan": None}),
+        (
+            {"type": "mark", "name": "replanned", "time_s": 1.0, "facts": {"reason": "x", "plan": OLD_PLAN}},
+            {"type": "mark", "name": "replanned", "time_s": 1.0, "facts": {"reason": "x", "plan": PLAN}},
+        ),
+        ({"type": "clock", "time_s": 1.0}, {"type": "clock", "time_s": 1.0}),
+    ],
+)
+def test_plans_inside_events_of_version_1_get_a_layout(old, new, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "SCHEMA", 2)
+    before = json.dumps(old)
+    assert upgrade_event(old, schema=1) == new
+    assert json.loads(upgrade_events_text(json.dumps([old]), schema=1)) == [new]
+    assert json.dumps(old) == before
+
+
+def test_events_of_the_present_or_a_newer_version_pass_as_they_are() -> None:
+    for schema in (stored.SCHEMA, NEWER):
+        assert upgrade_events_text("[ {} ]", schema) == "[ {} ]"
