@@ -1,0 +1,126 @@
+"""When TCP sends what again: fast retransmit, probes and time-outs, worked out to the microsecond.
+
+Segments take 1 ms on the link. The device's queue takes three at once, so segment n leaves the sender at
+max(0, n - 3 + 1) ms and has crossed the link at n + 1 ms. Its ACK is back two delays later.
+"""
+
+import pytest
+
+from engine.worlds.simulated.tcp.connection import TcpConnection
+from engine.worlds.simulated.tcp.rack import TIMER_MIN_S
+from tests.support.tcp_cases import HALF, SEGMENT_S, Draws, LosesThese, delivered, path
+
+MS = 0.001
+
+
+def arrived_ms(segments, *lost, **more):
+    return delivered(segments, *lost, **more)[1].arrived_s / MS
+
+
+def test_three_later_acks_show_a_loss_at_once():
+    # segment 2 is lost; the ACK of segment 5 is back at 6 + 100; one more segment and delay
+    assert arrived_ms(10, 2, delay_s=0.05) == pytest.approx(106 + 1 + 50)
+
+
+def test_with_fewer_later_acks_the_sender_waits_for_the_reordering_window():
+    # segments 3 and 4 come after the lost one. The ACK of 3 is back at 104 and was sent at 0, as 2 was: a
+    # quarter of the round trip of 101 later, and the least time of a timer, 2 is sent again
+    expected_ms = 104 + 101 / 4 + TIMER_MIN_S / MS + 1 + 50
+    assert arrived_ms(5, 2, delay_s=0.05) == pytest.approx(expected_ms)
+
+
+def test_segments_that_are_lost_together_are_sent_again_one_after_the_other():
+    # 2 and 4 are lost; the third ACK beyond the gap is that of 6, back at 107: both are known to be lost.
+    # PRR lets the first go at once. 14 segments are in flight or not sent yet, so the second follows with
+    # the next ACK, 1 ms later, when the link is free again
+    assert arrived_ms(14, 2, 4, delay_s=0.05) == pytest.approx(107 + 2 + 50, abs=1.0)
+
+
+def test_a_tail_that_is_lost_is_found_by_a_probe_after_two_round_trips():
+    # 8 and 9 are lost. ACKs of 0 to 7 are back at 21 to 28 ms; they left at 0, 0, 0, 0, 1, 2, 3, 4
+    srtt_ms = 21.0
+    for sample_ms in (21, 22, 23, 24, 24, 24, 24, 24):
+        srtt_ms += (sample_ms - srtt_ms) / 8
+    probe_ms = 28 + 2 * srtt_ms + TIMER_MIN_S / MS
+    # the probe is segment 9; its ACK is back 21 ms later and shows that 8 is lost, which then takes 11
+    assert arrived_ms(10, 8, 9, delay_s=0.01) == pytest.approx(probe_ms + 21 + 11)
+
+
+def test_a_probe_that_repairs_the_loss_halves_the_window_when_something_later_is_acknowledged():
+    # of two segments the first one's ACK is lost, and the second itself: the probe sends that again
+    first_loss, no_more = 1 - 2**-1.5, 1 - 2**-50
+    tcp = TcpConnection()
+    tcp.congestion.cwnd = 16.0
+    delivery = tcp.deliver(2, path(0.01, HALF, 0.1), Draws(first_loss, 0.0, no_more, 0.9))
+    assert delivery.arrived_s / MS == pytest.approx(2 * 21 + TIMER_MIN_S / MS + 1 + 10)
+    assert tcp.congestion.cwnd == 16
+    tcp.deliver(1, path(0.01), Draws())
+    assert tcp.congestion.cwnd == tcp.congestion.ssthresh == 8
+
+
+def test_a_single_segment_is_not_probed_but_waits_for_the_time_out():
+    # the round trip is 101: RTTVAR 50.5, and 4 times that is more than 200
+    assert arrived_ms(1, 0, delay_s=0.05) == pytest.approx(101 + 4 * 50.5 + 1 + 50)
+
+
+def test_every_further_time_out_waits_twice_as_long():
+    # the first after 1 + 200 ms, then 402, 804
+    assert arrived_ms(1, 0) == pytest.approx(201 + 1)
+    assert arrived_ms(1, 0, 1) == pytest.approx(201 + 402 + 1)
+    assert arrived_ms(1, 0, 1, 2) == pytest.approx(201 + 402 + 804 + 1)
+
+
+def test_no_time_out_is_longer_than_two_minutes():
+    # 201 ms doubled nine times is 102.9 s; the eleventh time-out would be 205.8 s
+    doubled_ms = sum(201 * 2**power for power in range(10))
+    assert arrived_ms(1, *range(11)) == pytest.approx(doubled_ms + 120_000 + 1)
+    assert arrived_ms(1, *range(12)) == pytest.approx(doubled_ms + 2 * 120_000 + 1)
+
+
+def test_an_acknowledgement_ends_the_doubling():
+    # segment 0 of two is lost three times; then it arrives, and segment 1 is not given 8 times as long
+    tcp, _ = delivered(1, 0, 1, 2)
+    again = tcp.deliver(1, path(0.0, HALF), LosesThese(0))
+    assert again.arrived_s < 0.25
+
+
+def test_after_a_time_out_all_that_is_unacknowledged_is_sent_again():
+    # all three and the probe (segment 2 again) are lost: after the time-out 0 goes alone, its ACK lets two go
+    tcp, delivery = delivered(3, 0, 1, 2, 3)
+    probe_ms = 2 * 1 + TIMER_MIN_S / MS  # nothing was acknowledged since 0
+    timeout_ms = probe_ms + 201
+    assert delivery.arrived_s / MS == pytest.approx(timeout_ms + 1 + 2)
+    assert tcp.congestion.ssthresh == 10
+
+
+def test_a_retransmission_that_is_lost_too_is_said():
+    assert not delivered(10, 2, delay_s=0.05)[1].retransmission_was_lost
+    assert delivered(10, 2, 10, delay_s=0.05)[1].retransmission_was_lost
+
+
+def test_the_window_limits_what_is_in_flight():
+    # a window of 2: segments 0 and 1 go at 0; their ACKs at 101 and 102 make it 4, and so on
+    # round 2: 2, 3 at 101, 4, 5 at 102 (on the link until 105); round 3: the rest at 202
+    assert arrived_ms(8, delay_s=0.05, cwnd=2.0) == pytest.approx(202 + 2 + 50)
+
+
+def test_a_message_behind_shows_a_loss_as_more_segments_of_the_same_message_would():
+    # the last of 5 segments is lost; the third segment of the next message shows it
+    assert arrived_ms(5, 4, delay_s=0.05, followed=True) == pytest.approx(8 + 100 + 1 + 50)
+
+
+def test_the_time_out_learns_from_round_trips_that_vary():
+    steady, varying = TcpConnection(), TcpConnection()
+    for turn in range(60):
+        steady.deliver(1, path(0.2), Draws())
+        varying.deliver(1, path(0.25 if turn % 2 else 0.15), Draws())
+    # round trips of 301 and 501 ms: SRTT ends at 401 + a, where a = 7/8 (-a) + 100/8, so a = 100 / 15;
+    # every measurement differs from the SRTT before it by 100 + a, and so does RTTVAR
+    assert steady.round_trip.timeout_s == pytest.approx(0.401 + 0.2)
+    assert varying.round_trip.timeout_s == pytest.approx(0.401 + 0.1 / 15 + 4 * (0.1 + 0.1 / 15), rel=0.001)
+
+
+def test_an_undisturbed_message_takes_its_segments_and_one_delay():
+    delivery = delivered(10, delay_s=0.05)[1]
+    assert delivery.left_s == pytest.approx(10 * SEGMENT_S)
+    assert delivery.arrived_s == pytest.approx(10 * SEGMENT_S + 0.05)
