@@ -1,4 +1,4 @@
-"""Composes the commands, and turns every expected error into one sentence and an exit status.
+"""Parse the command line, run the command, and turn an expected error into one sentence and an exit status.
 
 0 finished (a real run: also correct and valid) · 2 bad input · 3 a run with another result · 130 Ctrl-C.
 """
@@ -22,9 +22,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message.rstrip('.')}: see {self.prog} --help.\n")
 
 
-def main(argv: Sequence[str], commands: Sequence[Command], environment: Environment) -> int:
-    """Runs the command that `argv` (without the program's name) asks for; returns the exit status."""
-    parser = build_parser(commands)
+def main(
+    argv: Sequence[str], commands: Sequence[Command], environment: Environment, program: str = "loom"
+) -> int:
+    """Run the command that `argv` (without the program's name) asks for; returns the exit status."""
+    parser = build_parser(commands, program)
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, or an argument that argparse refuses
@@ -36,22 +38,22 @@ def main(argv: Sequence[str], commands: Sequence[Command], environment: Environm
         sys.stdout.flush()
         return status
     except EdgeLoomError as error:
-        sys.stderr.write(f"loom {command.name}: {' '.join(str(error).split())}\n")
+        sys.stderr.write(f"{program} {command.name}: {' '.join(str(error).split())}\n")
         return error.exit_status
     except KeyboardInterrupt:
-        sys.stderr.write(f"loom {command.name}: stopped.\n")
+        sys.stderr.write(f"{program} {command.name}: stopped.\n")
         return 130
-    except BrokenPipeError:  # `loom list … | head`: nobody reads on, and the interpreter must not complain
+    except BrokenPipeError:  # `loom list … | head` closed our output: end without a traceback
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
 
-def build_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
+def build_parser(commands: Sequence[Command], program: str = "loom") -> argparse.ArgumentParser:
     """Raises `ValueError` if two commands have one name."""
     names = [command.name for command in commands]
     if len(set(names)) < len(names):
         raise ValueError(f"two commands have the same name: {', '.join(names)}")
-    parser = Parser(prog="loom", description="Distributed transformer inference on edge clusters.")
+    parser = Parser(prog=program, description="Distributed transformer inference on edge clusters.")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in commands:
         child = subparsers.add_parser(command.name, help=command.help, description=command.help)

@@ -1,0 +1,32 @@
+"""Put the commands of the engine and the emulator together; `edgeloom` and `./loom` both run them.
+
+Listing, predicting and comparing need neither root nor Mininet nor torch. The emulator's commands (run,
+doctor, calibrate, bench, chaos) need the extra `emulator`, and root.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import topologies
+from emulator.cli.commands import COMMANDS as EMULATOR_COMMANDS
+from engine.cli import main as run_command
+from engine.cli.command import Command, Environment
+from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
+
+COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, *EMULATOR_COMMANDS)
+
+ENVIRONMENT = Environment(
+    load_cluster=topologies.load,
+    cluster_names=topologies.names,
+    presets=topologies.presets,
+)
+
+
+def main() -> int:
+    """The console script: the arguments are those of the process; returns the exit status."""
+    return run_command(sys.argv[1:], COMMANDS, ENVIRONMENT, program="edgeloom")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
