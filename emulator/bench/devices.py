@@ -20,6 +20,7 @@ from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.models import catalogue
+from engine.strategies.single import SingleLayout
 
 if TYPE_CHECKING:  # torch takes a while to import
     from engine.worlds.real.device import RealDevice
@@ -119,7 +120,7 @@ class Devices:
         for piece in self.needs:
             weights.load(piece)
         held = frozenset(link for link in range(len(spec.cluster.links)) if self.network.holds_delay(link))
-        plan = Plan(strategy="single", holdings=(), work=())
+        plan = Plan(strategy="single", holdings=(), work=(), layout=SingleLayout(device=0))
         connections = Connections(rank, self.network.address(rank))
         device = RealDevice(
             rank, spec, plan, trace.append, weights, True, held, connections, lambda: None, lambda _: None

@@ -19,6 +19,7 @@ from engine.domain.trace import Mark, Span
 from engine.domain.units import human, human_s
 from engine.models import catalogue
 from engine.ops.tensors import Meta
+from engine.strategies.single import SingleLayout
 from engine.worlds.simulated.world import SimulatedWorld
 
 if TYPE_CHECKING:
@@ -174,7 +175,9 @@ def predicted_times(case: Case, seeds: Iterable[int]) -> list[list[float]]:
     for seed in seeds:
         spec = RunSpec(cluster=cluster_of(case), model=model, weights=weights, strategy="single", seed=seed)
         trace: list[Span | Mark] = []
-        world = SimulatedWorld(spec, Plan(strategy="single", holdings=(), work=()), trace.append)
+        world = SimulatedWorld(
+            spec, Plan(strategy="single", holdings=(), work=(), layout=SingleLayout(device=0)), trace.append
+        )
         world.run(
             [
                 (device.rank, exchange(device, case.counts, lambda floats: Meta((floats,))))

@@ -1,11 +1,15 @@
-"""Plan: who HAS which weights and who COMPUTES which slice of every layer. Pure data, checked before use."""
+"""Plan: which device holds which weights, and which device computes which slice of every layer.
+
+Frozen values that go to JSON and back. `validate_cover` checks a plan before a run uses it.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
+from typing_extensions import TypeVar
 
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -51,18 +55,71 @@ class Work(Value):
     phase: Phase = "both"
 
 
-class Plan(Value):
-    """A strategy's decision. `extra` holds what is the strategy's own (bounds, orders, stages) as JSON."""
+class Layout(Value):
+    """What a strategy decided besides holdings and work: stages, bounds, orders. One subclass per method.
 
-    version: Count = 0
+    Every subclass gives `kind` a `Literal` type with one value, its default. JSON carries the kind; reading a
+    plan finds the subclass by it, and the front end chooses the view that draws it.
+    """
+
+    kind: str
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Record the subclass under its kind. Bases that several methods share have no kind of their own."""
+        super().__pydantic_init_subclass__(**kwargs)
+        kind = cls.model_fields["kind"].default
+        if not isinstance(kind, str):
+            return
+        known = _LAYOUT_OF_KIND.setdefault(kind, cls)
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(
+                f"layout kind {kind!r} belongs to {known.__name__}: rename that of {cls.__name__}."
+            )
+        _LAYOUT_OF_KIND[kind] = cls
+
+
+_LAYOUT_OF_KIND: dict[str, type[Layout]] = {}
+
+LayoutT = TypeVar("LayoutT", bound=Layout, covariant=True, default=Layout)
+OwnLayoutT = TypeVar("OwnLayoutT", bound=Layout)
+
+
+class Placement(Value):
+    """Which device holds and which computes which slices: a plan without the strategy's own layout."""
+
     strategy: str
     holdings: tuple[Holding, ...]
     work: tuple[Work, ...]
-    extra: dict[str, Any] = Field(default_factory=dict)
 
     def held_by(self, device: int) -> tuple[Slice, ...]:
-        """Slices in `device`'s memory from the start: its own, and copies of others' should they be lost."""
+        """Slices in `device`'s memory from the start: its own, and backups of other devices' slices."""
         return tuple(h.slice for h in self.holdings if h.device == device and h.home != "offloaded")
+
+    def with_layout(self, layout: OwnLayoutT) -> Plan[OwnLayoutT]:
+        """The first plan of a run with these holdings and this work."""
+        return Plan(strategy=self.strategy, holdings=self.holdings, work=self.work, layout=layout)
+
+
+class Plan(Placement, Generic[LayoutT]):
+    """A strategy's decision. `version` counts the plans of one run: 0 is the first, 1 the first replan."""
+
+    version: Count = 0
+    layout: SerializeAsAny[LayoutT]
+
+    @field_validator("layout", mode="before")
+    @classmethod
+    def _layout_of_kind(cls, value: Any, info: ValidationInfo) -> Any:
+        """Read a layout from JSON as the type that its kind names. The strategies must have been imported."""
+        if not isinstance(value, dict):
+            return value
+        kind = value.get("kind")
+        if kind not in _LAYOUT_OF_KIND:
+            raise ValueError(
+                f"layout kind {kind!r} is unknown: known are {', '.join(sorted(_LAYOUT_OF_KIND))}"
+            )
+        extra = (info.context or {}).get("extra")  # what to do with unknown keys, as in pydantic
+        return _LAYOUT_OF_KIND[kind].model_validate(value, extra=extra)
 
     def validate_cover(self, model: ModelSpec, num_positions: int, generates: bool) -> None:
         """Every part of every layer computed exactly once per phase, by a device that has its weights.

@@ -23,7 +23,7 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.values import Value, raise_spec_error
 
-SCHEMA = 2 if "layout" in Plan.model_fields else 1
+SCHEMA = 2
 
 Document = dict[str, Any]
 Step = Callable[[Document], Document]
@@ -162,11 +162,22 @@ LAYOUT_KINDS_OF_VERSION_1 = {
 }
 """The kind of layout that each strategy of version 1 had."""
 
+ADDED_DURING_VERSION_1: dict[str, Document] = {
+    "positions": {"last_layer_rows": "all", "causal_trim": False, "order": "auto", "repartition": False},
+    "shares": {"partition": "columns", "heads": [], "backups": {}, "coverage": 1.0, "workers": []},
+    "quantised": {"speed": 1.0},
+    "cloud": {"upload_bytes": 0},
+}
+"""By kind: values of the keys that the first plans of version 1 did not have yet."""
+
 
 def _plan_1_to_2(plan: Document) -> Document:
     """The untyped `extra` becomes a `layout` with its kind, which also replaces the name of its view."""
+    kind = LAYOUT_KINDS_OF_VERSION_1.get(plan["strategy"], "")
     own = {key: value for key, value in plan.get("extra", {}).items() if key != "view"}
-    layout = {"kind": LAYOUT_KINDS_OF_VERSION_1.get(plan["strategy"], ""), **own}
+    if kind == "heads":  # the same as its `blocks`
+        own.pop("stages", None)
+    layout = {"kind": kind, **ADDED_DURING_VERSION_1.get(kind, {}), **own}
     return {**{key: value for key, value in plan.items() if key != "extra"}, "layout": layout}
 
 

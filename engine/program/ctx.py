@@ -52,6 +52,8 @@ class Ctx(Protocol):
     device: DeviceSpec
     cluster: ClusterSpec
     model: ModelSpec
+    memory: dict[str, Any]
+    """What the strategy keeps on this device between forward passes; a new plan leaves it as it is."""
 
     @property
     def cluster_now(self) -> ClusterSpec:

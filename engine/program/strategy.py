@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal
+
+from typing_extensions import TypeVar
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
+from engine.domain.plan import Layout, Plan
 from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
@@ -41,7 +43,11 @@ Done = Callable[[Step, Tensor], None]
 """What the source does with a result as soon as it is there: `done(step, logits or hidden states)`."""
 
 
-class Strategy(ABC):
+ParamsT = TypeVar("ParamsT", bound=Params, default=Any)
+LayoutT = TypeVar("LayoutT", bound=Layout, default=Any)
+
+
+class Strategy(ABC, Generic[ParamsT, LayoutT]):
     """SPMD: every device runs `forward` with the same plan and step.
 
     The device `cluster.source` gives `tokens` (token ids [B, T]; None elsewhere) and gets back the
@@ -58,20 +64,23 @@ class Strategy(ABC):
     batches_bursts: ClassVar[bool] = True
     """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
 
-    Params: ClassVar[type[Params]] = Params
+    Params: type[ParamsT]
+    Layout: type[LayoutT]
 
     def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
         """None, or the reason in one sentence why this strategy cannot run this model or cluster."""
         return None
 
     @abstractmethod
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: ParamsT
+    ) -> Plan[LayoutT]:
         """Pure; `params` is a value of this strategy's `Params`, `workload` has its prompt counted in tokens.
 
         Raises `PlanError` naming the binding constraint when no plan exists.
         """
 
-    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+    def partners(self, cluster: ClusterSpec, plan: Plan[LayoutT]) -> frozenset[tuple[int, int]]:
         """Pairs (sender, receiver) of ranks that may send, besides those that the prediction shows.
 
         Only a strategy whose messages depend on data or on failures needs to say.
@@ -79,8 +88,8 @@ class Strategy(ABC):
         return frozenset()
 
     def replan(
-        self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
-    ) -> Plan:
+        self, plan: Plan[LayoutT], cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: ParamsT
+    ) -> Plan[LayoutT]:
         """The plan after a loss that no program caught. Pure.
 
         `cluster` is as it is now, lost devices being terminals; `workload` counts what is still to do, the
@@ -95,13 +104,13 @@ class Strategy(ABC):
         """Parameters with which a run gives the model's own numbers, given the memory for it."""
         return {}
 
-    def is_lossy(self, plan: Plan) -> bool:
+    def is_lossy(self, plan: Plan[LayoutT]) -> bool:
         """Whether a run of `plan` may give other numbers than the model: its report then measures how far
         they are off instead of calling them wrong.
         """
         return not self.lossless
 
-    def continuous(self, plan: Plan) -> bool:
+    def continuous(self, plan: Plan[LayoutT]) -> bool:
         """Whether a request of a burst starts its next token before the others have theirs.
 
         Then `forward_all` gets the steps of all tokens at once instead of one token's at a time.
@@ -109,11 +118,18 @@ class Strategy(ABC):
         return False
 
     @abstractmethod
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+    async def forward(
+        self, ctx: Ctx, plan: Plan[LayoutT], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
         """One step on this device; the result at the source, None elsewhere."""
 
     async def forward_all(
-        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        plan: Plan[LayoutT],
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ) -> None:
         """Forward passes, in order; returns when all are through on this device.
 
@@ -127,15 +143,22 @@ class Strategy(ABC):
                 done(step, result)
 
 
-class Overlapping(Strategy):
+class Overlapping(Strategy[ParamsT, LayoutT]):
     """A strategy whose steps overlap: its own code is `forward_all`, and one step is a list of one."""
 
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+    async def forward(
+        self, ctx: Ctx, plan: Plan[LayoutT], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
         results: list[Tensor] = []
         await self.forward_all(ctx, plan, [step], [tokens], lambda _, result: results.append(result))
         return results[0] if results else None
 
     @abstractmethod
     async def forward_all(
-        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        plan: Plan[LayoutT],
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ) -> None: ...

@@ -6,12 +6,14 @@ picture goes up as the pixels that the model reads; `upload_bytes` is what an ap
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Work
-from engine.domain.values import Count, Value
+from engine.domain.plan import Holding, Layout, Placement, Plan, Work
+from engine.domain.values import Count
 from engine.domain.workload import Workload
 from engine.ops.core import Block
 from engine.ops.tensors import Meta, Tensor, zeros
@@ -31,21 +33,31 @@ class CloudOnlyParams(Params):
     )
 
 
-class CloudOnly(Strategy):
+class CloudLayout(Layout):
+    """The server's rank, and the bytes that each request sends up besides its prompt."""
+
+    kind: Literal["cloud"] = "cloud"
+    device: Count
+    upload_bytes: Count
+
+
+class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
     name = "cloud_only"
     title = "Cloud only"
     paper = "Baseline of Hu et al., AdaptLink, AAAI 2025 workshop"
     summary = "A server computes everything, ends included; prompts go up, token ids come back."
     Params = CloudOnlyParams
+    Layout = CloudLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, CloudOnlyParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: CloudOnlyParams
+    ) -> Plan[CloudLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         named = named_worker(cluster, params.device, "parameters of cloud_only, device")
         rank = fastest(cluster, cluster.workers, model, demand) if named is None else named
         layers = [piece for layer in range(model.num_layers) for piece in layer_slices(layer)]
         here = {"device": rank}
-        plan = Plan(
+        placement = Placement(
             strategy=self.name,
             holdings=(
                 *(holding.model_copy(update=here) for holding in end_holdings(cluster, model)),
@@ -55,26 +67,32 @@ class CloudOnly(Strategy):
                 *(work.model_copy(update=here) for work in end_work(cluster, model)),
                 *(Work(slice=piece, **here) for piece in layers),
             ),
-            extra={**here, "upload_bytes": params.upload_bytes},
         )
         kv_bytes = {rank: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
         passes = [*end_passes(model, demand), *block_passes(model, demand)]
         if demand.generates:
             passes.append(Pass(Greedy(), (Meta((demand.batch, model.vocab_size), model.dtype),)))
         check_memory(
-            cluster, model, plan, kv_bytes, {rank: passes}, "give it more memory, or name a larger server"
+            cluster,
+            model,
+            placement,
+            kv_bytes,
+            {rank: passes},
+            "give it more memory, or name a larger server",
         )
-        return plan
+        return placement.with_layout(CloudLayout(device=rank, upload_bytes=params.upload_bytes))
 
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        server, source = plan.extra["device"], ctx.cluster.source_rank
+    async def forward(
+        self, ctx: Ctx, plan: Plan[CloudLayout], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
+        server, source = plan.layout.device, ctx.cluster.source_rank
         if ctx.rank == source != server:
-            _upload(ctx, step, tokens, server, plan.extra["upload_bytes"])
+            _upload(ctx, step, tokens, server, plan.layout.upload_bytes)
             return await ctx.recv(server, tag(step, "output"))
         if ctx.rank != server:
             return None
         if source != server:
-            tokens = await _prompt(ctx, step, source, plan.extra["upload_bytes"])
+            tokens = await _prompt(ctx, step, source, plan.layout.upload_bytes)
         x = await embed(ctx, step, tokens)
         for layer in range(ctx.model.num_layers):
             x = await ctx.compute(Block(layer, cache_of(step)), x)

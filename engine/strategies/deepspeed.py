@@ -11,17 +11,23 @@ from __future__ import annotations
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
+from engine.program.strategy import Params
 from engine.strategies.shared.demand import demand_of
-from engine.strategies.shared.tensor_parallel import TensorParallel, split_plan
+from engine.strategies.shared.tensor_parallel import TensorParallel, TensorParallelLayout, split_plan
 
 
-class DeepSpeed(TensorParallel):
+class DeepSpeedParams(Params):
+    """DeepSpeed decides everything itself."""
+
+
+class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
     name = "deepspeed"
     title = "Equal tensor parallel (DeepSpeed)"
     paper = "Aminabadi et al., DeepSpeed-Inference, SC 2022"
     summary = "Tensor parallelism in equal shards, one per device; ring all-reduces join the partial sums."
+    Params = DeepSpeedParams
+    Layout = TensorParallelLayout
 
     def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
         devices, kv_heads = len(cluster.workers), model.num_kv_heads
@@ -37,8 +43,13 @@ class DeepSpeed(TensorParallel):
         )
 
     def replan(
-        self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
-    ) -> Plan:
+        self,
+        plan: Plan[TensorParallelLayout],
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        workload: Workload,
+        params: DeepSpeedParams,
+    ) -> Plan[TensorParallelLayout]:
         """Over as many survivors as can share equally, first ones first."""
         workers = cluster.workers
         equal = next(
@@ -48,7 +59,9 @@ class DeepSpeed(TensorParallel):
         )
         return self.plan(equal, model, workload, params)
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: DeepSpeedParams
+    ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         devices = len(cluster.workers)
         heads = [model.num_heads // devices] * devices

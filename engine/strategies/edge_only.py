@@ -15,7 +15,7 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Bits, Plan
-from engine.domain.values import Fraction, Positive, Value
+from engine.domain.values import Fraction, Positive
 from engine.domain.workload import Workload
 from engine.ops.core import Block
 from engine.ops.operation import Op
@@ -25,7 +25,14 @@ from engine.strategies.adaptlink.roles import primary_of
 from engine.strategies.shared.demand import Demand, demand_of, needed_bytes
 from engine.strategies.shared.ends import cache_of
 from engine.strategies.shared.shares import named_worker
-from engine.strategies.single import Single, SingleParams, Whole, checked, whole_model_on
+from engine.strategies.single import (
+    OneDevice,
+    OneDeviceLayout,
+    SingleParams,
+    WholeModel,
+    checked,
+    whole_model_on,
+)
 
 
 class EdgeOnlyParams(SingleParams):
@@ -41,22 +48,33 @@ class EdgeOnlyParams(SingleParams):
     speed_4bit: Positive = Field(default=1.0, description="How much faster 4-bit layers are than modelled.")
 
 
-class EdgeOnly(Single):
+class QuantisedLayout(OneDeviceLayout):
+    """The rank that computes, the bits per weight (0: not quantised), and how much faster than modelled."""
+
+    kind: Literal["quantised"] = "quantised"
+    bits: Bits
+    speed: Positive
+    lossy: bool
+
+
+class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
     name = "edge_only"
     title = "Edge only (quantised)"
     paper = "Baseline of Hu et al., AdaptLink, AAAI 2025 workshop"
     summary = "One edge device has the whole model, in 8 or 4 bits if it does not fit otherwise."
     lossless = False
     Params = EdgeOnlyParams
+    Layout = QuantisedLayout
 
     def lossless_params(self) -> dict[str, Any]:
         return {"bits": "none"}
 
-    def is_lossy(self, plan: Plan) -> bool:
-        return bool(plan.extra["lossy"])
+    def is_lossy(self, plan: Plan[QuantisedLayout]) -> bool:
+        return plan.layout.lossy
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, EdgeOnlyParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: EdgeOnlyParams
+    ) -> Plan[QuantisedLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         chosen = named_worker(cluster, params.device, "parameters of edge_only, device")
         rank = primary_of(cluster, model, demand) if chosen is None else chosen
@@ -64,20 +82,22 @@ class EdgeOnly(Single):
         choices: dict[str, tuple[Bits, ...]] = {"auto": (0, 8, 4), "none": (0,), "8": (8,), "4": (4,)}
         for bits in choices[params.bits]:
             whole = self._whole(rank, cluster, model, demand, bits)
-            need = needed_bytes(model, whole.plan, rank, whole.kv_bytes, whole.passes)
+            need = needed_bytes(model, whole.placement, rank, whole.kv_bytes, whole.passes)
             if need <= usable_bytes:
                 break
         speed = {0: 1.0, 8: params.speed_8bit, 4: params.speed_4bit}[bits]
-        extra = {"device": rank, "bits": bits, "speed": speed, "lossy": bits > 0}
-        return checked(cluster, model, whole).model_copy(update={"extra": extra})
+        layout = QuantisedLayout(device=rank, bits=bits, speed=speed, lossy=bits > 0)
+        return checked(cluster, model, whole).with_layout(layout)
 
-    def block(self, plan: Plan, step: Step, layer: int) -> Op:
-        bits = plan.extra["bits"]
+    def block(self, plan: Plan[QuantisedLayout], step: Step, layer: int) -> Op:
+        bits = plan.layout.bits
         if not bits:
             return Block(layer, cache_of(step))
-        return QuantisedBlock(layer, bits, cache_of(step), plan.extra["speed"])
+        return QuantisedBlock(layer, bits, cache_of(step), plan.layout.speed)
 
-    def _whole(self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits) -> Whole:
+    def _whole(
+        self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits
+    ) -> WholeModel:
         if not bits:
             return whole_model_on(rank, self.name, cluster, model, demand)
         return whole_model_on(

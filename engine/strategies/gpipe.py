@@ -11,12 +11,11 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.program.strategy import Params
-from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
-from engine.strategies.shared.pipeline import Pipeline, plan_of_ends, plan_of_stages
+from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_placement, stages_placement
 from engine.strategies.shared.stages import StagesBy, stages_of
 
 
@@ -28,20 +27,22 @@ class GPipeParams(Params):
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
-class GPipe(Pipeline):
+class GPipe(Pipeline[GPipeParams, PipelineLayout]):
     name = "gpipe"
     title = "Pipeline (GPipe)"
     paper = "Huang et al., GPipe, NeurIPS 2019"
     summary = "Each device holds a run of consecutive layers; requests of a burst follow each other through."
     Params = GPipeParams
+    Layout = PipelineLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, GPipeParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: GPipeParams
+    ) -> Plan[PipelineLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = plan_of_ends(self.name, cluster, model)
-        return plan_under(
-            params.kv_pressure,
-            model,
-            demand,
-            lambda demand: plan_of_stages(ends, stages_of(cluster, model, demand, ends, params.by), {}),
-        )
+        ends = ends_placement(self.name, cluster, model)
+
+        def plan_for(demand: Demand) -> Plan[PipelineLayout]:
+            stages = stages_of(cluster, model, demand, ends, params.by)
+            return stages_placement(ends, stages, model.num_layers).with_layout(PipelineLayout(stages=stages))
+
+        return plan_under(params.kv_pressure, model, demand, plan_for)

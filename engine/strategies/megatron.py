@@ -15,13 +15,12 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.program.collectives import AllReduce
 from engine.program.strategy import Params
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.shares import largest_remainder, layer_s
-from engine.strategies.shared.tensor_parallel import TensorParallel, split_plan
+from engine.strategies.shared.tensor_parallel import TensorParallel, TensorParallelLayout, split_plan
 
 
 class MegatronParams(Params):
@@ -34,15 +33,17 @@ class MegatronParams(Params):
     )
 
 
-class Megatron(TensorParallel):
+class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
     name = "megatron"
     title = "Tensor parallel (Megatron)"
     paper = "Shoeybi et al., Megatron-LM, 2019"
     summary = "Every layer is split by heads and columns; two all-reduces per layer join the partial sums."
     Params = MegatronParams
+    Layout = TensorParallelLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, MegatronParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: MegatronParams
+    ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         weights = [
             1.0 if params.shares == "equal" else 1 / layer_s(cluster.devices[rank], model, demand)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from engine.domain.errors import SpecError
+from engine.domain.plan import Layout, Plan
 from engine.program.strategy import Strategy
 from engine.strategies.accelerate.strategy import Accelerate
 from engine.strategies.adaptlink.strategy import AdaptLink
@@ -52,3 +55,19 @@ def strategy(name: str) -> Strategy:
     if name not in _BY_NAME:
         raise SpecError(f"strategy is {name}, which is unknown: choose one of {', '.join(_BY_NAME)}.")
     return _BY_NAME[name]
+
+
+def layout_types() -> tuple[type[Layout], ...]:
+    """The layouts of all strategies, each once, in the order of `STRATEGIES`."""
+    return tuple(dict.fromkeys(chosen.Layout for chosen in STRATEGIES))
+
+
+def plan_from_json(document: dict[str, Any]) -> Plan:
+    """A plan's JSON as a value. Raises `SpecError` unless its layout is the one of its strategy."""
+    plan: Plan = Plan.parse(document, "plan")
+    expected = strategy(plan.strategy).Layout
+    if not isinstance(plan.layout, expected):
+        raise SpecError(
+            f"plan, layout: {plan.strategy} has a {expected.__name__}, got a {type(plan.layout).__name__}."
+        )
+    return plan

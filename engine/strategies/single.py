@@ -6,21 +6,23 @@ Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024),
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Slice, Work
-from engine.domain.values import Value
+from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
+from engine.domain.values import Count
 from engine.domain.workload import Workload
 from engine.ops.core import Block
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
-from engine.program.strategy import Params, Step, Strategy
+from engine.program.strategy import Params, ParamsT, Step, Strategy
 from engine.strategies.shared.demand import Demand, Pass, block_passes, check_memory, demand_of, end_passes
 from engine.strategies.shared.ends import (
     cache_of,
@@ -41,25 +43,32 @@ class SingleParams(Params):
     )
 
 
-class Single(Strategy):
-    name = "single"
-    title = "Single device"
-    paper = ""
-    summary = "One worker holds and computes the whole model; nothing is distributed."
-    Params = SingleParams
+class OneDeviceLayout(Layout):
+    """Base of the layouts with all layers on one device (rank)."""
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, SingleParams)
-        demand = demand_of(model, workload, self.batches_bursts)
-        rank = _chosen(cluster, model, demand, params.device)
-        return checked(cluster, model, whole_model_on(rank, self.name, cluster, model, demand))
+    device: Count
 
-    def block(self, plan: Plan, step: Step, layer: int) -> Op:
+
+class SingleLayout(OneDeviceLayout):
+    """The rank that computes."""
+
+    kind: Literal["single"] = "single"
+
+
+OneDeviceLayoutT = TypeVar("OneDeviceLayoutT", bound=OneDeviceLayout, default=Any)
+
+
+class OneDevice(Strategy[ParamsT, OneDeviceLayoutT]):
+    """All layers on one device. Subclasses choose the device, and the operation that is a layer."""
+
+    @abstractmethod
+    def block(self, plan: Plan[OneDeviceLayoutT], step: Step, layer: int) -> Op:
         """The operation that is a whole layer."""
-        return Block(layer, cache_of(step))
 
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        rank, source = plan.extra["device"], ctx.cluster.source_rank
+    async def forward(
+        self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
+        rank, source = plan.layout.device, ctx.cluster.source_rank
         x = await embed(ctx, step, tokens) if ctx.rank == source else None
         if rank == source and ctx.rank == rank:
             return await finish(ctx, step, await self._layers(ctx, plan, step, x))
@@ -71,16 +80,36 @@ class Single(Strategy):
             ctx.send(wanted_rows(step, x), source, tag(step, "output"))
         return None
 
-    async def _layers(self, ctx: Ctx, plan: Plan, step: Step, x: Tensor) -> Tensor:
+    async def _layers(self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, x: Tensor) -> Tensor:
         for layer in range(ctx.model.num_layers):
             x = await ctx.compute(self.block(plan, step, layer), x)
         return x
 
 
-class Whole(NamedTuple):
-    """A plan with all layers on one device, and by rank what it needs besides weights."""
+class Single(OneDevice[SingleParams, SingleLayout]):
+    name = "single"
+    title = "Single device"
+    paper = ""
+    summary = "One worker holds and computes the whole model; nothing is distributed."
+    Params = SingleParams
+    Layout = SingleLayout
 
-    plan: Plan
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: SingleParams
+    ) -> Plan[SingleLayout]:
+        demand = demand_of(model, workload, self.batches_bursts)
+        rank = _chosen(cluster, model, demand, params.device)
+        placement = checked(cluster, model, whole_model_on(rank, self.name, cluster, model, demand))
+        return placement.with_layout(SingleLayout(device=rank))
+
+    def block(self, plan: Plan[SingleLayout], step: Step, layer: int) -> Op:
+        return Block(layer, cache_of(step))
+
+
+class WholeModel(NamedTuple):
+    """All layers on one device, and by rank what the devices need besides weights."""
+
+    placement: Placement
     kv_bytes: Mapping[int, int]
     passes: Mapping[int, Sequence[Pass]]
 
@@ -93,28 +122,27 @@ def whole_model_on(
     demand: Demand,
     slices: Callable[[int], Sequence[Slice]] = layer_slices,
     block: Callable[[Block], Op] = lambda op: op,
-) -> Whole:
+) -> WholeModel:
     """All layers on device `rank`: `slices` of each, and the operation that `block` makes of a plain one."""
     layers = [piece for layer in range(model.num_layers) for piece in slices(layer)]
-    plan = Plan(
+    placement = Placement(
         strategy=name,
         holdings=(*end_holdings(cluster, model), *(Holding(device=rank, slice=s) for s in layers)),
         work=(*end_work(cluster, model), *(Work(device=rank, slice=s) for s in layers)),
-        extra={"device": rank},
     )
     kv_bytes = {rank: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
     passes = {cluster.source_rank: [*end_passes(model, demand)]}
     for one in block_passes(model, demand):
         assert isinstance(one.op, Block)
         passes.setdefault(rank, []).append(one._replace(op=block(one.op)))
-    return Whole(plan, kv_bytes, passes)
+    return WholeModel(placement, kv_bytes, passes)
 
 
-def checked(cluster: ClusterSpec, model: ModelSpec, whole: Whole) -> Plan:
-    """Its plan; raises `PlanError` if memory is short."""
+def checked(cluster: ClusterSpec, model: ModelSpec, whole: WholeModel) -> Placement:
+    """Its placement; raises `PlanError` if memory is short."""
     remedy = "give it more memory, or choose a strategy that splits the weights (gpipe, megatron)"
-    check_memory(cluster, model, whole.plan, whole.kv_bytes, whole.passes, remedy)
-    return whole.plan
+    check_memory(cluster, model, whole.placement, whole.kv_bytes, whole.passes, remedy)
+    return whole.placement
 
 
 def _chosen(cluster: ClusterSpec, model: ModelSpec, demand: Demand, name: str) -> int:

@@ -38,9 +38,9 @@ def case_of(regime, family):
         model = made.model.model_copy(update={"num_layers": 3})
         return made.model_copy(update={"model": model})
 
-    largest = max(prepare(spec(chips())).plan.extra["slice_bytes"])
+    largest = max(prepare(spec(chips())).plan.layout.slice_bytes)
     chosen = spec(chips(REGIMES[regime] * largest))
-    assert prepare(chosen).plan.extra["regime"] == regime
+    assert prepare(chosen).plan.layout.regime == regime
     return chosen
 
 

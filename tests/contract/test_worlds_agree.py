@@ -137,7 +137,7 @@ def test_the_real_world_finishes_with_the_tokens_and_logits_of_the_reference(nam
     report = real_runs[name]["report"]
     assert report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
     correctness = report["correctness"]
-    if report["plan"]["extra"].get("lossy"):
+    if report["plan"]["layout"].get("lossy"):
         assert correctness["lossy"]
         assert correctness["ok"] is None
         assert correctness["max_rel_error"] > 0

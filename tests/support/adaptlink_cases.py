@@ -1,7 +1,7 @@
 """Clusters whose primary lacks memory for a chosen part of the model, and worlds whose devices die."""
 
 from engine.domain.errors import PeerLost
-from engine.domain.plan import Plan
+from engine.domain.plan import Placement
 from engine.models.weights.store import WeightStore
 from engine.program.serve import serve
 from engine.program.strategy import Strategy
@@ -16,7 +16,9 @@ RATES = (4e10, 1e10, 2.5e10, 3e9)
 
 
 def room_of(cluster, model, workload, beta=1.0):
-    ends = Plan(strategy="adaptlink", holdings=end_holdings(cluster, model), work=end_work(cluster, model))
+    ends = Placement(
+        strategy="adaptlink", holdings=end_holdings(cluster, model), work=end_work(cluster, model)
+    )
     return Room(cluster, model, demand_of(model, workload, True), ends, beta)
 
 

@@ -94,6 +94,7 @@ class MemoryDevice:
         self.ledger = Ledger(self.device.name, self.device.memory_bytes, self.model)
         self.weights, self.caches, self.marks, self.decided = None, {}, [], set()
         self.row_files = RowFiles(self.caches)
+        self.memory = {}
         self.now_s, self.cluster_now, self.lost = 0.0, self.cluster, frozenset()
 
     def compute(self, op, *inputs):

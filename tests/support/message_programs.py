@@ -7,6 +7,7 @@ from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.ops.tensors import Meta
 from engine.program.frames import FRAME_HEADER_BYTES
+from engine.strategies.single import SingleLayout
 from engine.worlds.simulated.world import SimulatedWorld
 
 MODEL = ModelSpec(
@@ -49,7 +50,12 @@ def world_of(cluster, changes=(), holders=(0, 1), silence_s=20.0):
     scenario = Scenario(changes=changes)
     spec = RunSpec(cluster=cluster, model=MODEL, strategy="-", scenario=scenario, silence_s=silence_s)
     held = Slice(layer=0, part="ffn", axis="columns", start=0, stop=1)
-    plan = Plan(strategy="-", holdings=[Holding(device=d, slice=held) for d in holders], work=())
+    plan = Plan(
+        strategy="-",
+        holdings=[Holding(device=d, slice=held) for d in holders],
+        work=(),
+        layout=SingleLayout(device=0),
+    )
     trace = []
     return SimulatedWorld(spec, plan, trace.append), trace
 

@@ -66,8 +66,8 @@ def plan_of(name: str, number: int) -> Plan:
 )
 def test_tinyllama_needs_off_chip_weights_on_the_published_numbers_of_chips(number: int, regime: str) -> None:
     plan = plan_of("mcu-tinyllama-64h", number)
-    assert plan.extra["regime"] == regime
-    assert max(plan.extra["slice_bytes"]) == 3072 // number * KIB
+    assert plan.layout.regime == regime
+    assert max(plan.layout.slice_bytes) == 3072 // number * KIB
 
 
 def test_mobilebert_stays_on_four_chips_and_not_on_two() -> None:
@@ -146,7 +146,7 @@ def test_twice_the_bytes_per_number_double_what_links_take_and_leave_the_energy_
     assert block.edp_j_s == block.energy_j * block.paper_s
 
 
-def simulated(name: str, cluster: str, rows: int) -> tuple[RunReport, dict[str, dict[str, float]]]:
+def simulated(name: str, cluster: str, rows: int) -> tuple[RunReport, dict[str, BlockEstimate]]:
     """A run of two tokens, and what its plan expects of a block."""
     spec = RunSpec(
         cluster=topologies.load(cluster),
@@ -156,29 +156,29 @@ def simulated(name: str, cluster: str, rows: int) -> tuple[RunReport, dict[str, 
     )
     report = predict(spec)
     assert report.plan is not None
-    return report, report.plan.extra["block"]
+    return report, report.plan.layout.block
 
 
 def test_a_simulated_block_waits_for_the_next_ones_weights_as_the_steady_accounting_says() -> None:
     report, block = simulated("mcu-tinyllama", "mcu-8", 16)
     # the first of the eight blocks was fetched while the prompt was computed
-    assert report.tpot_s / 8 == pytest.approx(block["decode"]["steady_s"], rel=0.06)
-    assert report.ttft_s / 8 == pytest.approx(block["prefill"]["steady_s"], rel=0.03)
+    assert report.tpot_s / 8 == pytest.approx(block["decode"].steady_s, rel=0.06)
+    assert report.ttft_s / 8 == pytest.approx(block["prefill"].steady_s, rel=0.03)
 
 
 def test_sixty_four_chips_keep_all_weights_and_take_little_more_than_the_linear_model_says() -> None:
     """Norms, additions and message headers, which the paper does not count, are a quarter of 0.13 ms."""
     report, block = simulated("mcu-tinyllama-64h", "mcu-64", 16)
-    assert block["decode"]["off_chip_s"] == 0.0 and report.attribution.load_s == 0.0
-    assert block["decode"]["paper_s"] == pytest.approx(0.102e-3, rel=0.02)
-    assert 1.0 < report.tpot_s / 8 / block["decode"]["paper_s"] < 1.35
-    assert report.ttft_s / 8 == pytest.approx(block["prefill"]["paper_s"], rel=0.06)
+    assert block["decode"].off_chip_s == 0.0 and report.attribution.load_s == 0.0
+    assert block["decode"].paper_s == pytest.approx(0.102e-3, rel=0.02)
+    assert 1.0 < report.tpot_s / 8 / block["decode"].paper_s < 1.35
+    assert report.ttft_s / 8 == pytest.approx(block["prefill"].paper_s, rel=0.06)
 
 
 def test_a_reported_energy_is_that_of_blocks_and_a_little_for_norms_logits_and_activations() -> None:
     report, block = simulated("mcu-tinyllama", "mcu-8", 16)
     chips_j = sum(device.energy_j for device in report.devices if device.name != "host")
     links_j = sum(link.energy_j for link in report.links)
-    blocks_j = 8 * (block["prefill"]["energy_j"] + block["decode"]["energy_j"])
+    blocks_j = 8 * (block["prefill"].energy_j + block["decode"].energy_j)
     assert 1.0 < (chips_j + links_j) / blocks_j < 1.2
     assert report.energy_j == pytest.approx(chips_j + links_j + report.devices[0].energy_j)

@@ -17,8 +17,8 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec, tower_model
-from engine.domain.plan import Plan
-from engine.domain.values import Positive, Value
+from engine.domain.plan import Placement, Plan
+from engine.domain.values import Positive
 from engine.domain.workload import Workload
 from engine.models.families.registry import family
 from engine.ops.sizes import weight_bytes
@@ -33,7 +33,7 @@ from engine.strategies.shared.demand import (
     weights_bytes,
 )
 from engine.strategies.shared.ends import layer_slices
-from engine.strategies.shared.pipeline import Pipeline, plan_of_ends, plan_of_stages
+from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_placement, stages_placement
 from engine.strategies.shared.stages import Stage, consecutive, source_first
 
 
@@ -50,36 +50,38 @@ class AccelerateParams(Params):
     )
 
 
-class Accelerate(Pipeline):
+class Accelerate(Pipeline[AccelerateParams, PipelineLayout]):
     name = "accelerate"
     title = "Layers by device map (Accelerate)"
     paper = "Gugger et al., Hugging Face Accelerate, 2022"
     summary = "Layers fill the devices greedily by memory; one device computes while the others wait."
     batches_bursts = True
     Params = AccelerateParams
+    Layout = PipelineLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, AccelerateParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AccelerateParams
+    ) -> Plan[PipelineLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = plan_of_ends(self.name, cluster, model)
+        ends = ends_placement(self.name, cluster, model)
         stages = _stages(cluster, model, ends, params)
-        plan = plan_of_stages(ends, stages, {})
+        placement = stages_placement(ends, stages, model.num_layers)
         passes: dict[int, list[Pass]] = {stage.device: [*block_passes(model, demand)] for stage in stages}
         passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
         kv_bytes = demand.kv_bytes(model, model.num_kv_heads)
         check_memory(
             cluster,
             model,
-            plan,
-            {stage.device: (stage.stop - stage.start) * kv_bytes for stage in stages},
+            placement,
+            {stage.device: stage.num_layers * kv_bytes for stage in stages},
             passes,
             "lower memory_frac so that KV caches fit, or add memory",
         )
-        return plan
+        return placement.with_layout(PipelineLayout(stages=stages))
 
 
 def _stages(
-    cluster: ClusterSpec, model: ModelSpec, ends: Plan, params: AccelerateParams
+    cluster: ClusterSpec, model: ModelSpec, ends: Placement, params: AccelerateParams
 ) -> tuple[Stage, ...]:
     """The device map as stages; raises `PlanError` if layers are left for which no device has room."""
     ranks = source_first(cluster)

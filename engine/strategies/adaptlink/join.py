@@ -10,45 +10,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.strategies.adaptlink.roles import Layout, Room, Shard, ffn_passes, ffn_time
+from engine.strategies.adaptlink.roles import Roles, Room, Shard, ffn_passes, ffn_time
 
 SWAP_MARGIN = 0.9
 
 
-def layout_with(room: Room, layout: Layout, joiner: int) -> Layout:
-    """`layout` with device `joiner` as secondary, as backup, or with nothing to do.
+def roles_with(room: Room, roles: Roles, joiner: int) -> Roles:
+    """`roles` with device `joiner` as secondary, as backup, or with nothing to do.
 
     What is compared is T = F/P + O/B of both, as the cluster is now: the emulated devices keep to it.
     """
-    target = target_of(room, layout, joiner)
+    target = target_of(room, roles, joiner)
     if target is None:
-        return layout
+        return roles
     copy = target._replace(device=joiner)
-    times_s = _times_s(room, layout, [joiner, target.device])
+    times_s = _times_s(room, roles, [joiner, target.device])
     if swaps(times_s[joiner], times_s[target.device]):
-        shards = tuple(copy if shard == target else shard for shard in layout.shards)
-        backups = {rank: pieces for rank, pieces in layout.backups.items() if rank != target.device}
-        return layout._replace(shards=shards, backups=backups | {joiner: (target,)})
-    if is_saved(layout, target):
-        return layout
-    return layout._replace(backups={**layout.backups, target.device: (copy,)})
+        shards = tuple(copy if shard == target else shard for shard in roles.shards)
+        backups = {rank: pieces for rank, pieces in roles.backups.items() if rank != target.device}
+        return roles._replace(shards=shards, backups=backups | {joiner: (target,)})
+    if is_saved(roles, target):
+        return roles
+    return roles._replace(backups={**roles.backups, target.device: (copy,)})
 
 
-def target_of(room: Room, layout: Layout, joiner: int) -> Shard | None:
+def target_of(room: Room, roles: Roles, joiner: int) -> Shard | None:
     """The shard that a joiner gets: one without a complete backup, else the slowest secondary's.
 
     None if it has no room for any, or none can be given: heads stay where their KV cache is.
     """
-    keep_heads = {share.device for share in layout.heads}
+    keep_heads = {share.device for share in roles.heads}
     shards = [
         shard
-        for shard in layout.shards[1:]
-        if shard.device not in keep_heads and _bytes_of(room, layout, shard) <= room.server_bytes(joiner)
+        for shard in roles.shards[1:]
+        if shard.device not in keep_heads and _bytes_of(room, roles, shard) <= room.server_bytes(joiner)
     ]
     if not shards:
         return None
-    times_s = _times_s(room, layout, [shard.device for shard in shards])
-    return max(shards, key=lambda one: (not is_saved(layout, one), times_s[one.device], -one.device))
+    times_s = _times_s(room, roles, [shard.device for shard in shards])
+    return max(shards, key=lambda one: (not is_saved(roles, one), times_s[one.device], -one.device))
 
 
 def swaps(joiner_s: float, owner_s: float, margin: float = SWAP_MARGIN) -> bool:
@@ -56,17 +56,17 @@ def swaps(joiner_s: float, owner_s: float, margin: float = SWAP_MARGIN) -> bool:
     return joiner_s < margin * owner_s
 
 
-def is_saved(layout: Layout, shard: Shard) -> bool:
+def is_saved(roles: Roles, shard: Shard) -> bool:
     """Whether backups have all of its columns."""
-    saved = sum(piece.stop - piece.start for piece in layout.backups.get(shard.device, ()))
+    saved = sum(piece.stop - piece.start for piece in roles.backups.get(shard.device, ()))
     return saved == shard.stop - shard.start
 
 
-def _times_s(room: Room, layout: Layout, ranks: list[int]) -> Mapping[int, float]:
+def _times_s(room: Room, roles: Roles, ranks: list[int]) -> Mapping[int, float]:
     passes = ffn_passes(room.model, room.demand)
-    return {rank: ffn_time(room.cluster, room.model, passes, rank, layout.primary).total_s for rank in ranks}
+    return {rank: ffn_time(room.cluster, room.model, passes, rank, roles.primary).total_s for rank in ranks}
 
 
-def _bytes_of(room: Room, layout: Layout, shard: Shard) -> float:
+def _bytes_of(room: Room, roles: Roles, shard: Shard) -> float:
     columns = (shard.stop - shard.start) / room.model.intermediate_size
-    return layout.num_split * columns * room.ffn_bytes
+    return roles.num_split * columns * room.ffn_bytes

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.domain.plan import Holding, Placement, Plan, Slice, Work
 from engine.ops.core import Attention, Residual
 from engine.ops.operation import Op
-from engine.strategies.adaptlink.roles import HeadShare, Layout, Shard, ffn_passes, ffn_time
-from engine.strategies.adaptlink.serve import servers_of
+from engine.strategies.adaptlink.layout import Partition, Predicted, SharesLayout, SideTimes, StepTimes
+from engine.strategies.adaptlink.roles import Roles, Shard, ffn_passes, ffn_time
 from engine.strategies.adaptlink.shares import sides_s
 from engine.strategies.shared.demand import Demand, Pass, block_passes, check_memory, end_passes
 from engine.strategies.shared.ends import layer_slices
 from engine.strategies.shared.shares import pass_s
 
-Partition = Literal["columns", "summa"]
 
-
-def plan_of_layout(
+def plan_of_roles(
     cluster: ClusterSpec,
     model: ModelSpec,
     demand: Demand,
-    ends: Plan,
-    layout: Layout,
+    ends: Placement,
+    roles: Roles,
     partition: Partition = "columns",
-) -> Plan:
-    """`layout` as a plan; raises `PlanError` if a device lacks memory for its part of it."""
-    held = _pieces(model, layout)
+) -> Plan[SharesLayout]:
+    """`roles` as a plan; raises `PlanError` if a device lacks memory for its part of it."""
+    held = _pieces(model, roles)
     copies = [
         Holding(device=piece.device, slice=_columns(layer, piece), home="backup")
-        for pieces in layout.backups.values()
+        for pieces in roles.backups.values()
         for piece in pieces
-        for layer in range(model.num_layers - layout.num_split, model.num_layers)
+        for layer in range(model.num_layers - roles.num_split, model.num_layers)
     ]
-    plan = Plan(
+    layout = layout_of(cluster, model, demand, roles, partition)
+    placement = Placement(
         strategy=ends.strategy,
         holdings=(
             *ends.holdings,
@@ -51,109 +48,99 @@ def plan_of_layout(
                 if piece.axis == "all" or piece.start < piece.stop
             ),
         ),
-        extra={"partition": partition, **extra_of(cluster, model, demand, layout)},
     )
-    groups = dict.fromkeys(held, 0) | {layout.primary: model.num_layers * model.num_kv_heads}
-    for share in layout.heads:
+    groups = dict.fromkeys(held, 0) | {roles.primary: model.num_layers * model.num_kv_heads}
+    for share in roles.heads:
         moved = (share.stop - share.start) // model.group_size
         groups[share.device] += moved
-        groups[layout.primary] -= moved
+        groups[roles.primary] -= moved
     kv_bytes = {rank: count * demand.kv_bytes(model, 1) for rank, count in groups.items()}
-    devices = {holding.device for holding in plan.holdings}
-    passes: dict[int, list[Pass]] = {rank: [] for rank in devices | {layout.primary, cluster.source_rank}}
-    passes[layout.primary] += block_passes(model, demand)
+    devices = {holding.device for holding in placement.holdings}
+    passes: dict[int, list[Pass]] = {rank: [] for rank in devices | {roles.primary, cluster.source_rank}}
+    passes[roles.primary] += block_passes(model, demand)
     passes[cluster.source_rank] += end_passes(model, demand)
-    for rank in servers_of(plan.extra):
+    for rank in layout.servers:
         passes[rank] += ffn_passes(model, demand)
-    check_memory(cluster, model, plan, kv_bytes, passes, "give it more memory, or lower beta")
-    return plan
+    check_memory(cluster, model, placement, kv_bytes, passes, "give it more memory, or lower beta")
+    return placement.with_layout(layout)
 
 
-def extra_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: Layout) -> dict[str, Any]:
-    """What the program runs by and the page draws: shards in columns, shares in blocks."""
-    width = model.intermediate_size // layout.grid
-    return {
-        "view": "shares",
-        "primary": layout.primary,
-        "grid": layout.grid,
-        "split_layers": list(range(model.num_layers - layout.num_split, model.num_layers)),
-        "shares": {
-            str(shard.device): list(range(shard.start // width, shard.stop // width))
-            for shard in layout.shards
+def layout_of(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, roles: Roles, partition: Partition
+) -> SharesLayout:
+    """`roles` with what the page draws: shares in blocks of the grid, and predicted times."""
+    width = model.intermediate_size // roles.grid
+    return SharesLayout(
+        partition=partition,
+        primary=roles.primary,
+        grid=roles.grid,
+        split_layers=tuple(range(model.num_layers - roles.num_split, model.num_layers)),
+        shares={
+            shard.device: tuple(range(shard.start // width, shard.stop // width)) for shard in roles.shards
         },
-        "shards": [list(shard) for shard in layout.shards],
-        "heads": [list(share) for share in layout.heads],
-        "backups": {str(rank): [list(piece) for piece in pieces] for rank, pieces in layout.backups.items()},
-        "coverage": layout.coverage(),
-        "epoch": 0,
-        "workers": list(cluster.workers),
-        "predicted": predicted(cluster, model, demand, layout),
-    }
-
-
-def layout_in(extra: dict[str, Any]) -> Layout:
-    """Inverse of `extra_of`."""
-    return Layout(
-        primary=extra["primary"],
-        grid=extra["grid"],
-        num_split=len(extra["split_layers"]),
-        shards=tuple(Shard(*shard) for shard in extra["shards"]),
-        heads=tuple(HeadShare(*share) for share in extra["heads"]),
-        backups={
-            int(rank): tuple(Shard(*piece) for piece in pieces) for rank, pieces in extra["backups"].items()
-        },
+        shards=roles.shards,
+        heads=roles.heads,
+        backups=dict(roles.backups),
+        coverage=roles.coverage(),
+        workers=cluster.workers,
+        predicted=predicted(cluster, model, demand, roles),
     )
 
 
-def predicted(cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: Layout) -> dict[str, Any]:
+def predicted(cluster: ClusterSpec, model: ModelSpec, demand: Demand, roles: Roles) -> Predicted:
     """Seconds of all layers of one step: of a token, or of an encoder's prompt. Moved heads are not counted.
 
     Equation 1 repaired: layers follow each other, the sides of a split part run side by side. `eq5` is the
     paper's side, `exact` counts messages of full size.
     """
     last = max(ffn_passes(model, demand), key=lambda one: -one.inputs[0].shape[1])
-    ranks = [shard.device for shard in layout.shards]
-    times = [ffn_time(cluster, model, {last: 1}, rank, layout.primary) for rank in ranks]
-    shares = [(shard.stop - shard.start) / model.intermediate_size for shard in layout.shards]
+    ranks = [shard.device for shard in roles.shards]
+    times = [ffn_time(cluster, model, {last: 1}, rank, roles.primary) for rank in ranks]
+    shares = [(shard.stop - shard.start) / model.intermediate_size for shard in roles.shards]
     cached, cache = (demand.cached_rows - 1, "plan") if demand.new_tokens > 1 else (0, None)
-    x, primary = last.inputs[0], cluster.devices[layout.primary]
+    x, primary = last.inputs[0], cluster.devices[roles.primary]
     others: list[tuple[Op, int, int]] = [
         (Attention(0, 0, model.num_heads, True, cache), 1, cached),
         (Residual(0, "attention"), 2, 0),
         (Residual(0, "ffn"), 2, 0),
     ]
     attention_s = sum(pass_s(primary, model, Pass(op, (x,) * count, rows)) for op, count, rows in others)
-    whole = model.num_layers - layout.num_split
-    sides = {name: sides_s(shares, times, name == "exact") for name in ("eq5", "exact")}
-    step_s = {
-        name: whole * (attention_s + times[0].compute_s) + layout.num_split * (attention_s + max(each))
-        for name, each in sides.items()
-    }
-    return {
-        "step_s": step_s | {"primary_alone": model.num_layers * (attention_s + times[0].compute_s)},
-        "sides_s": {
-            name: {str(rank): side for rank, side in zip(ranks, each, strict=True)}
-            for name, each in sides.items()
-        },
-    }
+    whole = model.num_layers - roles.num_split
+
+    def sides(exact: bool) -> dict[int, float]:
+        return dict(zip(ranks, sides_s(shares, times, exact), strict=True))
+
+    def step_s(sides: dict[int, float]) -> float:
+        split_s = roles.num_split * (attention_s + max(sides.values()))
+        return whole * (attention_s + times[0].compute_s) + split_s
+
+    by_eq5, exactly = sides(exact=False), sides(exact=True)
+    return Predicted(
+        step_s=StepTimes(
+            eq5=step_s(by_eq5),
+            exact=step_s(exactly),
+            primary_alone=model.num_layers * (attention_s + times[0].compute_s),
+        ),
+        sides_s=SideTimes(eq5=by_eq5, exact=exactly),
+    )
 
 
-def _pieces(model: ModelSpec, layout: Layout) -> dict[int, list[Slice]]:
+def _pieces(model: ModelSpec, roles: Roles) -> dict[int, list[Slice]]:
     """Slices by device, in the order of layers; the primary has the norms of all."""
-    mine = layout.primary
-    held: dict[int, list[Slice]] = {shard.device: [] for shard in layout.shards}
+    mine = roles.primary
+    held: dict[int, list[Slice]] = {shard.device: [] for shard in roles.shards}
     for layer in range(model.num_layers):
         attention, ffn = layer_slices(layer)
-        moved = [share for share in layout.heads if share.layer == layer]
+        moved = [share for share in roles.heads if share.layer == layer]
         if moved:
             attention = _heads(layer, 0, moved[0].start)
         held[mine].append(attention)
         for share in moved:
             held[share.device].append(_heads(layer, share.start, share.stop))
-        if layer < model.num_layers - layout.num_split:
+        if layer < model.num_layers - roles.num_split:
             held[mine].append(ffn)
         else:
-            for shard in layout.shards:
+            for shard in roles.shards:
                 held[shard.device].append(_columns(layer, shard))
     return held
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Axis, Part, Plan, Slice
+from engine.domain.plan import Axis, Part, Placement, Slice
 from engine.domain.units import transfer_s
 from engine.ops.core import FeedForward
 from engine.ops.sizes import weight_bytes
@@ -51,7 +51,7 @@ class HeadShare(NamedTuple):
     stop: int
 
 
-class Layout(NamedTuple):
+class Roles(NamedTuple):
     """What everybody has. `shards` begin with the primary's; `backups` are by secondary."""
 
     primary: int
@@ -75,7 +75,7 @@ class Room:
     cluster: ClusterSpec
     model: ModelSpec
     demand: Demand
-    ends: Plan
+    ends: Placement
     beta: float
 
     def usable_bytes(self, rank: int) -> float:
@@ -152,17 +152,17 @@ def primary_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> int:
     return min(largest, key=lambda rank: (ffn_time(cluster, model, passes, rank, rank).compute_s, rank))
 
 
-def layout_of(
+def roles_of(
     room: Room, primary: int, grid: int, share: float | None, max_secondaries: int, backups: bool
-) -> Layout:
-    """The layout with the fewest secondaries. Raises `PlanError` if memory is too small for any.
+) -> Roles:
+    """The roles with the fewest secondaries. Raises `PlanError` if memory is too small for any.
 
     `share` is the primary's share of a split part, None for a balanced one.
     """
     cluster, model, demand = room.cluster, room.model, room.demand
     mine = room.primary(primary)
     if mine.over_bytes <= 0:
-        return Layout(primary, grid, 0, (Shard(primary, 0, model.intermediate_size),), (), {})
+        return Roles(primary, grid, 0, (Shard(primary, 0, model.intermediate_size),), (), {})
     passes = ffn_passes(model, demand)
     times = {rank: ffn_time(cluster, model, passes, rank, primary) for rank in cluster.workers}
     candidates = sorted(
@@ -187,7 +187,7 @@ def layout_of(
         column_bytes = block_bytes * grid / model.intermediate_size
         rests = split.num_split * room.rest_bytes("ffn")
         saved = place_backups(shards, idle, column_bytes, rests, model.intermediate_size // grid)
-        return Layout(primary, grid, split.num_split, shards, heads, saved if backups else {})
+        return Roles(primary, grid, split.num_split, shards, heads, saved if backups else {})
     raise _too_small(room, primary, mine, rooms)
 
 

@@ -9,16 +9,15 @@ secondary dies. Sums are in the order of the shards: the answers' times change n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from engine.domain.errors import PeerLost
-from engine.domain.plan import Plan
 from engine.ops.core import Add, Attention, Block, FeedForward, Norm, Residual
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor, narrow
 from engine.program.ctx import Ctx, Note
 from engine.program.strategy import Step
 from engine.strategies.adaptlink import summa
+from engine.strategies.adaptlink.layout import SharesLayout
 from engine.strategies.adaptlink.roles import HeadShare, Shard
 from engine.strategies.shared.ends import cache_of, tag
 
@@ -26,10 +25,10 @@ END, FFN, HEADS, SUMMA = range(4)
 ANSWERS = {FFN: "ffn_out", HEADS: "heads_out"}
 
 
-async def answer_questions(ctx: Ctx, plan: Plan, steps: Sequence[Step]) -> None:
+async def answer_questions(ctx: Ctx, layout: SharesLayout, steps: Sequence[Step]) -> None:
     """A secondary's or backup's program for a wave of requests."""
-    inbox, number, primary = tag(steps[0], "ask"), -1, plan.extra["primary"]
-    members = [Shard(*shard) for shard in plan.extra["shards"]]
+    inbox, number, primary = tag(steps[0], "ask"), -1, layout.primary
+    members = layout.shards
     while True:
         note, x = await ctx.recv_noted(primary, inbox)
         kind, asked_in, layer, _, start, stop = note
@@ -51,24 +50,21 @@ async def answer_questions(ctx: Ctx, plan: Plan, steps: Sequence[Step]) -> None:
 class Asker:
     """The primary's side of a wave. `serving` has who computes each secondary's shard now."""
 
-    def __init__(self, ctx: Ctx, plan: Plan, steps: Sequence[Step]):
+    def __init__(self, ctx: Ctx, layout: SharesLayout, steps: Sequence[Step]):
         self.ctx = ctx
         self.steps = steps
         self.inbox = tag(steps[0], "ask")
-        self.first_split = ctx.model.num_layers - len(plan.extra["split_layers"])
-        self.members = [Shard(*shard) for shard in plan.extra["shards"]]
-        self.by_summa = plan.extra["partition"] == "summa"
+        self.first_split = ctx.model.num_layers - len(layout.split_layers)
+        self.members = layout.shards
+        self.by_summa = layout.partition == "summa"
         mine, *others = self.members
         self.columns = mine.stop
         self.serving: dict[Shard, tuple[Shard, ...]] = {shard: (shard,) for shard in others}
-        self.backups = {
-            int(rank): tuple(Shard(*piece) for piece in pieces)
-            for rank, pieces in plan.extra["backups"].items()
-        }
+        self.backups = layout.backups
         self.heads: dict[int, list[HeadShare]] = {}
-        for share in (HeadShare(*share) for share in plan.extra["heads"]):
+        for share in layout.heads:
             self.heads.setdefault(share.layer, []).append(share)
-        self.servers = servers_of(plan.extra)
+        self.servers = layout.servers
         self.epoch = 0
         self.answers: dict[tuple[int, Note], Tensor] = {}
         for shard in others:
@@ -179,11 +175,3 @@ class Asker:
             answered, partial = await self.ctx.recv_noted(device, inbox)
             self.answers[device, answered] = partial
         return self.answers.pop((device, note))
-
-
-def servers_of(extra: dict[str, Any]) -> tuple[int, ...]:
-    """Ranks that may be asked: secondaries, then backups."""
-    devices = [Shard(*shard).device for shard in extra["shards"][1:]]
-    devices += [HeadShare(*share).device for share in extra["heads"]]
-    devices += [Shard(*piece).device for pieces in extra["backups"].values() for piece in pieces]
-    return tuple(dict.fromkeys(devices))

@@ -16,16 +16,17 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
-from engine.domain.values import Count, Fraction, Value
+from engine.domain.plan import Placement, Plan
+from engine.domain.values import Count, Fraction
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Params, Step
-from engine.strategies.adaptlink.join import layout_with
-from engine.strategies.adaptlink.plan import layout_in, plan_of_layout
-from engine.strategies.adaptlink.roles import Room, layout_of, primary_of
-from engine.strategies.adaptlink.serve import Asker, answer_questions, servers_of
+from engine.strategies.adaptlink.join import roles_with
+from engine.strategies.adaptlink.layout import Partition, SharesLayout
+from engine.strategies.adaptlink.plan import plan_of_roles
+from engine.strategies.adaptlink.roles import Room, primary_of, roles_of
+from engine.strategies.adaptlink.serve import Asker, answer_questions
 from engine.strategies.adaptlink.shares import grid_size
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import embed, end_holdings, end_work, finish, tag, wanted_rows
@@ -48,7 +49,7 @@ class AdaptLinkParams(Params):
     backups: Literal["auto", "none"] = Field(
         default="auto", description="Copies of the secondaries' columns on devices that are inactive."
     )
-    partition: Literal["columns", "summa"] = Field(
+    partition: Partition = Field(
         default="columns",
         description="Split parts by columns, or in 2D blocks with SUMMA's broadcasts (then without backups).",
     )
@@ -60,18 +61,20 @@ class AdaptLinkParams(Params):
     )
 
 
-class AdaptLink(Overlapping):
+class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
     name = "adaptlink"
     title = "AdaptLink"
     paper = "Hu et al., AdaptLink, AAAI 2025 workshop"
     summary = "A primary has what fits; columns of the last layers go to secondaries, copies to backups."
     Params = AdaptLinkParams
+    Layout = SharesLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, AdaptLinkParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
+    ) -> Plan[SharesLayout]:
         room = self._room(cluster, model, workload, params)
         named = named_worker(cluster, params.primary, "parameters of adaptlink, primary")
-        layout = layout_of(
+        roles = roles_of(
             room,
             primary_of(cluster, model, room.demand) if named is None else named,
             _grid(model, params.grid),
@@ -79,22 +82,27 @@ class AdaptLink(Overlapping):
             params.max_secondaries,
             params.backups == "auto" and params.partition == "columns",
         )
-        return plan_of_layout(cluster, model, room.demand, room.ends, layout, params.partition)
+        return plan_of_roles(cluster, model, room.demand, room.ends, roles, params.partition)
 
     def replan(
-        self, plan: Plan, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value
-    ) -> Plan:
+        self,
+        plan: Plan[SharesLayout],
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        workload: Workload,
+        params: AdaptLinkParams,
+    ) -> Plan[SharesLayout]:
         """Whoever joins gets a shard of the layout that there is; after a loss everything is planned anew."""
-        assert isinstance(params, AdaptLinkParams)
-        known, joined = set(plan.extra["workers"]), set(cluster.workers) - set(plan.extra["workers"])
+        known = set(plan.layout.workers)
+        joined = set(cluster.workers) - known
         if params.replan_on_join or params.partition == "summa" or not joined or known - set(cluster.workers):
             return super().replan(plan, cluster, model, workload, params)
         room = self._room(cluster, model, workload, params)
-        layout = layout_in(plan.extra)
+        roles = plan.layout.roles
         for rank in sorted(joined):
-            layout = layout_with(room, layout, rank)
+            roles = roles_with(room, roles, rank)
         try:
-            return plan_of_layout(cluster, model, room.demand, room.ends, layout)
+            return plan_of_roles(cluster, model, room.demand, room.ends, roles)
         except PlanError:  # the prompt has grown by the tokens so far: all of it needs more memory at once
             return super().replan(plan, cluster, model, workload, params)
 
@@ -102,27 +110,34 @@ class AdaptLink(Overlapping):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
     ) -> Room:
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = Plan(strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model))
+        ends = Placement(
+            strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model)
+        )
         return Room(cluster, model, demand, ends, params.beta)
 
-    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+    def partners(self, cluster: ClusterSpec, plan: Plan[SharesLayout]) -> frozenset[tuple[int, int]]:
         """A backup is asked once its secondary is lost."""
-        primary, servers = plan.extra["primary"], servers_of(plan.extra)
+        primary, servers = plan.layout.primary, plan.layout.servers
         return frozenset(pair for rank in servers for pair in ((primary, rank), (rank, primary)))
 
-    def continuous(self, plan: Plan) -> bool:
+    def continuous(self, plan: Plan[SharesLayout]) -> bool:
         """Those who answer questions do so for a whole wave; its steps still follow each other."""
         return True
 
     async def forward_all(
-        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        plan: Plan[SharesLayout],
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ) -> None:
-        primary, source = plan.extra["primary"], ctx.cluster.source_rank
+        primary, source = plan.layout.primary, ctx.cluster.source_rank
         if ctx.rank == primary:
-            await _lead(ctx, plan, steps, tokens, done)
+            await _lead(ctx, plan.layout, steps, tokens, done)
             return
-        answers = ctx.rank in servers_of(plan.extra)
-        program = ctx.spawn(answer_questions(ctx, plan, steps)) if answers else None
+        answers = ctx.rank in plan.layout.servers
+        program = ctx.spawn(answer_questions(ctx, plan.layout, steps)) if answers else None
         if ctx.rank == source:
             await _feed(ctx, steps, tokens, primary, done)
         if program is not None:
@@ -130,10 +145,10 @@ class AdaptLink(Overlapping):
 
 
 async def _lead(
-    ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ctx: Ctx, layout: SharesLayout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
 ) -> None:
     """The primary's program for a wave."""
-    source, asker = ctx.cluster.source_rank, Asker(ctx, plan, steps)
+    source, asker = ctx.cluster.source_rank, Asker(ctx, layout, steps)
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
         if ctx.rank == source:

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
+from engine.domain.plan import Placement
 from engine.ops.core import FeedForward, Residual
 from engine.ops.heads import Attend, Features, Importance, Join, Project, Recall, Regroup
 from engine.ops.sizes import kv_bytes_per_row
 from engine.ops.tensors import Meta
+from engine.strategies.edgeformer.layout import OwnedBlocks
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -38,7 +39,12 @@ class Rooms(NamedTuple):
 
 
 def rooms_for_heads(
-    cluster: ClusterSpec, model: ModelSpec, plan: Plan, demand: Demand, caches: bool
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    placement: Placement,
+    owned: Sequence[OwnedBlocks],
+    demand: Demand,
+    caches: bool,
 ) -> Rooms:
     """How many heads every device can attend, such that no run of the plan can exceed its memory.
 
@@ -46,7 +52,7 @@ def rooms_for_heads(
     its heads in every block that it does not own. Raises `PlanError` if an owner has no room for the rest
     of its blocks' operations.
     """
-    blocks = {rank: stop - start for rank, start, stop in plan.extra["blocks"]}
+    blocks = {rank: stop - start for rank, start, stop in owned}
     kv_of_head = demand.sequences * demand.cached_rows * kv_bytes_per_row(model, 1) if caches else 0
     kv_bytes = {
         rank: blocks.get(rank, 0) * model.num_kv_heads * kv_of_head for rank in range(len(cluster.devices))
@@ -54,7 +60,12 @@ def rooms_for_heads(
     passes: dict[int, list[Pass]] = {rank: owner_passes(model, demand, caches) for rank in blocks}
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     check_memory(
-        cluster, model, plan, kv_bytes, passes, "give it more memory, or add devices that own some blocks"
+        cluster,
+        model,
+        placement,
+        kv_bytes,
+        passes,
+        "give it more memory, or add devices that own some blocks",
     )
     own, lent = [], []
     own_needs, lent_needs = (
@@ -65,7 +76,7 @@ def rooms_for_heads(
         for owns in (True, False)
     )
     for rank, device in enumerate(cluster.devices):
-        free = device.memory_bytes - weights_bytes(plan, model, rank) - kv_bytes[rank]
+        free = device.memory_bytes - weights_bytes(placement, model, rank) - kv_bytes[rank]
         mine = _most(own_needs, free) if rank in blocks else 0
         busy = max(own_needs[mine] if rank in blocks else 0, working_bytes(model, passes.get(rank, ())))
         foreign = (model.num_layers - blocks.get(rank, 0)) * kv_of_head

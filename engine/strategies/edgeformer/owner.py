@@ -29,8 +29,8 @@ from engine.strategies.edgeformer.allocation import (
 )
 from engine.strategies.edgeformer.choices import Book, Learn, Lookup
 from engine.strategies.edgeformer.costs import Rows, deadline_s, sites_of
+from engine.strategies.edgeformer.layout import HeadsLayout
 from engine.strategies.edgeformer.memory import FEATURE_POINTS, Rooms
-from engine.strategies.edgeformer.params import EdgeFormerParams
 from engine.strategies.shared.ends import tag
 
 END, ATTEND, REGROUP = range(3)
@@ -48,11 +48,11 @@ class Kept(NamedTuple):
 class State:
     """What a device remembers between passes of one plan."""
 
-    def __init__(self, plan: Plan, book: Book):
-        self.version = plan.version
-        self.params: EdgeFormerParams = EdgeFormerParams.model_validate(plan.extra["params"])
-        self.rooms = Rooms(tuple(plan.extra["own_heads"]), tuple(plan.extra["lent_heads"]))
-        self.workers: tuple[int, ...] = tuple(plan.extra["workers"])
+    def __init__(self, plan: Plan[HeadsLayout], book: Book):
+        self.version, layout = plan.version, plan.layout
+        self.params = layout.params
+        self.rooms = Rooms(layout.own_heads, layout.lent_heads)
+        self.workers = layout.workers
         self.book = book
         self.kept: dict[tuple[str, int], Kept] = {}
         self.deadlines_s: dict[Rows, float] = {}
@@ -80,7 +80,7 @@ class Owner:
         batch, new = shape_of(x)[:2]
         rows = Rows(batch, new, first_row + new)
         if self.cache and self.step.phase == "decode":
-            allocation = await self._still(layer, rows)
+            allocation = await self._reuse_allocation(layer, rows)
         else:
             allocation = await self._assign(layer, packed, q, kv, rows)
         total = await self._attend(layer, allocation, q, kv, rows)
@@ -100,7 +100,7 @@ class Owner:
         allocation = self._allocate(raw, rows)
         if self.cache:
             self.state.kept[self.cache, layer] = Kept(allocation, raw, self.ctx.cluster_now, self.ctx.lost)
-        self._show(layer, allocation, raw, rows, hits)
+        self._mark_allocation(layer, allocation, raw, rows, hits)
         return allocation
 
     async def _importance(
@@ -143,7 +143,7 @@ class Owner:
             return None
         return even_split(len(self.heads), [rank for rank in self.state.workers if rank in there])
 
-    async def _still(self, layer: int, rows: Rows) -> Allocation:
+    async def _reuse_allocation(self, layer: int, rows: Rows) -> Allocation:
         """The assignment of the prefill; another one if links, speeds or devices have changed since."""
         assert self.cache
         kept = self.state.kept[self.cache, layer]
@@ -174,7 +174,7 @@ class Owner:
                 device_of_before=list(kept.allocation.device_of),
                 device_of=list(allocation.device_of),
             )
-            self._show(layer, allocation, kept.raw, rows, len(self.heads))
+            self._mark_allocation(layer, allocation, kept.raw, rows, len(self.heads))
         self.state.kept[self.cache, layer] = Kept(allocation, kept.raw, now, lost)
         return allocation
 
@@ -229,7 +229,9 @@ class Owner:
             )
         return self.state.deadlines_s[rows]
 
-    def _show(self, layer: int, allocation: Allocation, raw: Sequence[float], rows: Rows, hits: int) -> None:
+    def _mark_allocation(
+        self, layer: int, allocation: Allocation, raw: Sequence[float], rows: Rows, hits: int
+    ) -> None:
         """Mark who attends which head, if it differs from what was marked last."""
         device_of = list(allocation.device_of)
         scores = li_scores(normalised(raw), allocation, self._sites(rows), self.params.importance_weight)
@@ -278,12 +280,14 @@ class Owner:
                 contexts.append(await reply)
             except PeerLost:
                 ctx.mark("heads_recomputed", layer=layer, owner=ctx.rank, lost=rank, heads=list(heads))
-                contexts += await self._instead(layer, heads, q, kv, rows.batch)
+                contexts += await self._recompute_lost_heads(layer, heads, q, kv, rows.batch)
             order += heads
         join = Join(layer, 0, len(self.heads), order, True)
         return await ctx.compute(join, concat(contexts, 1))
 
-    async def _instead(self, layer: int, heads: Heads, q: Tensor, kv: Tensor, batch: int) -> list[Tensor]:
+    async def _recompute_lost_heads(
+        self, layer: int, heads: Heads, q: Tensor, kv: Tensor, batch: int
+    ) -> list[Tensor]:
         """Heads of a neighbour that was lost, as many at a time as there is room for."""
         contexts = []
         room = max(1, self.state.rooms.own[self.ctx.rank])

@@ -10,8 +10,8 @@ from engine.domain.values import Count, Fraction, NonNegative, Positive
 from engine.program.strategy import Params
 from engine.strategies.edgeformer.allocation import Check, Fill
 from engine.strategies.edgeformer.costs import CostModel, DeadlineMode
-from engine.strategies.edgeformer.plan import BlockOrder
 
+BlockOrder = Literal["eta", "fastest", "even"]
 Scoring = Literal["var", "paper", "var_minus_entropy"]
 
 

@@ -8,16 +8,16 @@ blocks: η costs 1.025, fastest first 1.0). `even` is what the authors' experime
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
+from engine.domain.plan import Placement
+from engine.strategies.edgeformer.layout import OwnedBlocks
+from engine.strategies.edgeformer.params import BlockOrder
 from engine.strategies.shared.demand import Demand
-from engine.strategies.shared.pipeline import plan_of_ends, plan_of_stages
+from engine.strategies.shared.pipeline import ends_placement, stages_placement
 from engine.strategies.shared.stages import Stage, rooms_of
-
-BlockOrder = Literal["eta", "fastest", "even"]
 
 
 class Capacity(NamedTuple):
@@ -59,20 +59,23 @@ def allocate_blocks(devices: Sequence[Capacity], num_layers: int, order: BlockOr
     stages, start = [], 0
     for device, size in zip(chosen, sizes, strict=True):
         if size:
-            stages.append(Stage(device.rank, start, start + size))
+            stages.append(Stage(device=device.rank, start=start, stop=start + size))
         start += size
     return tuple(stages)
 
 
-def plan_blocks(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, order: BlockOrder) -> Plan:
-    """Holdings and work: an owner has the whole of its blocks, neighbours need no weights.
+def place_blocks(
+    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, order: BlockOrder
+) -> tuple[Placement, tuple[OwnedBlocks, ...]]:
+    """Holdings and work, and each owner's layers. Owners hold whole blocks; neighbours need no weights.
 
     Raises `PlanError` if the workers together have too little memory.
     """
-    ends = plan_of_ends(name, cluster, model)
+    ends = ends_placement(name, cluster, model)
     capacities = [
         Capacity(room.rank, room.layers, cluster.devices[room.rank].flop_per_s)
         for room in rooms_of(cluster, model, demand, ends)
     ]
     stages = allocate_blocks(capacities, model.num_layers, order)
-    return plan_of_stages(ends, stages, {"blocks": [list(stage) for stage in stages]})
+    blocks = tuple(OwnedBlocks(stage.device, stage.start, stage.stop) for stage in stages)
+    return stages_placement(ends, stages, model.num_layers), blocks

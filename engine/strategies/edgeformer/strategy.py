@@ -12,30 +12,30 @@ them, unless the network changes. Attention that stays at home is not kept from 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor, concat
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step, Strategy
 from engine.strategies.edgeformer.allocation import even_split
 from engine.strategies.edgeformer.choices import Book
+from engine.strategies.edgeformer.layout import HeadsLayout, OwnedBlocks
 from engine.strategies.edgeformer.memory import Rooms, rooms_for_heads
 from engine.strategies.edgeformer.neighbour import lend
 from engine.strategies.edgeformer.owner import Owner, State
 from engine.strategies.edgeformer.params import EdgeFormerParams
-from engine.strategies.edgeformer.plan import plan_blocks
+from engine.strategies.edgeformer.plan import place_blocks
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 
 
-class EdgeFormer(Strategy):
+class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
     name = "edgeformer"
     title = "Collaborative attention (EdgeFormer)"
     paper = "Yao et al., EdgeFormer"
@@ -43,52 +43,53 @@ class EdgeFormer(Strategy):
     lossless = False
     batches_bursts = False
     Params = EdgeFormerParams
-
-    def __init__(self) -> None:
-        self._states: WeakKeyDictionary[Ctx, State] = WeakKeyDictionary()
+    Layout = HeadsLayout
 
     def lossless_params(self) -> dict[str, Any]:
         return {"t_max_mode": "none"}
 
-    def is_lossy(self, plan: Plan) -> bool:
-        return bool(plan.extra["lossy"])
+    def is_lossy(self, plan: Plan[HeadsLayout]) -> bool:
+        return plan.layout.lossy
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, EdgeFormerParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: EdgeFormerParams
+    ) -> Plan[HeadsLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         caches = demand.generates and params.decode == "kv"
         if demand.generates and not caches:
             demand = _recomputed(model, demand)
-        plan = plan_blocks(self.name, cluster, model, demand, params.block_alloc)
-        rooms = rooms_for_heads(cluster, model, plan, demand, caches)
+        placement, blocks = place_blocks(self.name, cluster, model, demand, params.block_alloc)
+        rooms = rooms_for_heads(cluster, model, placement, blocks, demand, caches)
         lossy = (
             params.t_max_mode != "none"
             or params.prune_below is not None
-            or not _keeps_all(plan, rooms, cluster.workers, model.num_heads, params)
+            or not _keeps_all(blocks, rooms, cluster.workers, model.num_heads, params)
         )
-        extra = {
-            **plan.extra,
-            "view": "heads",
-            "workers": list(cluster.workers),
-            "own_heads": list(rooms.own),
-            "lent_heads": list(rooms.lent),
-            "lossy": lossy,
-            "params": params.model_dump(mode="json"),
-        }
-        return plan.model_copy(update={"extra": extra})
+        return placement.with_layout(
+            HeadsLayout(
+                blocks=blocks,
+                workers=cluster.workers,
+                own_heads=rooms.own,
+                lent_heads=rooms.lent,
+                lossy=lossy,
+                params=params,
+            )
+        )
 
-    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+    def partners(self, cluster: ClusterSpec, plan: Plan[HeadsLayout]) -> frozenset[tuple[int, int]]:
         """Every owner and every worker, both ways: who gets heads depends on data."""
         pairs = {
             (owner, rank)
-            for owner, _, _ in plan.extra["blocks"]
-            for rank in plan.extra["workers"]
+            for owner, _, _ in plan.layout.blocks
+            for rank in plan.layout.workers
             if owner != rank
         }
         return frozenset(pairs | {(b, a) for a, b in pairs})
 
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        state, source, blocks = self._state(ctx, plan), ctx.cluster.source_rank, plan.extra["blocks"]
+    async def forward(
+        self, ctx: Ctx, plan: Plan[HeadsLayout], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
+        state, source, blocks = state_of(ctx, plan), ctx.cluster.source_rank, plan.layout.blocks
         cache = cache_of(step) if state.params.decode == "kv" else None
         lenders = [
             ctx.spawn(lend(ctx, step, owner, cache))
@@ -97,7 +98,7 @@ class EdgeFormer(Strategy):
         ]
         x: Tensor = None
         if ctx.rank == source:
-            x = await self._embed(ctx, state, step, tokens, cache)
+            x = await _embed(ctx, state, step, tokens, cache)
             if blocks[0][0] != source:
                 ctx.send(x, blocks[0][0], tag(step, "hidden"))
         for number, (rank, start, stop) in enumerate(blocks):
@@ -124,23 +125,25 @@ class EdgeFormer(Strategy):
             await lender
         return result
 
-    async def _embed(self, ctx: Ctx, state: State, step: Step, tokens: Tensor, cache: str | None) -> Tensor:
-        """Hidden rows of the new tokens; without a cache, of all tokens so far."""
-        if cache or not step.cache:
-            return await embed(ctx, step, tokens)
-        if step.phase == "decode":
-            tokens = concat((state.prompts[step.cache], tokens), 1)
-        state.prompts[step.cache] = tokens
-        return await embed(ctx, step.model_copy(update={"start": 0}), tokens)
 
-    def _state(self, ctx: Ctx, plan: Plan) -> State:
-        """This device's memory of the run; what its tables have learnt outlives a new plan."""
-        state = self._states.get(ctx)
-        if state is None or state.version != plan.version:
-            params = EdgeFormerParams.model_validate(plan.extra["params"])
-            state = State(plan, state.book if state else Book(params))
-            self._states[ctx] = state
-        return state
+async def _embed(ctx: Ctx, state: State, step: Step, tokens: Tensor, cache: str | None) -> Tensor:
+    """Hidden rows of the new tokens; without a cache, of all tokens so far."""
+    if cache or not step.cache:
+        return await embed(ctx, step, tokens)
+    if step.phase == "decode":
+        tokens = concat((state.prompts[step.cache], tokens), 1)
+    state.prompts[step.cache] = tokens
+    return await embed(ctx, step.model_copy(update={"start": 0}), tokens)
+
+
+def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> State:
+    """This device's state under `plan`. The state for a new plan takes over the mapping tables."""
+    known = ctx.memory.get(EdgeFormer.name)
+    state = known if isinstance(known, State) else None
+    if state is None or state.version != plan.version:
+        state = State(plan, state.book if state else Book(plan.layout.params))
+        ctx.memory[EdgeFormer.name] = state
+    return state
 
 
 def _recomputed(model: ModelSpec, demand: Demand) -> Demand:
@@ -154,10 +157,14 @@ def _recomputed(model: ModelSpec, demand: Demand) -> Demand:
 
 
 def _keeps_all(
-    plan: Plan, rooms: Rooms, workers: tuple[int, ...], num_heads: int, params: EdgeFormerParams
+    blocks: Sequence[OwnedBlocks],
+    rooms: Rooms,
+    workers: tuple[int, ...],
+    num_heads: int,
+    params: EdgeFormerParams,
 ) -> bool:
     """Whether every head of every block finds room; with a static split, each where it must be."""
-    owners = [owner for owner, _, _ in plan.extra["blocks"]]
+    owners = [owner for owner, _, _ in blocks]
     if params.scheduling == "dynamic":
         return all(rooms.hold_all(owner, num_heads) for owner in owners)
     split = even_split(num_heads, workers)

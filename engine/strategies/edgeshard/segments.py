@@ -103,9 +103,9 @@ def _trace(
         mask ^= 1 << j
         via_s = add(add(best_s[mask, :stop], hop_s[:stop, :, j]), segment_s[j, :stop, stop, None])
         k, start = (int(index) for index in np.unravel_index(np.argmin(via_s.T), via_s.T.shape))
-        yield Stage(j, start, stop)
+        yield Stage(device=j, start=start, stop=stop)
         stop, j = start, k
-    yield Stage(j, 0, stop)
+    yield Stage(device=j, start=0, stop=stop)
 
 
 class _Label(NamedTuple):
@@ -129,7 +129,10 @@ def layerwise_segments(profile: Profile, objective: Objective) -> tuple[Stage, .
             segment_s = 0.0
             for stop in range(start + 1, min(layers, start + profile.max_layers[j]) + 1):
                 segment_s += profile.layer_s[j][stop - 1]
-                new = _Label(join(objective, at.cost_s, segment_s), (*at.stages, Stage(j, start, stop)))
+                new = _Label(
+                    join(objective, at.cost_s, segment_s),
+                    (*at.stages, Stage(device=j, start=start, stop=stop)),
+                )
                 old = labels[stop].get(j)
                 if old is None or (new.cost_s, len(new.stages)) < (old.cost_s, len(old.stages)):
                     labels[stop][j] = new

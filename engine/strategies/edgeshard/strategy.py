@@ -19,7 +19,7 @@ from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.units import transfer_s
-from engine.domain.values import Value
+from engine.domain.values import NonNegative
 from engine.domain.workload import Workload
 from engine.ops.tensors import payload_bytes
 from engine.program.strategy import Params
@@ -33,9 +33,11 @@ from engine.strategies.edgeshard.segments import (
 )
 from engine.strategies.shared.demand import Demand, demand_of, end_passes, hidden
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
-from engine.strategies.shared.pipeline import Pipeline, plan_of_ends, plan_of_stages
+from engine.strategies.shared.pipeline import Pipeline, StagesLayout, ends_placement, stages_placement
 from engine.strategies.shared.shares import layer_s, pass_s
 from engine.strategies.shared.stages import Room, Stage, consecutive, fill, layer_bytes, rooms_of
+
+Schedule = Literal["no-bubbles", "bubbles"]
 
 
 class EdgeShardParams(Params):
@@ -44,7 +46,7 @@ class EdgeShardParams(Params):
         description="What the stages minimise: the time of one request, or the slowest stage or link; "
         "auto: latency for single requests, throughput for bursts.",
     )
-    schedule: Literal["no-bubbles", "bubbles"] = Field(
+    schedule: Schedule = Field(
         default="no-bubbles",
         description="no-bubbles: a request of a burst starts its next token at once; bubbles: all wait "
         "until everybody has the current one.",
@@ -52,15 +54,27 @@ class EdgeShardParams(Params):
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
-class EdgeShard(Pipeline):
+class PlannedPipelineLayout(StagesLayout):
+    """A pipeline with what its planner minimised: `planned_s` is the objective's value, in seconds."""
+
+    kind: Literal["planned_pipeline"] = "planned_pipeline"
+    objective: Objective
+    schedule: Schedule
+    planner: Literal["exact", "layer-wise heuristic"]
+    planned_s: NonNegative
+
+
+class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
     name = "edgeshard"
     title = "Planned pipeline (EdgeShard)"
     paper = "Zhang et al., EdgeShard, IEEE IoT Journal 2024"
     summary = "A pipeline over the devices that are worth it, with stages cut for latency or throughput."
     Params = EdgeShardParams
+    Layout = PlannedPipelineLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, EdgeShardParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: EdgeShardParams
+    ) -> Plan[PlannedPipelineLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         objective = params.objective
         if objective == "auto":
@@ -73,25 +87,26 @@ class EdgeShard(Pipeline):
         )
 
     def _plan(
-        self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, objective: Objective, schedule: str
-    ) -> Plan:
-        ends = plan_of_ends(self.name, cluster, model)
+        self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, objective: Objective, schedule: Schedule
+    ) -> Plan[PlannedPipelineLayout]:
+        ends = ends_placement(self.name, cluster, model)
         rooms = rooms_of(cluster, model, demand, ends)
         _check_source(cluster, model, demand, rooms)
         exact = len(rooms) <= EXACT_DEVICES
         profile = profile_of(cluster, model, demand, rooms)
         stages = stages_for(profile, rooms, objective, exact)
-        extra = {
-            "objective": objective,
-            "schedule": schedule,
-            "planner": "exact" if exact else "layer-wise heuristic",
-            "planned_s": cost_s(profile, stages, objective),
-        }
-        by_rank = [stage._replace(device=rooms[stage.device].rank) for stage in stages]
-        return plan_of_stages(ends, by_rank, extra)
+        by_rank = tuple(stage.model_copy(update={"device": rooms[stage.device].rank}) for stage in stages)
+        layout = PlannedPipelineLayout(
+            stages=by_rank,
+            objective=objective,
+            schedule=schedule,
+            planner="exact" if exact else "layer-wise heuristic",
+            planned_s=cost_s(profile, stages, objective),
+        )
+        return stages_placement(ends, by_rank, model.num_layers).with_layout(layout)
 
-    def continuous(self, plan: Plan) -> bool:
-        return bool(plan.extra["schedule"] == "no-bubbles")
+    def continuous(self, plan: Plan[PlannedPipelineLayout]) -> bool:
+        return plan.layout.schedule == "no-bubbles"
 
 
 def profile_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms: Sequence[Room]) -> Profile:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
+from typing import Literal
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan, Slice
+from engine.domain.values import Count, NonNegative, Value
 from engine.ops.core import Add, Attention, FeedForward, Norm, Residual
 from engine.ops.heads import Attend, Join, Project
 from engine.ops.sizes import weight_bytes
@@ -33,10 +35,10 @@ from engine.strategies.shared.demand import (
     weights_bytes,
     working_bytes,
 )
-from engine.strategies.shared.pipeline import plan_of_ends
+from engine.strategies.shared.pipeline import ends_placement
 from engine.strategies.shared.shares import bounds_of, largest_remainder, pass_s
 from engine.strategies.shared.stages import source_first
-from engine.strategies.shared.tensor_parallel import kv_bytes_of, plan_of_shares
+from engine.strategies.shared.tensor_parallel import Bounds, ShareLayout, kv_bytes_of, shares_placement
 
 GRANULES_PER_HEAD = 4
 """The feed-forward part is shared out in this many granules of columns per attention head."""
@@ -45,6 +47,27 @@ REMEDY = "give it more memory, or add devices that take a share"
 
 NeedBytes = Callable[[int, int, int], float]
 """Bytes that member i needs with so many head units and so many granules of columns."""
+
+
+class LayerTimes(Value):
+    """Predicted seconds of a layer over the prompt: transfers behind tiles of the products, or apart."""
+
+    whole: NonNegative
+    tiles: NonNegative
+
+
+class GalaxyLayout(ShareLayout):
+    """Heads and columns of each member, and its rows between the parts.
+
+    Member i has rows [rows[i], rows[i + 1]) of the prompt; other lengths are shared by `row_weights`. With
+    `overlap` the rows travel in tiles beside the products.
+    """
+
+    kind: Literal["galaxy"] = "galaxy"
+    rows: tuple[Count, ...]
+    row_weights: tuple[NonNegative, ...]
+    overlap: bool
+    predicted_layer_s: LayerTimes
 
 
 class NoRoom(Exception):
@@ -99,7 +122,7 @@ def balance(
 
 def galaxy_plan(
     name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, overlap: bool, rows_by_speed: bool
-) -> Plan:
+) -> Plan[GalaxyLayout]:
     """Raises `PlanError` naming every device that lacks memory for its share when nobody has room for it."""
     group = source_first(cluster)
     capacities = [_capacity(cluster.devices[rank], model, demand) for rank in group]
@@ -107,7 +130,7 @@ def galaxy_plan(
     sizes = largest_remainder(demand.rows, row_weights)
     granules = min(GRANULES_PER_HEAD * model.num_heads, model.intermediate_size)
     granule = -(-model.intermediate_size // granules)
-    ends = weights_bytes(plan_of_ends(name, cluster, model), model, cluster.source_rank)
+    ends = weights_bytes(ends_placement(name, cluster, model), model, cluster.source_rank)
     tiles = overlap and demand.rows > 1
 
     @cache
@@ -137,24 +160,26 @@ def galaxy_plan(
     cuts = chunk_bounds(model.intermediate_size, granules)
     ends_at = [cuts[bound] for bound in bounds_of(counts)]
     columns = [stop - start for start, stop in pairwise(ends_at)]
-    plan = plan_of_shares(name, cluster, model, group, heads, columns)
+    bounds = Bounds(group, bounds_of(heads), bounds_of(columns))
+    placement = shares_placement(name, cluster, model, bounds)
     passes = {
         rank: member_passes(model, demand, heads[i], columns[i], sizes, tiles) for i, rank in enumerate(group)
     }
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
-    check_memory(cluster, model, plan, kv_bytes_of(plan, model, demand), passes, REMEDY)
-    predicted = {
-        way: layer_of_prompt_s(cluster, model, demand, plan, sizes, way == "tiles")
-        for way in ("whole", "tiles")
-    }
-    extra = {
-        "view": "split",
-        "rows": list(bounds_of(sizes)),
-        "row_weights": row_weights,
-        "overlap": overlap,
-        "predicted_layer_s": predicted,
-    }
-    return plan.model_copy(update={"extra": {**plan.extra, **extra}})
+    check_memory(cluster, model, placement, kv_bytes_of(bounds, model, demand), passes, REMEDY)
+    predicted = LayerTimes(
+        whole=layer_of_prompt_s(cluster, model, demand, bounds, sizes, tiles=False),
+        tiles=layer_of_prompt_s(cluster, model, demand, bounds, sizes, tiles=True),
+    )
+    return placement.with_layout(
+        GalaxyLayout(
+            **bounds._asdict(),
+            rows=bounds_of(sizes),
+            row_weights=tuple(row_weights),
+            overlap=overlap,
+            predicted_layer_s=predicted,
+        )
+    )
 
 
 def _capacity(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:

@@ -17,7 +17,6 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.core import FeedForward, Norm, Residual
 from engine.ops.heads import Attend, Join, Project, kv_of
@@ -35,7 +34,7 @@ from engine.program.collectives import (
 )
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Params, Step, Strategy
-from engine.strategies.galaxy.plan import galaxy_plan
+from engine.strategies.galaxy.plan import GalaxyLayout, galaxy_plan
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, finish, tag
 from engine.strategies.shared.kv_disk import disk_rows
@@ -44,9 +43,7 @@ from engine.strategies.shared.kv_pressure import (
     KVPressure,
     attention_op,
     embed_rows,
-    evicted_rows,
     plan_under,
-    rows_in_step,
 )
 from engine.strategies.shared.shares import bounds_of, largest_remainder
 
@@ -61,15 +58,17 @@ class GalaxyParams(Params):
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
-class Galaxy(Strategy):
+class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
     name = "galaxy"
     title = "Tensor and sequence parallel (Galaxy)"
     paper = "Ye et al., Galaxy, INFOCOM 2024"
     summary = "Heads and columns by speed and memory; rows are added and normed apart, transfers overlapped."
     Params = GalaxyParams
+    Layout = GalaxyLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, GalaxyParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: GalaxyParams
+    ) -> Plan[GalaxyLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         by_speed = params.row_shares == "proportional"
         return plan_under(
@@ -79,9 +78,11 @@ class Galaxy(Strategy):
             lambda demand: galaxy_plan(self.name, cluster, model, demand, params.overlap, by_speed),
         )
 
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
-        sizes, rows = row_sizes(plan, step), None
+    async def forward(
+        self, ctx: Ctx, plan: Plan[GalaxyLayout], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
+        group, source = plan.layout.group, ctx.cluster.source_rank
+        sizes, rows = row_sizes(plan.layout, step), None
         member = _Member(ctx, plan, step, sizes) if ctx.rank in group else None
         if member is not None:
             member.rows.begin()
@@ -100,31 +101,29 @@ class Galaxy(Strategy):
         return await finish(ctx, step, x) if ctx.rank == source else None
 
 
-def row_sizes(plan: Plan, step: Step) -> Sequence[int]:
+def row_sizes(layout: GalaxyLayout, step: Step) -> Sequence[int]:
     """Rows of each member between the parts; a single one is the first member's."""
-    rows = rows_in_step(plan, step)
+    rows = layout.rows_in_step(step)
     if rows == 1:
-        return [int(i == 0) for i, _ in enumerate(plan.extra["group"])]
-    return largest_remainder(rows, plan.extra["row_weights"])
+        return [int(i == 0) for i, _ in enumerate(layout.group)]
+    return largest_remainder(rows, layout.row_weights)
 
 
 class _Member:
     """One member's part in one step; `sizes` are all members' rows between the parts."""
 
-    def __init__(self, ctx: Ctx, plan: Plan, step: Step, sizes: Sequence[int]):
+    def __init__(self, ctx: Ctx, plan: Plan[GalaxyLayout], step: Step, sizes: Sequence[int]):
         self.ctx, self.plan, self.step, self.sizes = ctx, plan, step, sizes
-        self.group = tuple(plan.extra["group"])
+        self.group = plan.layout.group
         self.me = self.group.index(ctx.rank)
         self.bounds = bounds_of(sizes)
-        heads, columns = plan.extra["heads"], plan.extra["columns"]
-        self.heads = heads[self.me], heads[self.me + 1]
-        self.columns = columns[self.me], columns[self.me + 1]
+        self.heads, self.columns = plan.layout.heads_of(ctx.rank), plan.layout.columns_of(ctx.rank)
         # the first device with a share adds the output bias, once
         self.adds_bias = [start == 0 < stop for start, stop in (self.heads, self.columns)]
         self.divided = sum(sizes) > 1
         self.rows = disk_rows(ctx, plan, step, self.heads)
         # positions of recomputed rows have a gap: the part that minds them takes all at once
-        self.tiles = plan.extra["overlap"] and self.divided and not evicted_rows(plan, step)
+        self.tiles = plan.layout.overlap and self.divided and not plan.layout.evicted_rows(step)
 
     async def layers(self, x: Tensor) -> Tensor | None:
         """All rows [B, T, D] of the first layer's input → this member's rows of the last one's output."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
 from engine.ops.core import Norm, Residual
 from engine.ops.heads import Attend, Join, Project, kv_of
 from engine.ops.operation import Op
@@ -18,6 +17,7 @@ from engine.ops.tensors import Meta, payload_bytes
 from engine.ops.tiles import Contract, Expand
 from engine.strategies.shared.demand import Demand, Pass, hidden
 from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.tensor_parallel import Bounds
 
 TileTime = Callable[[int], float]
 """Seconds of a matrix product on a tile of so many rows."""
@@ -46,13 +46,13 @@ def scatter_s(gemm_s: Sequence[float], transfer_s: Sequence[float], tiles: bool)
 
 
 def layer_of_prompt_s(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan, sizes: Sequence[int], tiles: bool
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, bounds: Bounds, sizes: Sequence[int], tiles: bool
 ) -> float:
     """Seconds of a layer over the prompt, each of its phases as long as on the slowest member.
 
     `sizes` are the members' rows. Additions of partial sums are not counted.
     """
-    group, members = plan.extra["group"], range(len(plan.extra["group"]))
+    group, members = bounds.group, range(len(bounds.group))
     row_bytes = payload_bytes(hidden(model, demand.batch, 1))
 
     def op_s(i: int, op: Op, *inputs: Meta) -> float:
@@ -70,7 +70,7 @@ def layer_of_prompt_s(
 
     phases_s: list[list[float]] = []
     for i in members:
-        heads, columns = ((plan.extra[name][i], plan.extra[name][i + 1]) for name in ("heads", "columns"))
+        heads, columns = ((cuts[i], cuts[i + 1]) for cuts in (bounds.heads, bounds.columns))
         mine = tuple(range(*heads))
         stored = kv_of(model, mine)
         project, join = Project(0, *heads, normed=True), Join(0, *heads, mine, False)

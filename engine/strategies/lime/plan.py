@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Work
+from engine.domain.plan import Holding, Placement, Plan, Work
 from engine.domain.values import Count
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.program.strategy import Params
 from engine.strategies.lime.allocation import Mode, Ring
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, spare_bytes
-from engine.strategies.lime.ring import Placement, best_placement, ring_of, token_bytes
-from engine.strategies.lime.run import layout_of
+from engine.strategies.lime.layout import SegmentsLayout
+from engine.strategies.lime.ring import RingPlacement, best_placement, ring_of, token_bytes
 from engine.strategies.lime.slots import piece_at
 from engine.strategies.lime.transfer import Transfer, pairs_of
 from engine.strategies.shared.demand import (
@@ -26,7 +26,7 @@ from engine.strategies.shared.demand import (
     working_bytes,
 )
 from engine.strategies.shared.ends import layer_slices
-from engine.strategies.shared.pipeline import plan_of_ends
+from engine.strategies.shared.pipeline import ends_placement
 from engine.strategies.shared.shares import layer_s
 from engine.strategies.shared.stages import free_bytes
 
@@ -57,9 +57,11 @@ class LimeParams(Params):
     )
 
 
-def plan_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: LimeParams) -> Plan:
+def plan_of(
+    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: LimeParams
+) -> Plan[SegmentsLayout]:
     """Raises `PlanError` if not even one layer per slot fits."""
-    ends = plan_of_ends(name, cluster, model)
+    ends = ends_placement(name, cluster, model)
     num_tokens = min(params.assumed_tokens, model.max_positions)
     free = {
         rank: size - params.reserve_frac * cluster.devices[rank].memory_bytes
@@ -71,57 +73,50 @@ def plan_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, p
             ring, params.mode, params.num_segments, params.fine_grained, demand.sequences
         )
         if placement is not None:
-            return _plan(ends, _extra(cluster, model, demand, params, ranks, ring, placement))
+            return _plan(ends, _layout(cluster, model, demand, params, ranks, ring, placement))
     raise _too_small(name, cluster, model, free, num_tokens * token_bytes(model, demand))
 
 
-def _extra(
+def _layout(
     cluster: ClusterSpec,
     model: ModelSpec,
     demand: Demand,
     params: LimeParams,
     ranks: Sequence[int],
     ring: Ring,
-    placement: Placement,
-) -> dict[str, Any]:
+    placement: RingPlacement,
+) -> SegmentsLayout:
     """What devices and the live view need to know of the placement on `ranks`."""
-    segments = [
-        [[rank, *bounds] for rank, bounds in zip(ranks, segment, strict=True)] for segment in placement.stages
-    ]
+    segments = tuple(
+        tuple((rank, start, stop) for rank, (start, stop) in zip(ranks, segment, strict=True))
+        for segment in placement.stages
+    )
     online = [_online(ring, placement, device, model, demand, params) for device in range(ring.size)]
-    return {
-        "view": "slots",
-        "mode": params.mode,
-        "segments": segments,
-        "slots": {
-            str(rank): len({block.position for block in blocks})
-            for rank, blocks in zip(ranks, placement.blocks, strict=True)
-        },
-        "streamed": {
-            str(rank): [list(block) for block in blocks]
-            for rank, blocks in zip(ranks, placement.blocks, strict=True)
-        },
-        "online": {
-            str(rank): [list(plan) for plan in plans] for rank, plans in zip(ranks, online, strict=True)
-        },
-        "transfers": _transfers(ring, placement, model, demand, ranks, online, params),
-        "fluctuation_rows": params.fluctuation_rows,
-        "planned_step_s": placement.step_s,
-        "left_out": [cluster.devices[rank].name for rank in cluster.workers if rank not in ranks],
-    }
+    streamed = dict(zip(ranks, placement.blocks, strict=True))
+    return SegmentsLayout(
+        mode=params.mode,
+        segments=segments,
+        slots={rank: len({block.position for block in blocks}) for rank, blocks in streamed.items()},
+        streamed=streamed,
+        online=dict(zip(ranks, online, strict=True)),
+        transfers=_transfers(ring, placement, model, demand, ranks, online, params),
+        fluctuation_rows=params.fluctuation_rows,
+        planned_step_s=placement.step_s,
+        left_out=tuple(cluster.devices[rank].name for rank in cluster.workers if rank not in ranks),
+    )
 
 
-def _plan(ends: Plan, extra: dict[str, Any]) -> Plan:
+def _plan(ends: Placement, layout: SegmentsLayout) -> Plan[SegmentsLayout]:
     """Holdings and work of all stages; of the streamed blocks, the first segment's are there at the start."""
-    layout, holdings, work = layout_of(extra), list(ends.holdings), list(ends.work)
+    holdings, work = list(ends.holdings), list(ends.work)
     for rank in layout.ranks:
-        for number, bounds in enumerate(layout.of(rank)):
-            streamed = {piece_at(bounds, block) for block in layout.blocks[rank]} if number else set()
+        for number, bounds in enumerate(layout.stages_of(rank)):
+            streamed = {piece_at(bounds, block) for block in layout.streamed[rank]} if number else set()
             for piece in (piece for layer in range(*bounds) for piece in layer_slices(layer)):
                 home: Literal["resident", "offloaded"] = "offloaded" if piece in streamed else "resident"
                 holdings.append(Holding(device=rank, slice=piece, home=home))
                 work.append(Work(device=rank, slice=piece))
-    return Plan(strategy=ends.strategy, holdings=tuple(holdings), work=tuple(work), extra=extra)
+    return Plan(strategy=ends.strategy, holdings=tuple(holdings), work=tuple(work), layout=layout)
 
 
 def _rings(
@@ -167,7 +162,7 @@ def _too_small(
 
 
 def _online(
-    ring: Ring, placement: Placement, device: int, model: ModelSpec, demand: Demand, params: LimeParams
+    ring: Ring, placement: RingPlacement, device: int, model: ModelSpec, demand: Demand, params: LimeParams
 ) -> tuple[OnlinePlan, ...]:
     """How `device` makes room as its KV caches grow, counted in tokens of all sequences."""
     chosen, blocks = placement.chosen, placement.blocks[device]
@@ -189,7 +184,7 @@ def _online(
     )
 
 
-def _kv_room(ring: Ring, placement: Placement, device: int) -> float:
+def _kv_room(ring: Ring, placement: RingPlacement, device: int) -> float:
     """Bytes that `device` has left for KV caches."""
     assumed = placement.chosen.layers[device] * ring.kv_bytes
     return spare_bytes(ring, placement.chosen, device, placement.streams[device]) + assumed
@@ -197,30 +192,30 @@ def _kv_room(ring: Ring, placement: Placement, device: int) -> float:
 
 def _transfers(
     ring: Ring,
-    placement: Placement,
+    placement: RingPlacement,
     model: ModelSpec,
     demand: Demand,
     ranks: Sequence[int],
     online: Sequence[Sequence[OnlinePlan]],
     params: LimeParams,
-) -> list[dict[str, Any]]:
+) -> tuple[Transfer, ...]:
     """Who stores rows for whom, once and for all. Where everything is resident, nobody waits for a disk."""
     chosen = placement.chosen
     if not (params.kv_transfer and demand.generates and chosen.num_segments > 1):
-        return []
+        return ()
     row_bytes = kv_bytes_per_row(model, model.num_kv_heads)
     largest = [
         max(stop - start for start, stop in (segment[device] for segment in placement.stages))
         for device in range(ring.size)
     ]
-    return [
+    return tuple(
         Transfer(
-            ranks[source],
-            ranks[target],
-            largest[source] * row_bytes,
-            chosen.layers[target] * row_bytes,
-            _kv_room(ring, placement, target),
-            working_bytes(model, block_passes(model, demand)) // (2 * row_bytes),
-        )._asdict()
+            source=ranks[source],
+            target=ranks[target],
+            segment_bytes=largest[source] * row_bytes,
+            target_bytes=chosen.layers[target] * row_bytes,
+            free_bytes=_kv_room(ring, placement, target),
+            max_rows=working_bytes(model, block_passes(model, demand)) // (2 * row_bytes),
+        )
         for source, target in pairs_of([plans[0].max_tokens for plans in online])
-    ]
+    )

@@ -30,7 +30,7 @@ from engine.strategies.shared.shares import largest_remainder, pass_s
 from engine.strategies.shared.stages import fill
 
 
-class Placement(NamedTuple):
+class RingPlacement(NamedTuple):
     """An allocation made concrete: [segment][device] → layers [start, stop), streamed blocks per device."""
 
     chosen: Allocation
@@ -128,7 +128,7 @@ def token_bytes(model: ModelSpec, demand: Demand) -> int:
 
 def best_placement(
     ring: Ring, mode: Mode, num_segments: int, fine_grained: bool, num_micro_batches: int
-) -> Placement | None:
+) -> RingPlacement | None:
     """The fastest placement in the event model over all numbers of segments, or with `num_segments` (0: all).
 
     One segment if every layer fits at once. Ties: fewer bytes from disk, fewer segments, fewer layers on
@@ -141,7 +141,7 @@ def best_placement(
         allocations = [allocate(ring, count, mode) for count in counts]
         found = [_placed(ring, one, fine_grained, num_micro_batches) for one in allocations if one]
 
-    def key(placement: Placement) -> tuple[float, float, int, tuple[int, ...]]:
+    def key(placement: RingPlacement) -> tuple[float, float, int, tuple[int, ...]]:
         segments = placement.chosen.num_segments
         loaded = segments * sum(load_frac(ring, one) for one in placement.streams)
         return round(placement.step_s, 12), loaded, segments, placement.chosen.layers
@@ -168,10 +168,10 @@ def _all_resident(ring: Ring) -> list[Allocation]:
     return [Allocation(1, layers, (0,) * ring.size) for layers in ways if layers is not None]
 
 
-def _placed(ring: Ring, chosen: Allocation, fine_grained: bool, num_micro_batches: int) -> Placement:
+def _placed(ring: Ring, chosen: Allocation, fine_grained: bool, num_micro_batches: int) -> RingPlacement:
     streams = refine(ring, chosen) if fine_grained else whole_layers(chosen)
     sizes = stages_of_segments(chosen.layers, chosen.num_segments)
     loads_s = [load_frac(ring, one) * ring.load_s[device] for device, one in enumerate(streams)]
     blocks = [blocks_of(one) for one in streams]
     step_s = steady_step_s(sizes, blocks, loads_s, ring.step, num_micro_batches)
-    return Placement(chosen, streams, bounds_of_stages(sizes), step_s)
+    return RingPlacement(chosen, streams, bounds_of_stages(sizes), step_s)

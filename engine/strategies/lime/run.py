@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
 
 from engine.domain.errors import OutOfMemory
 from engine.domain.model import ModelSpec
@@ -17,12 +16,13 @@ from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Step
-from engine.strategies.lime.blocks import OnlinePlan, streamed_online
+from engine.strategies.lime.blocks import streamed_online
 from engine.strategies.lime.cost import StreamedBlock, idle_s
+from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.parking import Parking
 from engine.strategies.lime.ring import step_times
 from engine.strategies.lime.slots import Slots, piece_at
-from engine.strategies.lime.transfer import Rows, Transfer, byte_per_s, num_rows, rows_to_park
+from engine.strategies.lime.transfer import ParkedRows, byte_per_s, num_rows, rows_to_park
 from engine.strategies.shared.demand import Demand
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 
@@ -30,47 +30,8 @@ Numbered = tuple[int, Step]
 """A step and its number among all steps, under which its tokens are found."""
 
 
-class Layout(NamedTuple):
-    """A plan as its devices read it: `bounds` are [segment][device] → layers [start, stop)."""
-
-    ranks: tuple[int, ...]
-    bounds: tuple[tuple[tuple[int, int], ...], ...]
-    blocks: dict[int, tuple[StreamedBlock, ...]]
-    online: dict[int, tuple[OnlinePlan, ...]]
-    transfers: tuple[Transfer, ...]
-    fluctuation_rows: int
-
-    @property
-    def num_segments(self) -> int:
-        return len(self.bounds)
-
-    def of(self, rank: int) -> tuple[tuple[int, int], ...]:
-        """The layers of `rank` per segment."""
-        return tuple(segment[self.ranks.index(rank)] for segment in self.bounds)
-
-    def num_layers(self, rank: int) -> int:
-        return sum(stop - start for start, stop in self.of(rank))
-
-
-def layout_of(extra: dict[str, Any]) -> Layout:
-    segments = extra["segments"]
-    return Layout(
-        ranks=tuple(rank for rank, _, _ in segments[0]),
-        bounds=tuple(tuple((start, stop) for _, start, stop in segment) for segment in segments),
-        blocks={
-            int(rank): tuple(StreamedBlock(*block) for block in blocks)
-            for rank, blocks in extra["streamed"].items()
-        },
-        online={
-            int(rank): tuple(OnlinePlan(*plan) for plan in plans) for rank, plans in extra["online"].items()
-        },
-        transfers=tuple(Transfer(**one) for one in extra["transfers"]),
-        fluctuation_rows=extra["fluctuation_rows"],
-    )
-
-
 async def feed(
-    ctx: Ctx, layout: Layout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+    ctx: Ctx, layout: SegmentsLayout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
 ) -> None:
     """The part of a source without layers: prompts and tokens into the ring, results out of it."""
     before: dict[int, Step] = {}
@@ -95,13 +56,18 @@ class Member:
     """One device of the ring for one wave of requests."""
 
     def __init__(
-        self, ctx: Ctx, layout: Layout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        layout: SegmentsLayout,
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ):
         self.ctx, self.layout, self.tokens, self.done = ctx, layout, tokens, done
         self.rounds = [list(group) for _, group in groupby(enumerate(steps), key=lambda one: one[1].index)]
         self.place = layout.ranks.index(ctx.rank)
-        self.bounds = layout.of(ctx.rank)
-        self.slots = Slots(ctx, self.bounds, layout.blocks[ctx.rank])
+        self.bounds = layout.stages_of(ctx.rank)
+        self.slots = Slots(ctx, self.bounds, layout.streamed[ctx.rank])
         self.online = layout.online[ctx.rank][0]
         self.parking = next(
             (
@@ -215,7 +181,7 @@ class Member:
             )
         if needed.max_tokens > self.online.max_tokens:
             self.online = needed
-            self.slots.adapt(streamed_online(self.layout.blocks[ctx.rank], needed))
+            self.slots.adapt(streamed_online(self.layout.streamed[ctx.rank], needed))
             ctx.mark("threshold", tokens=tokens, **needed._asdict())
 
     def _park(self, steps: Sequence[Step], tokens: int) -> int:
@@ -224,7 +190,7 @@ class Member:
         first, before = steps[0], self.parking.rows
         if first.start:
             name = f"kv_rows.r{first.requests[0]}.t{first.index}"
-            self.parking.rows = self.ctx.decide(name, Rows(self._rows(steps, tokens)))
+            self.parking.rows = self.ctx.decide(name, ParkedRows(self._rows(steps, tokens)))
         if self.parking.rows != before:
             target = self.ctx.cluster.devices[self.parking.transfer.target].name
             self.ctx.mark("kv_transfer", target=target, rows=self.parking.rows)
@@ -268,7 +234,7 @@ class Member:
         for _, step in self.rounds[-1]:
             if step.cache:
                 self.ctx.release(step.cache)
-        self.slots.adapt(self.layout.blocks[self.ctx.rank])
+        self.slots.adapt(self.layout.streamed[self.ctx.rank])
         for segment in range(self.layout.num_segments):
             await self.slots.ready(segment)
 

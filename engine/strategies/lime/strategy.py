@@ -16,48 +16,55 @@ from collections.abc import Sequence
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Step
+from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.parking import keep_rows
 from engine.strategies.lime.plan import LimeParams, plan_of
-from engine.strategies.lime.run import Member, feed, layout_of
+from engine.strategies.lime.run import Member, feed
 from engine.strategies.shared.demand import demand_of
 
 
-class Lime(Overlapping):
+class Lime(Overlapping[LimeParams, SegmentsLayout]):
     name = "lime"
     title = "Interleaved pipeline with offloading (LIME)"
     paper = "Sun et al., LIME, arXiv 2512.21835"
     summary = "Layers that do not fit come from disk while other devices compute; memory adapts to KV caches."
     batches_bursts = False
     Params = LimeParams
+    Layout = SegmentsLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: LimeParams
+    ) -> Plan[SegmentsLayout]:
         """Raises `PlanError` if not even one layer per slot fits."""
-        assert isinstance(params, LimeParams)
         demand = demand_of(model, workload, self.batches_bursts)
         return plan_of(self.name, cluster, model, demand, params)
 
-    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+    def partners(self, cluster: ClusterSpec, plan: Plan[SegmentsLayout]) -> frozenset[tuple[int, int]]:
         """Rows that the prediction does not park may be parked when links change."""
-        transfers = layout_of(plan.extra).transfers
+        transfers = plan.layout.transfers
         return frozenset(
             pair for one in transfers for pair in ((one.source, one.target), (one.target, one.source))
         )
 
-    def continuous(self, plan: Plan) -> bool:
+    def continuous(self, plan: Plan[SegmentsLayout]) -> bool:
         return True
 
     async def forward_all(
-        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        plan: Plan[SegmentsLayout],
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ) -> None:
         """All tokens of some requests. Leaves a device's weights as it found them."""
-        layout = layout_of(plan.extra)
+        layout = plan.layout
         keepers = [
-            ctx.spawn(keep_rows(ctx, one, layout.of(one.source), steps))
+            ctx.spawn(keep_rows(ctx, one, layout.stages_of(one.source), steps))
             for one in layout.transfers
             if one.target == ctx.rank
         ]

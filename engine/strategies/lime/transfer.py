@@ -7,17 +7,18 @@ whom, all of it pure; `lime_parking.py` moves them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.units import BITS_PER_BYTE
+from engine.domain.values import Value
 from engine.ops.tensors import Tensor
 
 TARGET_TOKENS_PER_SOURCE_TOKEN = 1.5
 """A device stores rows for another one only if its own KV caches can grow that much longer."""
 
 
-class Transfer(NamedTuple):
+class Transfer(Value):
     """Rows of rank `source` wait on rank `target`.
 
     `segment_bytes` are those of one token of one sequence in a segment's caches of the source,
@@ -71,7 +72,7 @@ def byte_per_s(cluster: ClusterSpec, src: int, dst: int) -> float:
     return min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst)) / BITS_PER_BYTE
 
 
-class Rows:
+class ParkedRows:
     """How many rows to park: recorded, because devices learn of changed links at different moments."""
 
     def __init__(self, rows: int):

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.domain.units import transfer_s
+from engine.domain.values import Value
 from engine.ops.layout import kv_heads
 from engine.ops.sizes import weight_bytes
 from engine.strategies.mcu.tree import Level
@@ -32,8 +33,10 @@ Regime = Literal["resident", "double-buffered", "streamed"]
 SYNCS_PER_BLOCK = 2
 
 
-class BlockEstimate(NamedTuple):
-    """Seconds are the slowest chip's, joules those of all chips; `paper_s` and `steady_s` are T_block."""
+class BlockEstimate(Value):
+    """Seconds are the slowest chip's, joules those of all chips; `paper_s` and `steady_s` are T_block.
+    `edp_j_s` is the energy-delay product with `paper_s` as the delay.
+    """
 
     compute_s: float
     on_chip_s: float
@@ -45,15 +48,8 @@ class BlockEstimate(NamedTuple):
     on_chip_j: float
     off_chip_j: float
     link_j: float
-
-    @property
-    def energy_j(self) -> float:
-        return self.compute_j + self.on_chip_j + self.off_chip_j + self.link_j
-
-    @property
-    def edp_j_s(self) -> float:
-        """Energy-delay product, with the paper's accounting of time."""
-        return self.energy_j * self.paper_s
+    energy_j: float
+    edp_j_s: float
 
 
 def regime_of(slice_bytes: int, num_layers: int, on_chip_bytes: float) -> Regime:
@@ -110,6 +106,8 @@ def block_estimate(
     message_bytes = rows * model.hidden_size * model.element_bytes
     link_s = SYNCS_PER_BLOCK * _tree_s(cluster, levels, message_bytes)
     paper_s = max(all_s) + link_s
+    link_j = SYNCS_PER_BLOCK * _over_tree(levels, lambda a, b: message_bytes * _j_per_byte(cluster, a, b))
+    energy_j = compute_j + on_chip_j + off_chip_j + link_j
     return BlockEstimate(
         compute_s=max(busy_s),
         on_chip_s=max(on_chip_s),
@@ -120,7 +118,9 @@ def block_estimate(
         compute_j=compute_j,
         on_chip_j=on_chip_j,
         off_chip_j=off_chip_j,
-        link_j=SYNCS_PER_BLOCK * _over_tree(levels, lambda a, b: message_bytes * _j_per_byte(cluster, a, b)),
+        link_j=link_j,
+        energy_j=energy_j,
+        edp_j_s=energy_j * paper_s,
     )
 
 

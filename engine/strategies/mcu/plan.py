@@ -7,23 +7,59 @@ without either take no part.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
+from engine.domain.values import Count, Value
 from engine.ops.core import Attention, FeedForward, Norm, Residual
 from engine.ops.layout import kv_heads
 from engine.ops.operation import norm_piece, piece_of
 from engine.ops.sizes import weight_bytes
-from engine.strategies.mcu.estimate import Regime, block_estimate, block_slice_bytes, regime_of
-from engine.strategies.mcu.tree import serial_hops, split, tree_levels
+from engine.strategies.mcu.estimate import BlockEstimate, Regime, block_estimate, block_slice_bytes, regime_of
+from engine.strategies.mcu.tree import Level, serial_hops, split, tree_levels
 from engine.strategies.shared.demand import Demand, Pass, check_memory, end_passes, hidden
 from engine.strategies.shared.ends import end_holdings, end_work
 from engine.strategies.shared.shares import bounds_of
 
 REGIMES: tuple[Regime, ...] = ("resident", "double-buffered", "streamed")
+
+
+class Senders(Value):
+    """Ranks that have a partial sum of each part."""
+
+    attention: tuple[Count, ...]
+    ffn: tuple[Count, ...]
+
+
+class TreeLayout(Layout):
+    """What every chip has, and the tree that adds up their partial sums.
+
+    Chip `group[i]` has entry i of `regimes`, `slice_bytes`, `heads`, `columns` and `tiles`; the root is
+    `group[0]`. `tree` has the levels from the leaves up, as (member, leader). `block` has the estimates of
+    one block, by phase.
+    """
+
+    kind: Literal["tree"] = "tree"
+    group: tuple[Count, ...]
+    tree: tuple[tuple[tuple[Count, Count], ...], ...]
+    senders: Senders
+    serial_hops: Count
+    regime: Regime
+    regimes: tuple[Regime, ...]
+    excluded: tuple[Count, ...]
+    slice_bytes: tuple[Count, ...]
+    heads: tuple[tuple[Count, Count], ...]
+    columns: tuple[tuple[Count, Count], ...]
+    tiles: tuple[tuple[Count, ...], ...]
+    block: dict[Literal["prefill", "decode"], BlockEstimate]
+
+    def share_of(self, rank: int) -> Share:
+        chip = self.group.index(rank)
+        return Share(rank, self.heads[chip], self.columns[chip], self.tiles[chip], self.regimes[chip])
 
 
 class Share(NamedTuple):
@@ -61,15 +97,15 @@ class Share(NamedTuple):
 
 def make_plan(
     name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, group_size: int, allow_kv_dup: bool
-) -> Plan:
+) -> Plan[TreeLayout]:
     """Raises `PlanError` naming every device that lacks memory."""
     shares = shares_of(cluster, model, allow_kv_dup)
-    group = [share.rank for share in shares]
+    group = tuple(share.rank for share in shares)
     levels = tree_levels(group, group_size)
     regime = max((share.regime for share in shares), key=REGIMES.index)
     root_pieces = [norm_piece(layer, "attention") for layer in range(model.num_layers)]
     root_pieces += [norm_piece(layer, "ffn") for layer in range(model.num_layers)]
-    plan = Plan(
+    placement = Placement(
         strategy=name,
         holdings=(
             *end_holdings(cluster, model),
@@ -90,27 +126,26 @@ def make_plan(
                 for piece in share.pieces(layer)
             ),
         ),
-        extra={
-            "view": "tree",
-            "group": group,
-            "tree": [[list(edge) for edge in level] for level in levels],
-            "senders": {
-                "attention": [share.rank for share in shares if share.has_heads],
-                "ffn": [share.rank for share in shares if share.has_columns],
-            },
-            "serial_hops": serial_hops(levels),
-            "regime": regime,
-            "regimes": [share.regime for share in shares],
-            "excluded": [rank for rank in cluster.workers if rank not in group],
-            "slice_bytes": [block_slice_bytes(model, share.heads, share.columns) for share in shares],
-            "heads": [list(share.heads) for share in shares],
-            "columns": [list(share.columns) for share in shares],
-            "tiles": [list(share.tiles) for share in shares],
-            "block": _estimates(cluster, model, demand, shares, levels, regime),
-        },
     )
-    _check(cluster, model, demand, plan, shares)
-    return plan
+    _check(cluster, model, demand, placement, shares)
+    layout = TreeLayout(
+        group=group,
+        tree=levels,
+        senders=Senders(
+            attention=tuple(share.rank for share in shares if share.has_heads),
+            ffn=tuple(share.rank for share in shares if share.has_columns),
+        ),
+        serial_hops=serial_hops(levels),
+        regime=regime,
+        regimes=tuple(share.regime for share in shares),
+        excluded=tuple(rank for rank in cluster.workers if rank not in group),
+        slice_bytes=tuple(block_slice_bytes(model, share.heads, share.columns) for share in shares),
+        heads=tuple(share.heads for share in shares),
+        columns=tuple(share.columns for share in shares),
+        tiles=tuple(share.tiles for share in shares),
+        block=_estimates(cluster, model, demand, shares, levels, regime),
+    )
+    return placement.with_layout(layout)
 
 
 def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tuple[Share, ...]:
@@ -152,7 +187,7 @@ def _tiles(
     return tuple(first + bound for bound in bounds_of(split(last - first, number)))
 
 
-def _home(regime: Regime, layer: int) -> Any:
+def _home(regime: Regime, layer: int) -> Literal["resident", "offloaded"]:
     """A chip that fetches the next block meanwhile begins with the first one; one that cannot, with none."""
     here = regime == "resident" or (regime == "double-buffered" and layer == 0)
     return "resident" if here else "offloaded"
@@ -163,27 +198,28 @@ def _estimates(
     model: ModelSpec,
     demand: Demand,
     shares: tuple[Share, ...],
-    levels: Any,
+    levels: Sequence[Level],
     regime: Regime,
-) -> dict[str, dict[str, float]]:
+) -> dict[Literal["prefill", "decode"], BlockEstimate]:
     """What a block is expected to take, over the prompt and for the last token that is fed back."""
-    sizes = {"prefill": (demand.rows, demand.rows)}
+    sizes: dict[Literal["prefill", "decode"], tuple[int, int]] = {"prefill": (demand.rows, demand.rows)}
     if demand.new_tokens > 1:
         sizes["decode"] = (1, demand.cached_rows)
     chips = [(share.rank, share.heads, share.columns) for share in shares]
-    found = {}
-    for phase, (rows, seen) in sizes.items():
-        one = block_estimate(cluster, model, levels, chips, regime, demand.batch * rows, seen)
-        found[phase] = one._asdict() | {"energy_j": one.energy_j, "edp_j_s": one.edp_j_s}
-    return found
+    return {
+        phase: block_estimate(cluster, model, levels, chips, regime, demand.batch * rows, seen)
+        for phase, (rows, seen) in sizes.items()
+    }
 
 
 def _check(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan, shares: tuple[Share, ...]
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, placement: Placement, shares: tuple[Share, ...]
 ) -> None:
     """Resident weights, fetched ones, KV caches and working sets against each chip's memory."""
     kept: dict[int, int] = {}
-    passes: dict[int, list[Pass]] = {rank: [] for rank in (*plan.extra["group"], cluster.source_rank)}
+    passes: dict[int, list[Pass]] = {
+        rank: [] for rank in (*(share.rank for share in shares), cluster.source_rank)
+    }
     for share in shares:
         first, last = kv_heads(model, *share.heads)
         fetched = [weight_bytes(model, piece) for piece in share.pieces(1 % model.num_layers)]
@@ -191,7 +227,9 @@ def _check(
         kept[share.rank] = model.num_layers * demand.kv_bytes(model, last - first) + slots
         passes[share.rank] += _passes(model, demand, share, is_root=share is shares[0])
     passes[cluster.source_rank] += end_passes(model, demand)
-    check_memory(cluster, model, plan, kept, passes, "give it more memory, or add chips that take a share")
+    check_memory(
+        cluster, model, placement, kept, passes, "give it more memory, or add chips that take a share"
+    )
 
 
 def _passes(model: ModelSpec, demand: Demand, share: Share, is_root: bool) -> list[Pass]:

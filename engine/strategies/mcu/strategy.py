@@ -20,14 +20,13 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.core import Add, Attention, FeedForward, Norm, Residual
 from engine.ops.operation import LayerPart, Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Done, Params, Step, Strategy
-from engine.strategies.mcu.plan import Share, make_plan
+from engine.strategies.mcu.plan import Share, TreeLayout, make_plan
 from engine.strategies.mcu.tree import broadcast_from_root, place_of, reduce_to_root
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
@@ -41,7 +40,7 @@ class McuParams(Params):
     )
 
 
-class Mcu(Strategy):
+class Mcu(Strategy[McuParams, TreeLayout]):
     name = "mcu"
     title = "Tensor parallel on microcontrollers"
     paper = "Bochem et al., DATE 2025"
@@ -50,25 +49,34 @@ class Mcu(Strategy):
         "stay on chip where they fit, else the next block's are fetched meanwhile."
     )
     Params = McuParams
+    Layout = TreeLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, McuParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: McuParams
+    ) -> Plan[TreeLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         return make_plan(self.name, cluster, model, demand, params.group_size, params.allow_kv_dup)
 
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
-        chip = Chip(ctx, plan)
+    async def forward(
+        self, ctx: Ctx, plan: Plan[TreeLayout], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
+        chip = Chip(ctx, plan.layout)
         result = await chip.forward(step, tokens)
         await chip.fetched()
         return result
 
     async def forward_all(
-        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        plan: Plan[TreeLayout],
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ) -> None:
         """A result is handed over before the first block's weights are back for the next step."""
         for step, ids in zip(steps, tokens, strict=True):
             ctx.at(step.requests[0], step.index)
-            chip = Chip(ctx, plan)
+            chip = Chip(ctx, plan.layout)
             result = await chip.forward(step, ids)
             if result is not None:
                 done(step, result)
@@ -78,12 +86,12 @@ class Mcu(Strategy):
 class Chip:
     """One step on one device, which may be a source that is no chip."""
 
-    def __init__(self, ctx: Ctx, plan: Plan):
-        self.ctx, self.extra = ctx, plan.extra
-        self.group: list[int] = plan.extra["group"]
+    def __init__(self, ctx: Ctx, layout: TreeLayout):
+        self.ctx, self.layout = ctx, layout
+        self.group = layout.group
         self.root, self.source = self.group[0], ctx.cluster.source_rank
-        self.place = place_of(plan.extra["tree"], ctx.rank)
-        self.share = _share(plan, self.group.index(ctx.rank)) if ctx.rank in self.group else None
+        self.place = place_of(layout.tree, ctx.rank)
+        self.share = layout.share_of(ctx.rank) if ctx.rank in self.group else None
         self.pending: list[Handle] = []
 
     async def forward(self, step: Step, tokens: Tensor | None) -> Tensor | None:
@@ -135,7 +143,7 @@ class Chip:
             own = await ctx.compute(Norm(layer, part), x)
         own = await broadcast_from_root(ctx, own, self.place, tag(step, f"{part}-in", layer))
         partial = await self._partial(layer, part, share, step, own)
-        senders = self.extra["senders"][part]
+        senders = self.layout.senders.attention if part == "attention" else self.layout.senders.ffn
         total = await reduce_to_root(ctx, partial, self.place, senders, tag(step, part, layer))
         if not is_root:
             return None
@@ -169,15 +177,3 @@ def _bias(layer: int, part: LayerPart) -> Op:
     if part == "attention":
         return Attention(layer, 0, 0, True, None, True)
     return FeedForward(layer, 0, 0, True, True)
-
-
-def _share(plan: Plan, chip: int) -> Share:
-    extra = plan.extra
-    heads, columns = extra["heads"][chip], extra["columns"][chip]
-    return Share(
-        extra["group"][chip],
-        (heads[0], heads[1]),
-        (columns[0], columns[1]),
-        tuple(extra["tiles"][chip]),
-        extra["regimes"][chip],
-    )

@@ -16,42 +16,66 @@ from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan, Slice
-from engine.domain.values import Value
+from engine.domain.plan import Placement, Plan, Slice
+from engine.domain.values import Count
 from engine.domain.workload import Workload
 from engine.ops.core import Block
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Params, Step
-from engine.strategies.pipeline_offload.slots import cycles_of, num_missing, turns_of
+from engine.strategies.pipeline_offload.slots import Cycle, cycles_of, num_missing, turns_of
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.ends import cache_of, layer_slices
-from engine.strategies.shared.pipeline import Pipeline, StageLayers, plan_of_ends, plan_of_stages
+from engine.strategies.shared.pipeline import (
+    Pipeline,
+    StageLayers,
+    StagesLayout,
+    ends_placement,
+    stages_placement,
+)
 from engine.strategies.shared.shares import largest_remainder
 from engine.strategies.shared.stages import Room, Stage, all_rooms, consecutive, fill, stages_of, too_small
 
+Schedule = Literal["continuous", "flush"]
+
 
 class PipelineOffloadParams(Params):
-    schedule: Literal["continuous", "flush"] = Field(
+    schedule: Schedule = Field(
         default="continuous",
         description="continuous: a request of a burst starts its next token at once; flush: all wait until "
         "everybody has the current one.",
     )
 
 
-class PipelineOffload(Pipeline):
+class PipelineOffloadLayout(StagesLayout):
+    """A pipeline whose layers take turns in slots.
+
+    `cycles` has, by rank, the positions in the stage that share each slot; `slots` counts them; `segments`
+    has the stages as [rank, start, stop], as LIME's plans do.
+    """
+
+    kind: Literal["pipeline_offload"] = "pipeline_offload"
+    segments: tuple[tuple[tuple[Count, Count, Count], ...], ...]
+    slots: dict[int, Count]
+    cycles: dict[int, tuple[Cycle, ...]]
+    schedule: Schedule
+
+
+class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
     name = "pipeline_offload"
     title = "Pipeline with offloading"
     paper = "Baseline of Sun et al., LIME, arXiv 2512.21835"
     summary = "Stages by memory; layers that do not fit are read from disk in every pass, within their stage."
     Params = PipelineOffloadParams
+    Layout = PipelineOffloadLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: PipelineOffloadParams
+    ) -> Plan[PipelineOffloadLayout]:
         """Raises `PlanError` if KV caches and one slot per device leave layers over."""
-        assert isinstance(params, PipelineOffloadParams)
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = plan_of_ends(self.name, cluster, model)
+        ends = ends_placement(self.name, cluster, model)
         rooms = all_rooms(cluster, model, demand, ends)
         if sum(room.layers for room in rooms) >= model.num_layers:
             stages = stages_of(cluster, model, demand, ends, "memory")
@@ -60,18 +84,19 @@ class PipelineOffload(Pipeline):
         free = {room.rank: room.bytes for room in rooms}
         layer_bytes, kv_bytes = _sizes(model, demand)
         cycles = {
-            stage.device: cycles_of(size, num_missing(size, free[stage.device], layer_bytes, kv_bytes))
+            stage.device: cycles_of(
+                stage.num_layers, num_missing(stage.num_layers, free[stage.device], layer_bytes, kv_bytes)
+            )
             for stage in stages
-            for size in (stage.stop - stage.start,)
         }
-        extra = {
-            "view": "slots",
-            "segments": [[list(stage) for stage in stages]],
-            "slots": {str(rank): len(one) for rank, one in cycles.items()},
-            "cycles": {str(rank): [list(cycle) for cycle in one] for rank, one in cycles.items()},
-            "schedule": params.schedule,
-        }
-        plan = plan_of_stages(ends, stages, extra)
+        layout = PipelineOffloadLayout(
+            stages=stages,
+            segments=(tuple((stage.device, stage.start, stage.stop) for stage in stages),),
+            slots={rank: len(one) for rank, one in cycles.items()},
+            cycles=cycles,
+            schedule=params.schedule,
+        )
+        plan = stages_placement(ends, stages, model.num_layers).with_layout(layout)
         later = {
             (stage.device, piece)
             for stage in stages
@@ -85,19 +110,19 @@ class PipelineOffload(Pipeline):
         )
         return plan.model_copy(update={"holdings": holdings})
 
-    def continuous(self, plan: Plan) -> bool:
-        return bool(plan.extra["schedule"] == "continuous")
+    def continuous(self, plan: Plan[PipelineOffloadLayout]) -> bool:
+        return plan.layout.schedule == "continuous"
 
-    def stage_layers(self, ctx: Ctx, plan: Plan, layers: range) -> StageLayers:
-        return SlottedLayers(ctx, plan, layers, plan.extra["cycles"][str(ctx.rank)])
+    def stage_layers(self, ctx: Ctx, plan: Plan[PipelineOffloadLayout], layers: range) -> StageLayers:
+        return SlottedLayers(ctx, plan, layers)
 
 
 class SlottedLayers(StageLayers):
     """Layers of which some take turns in slots; at the start each slot has its first one."""
 
-    def __init__(self, ctx: Ctx, plan: Plan, layers: range, cycles: Sequence[Sequence[int]]):
+    def __init__(self, ctx: Ctx, plan: Plan[PipelineOffloadLayout], layers: range):
         super().__init__(ctx, plan, layers)
-        self.turns: Mapping[int, int] = turns_of([tuple(cycle) for cycle in cycles])
+        self.turns: Mapping[int, int] = turns_of(plan.layout.cycles[ctx.rank])
         self.loads: defaultdict[int, list[Handle]] = defaultdict(list)
 
     async def run(self, step: Step, x: Tensor) -> Tensor:
@@ -130,7 +155,7 @@ def _sizes(model: ModelSpec, demand: Demand) -> tuple[int, int]:
 
 
 def _overfull(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, rooms: Sequence[Room]
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, rooms: Sequence[Room]
 ) -> tuple[Stage, ...]:
     """Stages in proportion to memory, each with room for one slot and the KV caches of all its layers."""
     layer_bytes, kv_bytes = _sizes(model, demand)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
+from engine.domain.plan import Placement
 from engine.domain.workload import Workload
 from engine.ops.core import Attention, Block, Embed, FeedForward, Residual
 from engine.ops.ledger import Ledger
@@ -170,7 +170,7 @@ def _working(model: ModelSpec, one: Pass) -> int:
     return tensors + cost.scratch_bytes + one.fetched_bytes
 
 
-def weights_bytes(plan: Plan, model: ModelSpec, device: int) -> int:
+def weights_bytes(plan: Placement, model: ModelSpec, device: int) -> int:
     """Bytes of the weights resident on `device`; a tied table counts once."""
     ledger = Ledger("", inf, model)
     for piece in plan.held_by(device):
@@ -179,7 +179,11 @@ def weights_bytes(plan: Plan, model: ModelSpec, device: int) -> int:
 
 
 def needed_bytes(
-    model: ModelSpec, plan: Plan, rank: int, kv_bytes: Mapping[int, int], passes: Mapping[int, Sequence[Pass]]
+    model: ModelSpec,
+    plan: Placement,
+    rank: int,
+    kv_bytes: Mapping[int, int],
+    passes: Mapping[int, Sequence[Pass]],
 ) -> int:
     """Weights, KV caches at their largest and the working set of device `rank`."""
     working = working_bytes(model, passes.get(rank, ()))
@@ -189,7 +193,7 @@ def needed_bytes(
 def check_memory(
     cluster: ClusterSpec,
     model: ModelSpec,
-    plan: Plan,
+    plan: Placement,
     kv_bytes: Mapping[int, int],
     passes: Mapping[int, Sequence[Pass]],
     remedy: str,

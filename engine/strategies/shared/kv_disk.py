@@ -16,9 +16,7 @@ from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step
-
-KEPT = "kv_memory_rows"
-"""In a plan's `extra`: rows of a KV cache that stay in memory between the turns of their layer."""
+from engine.strategies.shared.kv_layout import KVLayout
 
 Compute = Callable[..., Awaitable[Any]]
 
@@ -26,12 +24,15 @@ Compute = Callable[..., Awaitable[Any]]
 class DiskRows:
     """The KV caches of `layers` in one step on this device; `compute` runs an operation."""
 
-    def __init__(self, ctx: Ctx, plan: Plan, step: Step, layers: range, compute: Compute | None = None):
+    def __init__(
+        self, ctx: Ctx, plan: Plan[KVLayout], step: Step, layers: range, compute: Compute | None = None
+    ):
         self.ctx, self.step, self.layers = ctx, step, layers
         self._compute = compute or ctx.compute
-        kept = plan.extra.get(KEPT, step.start + step.rows)
+        rows = step.start + step.rows
+        kept = rows if plan.layout.kv_memory_rows is None else plan.layout.kv_memory_rows
         self.away = max(0, step.start - kept)
-        self.leaving = max(0, step.start + step.rows - kept) if layers else 0
+        self.leaving = max(0, rows - kept) if layers else 0
         self.fetching: dict[int, Handle] = {}
         self.storing: tuple[int, Handle] | None = None
 
@@ -70,7 +71,7 @@ class DiskRows:
 
 
 def disk_rows(
-    ctx: Ctx, plan: Plan, step: Step, heads: tuple[int, int], compute: Compute | None = None
+    ctx: Ctx, plan: Plan[KVLayout], step: Step, heads: tuple[int, int], compute: Compute | None = None
 ) -> DiskRows:
     """Of a device that has query heads [start, stop) of every layer; without heads it has no rows."""
     start, stop = heads

@@ -10,7 +10,7 @@ changes no result. Or the oldest rows are on disk and come back for each step (`
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -23,7 +23,8 @@ from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.strategies.shared.demand import Demand
 from engine.strategies.shared.ends import cache_of, embed
-from engine.strategies.shared.kv_disk import KEPT, DiskRows
+from engine.strategies.shared.kv_disk import DiskRows
+from engine.strategies.shared.kv_layout import KVLayout
 
 KVPressure = Literal["oom", "recompute", "offload_kv"]
 CANDIDATES = 32
@@ -33,13 +34,15 @@ KV_PRESSURE_HELP = (
     "and reads them back in every step."
 )
 
+KVLayoutT = TypeVar("KVLayoutT", bound=KVLayout)
+
 
 def plan_under(
-    pressure: KVPressure, model: ModelSpec, demand: Demand, plan_for: Callable[[Demand], Plan]
-) -> Plan:
+    pressure: KVPressure, model: ModelSpec, demand: Demand, plan_for: Callable[[Demand], Plan[KVLayoutT]]
+) -> Plan[KVLayoutT]:
     """`plan_for(demand)`, or if need be the plan that evicts or offloads the fewest rows, as `pressure` says.
 
-    Its `extra` says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. Each row that
+    Its layout says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. Each row that
     goes frees memory in all layers and takes some in those that run, so too many do not fit either: looks at
     `CANDIDATES` numbers of rows, then between the first that fits and the one before. Raises `PlanError` if
     none of them fits.
@@ -51,7 +54,7 @@ def plan_under(
             raise
         refused = error
 
-    def attempt(evicted: int) -> Plan | None:
+    def attempt(evicted: int) -> Plan[KVLayoutT] | None:
         gone = {"evicted_rows" if pressure == "recompute" else "offloaded_rows": evicted}
         try:
             return plan_for(demand._replace(**gone))
@@ -74,47 +77,36 @@ def plan_under(
             too_few = middle
         else:
             plan, evicted = fewer, middle
-    name = "kv_rows" if pressure == "recompute" else KEPT
-    return plan.model_copy(update={"extra": {**plan.extra, name: demand.cached_rows - evicted}})
+    name = "kv_rows" if pressure == "recompute" else "kv_memory_rows"
+    layout = plan.layout.model_copy(update={name: demand.cached_rows - evicted})
+    return plan.model_copy(update={"layout": layout})
 
 
-def evicted_rows(plan: Plan, step: Step) -> int:
-    """How many of the oldest tokens are not in the cache after `step`."""
-    rows = step.start + step.rows
-    kept: int = plan.extra.get("kv_rows", rows)
-    return max(0, rows - kept)
-
-
-def rows_in_step(plan: Plan, step: Step) -> int:
-    """Rows that go through the layers: the new ones and the evicted ones that are not among them."""
-    return step.rows + min(step.start, evicted_rows(plan, step))
-
-
-async def embed_rows(ctx: Ctx, plan: Plan, step: Step, tokens: Tensor) -> Tensor:
+async def embed_rows(ctx: Ctx, plan: Plan[KVLayout], step: Step, tokens: Tensor) -> Tensor:
     """The hidden rows that go through the layers [B, E + T, D]; at the source."""
-    if "kv_rows" not in plan.extra:
+    if plan.layout.kv_rows is None:
         return await embed(ctx, step, tokens)
-    evicted = evicted_rows(plan, step)
+    evicted = plan.layout.evicted_rows(step)
     if evicted:
         ctx.mark("recomputed", rows=evicted)
     return await ctx.compute(EmbedAgain(step.start, evicted, step.cache), tokens)
 
 
 def attention_op(
-    plan: Plan, step: Step, layer: int, start: int, stop: int, bias: bool, normed: bool = False
+    plan: Plan[KVLayout], step: Step, layer: int, start: int, stop: int, bias: bool, normed: bool = False
 ) -> Op:
     """Query heads [start, stop) over the rows of `step`."""
-    evicted = evicted_rows(plan, step)
+    evicted = plan.layout.evicted_rows(step)
     if not evicted:
         return Attention(layer, start, stop, bias, cache_of(step), normed)
     position = max(step.start, evicted)
     return AttentionAgain(layer, start, stop, bias, step.cache, evicted, position, normed)
 
 
-async def run_block(rows: DiskRows, plan: Plan, step: Step, layer: int, x: Tensor) -> Tensor:
+async def run_block(rows: DiskRows, plan: Plan[KVLayout], step: Step, layer: int, x: Tensor) -> Tensor:
     """A whole layer over the rows of `step`; in parts if its KV cache must be seen to in between."""
     ctx = rows.ctx
-    if not evicted_rows(plan, step) and not rows.active:
+    if not plan.layout.evicted_rows(step) and not rows.active:
         return await ctx.compute(Block(layer, cache_of(step)), x)
     model = ctx.model
     total = await rows.compute(attention_op(plan, step, layer, 0, model.num_heads, True), x)

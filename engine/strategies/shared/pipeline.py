@@ -4,17 +4,21 @@ share. They differ in who gets which layers, and in when a request may start its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from typing_extensions import TypeVar
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Work
+from engine.domain.plan import Holding, Placement, Plan, Work
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
-from engine.program.strategy import Done, Overlapping, Step
+from engine.program.strategy import Done, Overlapping, ParamsT, Step
 from engine.strategies.shared.ends import end_holdings, end_work, finish, layer_slices, tag, wanted_rows
 from engine.strategies.shared.kv_disk import DiskRows
+from engine.strategies.shared.kv_layout import KVLayout
 from engine.strategies.shared.kv_pressure import embed_rows, run_block
 from engine.strategies.shared.stages import Stage
 
@@ -22,31 +26,71 @@ Returns = dict[tuple[int, int], Handle]
 """By request and token: the program that takes this result in at the source."""
 
 
-def plan_of_ends(name: str, cluster: ClusterSpec, model: ModelSpec) -> Plan:
-    """What the source has and does in every pipeline: embedding and head, and no layer yet."""
-    return Plan(strategy=name, holdings=end_holdings(cluster, model), work=end_work(cluster, model))
+class StagesLayout(KVLayout):
+    """Base of the layouts that `Pipeline` runs: consecutive stages that cover all layers, one per device."""
+
+    stages: tuple[Stage, ...]
 
 
-def plan_of_stages(ends: Plan, stages: Sequence[Stage], extra: Mapping[str, Any]) -> Plan:
-    """The ends and the layers of all stages."""
+class PipelineLayout(StagesLayout):
+    """The layout of GPipe and Accelerate."""
+
+    kind: Literal["pipeline"] = "pipeline"
+
+
+StagesLayoutT = TypeVar("StagesLayoutT", bound=StagesLayout, default=Any)
+
+
+def ends_placement(name: str, cluster: ClusterSpec, model: ModelSpec) -> Placement:
+    """What the source holds and computes in every strategy: embedding and head, and no layer yet."""
+    return Placement(strategy=name, holdings=end_holdings(cluster, model), work=end_work(cluster, model))
+
+
+def stages_placement(ends: Placement, stages: Sequence[Stage], num_layers: int) -> Placement:
+    """The ends and the layers of all stages.
+
+    Raises `PlanError` unless the stages cover layers [0, num_layers) in order, with one stage per device.
+    """
+    check_stages(ends.strategy, stages, num_layers)
     pieces = [
         (stage.device, piece)
         for stage in stages
         for layer in range(stage.start, stage.stop)
         for piece in layer_slices(layer)
     ]
-    return Plan(
+    return Placement(
         strategy=ends.strategy,
         holdings=(*ends.holdings, *(Holding(device=rank, slice=piece) for rank, piece in pieces)),
         work=(*ends.work, *(Work(device=rank, slice=piece) for rank, piece in pieces)),
-        extra={"stages": [stage._asdict() for stage in stages], **extra},
     )
+
+
+def check_stages(strategy: str, stages: Sequence[Stage], num_layers: int) -> None:
+    """Raises `PlanError` unless the stages cover layers [0, num_layers) in order, with one stage per device.
+
+    A device with two stages would wait for its own messages: neighbouring stages exchange hidden states by
+    rank.
+    """
+    at = 0
+    for stage in stages:
+        if not at == stage.start < stage.stop:
+            raise PlanError(
+                f"{strategy}: the stage of device {stage.device} has layers {stage.start}:{stage.stop}, "
+                f"expected at least one layer from {at} on."
+            )
+        at = stage.stop
+    if at != num_layers:
+        raise PlanError(f"{strategy}: the stages end at layer {at}, expected {num_layers}.")
+    devices = [stage.device for stage in stages]
+    for device in devices:
+        if devices.count(device) > 1:
+            raise PlanError(f"{strategy}: device {device} has {devices.count(device)} stages, expected one.")
 
 
 class StageLayers:
     """The layers of one device's stage, all of them resident."""
 
-    def __init__(self, ctx: Ctx, plan: Plan, layers: range):
+    def __init__(self, ctx: Ctx, plan: Plan[KVLayout], layers: range):
         self.ctx = ctx
         self.plan = plan
         self.layers = layers
@@ -66,22 +110,27 @@ class StageLayers:
         """After the last step: everything is as before the first."""
 
 
-class Pipeline(Overlapping):
-    """Runs the `stages` of a plan's `extra`. A source with layers has the first of them."""
+class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
+    """Runs the `stages` of a plan's layout. A source with layers has the first of them."""
 
     batches_bursts = False
 
-    def stage_layers(self, ctx: Ctx, plan: Plan, layers: range) -> StageLayers:
+    def stage_layers(self, ctx: Ctx, plan: Plan[StagesLayoutT], layers: range) -> StageLayers:
         return StageLayers(ctx, plan, layers)
 
     async def forward_all(
-        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        plan: Plan[StagesLayoutT],
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ) -> None:
         """Every device takes the micro-batches in their order. At the source one more program per step
         waits for its result, so that results never wait for stages.
         """
         source = ctx.cluster.source_rank
-        stages = [Stage(**stage) for stage in plan.extra["stages"]]
+        stages = plan.layout.stages
         first, last = stages[0].device, stages[-1].device
         returns: Returns = {}
         if ctx.rank == source and last != source:
@@ -90,18 +139,23 @@ class Pipeline(Overlapping):
             }
         if ctx.rank == source and first != source:
             await _feed(ctx, plan, steps, tokens, first, returns)
-        for number, (rank, start, stop) in enumerate(stages):
-            if ctx.rank == rank:
+        for number, mine in enumerate(stages):
+            if ctx.rank == mine.device:
                 before = stages[number - 1].device if number else source
                 after = stages[number + 1].device if number + 1 < len(stages) else source
-                stage = self.stage_layers(ctx, plan, range(start, stop))
+                stage = self.stage_layers(ctx, plan, range(mine.start, mine.stop))
                 await _stage(ctx, steps, tokens, stage, before, after, done, returns)
         for handle in returns.values():
             await handle
 
 
 async def _feed(
-    ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], first: int, returns: Returns
+    ctx: Ctx,
+    plan: Plan[KVLayout],
+    steps: Sequence[Step],
+    tokens: Sequence[Tensor | None],
+    first: int,
+    returns: Returns,
 ) -> None:
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
@@ -137,7 +191,12 @@ async def _stage(
 
 
 async def _input(
-    ctx: Ctx, plan: Plan, step: Step, tokens: Sequence[Tensor | None], number: int, returns: Returns
+    ctx: Ctx,
+    plan: Plan[KVLayout],
+    step: Step,
+    tokens: Sequence[Tensor | None],
+    number: int,
+    returns: Returns,
 ) -> Tensor:
     """Embeds step `number`, once the token is there that it feeds back."""
     awaited = returns.pop((step.requests[0], step.index - 1), None)

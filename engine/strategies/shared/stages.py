@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
+from engine.domain.plan import Placement
+from engine.domain.values import Count, Value
 from engine.ops.sizes import weight_bytes
 from engine.strategies.shared.demand import (
     Demand,
@@ -25,12 +26,16 @@ from engine.strategies.shared.shares import bounds_of, largest_remainder, layer_
 StagesBy = Literal["memory", "flops", "even"]
 
 
-class Stage(NamedTuple):
+class Stage(Value):
     """Layers [start, stop) on `device` (rank)."""
 
-    device: int
-    start: int
-    stop: int
+    device: Count
+    start: Count
+    stop: Count
+
+    @property
+    def num_layers(self) -> int:
+        return self.stop - self.start
 
 
 class Room(NamedTuple):
@@ -41,7 +46,7 @@ class Room(NamedTuple):
     layers: int
 
 
-def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> dict[int, float]:
+def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> dict[int, float]:
     """What each worker can give to layers, by rank in the order of computation.
 
     `ends` is a plan of the source's own holdings: that and one operation's working set is what a device
@@ -57,7 +62,7 @@ def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Pla
     return {rank: cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)}
 
 
-def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> tuple[Room, ...]:
+def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> tuple[Room, ...]:
     """Of all workers, in the order of computation.
 
     Raises `PlanError` if the workers together have too little memory.
@@ -68,7 +73,7 @@ def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan)
     return rooms
 
 
-def all_rooms(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan) -> tuple[Room, ...]:
+def all_rooms(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> tuple[Room, ...]:
     """Of all workers, in the order of computation, whether or not they suffice."""
     size = layer_bytes(model, demand)
     return tuple(
@@ -78,7 +83,7 @@ def all_rooms(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan
 
 
 def stages_of(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plan, by: StagesBy
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, by: StagesBy
 ) -> tuple[Stage, ...]:
     """Stages in the order of computation; devices without layers have none.
 
@@ -97,8 +102,10 @@ def stages_of(
 def consecutive(ranks: Sequence[int], sizes: Sequence[int]) -> tuple[Stage, ...]:
     """Stages one after the other; a device without layers has none."""
     bounds = bounds_of(sizes)
-    stages = (Stage(rank, bounds[i], bounds[i + 1]) for i, rank in enumerate(ranks))
-    return tuple(stage for stage in stages if stage.start < stage.stop)
+    stages = (
+        Stage(device=rank, start=bounds[i], stop=bounds[i + 1]) for i, rank in enumerate(ranks) if sizes[i]
+    )
+    return tuple(stages)
 
 
 def source_first(cluster: ClusterSpec) -> tuple[int, ...]:

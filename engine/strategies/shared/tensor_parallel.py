@@ -5,17 +5,21 @@ strategies share. They differ in who gets how many heads and columns, and in the
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from typing_extensions import TypeVar
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Axis, Holding, Part, Plan, Slice, Work
+from engine.domain.plan import Axis, Holding, Part, Placement, Plan, Slice, Work
+from engine.domain.values import Count
 from engine.ops.core import FeedForward, Residual
 from engine.ops.layout import kv_heads
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.collectives import AllReduce, all_reduce, broadcast
 from engine.program.ctx import Ctx
-from engine.program.strategy import Step, Strategy
+from engine.program.strategy import ParamsT, Step, Strategy
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -26,6 +30,7 @@ from engine.strategies.shared.demand import (
 )
 from engine.strategies.shared.ends import end_holdings, end_work, finish, tag, wanted_rows
 from engine.strategies.shared.kv_disk import disk_rows
+from engine.strategies.shared.kv_layout import KVLayout
 from engine.strategies.shared.kv_pressure import attention_op, embed_rows
 from engine.strategies.shared.shares import bounds_of
 
@@ -33,22 +38,58 @@ PartialSum = Callable[[Op, Tensor], Awaitable[Tensor]]
 """How a device computes its share of a part: `ctx.compute`, unless the weights must be fetched first."""
 
 
-class TensorParallel(Strategy):
-    """Runs `group`, `heads`, `columns` and `all_reduce` of a plan's `extra`."""
+class ShareLayout(KVLayout):
+    """Base of the layouts that split every layer by heads and columns.
 
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+    Member i of `group` (ranks) has query heads [heads[i], heads[i + 1]) and feed-forward columns
+    [columns[i], columns[i + 1]).
+    """
+
+    group: tuple[Count, ...]
+    heads: tuple[Count, ...]
+    columns: tuple[Count, ...]
+
+    def heads_of(self, rank: int) -> tuple[int, int]:
+        me = self.group.index(rank)
+        return self.heads[me], self.heads[me + 1]
+
+    def columns_of(self, rank: int) -> tuple[int, int]:
+        me = self.group.index(rank)
+        return self.columns[me], self.columns[me + 1]
+
+
+class AllReduceLayout(ShareLayout):
+    """Base of the layouts whose partial sums are added up by an all-reduce."""
+
+    all_reduce: AllReduce
+
+
+class TensorParallelLayout(AllReduceLayout):
+    """The layout of Megatron and DeepSpeed."""
+
+    kind: Literal["tensor_parallel"] = "tensor_parallel"
+
+
+AllReduceLayoutT = TypeVar("AllReduceLayoutT", bound=AllReduceLayout, default=Any)
+
+
+class TensorParallel(Strategy[ParamsT, AllReduceLayoutT]):
+    """Runs `group`, `heads`, `columns` and `all_reduce` of a plan's layout."""
+
+    async def forward(
+        self, ctx: Ctx, plan: Plan[AllReduceLayoutT], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
         return await split_pass(ctx, plan, step, tokens, ctx.compute)
 
 
 async def split_pass(
-    ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None, partial_sum: PartialSum
+    ctx: Ctx, plan: Plan[AllReduceLayout], step: Step, tokens: Tensor | None, partial_sum: PartialSum
 ) -> Tensor | None:
     """One step on this device; the result at the source, None elsewhere."""
-    group, source = tuple(plan.extra["group"]), ctx.cluster.source_rank
+    group, source = plan.layout.group, ctx.cluster.source_rank
     rows = None
     if ctx.rank in group:
-        me, heads = group.index(ctx.rank), plan.extra["heads"]
-        rows = disk_rows(ctx, plan, step, (heads[me], heads[me + 1]), partial_sum)
+        rows = disk_rows(ctx, plan, step, plan.layout.heads_of(ctx.rank), partial_sum)
         rows.begin()
     x = await embed_rows(ctx, plan, step, tokens) if ctx.rank == source else None
     if ctx.rank in group or ctx.rank == source:
@@ -73,38 +114,42 @@ def split_plan(
     heads: Sequence[int],
     columns: Sequence[int],
     how: AllReduce,
-) -> Plan:
+) -> Plan[TensorParallelLayout]:
     """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short."""
-    plan = plan_of_shares(name, cluster, model, cluster.workers, heads, columns)
-    plan = plan.model_copy(update={"extra": {**plan.extra, "all_reduce": how}})
+    bounds = Bounds(cluster.workers, bounds_of(heads), bounds_of(columns))
+    placement = shares_placement(name, cluster, model, bounds)
     check_memory(
         cluster,
         model,
-        plan,
-        kv_bytes_of(plan, model, demand),
-        passes_of(cluster, plan, model, demand),
+        placement,
+        kv_bytes_of(bounds, model, demand),
+        passes_of(cluster, bounds, model, demand),
         "give it more memory, or add devices that take a share",
     )
-    return plan
+    return placement.with_layout(TensorParallelLayout(**bounds._asdict(), all_reduce=how))
 
 
-def plan_of_shares(
-    name: str,
-    cluster: ClusterSpec,
-    model: ModelSpec,
-    group: Sequence[int],
-    heads: Sequence[int],
-    columns: Sequence[int],
-) -> Plan:
-    """Shares of the group's members as holdings and work; `extra` has `group` and the bounds of both."""
-    heads, columns = bounds_of(heads), bounds_of(columns)
+class Bounds(NamedTuple):
+    """The shares of a group: member i has heads [heads[i], heads[i + 1]), and columns likewise."""
+
+    group: tuple[int, ...]
+    heads: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+def shares_placement(name: str, cluster: ClusterSpec, model: ModelSpec, bounds: Bounds) -> Placement:
+    """The ends and the shares of all members."""
+    cuts: tuple[tuple[Part, Axis, tuple[int, ...]], ...] = (
+        ("attention", "heads", bounds.heads),
+        ("ffn", "columns", bounds.columns),
+    )
     pieces = [
-        (rank, piece)
+        (rank, Slice(layer=layer, part=part, axis=axis, start=cut[i], stop=cut[i + 1]))
         for layer in range(model.num_layers)
-        for part, axis, bounds in (("attention", "heads", heads), ("ffn", "columns", columns))
-        for rank, piece in _pieces(group, layer, part, axis, bounds)  # type: ignore[arg-type]
+        for part, axis, cut in cuts
+        for i, rank in enumerate(bounds.group)
     ]
-    return Plan(
+    return Placement(
         strategy=name,
         # an empty piece holds the norms that every device computes
         holdings=(*end_holdings(cluster, model), *(Holding(device=rank, slice=p) for rank, p in pieces)),
@@ -112,56 +157,55 @@ def plan_of_shares(
             *end_work(cluster, model),
             *(Work(device=rank, slice=p) for rank, p in pieces if p.start < p.stop),
         ),
-        extra={"group": list(group), "heads": list(heads), "columns": list(columns)},
     )
 
 
-def kv_bytes_of(plan: Plan, model: ModelSpec, demand: Demand) -> dict[int, int]:
+def kv_bytes_of(bounds: Bounds, model: ModelSpec, demand: Demand) -> dict[int, int]:
     """Of each member's finished KV caches, by rank."""
-    heads = plan.extra["heads"]
-    kv_bytes = {}
-    for i, rank in enumerate(plan.extra["group"]):
+    heads, kv_bytes = bounds.heads, {}
+    for i, rank in enumerate(bounds.group):
         first, last = kv_heads(model, heads[i], heads[i + 1])
         kv_bytes[rank] = model.num_layers * demand.kv_bytes(model, last - first)
     return kv_bytes
 
 
-def passes_of(cluster: ClusterSpec, plan: Plan, model: ModelSpec, demand: Demand) -> dict[int, list[Pass]]:
+def passes_of(
+    cluster: ClusterSpec, bounds: Bounds, model: ModelSpec, demand: Demand
+) -> dict[int, list[Pass]]:
     """Every device's largest operations, by rank."""
-    heads, columns = plan.extra["heads"], plan.extra["columns"]
+    heads, columns = bounds.heads, bounds.columns
     passes = {
         rank: share_passes(model, demand, (heads[i], heads[i + 1]), (columns[i], columns[i + 1]))
-        for i, rank in enumerate(plan.extra["group"])
+        for i, rank in enumerate(bounds.group)
     }
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     return passes
 
 
 async def _layers(
-    ctx: Ctx, plan: Plan, step: Step, x: Tensor, group: tuple[int, ...], partial_sum: PartialSum
+    ctx: Ctx,
+    plan: Plan[AllReduceLayout],
+    step: Step,
+    x: Tensor,
+    group: tuple[int, ...],
+    partial_sum: PartialSum,
 ) -> Tensor:
-    me, how = group.index(ctx.rank), plan.extra["all_reduce"]
-    heads, columns = plan.extra["heads"], plan.extra["columns"]
+    how, heads, columns = (
+        plan.layout.all_reduce,
+        plan.layout.heads_of(ctx.rank),
+        plan.layout.columns_of(ctx.rank),
+    )
     # the first device with a share adds the output bias, once
-    adds_bias = [bounds[me] == 0 < bounds[me + 1] for bounds in (heads, columns)]
+    adds_bias = [start == 0 < stop for start, stop in (heads, columns)]
     for layer in range(ctx.model.num_layers):
-        attention = attention_op(plan, step, layer, heads[me], heads[me + 1], adds_bias[0])
+        attention = attention_op(plan, step, layer, *heads, adds_bias[0])
         partial = await partial_sum(attention, x)
         total = await all_reduce(ctx, partial, group, tag(step, "attention", layer), how)
         x = await ctx.compute(Residual(layer, "attention"), x, total)
-        partial = await partial_sum(FeedForward(layer, columns[me], columns[me + 1], adds_bias[1]), x)
+        partial = await partial_sum(FeedForward(layer, *columns, adds_bias[1]), x)
         total = await all_reduce(ctx, partial, group, tag(step, "ffn", layer), how)
         x = await ctx.compute(Residual(layer, "ffn"), x, total)
     return x
-
-
-def _pieces(
-    group: Sequence[int], layer: int, part: Part, axis: Axis, bounds: Sequence[int]
-) -> list[tuple[int, Slice]]:
-    return [
-        (rank, Slice(layer=layer, part=part, axis=axis, start=bounds[i], stop=bounds[i + 1]))
-        for i, rank in enumerate(group)
-    ]
 
 
 def share_passes(

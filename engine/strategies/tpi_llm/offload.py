@@ -11,28 +11,30 @@ from __future__ import annotations
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.strategies.shared.demand import demand_of
-from engine.strategies.tpi_llm.plan import streams_as_needed, with_streams
-from engine.strategies.tpi_llm.strategy import SlidingWindow, TPIParams, plan_by_ratio
+from engine.strategies.tpi_llm.plan import SlidingWindowLayout, streams_as_needed, with_streams
+from engine.strategies.tpi_llm.strategy import SlidingWindow, TPIParams, bounds_by_ratio
 
 
-class TPILLMOffload(SlidingWindow):
+class TPILLMOffload(SlidingWindow[TPIParams]):
     name = "tpi_llm_offload"
     title = "Tensor parallel with offloading (TPI-LLM)"
     paper = "Li et al., TPI-LLM, 2024; offloading as in Sun et al., LIME"
     summary = "Blocks stay in memory until the KV cache needs their room; from then on they stream."
     Params = TPIParams
+    Layout = SlidingWindowLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, TPIParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: TPIParams
+    ) -> Plan[SlidingWindowLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         return with_streams(
+            self.name,
             cluster,
             model,
             demand,
-            plan_by_ratio(self.name, cluster, model, demand, params),
+            bounds_by_ratio(cluster, model, demand, params),
             params.window,
             params.all_reduce,
             lambda share: streams_as_needed(share, params.window, demand.cached_rows),

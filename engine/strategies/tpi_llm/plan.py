@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Slice
+from engine.domain.plan import Holding, Placement, Plan, Slice
+from engine.domain.values import Count, NonNegative
 from engine.ops.core import FeedForward
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
@@ -29,7 +31,13 @@ from engine.strategies.shared.demand import (
 )
 from engine.strategies.shared.ends import end_holdings
 from engine.strategies.shared.shares import pass_s
-from engine.strategies.shared.tensor_parallel import kv_bytes_of, passes_of
+from engine.strategies.shared.tensor_parallel import (
+    AllReduceLayout,
+    Bounds,
+    kv_bytes_of,
+    passes_of,
+    shares_placement,
+)
 from engine.strategies.tpi_llm.token_time import BlockTime, all_reduce_s, steady_token_s
 
 ROUNDING = 1e-9
@@ -39,6 +47,15 @@ Streams = tuple[tuple[int, int], ...]
 order in which blocks begin to; either none streams or more than a window holds."""
 
 StreamsOf = Callable[["Share"], Streams]
+
+
+class SlidingWindowLayout(AllReduceLayout):
+    """Shares of heads and columns, and by rank which blocks stream through a window of so many blocks."""
+
+    kind: Literal["sliding_window"] = "sliding_window"
+    window: Count
+    streams: dict[int, Streams]
+    predicted_token_s: NonNegative
 
 
 def split_from_last(total: int, ratios: Sequence[float]) -> tuple[int, ...]:
@@ -100,17 +117,19 @@ def fullest_window(sizes: Sequence[int], window: int) -> int:
     return max(sum(around[start : start + window]) for start in range(len(sizes)))
 
 
-def shares_in(cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan) -> tuple[Share, ...]:
-    """The members of a plan of shares, in the group's order."""
-    kv_bytes, passes = kv_bytes_of(plan, model, demand), passes_of(cluster, plan, model, demand)
+def shares_in(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, placement: Placement, bounds: Bounds
+) -> tuple[Share, ...]:
+    """The members' shares, in the group's order."""
+    kv_bytes, passes = kv_bytes_of(bounds, model, demand), passes_of(cluster, bounds, model, demand)
     shares = []
-    for rank in plan.extra["group"]:
-        blocks = blocks_of(plan, rank, model.num_layers)
+    for rank in bounds.group:
+        blocks = blocks_of(bounds, rank, model.num_layers)
         sizes = [
             _piece_bytes(model, block.model_copy(update={"layer": 0})) if block.start < block.stop else 0
             for block in blocks
         ]
-        fixed = weights_bytes(plan, model, rank) - sum(sizes) + working_bytes(model, passes[rank])
+        fixed = weights_bytes(placement, model, rank) - sum(sizes) + working_bytes(model, passes[rank])
         if _keeps_norms(model):
             fixed += sum(_piece_bytes(model, _norm_of(block)) for block in blocks)
         kv_row_bytes = kv_bytes[rank] // demand.memory_rows if demand.cached_rows else 0
@@ -133,10 +152,10 @@ def _norm_of(block: Slice) -> Slice:
     return Slice(layer=0, part=block.part, axis=block.axis)
 
 
-def blocks_of(plan: Plan, rank: int, num_layers: int) -> tuple[Slice, ...]:
+def blocks_of(bounds: Bounds | AllReduceLayout, rank: int, num_layers: int) -> tuple[Slice, ...]:
     """The share of member `rank` in every block."""
-    me = plan.extra["group"].index(rank)
-    heads, columns = (plan.extra[name][me : me + 2] for name in ("heads", "columns"))
+    me = bounds.group.index(rank)
+    heads, columns = (cuts[me : me + 2] for cuts in (bounds.heads, bounds.columns))
     return tuple(
         piece
         for layer in range(num_layers)
@@ -174,32 +193,34 @@ def streams_as_needed(share: Share, window: int, rows: int) -> Streams:
     return tuple(streams)
 
 
-def streaming_at(streams: Sequence[Sequence[int]], rows: int) -> frozenset[int]:
+def streaming_at(streams: Streams, rows: int) -> frozenset[int]:
     """Blocks that stream in a step after which the cache has `rows` rows."""
     return frozenset(block for block, from_rows in streams if rows >= from_rows)
 
 
 def with_streams(
+    name: str,
     cluster: ClusterSpec,
     model: ModelSpec,
     demand: Demand,
-    plan: Plan,
+    bounds: Bounds,
     window: int,
     how: AllReduce,
     streams_of: StreamsOf,
-) -> Plan:
-    """`plan` with most streaming weights offloaded: memory has the first window of them from the start.
+) -> Plan[SlidingWindowLayout]:
+    """The shares as a plan with most streaming weights offloaded: memory holds the first window of them.
 
     Raises `PlanError` naming every device that lacks memory even so.
     """
     source = cluster.source_rank
-    if source not in plan.extra["group"]:
-        ends = plan.model_copy(update={"holdings": end_holdings(cluster, model)})
+    placement = shares_placement(name, cluster, model, bounds)
+    if source not in bounds.group:
+        ends = placement.model_copy(update={"holdings": end_holdings(cluster, model)})
         passes = {source: end_passes(model, demand)}
         check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
-    shares = shares_in(cluster, model, demand, plan)
+    shares = shares_in(cluster, model, demand, placement, bounds)
     streams = {share.rank: streams_of(share) for share in shares}
-    _check_memory(cluster, plan.strategy, shares, streams, window, demand)
+    _check_memory(cluster, name, shares, streams, window, demand)
     away: set[tuple[int, Slice]] = set()
     norms: list[Holding] = []
     for share in shares:
@@ -215,17 +236,16 @@ def with_streams(
         holding.model_copy(update={"home": "offloaded"})
         if (holding.device, holding.slice) in away
         else holding
-        for holding in plan.holdings
+        for holding in placement.holdings
     ]
-    extra = {
-        **plan.extra,
-        "view": "slots",
-        "all_reduce": how,
-        "window": window,
-        "streams": {str(rank): [list(stream) for stream in each] for rank, each in streams.items()},
-        "predicted_token_s": _predicted_s(cluster, model, demand, plan, shares, streams, window, how),
-    }
-    return plan.model_copy(update={"holdings": (*holdings, *norms), "extra": extra})
+    layout = SlidingWindowLayout(
+        **bounds._asdict(),
+        all_reduce=how,
+        window=window,
+        streams=streams,
+        predicted_token_s=_predicted_s(cluster, model, demand, bounds, shares, streams, window, how),
+    )
+    return Plan(strategy=name, holdings=(*holdings, *norms), work=placement.work, layout=layout)
 
 
 def _check_memory(
@@ -256,14 +276,14 @@ def _predicted_s(
     cluster: ClusterSpec,
     model: ModelSpec,
     demand: Demand,
-    plan: Plan,
+    bounds: Bounds,
     shares: Sequence[Share],
     streams: Mapping[int, Streams],
     window: int,
     how: AllReduce,
 ) -> float:
     """Seconds of one pass at the end of the run, a decode step's or an encoder's, in the steady state."""
-    heads, columns = plan.extra["heads"], plan.extra["columns"]
+    heads, columns = bounds.heads, bounds.columns
     devices = []
     for me, share in enumerate(shares):
         device = cluster.devices[share.rank]
@@ -280,12 +300,12 @@ def _predicted_s(
                 for block, size in enumerate(share.sizes)
             ]
         )
-    return steady_token_s(devices, _all_reduce_s(cluster, plan, payload_bytes(x), how), window)
+    return steady_token_s(devices, _all_reduce_s(cluster, bounds.group, payload_bytes(x), how), window)
 
 
-def _all_reduce_s(cluster: ClusterSpec, plan: Plan, size_bytes: int, how: AllReduce) -> float:
+def _all_reduce_s(cluster: ClusterSpec, group: Sequence[int], size_bytes: int, how: AllReduce) -> float:
     """As if every path were like the worst one to or from the first member."""
-    first, *others = plan.extra["group"]
+    first, *others = group
     if not others:
         return 0.0
     ways = [way for peer in others for way in ((first, peer), (peer, first))]

@@ -15,18 +15,23 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.collectives import AllReduce
 from engine.program.ctx import Ctx
-from engine.program.strategy import Done, Params, Step
+from engine.program.strategy import Done, Params, ParamsT, Step
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
-from engine.strategies.shared.shares import layer_s
+from engine.strategies.shared.shares import bounds_of, layer_s
 from engine.strategies.shared.stages import source_first
-from engine.strategies.shared.tensor_parallel import TensorParallel, plan_of_shares, split_pass
-from engine.strategies.tpi_llm.plan import ratios_of, split_from_last, streams_always, with_streams
+from engine.strategies.shared.tensor_parallel import Bounds, TensorParallel, split_pass
+from engine.strategies.tpi_llm.plan import (
+    SlidingWindowLayout,
+    ratios_of,
+    split_from_last,
+    streams_always,
+    with_streams,
+)
 from engine.strategies.tpi_llm.window import window_of
 
 
@@ -54,17 +59,22 @@ class TPILLMParams(TPIParams):
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
-class SlidingWindow(TensorParallel):
-    """Runs `window` and `streams` of a plan's `extra`. They differ in which blocks stream from when."""
+class SlidingWindow(TensorParallel[ParamsT, SlidingWindowLayout]):
+    """Runs `window` and `streams` of a plan's layout. They differ in which blocks stream from when."""
 
-    def continuous(self, plan: Plan) -> bool:
+    def continuous(self, plan: Plan[SlidingWindowLayout]) -> bool:
         """All steps of a request at once: weights for the next token load before this one is sampled."""
         return True
 
     async def forward_all(
-        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        plan: Plan[SlidingWindowLayout],
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ) -> None:
-        window = window_of(ctx, plan, steps) if ctx.rank in plan.extra["group"] else None
+        window = window_of(ctx, plan.layout, steps) if ctx.rank in plan.layout.group else None
         for number, step in enumerate(steps):
             ctx.at(step.requests[0], step.index)
             if window is not None:
@@ -77,9 +87,7 @@ class SlidingWindow(TensorParallel):
             await window.settle()
 
 
-def plan_by_ratio(
-    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: TPIParams
-) -> Plan:
+def bounds_by_ratio(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: TPIParams) -> Bounds:
     """Whole KV groups and columns of each worker, the source being the first of them if it is one."""
     group = source_first(cluster)
     if params.ratio:
@@ -89,29 +97,32 @@ def plan_by_ratio(
     heads = [model.group_size * groups for groups in split_from_last(model.num_kv_heads, ratios)]
     equal = params.ffn_split == "equal"
     columns = split_from_last(model.intermediate_size, [1.0] * len(group) if equal else ratios)
-    return plan_of_shares(name, cluster, model, group, heads, columns)
+    return Bounds(group, bounds_of(heads), bounds_of(columns))
 
 
-class TPILLM(SlidingWindow):
+class TPILLM(SlidingWindow[TPILLMParams]):
     name = "tpi_llm"
     title = "Streamed tensor parallel (TPI-LLM)"
     paper = "Li et al., TPI-LLM, arXiv:2410.00531, 2024"
     summary = "Tensor parallelism with a few blocks in memory: the next ones load during the all-reduces."
     Params = TPILLMParams
+    Layout = SlidingWindowLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, TPILLMParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: TPILLMParams
+    ) -> Plan[SlidingWindowLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        plan = plan_by_ratio(self.name, cluster, model, demand, params)
+        bounds = bounds_by_ratio(cluster, model, demand, params)
         return plan_under(
             params.kv_pressure,
             model,
             demand,
             lambda demand: with_streams(
+                self.name,
                 cluster,
                 model,
                 demand,
-                plan,
+                bounds,
                 params.window,
                 params.all_reduce,
                 lambda share: streams_always(share, params.window, params.retain_every),

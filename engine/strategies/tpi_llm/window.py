@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.domain.plan import Plan, Slice
+from engine.domain.plan import Slice
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step
-from engine.strategies.tpi_llm.plan import blocks_of, streaming_at
+from engine.strategies.tpi_llm.plan import SlidingWindowLayout, blocks_of, streaming_at
 
 
 class Window:
@@ -74,8 +74,8 @@ class Window:
             self.ahead += 1
 
 
-def window_of(ctx: Ctx, plan: Plan, steps: Sequence[Step]) -> Window:
+def window_of(ctx: Ctx, layout: SlidingWindowLayout, steps: Sequence[Step]) -> Window:
     """This device's window in `steps`, as planned."""
-    streams = plan.extra["streams"][str(ctx.rank)]
+    streams = layout.streams[ctx.rank]
     streaming = [streaming_at(streams, step.start + step.rows) for step in steps]
-    return Window(ctx, plan.extra["window"], blocks_of(plan, ctx.rank, ctx.model.num_layers), streaming)
+    return Window(ctx, layout.window, blocks_of(layout, ctx.rank, ctx.model.num_layers), streaming)

@@ -16,10 +16,11 @@ from engine.program.collectives import all_gather, broadcast, gather
 from engine.program.ctx import Ctx, Note
 from engine.program.strategy import Step
 from engine.strategies.shared.ends import cache_of, tag
+from engine.strategies.voltage.layout import PositionsLayout
 from engine.strategies.voltage.partition import Partition
 
 
-async def forward_pass(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor | None:
+async def forward_pass(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Tensor | None) -> Tensor | None:
     """From the input [B, N, D], at the source, to the last layer's rows there: all, or the one needed."""
     partition = Partition(ctx, plan, step.start + step.rows, step.batch)
     source, group, last = ctx.cluster.source_rank, partition.group, ctx.model.num_layers - 1
@@ -31,7 +32,7 @@ async def forward_pass(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Te
         x = await broadcast(ctx, x, source, group, tag(step, "input"))
     rows = None
     if ctx.rank in group:
-        cache = cache_of(step) if ctx.rank == plan.extra["owner"] else None
+        cache = cache_of(step) if ctx.rank == plan.layout.owner else None
         for layer in range(last):
             rows = await _own_rows(ctx, partition, layer, cache, x)
             x = await _all_rows(ctx, plan, partition, layer, rows, tag(step, "rows", layer))
@@ -59,14 +60,14 @@ async def _own_rows(
 
 
 async def _all_rows(
-    ctx: Ctx, plan: Plan, partition: Partition, layer: int, rows: Tensor | None, name: str
+    ctx: Ctx, plan: Plan[PositionsLayout], partition: Partition, layer: int, rows: Tensor | None, name: str
 ) -> Tensor:
     """The all-gather after a layer; a causal one leaves out the rows that this device will never see."""
     if partition.renews:
         return await _noted_gather(ctx, partition, layer, rows, name)
-    if plan.extra["gather"] == "causal":
+    if plan.layout.gather == "causal":
         return await _causal_gather(ctx, partition, rows, name)
-    return await all_gather(ctx, rows, partition.sizes, partition.group, name, plan.extra["gather"])
+    return await all_gather(ctx, rows, partition.sizes, partition.group, name, plan.layout.gather)
 
 
 async def _causal_gather(ctx: Ctx, partition: Partition, rows: Tensor | None, name: str) -> Tensor | None:

@@ -6,11 +6,10 @@ hold all weights and all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import inf
-from typing import Any
 
 from engine.domain.cluster import DeviceSpec
 from engine.domain.model import ModelSpec
@@ -18,39 +17,40 @@ from engine.domain.plan import Plan
 from engine.program.ctx import Ctx, Note
 from engine.strategies.shared.demand import Pass, hidden, working_bytes
 from engine.strategies.shared.shares import pass_s
+from engine.strategies.voltage.layout import PositionsLayout
 from engine.strategies.voltage.positions import OrderChoice, Shard, ShardTime, bounds, search, shard_of
 
 SPEEDS = ("flop_per_s", "memory_byte_per_s", "op_overhead_s", "measured_scale")
 """What a busy neighbour changes of a device."""
 
 
-def shards_at(model: ModelSpec, extra: Mapping[str, Any], ends: Sequence[int]) -> tuple[Shard, ...]:
-    """The devices' shards at these bounds: one per device in `extra`, some of them empty."""
+def shards_at(model: ModelSpec, layout: PositionsLayout, ends: Sequence[int]) -> tuple[Shard, ...]:
+    """The devices' shards at these bounds: one per device of `layout`, some of them empty."""
     return tuple(
         shard_of(
             model,
             device,
             range(ends[i], ends[i + 1]),
             ends[-1],
-            extra["order"],
-            extra["causal_trim"],
-            device == extra["owner"],
+            layout.order,
+            layout.causal_trim,
+            device == layout.owner,
         )
-        for i, device in enumerate(extra["devices"])
+        for i, device in enumerate(layout.devices)
     )
 
 
-def shards_for(model: ModelSpec, extra: Mapping[str, Any], rows: int) -> tuple[Shard, ...]:
+def shards_for(model: ModelSpec, layout: PositionsLayout, rows: int) -> tuple[Shard, ...]:
     """The planned shares of a pass over `rows` rows."""
-    return shards_at(model, extra, bounds(rows, extra["ratios"]))
+    return shards_at(model, layout, bounds(rows, layout.ratios))
 
 
-def last_layer(model: ModelSpec, extra: Mapping[str, Any], shards: tuple[Shard, ...]) -> tuple[Shard, ...]:
+def last_layer(model: ModelSpec, layout: PositionsLayout, shards: tuple[Shard, ...]) -> tuple[Shard, ...]:
     """The shards of the last layer: with last_layer_rows "needed" one row of whoever owns it, which for a
     decoder is the last and for a classifier the first.
     """
     row = needed_row(model, shards[-1].stop)
-    if extra["last_layer_rows"] == "all" or row is None:
+    if layout.last_layer_rows == "all" or row is None:
         return shards
     num_positions, result = shards[-1].stop, []
     for shard in shards:
@@ -61,9 +61,9 @@ def last_layer(model: ModelSpec, extra: Mapping[str, Any], shards: tuple[Shard, 
                 shard.device,
                 rows,
                 num_positions,
-                extra["order"],
-                extra["causal_trim"],
-                shard.device == extra["owner"],
+                layout.order,
+                layout.causal_trim,
+                shard.device == layout.owner,
             )
         )
     return tuple(result)
@@ -99,11 +99,11 @@ class Partition:
     before each layer.
     """
 
-    def __init__(self, ctx: Ctx, plan: Plan, rows: int, batch: int):
-        self.ctx, self.extra, self.batch = ctx, plan.extra, batch
-        self.shards = shards_for(ctx.model, plan.extra, rows)
-        self.group: tuple[int, ...] = tuple(plan.extra["devices"])
-        self.renews: bool = plan.extra["repartition"] and len(self.group) > 1
+    def __init__(self, ctx: Ctx, plan: Plan[PositionsLayout], rows: int, batch: int):
+        self.ctx, self.layout, self.batch = ctx, plan.layout, batch
+        self.shards = shards_for(ctx.model, plan.layout, rows)
+        self.group: tuple[int, ...] = plan.layout.devices
+        self.renews: bool = plan.layout.repartition and len(self.group) > 1
         self.known = {rank: _speed(ctx.cluster.devices[rank]) for rank in self.group}
         self.told: Note = ()
         self.lead()
@@ -124,11 +124,11 @@ class Partition:
     def adopt(self, note: Note) -> None:
         """`note`: the next layer's bounds; without numbers they stay."""
         if note:
-            self.told, self.shards = note, shards_at(self.ctx.model, self.extra, note)
+            self.told, self.shards = note, shards_at(self.ctx.model, self.layout, note)
 
     def end(self) -> None:
         """The last layer comes next: once per pass."""
-        self.shards = last_layer(self.ctx.model, self.extra, self.shards)
+        self.shards = last_layer(self.ctx.model, self.layout, self.shards)
 
     def decide(self, layer: int) -> Note:
         """New bounds from `layer` on, if this device knows of a change of speeds that asks for others."""
@@ -148,10 +148,10 @@ class Partition:
             tuple(now.devices[rank] for rank in self.group),
             self.batch,
             old,
-            self.extra["order"],
-            self.extra["causal_trim"],
+            self.layout.order,
+            self.layout.causal_trim,
             self._owner(),
-            tuple(self.extra["room_bytes"]),
+            self.layout.room_bytes,
         )
         if new == old:
             return ()
@@ -160,7 +160,7 @@ class Partition:
 
     def _owner(self) -> int | None:
         """Number of the decode owner in the group."""
-        owner = self.extra["owner"]
+        owner = self.layout.owner
         return None if owner is None else self.group.index(owner)
 
 

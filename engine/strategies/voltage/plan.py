@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.domain.plan import Holding, Placement, Plan, Slice, Work
 from engine.program.strategy import Params
 from engine.strategies.shared.demand import (
     Demand,
@@ -28,6 +28,7 @@ from engine.strategies.shared.demand import (
 )
 from engine.strategies.shared.ends import end_holdings, end_work, layer_slices
 from engine.strategies.shared.shares import fastest, named_worker, prefill_layer_s
+from engine.strategies.voltage.layout import Decode, GatherChoice, LastLayerRows, PositionsLayout
 from engine.strategies.voltage.partition import last_layer, shard_time, shards_for
 from engine.strategies.voltage.positions import OrderChoice, Shard, bounds, search, shard_of
 from engine.strategies.voltage.time import forward_s
@@ -38,7 +39,7 @@ class VoltageParams(Params):
         default="even",
         description="Positions per device: equal (the paper), by speed, or searched for the fastest layer.",
     )
-    gather: Literal["direct", "ring", "causal"] = Field(
+    gather: GatherChoice = Field(
         default="direct",
         description="All-gather: to each peer, around a ring, or only to the peers whose rows come later "
         "(with causal_trim).",
@@ -49,11 +50,11 @@ class VoltageParams(Params):
     causal_trim: bool = Field(
         default=False, description="Compute keys only as far as the causal mask lets a device's rows see."
     )
-    last_layer_rows: Literal["all", "needed"] = Field(
+    last_layer_rows: LastLayerRows = Field(
         default="all",
         description="Rows of the last layer: all (the paper), or only the one that the answer is read from.",
     )
-    decode: Literal["kv_single", "recompute"] = Field(
+    decode: Decode = Field(
         default="kv_single",
         description="New tokens: by one device with the KV cache, or each by a pass over all rows.",
     )
@@ -70,24 +71,29 @@ class VoltageParams(Params):
 
 def voltage_plan(
     name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
-) -> Plan:
+) -> Plan[PositionsLayout]:
     """Raises `PlanError` where a worker lacks memory, `SpecError` for parameters at odds."""
     _check_params(model, params)
     ratios = _ratios(cluster, model, demand, params)
     owner = _owner(cluster, model, demand, params, ratios)
-    extra: dict[str, Any] = {
-        "devices": list(cluster.workers),
-        "ratios": list(ratios),
-        "owner": owner,
-        **params.model_dump(exclude={"ratio", "decode_owner", "fallback"}),
-    }
-    shards = shards_for(model, extra, demand.rows)
-    final = last_layer(model, extra, shards)
+    layout = PositionsLayout(
+        devices=cluster.workers,
+        ratios=ratios,
+        owner=owner,
+        gather=params.gather,
+        order=params.order,
+        causal_trim=params.causal_trim,
+        last_layer_rows=params.last_layer_rows,
+        decode=params.decode,
+        repartition=params.repartition,
+    )
+    shards = shards_for(model, layout, demand.rows)
+    final = last_layer(model, layout, shards)
     if params.fallback == "single" and len(shards) > 1:
         alone = _alone(cluster, model, demand, params, forward_s(cluster, model, demand, shards, final))
         if alone is not None:
             return voltage_plan(name, alone, model, demand, params)
-    extra["shards"] = [shard.model_dump() for shard in shards]
+    layout = layout.model_copy(update={"shards": shards})
     holdings = (
         *end_holdings(cluster, model),
         *(
@@ -105,23 +111,25 @@ def voltage_plan(
             for piece in layer_slices(layer)
         ]
     kv_bytes = {} if owner is None else {owner: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
-    plan = Plan(strategy=name, holdings=holdings, work=tuple(work), extra=extra)
+    placement = Placement(strategy=name, holdings=holdings, work=tuple(work))
     if params.repartition:
-        room_bytes = [
-            int(cluster.devices[rank].memory_bytes) - weights_bytes(plan, model, rank) - kv_bytes.get(rank, 0)
+        room_bytes = tuple(
+            int(cluster.devices[rank].memory_bytes)
+            - weights_bytes(placement, model, rank)
+            - kv_bytes.get(rank, 0)
             for rank in cluster.workers
-        ]
-        plan = plan.model_copy(update={"extra": {**extra, "room_bytes": room_bytes}})
+        )
+        layout = layout.model_copy(update={"room_bytes": room_bytes})
     check_memory(
         cluster,
         model,
-        plan,
+        placement,
         kv_bytes,
-        _passes(cluster, model, demand, extra),
+        _passes(cluster, model, demand, layout),
         "voltage keeps all layers on every worker: give it more memory, take it out, "
         "or choose a strategy that splits the weights (gpipe, megatron)",
     )
-    return plan
+    return placement.with_layout(layout)
 
 
 def _alone(
@@ -236,15 +244,15 @@ def _rows_of(piece: Slice, shard: Shard) -> Slice:
 
 
 def _passes(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, extra: dict[str, Any]
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: PositionsLayout
 ) -> dict[int, list[Pass]]:
     """What each device computes, as far as memory is concerned."""
-    owner, passes = extra["owner"], {rank: list[Pass]() for rank in cluster.workers}
+    owner, passes = layout.owner, {rank: list[Pass]() for rank in cluster.workers}
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     again = demand.generates and owner is None
     for rows in range(demand.rows, demand.cached_rows + 1) if again else [demand.rows]:
-        shards, x = shards_for(model, extra, rows), hidden(model, demand.batch, rows)
-        for shard in {*shards, *last_layer(model, extra, shards)}:
+        shards, x = shards_for(model, layout, rows), hidden(model, demand.batch, rows)
+        for shard in {*shards, *last_layer(model, layout, shards)}:
             passes[shard.device].append(Pass(shard.op(0, "plan" if shard.device == owner else None), (x,)))
     if owner is not None:
         passes[owner] += block_passes(model, demand)[1:]

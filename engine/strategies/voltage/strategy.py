@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from itertools import permutations
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.core import Block
 from engine.ops.tensors import Tensor, concat
@@ -24,34 +24,39 @@ from engine.program.strategy import Done, Step, Strategy
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag
 from engine.strategies.voltage.forward import forward_pass
+from engine.strategies.voltage.layout import PositionsLayout
 from engine.strategies.voltage.plan import VoltageParams, voltage_plan
 
 
-class Voltage(Strategy):
+class Voltage(Strategy[VoltageParams, PositionsLayout]):
     name = "voltage"
     title = "Position partition (Voltage)"
     paper = "Hu, Li, Voltage, ICDCS 2024"
     summary = "Every device holds all layers and computes some positions; one all-gather per layer."
     Params = VoltageParams
+    Layout = PositionsLayout
 
-    def plan(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: Value) -> Plan:
-        assert isinstance(params, VoltageParams)
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: VoltageParams
+    ) -> Plan[PositionsLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         return voltage_plan(self.name, cluster, model, demand, params)
 
-    def partners(self, cluster: ClusterSpec, plan: Plan) -> frozenset[tuple[int, int]]:
+    def partners(self, cluster: ClusterSpec, plan: Plan[PositionsLayout]) -> frozenset[tuple[int, int]]:
         """A device without positions may get some: by a new partition, or with more rows."""
-        shards = plan.extra["shards"]
-        if not plan.extra["repartition"] and all(shard["start"] < shard["stop"] for shard in shards):
+        shards = plan.layout.shards
+        if not plan.layout.repartition and all(shard.size for shard in shards):
             return frozenset()
-        ranks = {shard["device"] for shard in shards} | {cluster.source_rank}
+        ranks = {shard.device for shard in shards} | {cluster.source_rank}
         return frozenset(permutations(ranks, 2))
 
-    def continuous(self, plan: Plan) -> bool:
+    def continuous(self, plan: Plan[PositionsLayout]) -> bool:
         """To compute all rows again, the source keeps them over the tokens of a wave."""
-        return bool(plan.extra["decode"] == "recompute")
+        return plan.layout.decode == "recompute"
 
-    async def forward(self, ctx: Ctx, plan: Plan, step: Step, tokens: Tensor | None) -> Tensor | None:
+    async def forward(
+        self, ctx: Ctx, plan: Plan[PositionsLayout], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
         source = ctx.cluster.source_rank
         x = await embed(ctx, step, tokens) if ctx.rank == source else None
         run = forward_pass if step.phase == "prefill" else _decode
@@ -59,7 +64,12 @@ class Voltage(Strategy):
         return await finish(ctx, step, x) if ctx.rank == source else None
 
     async def forward_all(
-        self, ctx: Ctx, plan: Plan, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
+        self,
+        ctx: Ctx,
+        plan: Plan[PositionsLayout],
+        steps: Sequence[Step],
+        tokens: Sequence[Tensor | None],
+        done: Done,
     ) -> None:
         if not self.continuous(plan):
             await super().forward_all(ctx, plan, steps, tokens, done)
@@ -75,9 +85,11 @@ class Voltage(Strategy):
                 done(step, await finish(ctx, step, result))
 
 
-async def _decode(ctx: Ctx, plan: Plan, step: Step, x: Tensor | None) -> Tensor | None:
+async def _decode(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Tensor | None) -> Tensor | None:
     """The owner alone: one row has no positions to divide."""
-    owner, source = plan.extra["owner"], ctx.cluster.source_rank
+    owner, source = plan.layout.owner, ctx.cluster.source_rank
+    if owner is None:
+        raise PlanError("voltage: a plan without a decode owner has no token to decode: expected recompute.")
     if ctx.rank not in (owner, source):
         return None
     x = await broadcast(ctx, x, source, (owner,), tag(step, "input"))

@@ -53,6 +53,7 @@ class Device(ABC):
         self.world_size = len(spec.cluster.devices)
         self.device = spec.cluster.devices[rank]
         self.model = spec.model
+        self.memory: dict[str, Any] = {}
         self.conditions = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario))
         self.emit = emit
         self.ledger = Ledger(self.device.name, self.device.memory_bytes, spec.model)

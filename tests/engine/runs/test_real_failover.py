@@ -40,10 +40,10 @@ def own_way(strategy):
     model, weights = catalogue.resolve("tiny-gpt2")
     if strategy == "adaptlink":
         spec = real(tight(model, 0.3, rates=RATES, new_tokens=NEW_TOKENS), weights)
-        return with_loss(spec, f"d{plan_of(spec).extra['shards'][1][0]}")
+        return with_loss(spec, f"d{plan_of(spec).layout.shards[1][0]}")
     params = {"t_max_mode": "none", "scheduling": "static"}  # with which every neighbour gets heads
     spec = real(spec_of(strategy, model, star(RATES[:3]), new_tokens=NEW_TOKENS, **params), weights)
-    assert plan_of(spec).extra["blocks"] == [[0, 0, model.num_layers]]
+    assert plan_of(spec).layout.blocks == ((0, 0, model.num_layers),)
     return with_loss(spec, "d1")
 
 

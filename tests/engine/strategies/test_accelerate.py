@@ -71,7 +71,7 @@ def test_a_plan_has_the_same_layers_on_the_same_devices(way, sizes, expected):
     layers = {
         home: [name for name in spelled(names) if name[1:].isdigit()] for home, names in expected.items()
     }
-    stages = {s["device"]: [f"h{n}" for n in range(s["start"], s["stop"])] for s in plan.extra["stages"]}
+    stages = {s.device: [f"h{n}" for n in range(s.start, s.stop)] for s in plan.layout.stages}
     assert stages == {home: names for home, names in layers.items() if names}
 
 
@@ -121,10 +121,10 @@ def test_the_hidden_state_moves_at_each_change_of_device_and_back_to_the_head(mo
     rows, row = 9, model.hidden_size * 4
     trace = play(spec_of("accelerate", model, star([1e10] * 3), rows=rows, device_map="balanced_low_0"))
     used = [
-        s["device"]
+        s.device
         for s in plan_of(
             spec_of("accelerate", model, star([1e10] * 3), rows=rows, device_map="balanced_low_0")
-        ).extra["stages"]
+        ).layout.stages
     ]
     chain = [0, *(rank for rank in used if rank), 0]
     prompt = [(s.device, s.peer, s.payload_bytes // row) for s in sends(trace) if s.token == 0]

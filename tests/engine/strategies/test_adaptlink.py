@@ -26,7 +26,7 @@ OVERS = (0.3, 0.7, 0.98)
 
 
 def columns_of(plan):
-    return [Shard(*shard) for shard in plan.extra["shards"]]
+    return plan.layout.shards
 
 
 @cache
@@ -53,7 +53,7 @@ def assert_equal_numbers(got, expected, model):
 def test_split_layers_give_one_devices_numbers(model, over, terminal):
     spec = tight(model, over, terminal=terminal, requests=2, pattern="bursty")
     plan = plan_of(spec)
-    assert plan.extra["split_layers"]
+    assert plan.layout.split_layers
     source, _ = run_in_memory(spec, plan, prompts(spec))
     expected = expected_of(model, requests=2, pattern="bursty")
     assert_equal_numbers(outputs_of(source, model), expected, model)
@@ -70,25 +70,25 @@ def test_summa_gives_the_numbers_of_columns_with_more_messages(model, over):
         for partition in ("columns", "summa")
     ]
     (columns, by_columns), (summa, by_summa) = (run_in_memory(s, plan_of(s), prompts(s)) for s in specs)
-    assert plan_of(specs[0]).extra["shards"] == plan_of(specs[1]).extra["shards"]
+    assert plan_of(specs[0]).layout.shards == plan_of(specs[1]).layout.shards
     assert_equal_numbers(outputs_of(summa, model), outputs_of(columns, model), model)
     messages = [sum(map(len, world.sent.values())) for world in (by_columns, by_summa)]
     assert messages[0] < messages[1]
-    assert plan_of(specs[1]).extra["backups"] == {}
+    assert plan_of(specs[1]).layout.backups == {}
 
 
 @pytest.mark.parametrize("model", [GPT2, GROUPED, BERT], ids=lambda model: model.family)
 def test_attention_that_has_to_move_keeps_its_numbers_and_takes_its_kv_cache_along(model):
     spec = tight(model, 1.1, rates=(4e10, 2.5e10, 1e10), others=3, primary="d0")
     plan = plan_of(spec)
-    assert plan.extra["heads"] and plan.extra["split_layers"] == list(range(model.num_layers))
+    assert plan.layout.heads and plan.layout.split_layers == tuple(range(model.num_layers))
     assert columns_of(plan)[0].stop == 0
     source, world = run_in_memory(spec, plan, prompts(spec))
     assert_equal_numbers(outputs_of(source, model), expected_of(model), model)
-    for layer, _, start, stop in plan.extra["heads"]:
+    for layer, _, start, stop in plan.layout.heads:
         assert start % model.group_size == 0 and stop % model.group_size == 0
-        assert layer >= min(layer for layer, *_ in plan.extra["heads"])
-    assert max(layer for layer, *_ in plan.extra["heads"]) == model.num_layers - 1
+        assert layer >= min(layer for layer, *_ in plan.layout.heads)
+    assert max(layer for layer, *_ in plan.layout.heads) == model.num_layers - 1
     if model.causal:
         play_peak = {
             item.device: item.facts["kv_bytes"]
@@ -102,7 +102,7 @@ def test_attention_that_has_to_move_keeps_its_numbers_and_takes_its_kv_cache_alo
 def test_a_model_that_fits_is_computed_by_the_primary_without_any_message():
     spec = spec_of("adaptlink", GPT2, star(RATES))
     plan = plan_of(spec)
-    assert plan.extra["split_layers"] == [] and plan.extra["backups"] == {}
+    assert plan.layout.split_layers == () and plan.layout.backups == {}
     _, world = run_in_memory(spec, plan, prompts(spec))
     assert not any(world.sent.values())
 
@@ -112,7 +112,7 @@ def test_every_secondary_receives_and_returns_one_hidden_state_per_split_layer(o
     rows, new_tokens = 9, 3
     spec = tight(GPT2, over, rows=rows, new_tokens=new_tokens)
     plan = plan_of(spec)
-    split = len(plan.extra["split_layers"])
+    split = len(plan.layout.split_layers)
     trace = play(spec)
     bytes_of = Counter()
     for span in sends(trace):
@@ -145,14 +145,15 @@ def test_plans_cover_every_column_once_split_a_suffix_and_stay_within_beta(
     except PlanError as error:
         assert "needs" in str(error) and "has" in str(error) and str(error).endswith(".")
         return
-    extra, columns = plan.extra, columns_of(plan)
+    layout, columns = plan.layout, columns_of(plan)
     plan.validate_cover(model, 11, generates=model.causal)
-    width = model.intermediate_size // extra["grid"]
-    blocks = sorted(block for blocks in extra["shares"].values() for block in blocks)
-    assert blocks == list(range(extra["grid"]))
+    width = model.intermediate_size // layout.grid
+    blocks = sorted(block for blocks in layout.shares.values() for block in blocks)
+    assert blocks == list(range(layout.grid))
     assert all(shard.start % width == 0 for shard in columns)
     assert [shard.start for shard in columns[1:]] == [shard.stop for shard in columns[:-1]]
-    assert extra["split_layers"] == list(range(model.num_layers))[-len(extra["split_layers"]) or 99 :]
+    split = layout.split_layers
+    assert split == tuple(range(model.num_layers))[-len(split) or 99 :]
     for rank, device in enumerate(spec.cluster.devices):
         assert weights_bytes(plan, model, rank) <= beta * device.memory_bytes
     peaks = {
@@ -169,14 +170,14 @@ def test_one_layer_fewer_would_not_fit():
     plan = plan_of(spec)
     primary = room_of(spec.cluster, GPT2, spec.workload).primary(0)
     kept = columns_of(plan)[0].stop / GPT2.intermediate_size
-    count = len(plan.extra["split_layers"])
+    count = len(plan.layout.split_layers)
     assert count == primary.num_split(kept)
     assert (1 - kept) * (count - 1) * primary.ffn_bytes < primary.over_bytes
 
 
 def test_a_primary_that_keeps_no_share_splits_the_fewest_layers():
     counts = {
-        share: len(plan_of(tight(GPT2, 0.3, primary_share=share)).extra["split_layers"])
+        share: len(plan_of(tight(GPT2, 0.3, primary_share=share)).layout.split_layers)
         for share in (0.0, 0.5, None)
     }
     assert counts[0.0] == 1 < counts[0.5] <= counts[None]
@@ -184,8 +185,8 @@ def test_a_primary_that_keeps_no_share_splits_the_fewest_layers():
 
 def test_the_primary_is_the_fastest_of_the_devices_with_most_memory():
     cluster = with_memory(star([1e10, 4e10, 9e10]), d0=4e8, d1=4e8, d2=3e8)
-    assert plan_of(spec_of("adaptlink", GPT2, cluster)).extra["primary"] == 1
-    assert plan_of(spec_of("adaptlink", GPT2, cluster, primary="d2")).extra["primary"] == 2
+    assert plan_of(spec_of("adaptlink", GPT2, cluster)).layout.primary == 1
+    assert plan_of(spec_of("adaptlink", GPT2, cluster, primary="d2")).layout.primary == 2
     with pytest.raises(SpecError, match="is a terminal"):
         plan_of(spec_of("adaptlink", GPT2, star([1e10], terminal=True), primary="term"))
 
@@ -193,9 +194,9 @@ def test_the_primary_is_the_fastest_of_the_devices_with_most_memory():
 def test_as_few_secondaries_as_memory_allows_and_the_rest_are_backups():
     plan = plan_of(tight(GPT2, 0.3))
     assert [shard.device for shard in columns_of(plan)] == [0, 2]  # the fastest of the others
-    assert plan.extra["backups"] == {"2": [[1, *plan.extra["shards"][1][1:]]]}
-    assert plan.extra["coverage"] == 1.0
-    assert plan_of(tight(GPT2, 0.3, backups="none")).extra["backups"] == {}
+    assert plan.layout.backups == {2: ((1, *plan.layout.shards[1][1:]),)}
+    assert plan.layout.coverage == 1.0
+    assert plan_of(tight(GPT2, 0.3, backups="none")).layout.backups == {}
     two = plan_of(tight(GPT2, 0.7, others=0.4))
     assert len(columns_of(two)) > 2
     with pytest.raises(PlanError, match="needs"):
@@ -234,17 +235,17 @@ def test_the_simulated_step_is_the_one_predicted_with_messages_of_full_size():
         for device in spec.cluster.devices
     ]
     spec = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": tuple(devices)})})
-    predicted = plan_of(spec).extra["predicted"]
+    predicted = plan_of(spec).layout.predicted
     layers = [
         span
         for span in play(spec)
         if isinstance(span, Span) and span.kind == "compute" and span.device == "d0" and span.layer >= 0
     ]
     took_s = max(span.end_s for span in layers) - min(span.start_s for span in layers)
-    assert took_s == pytest.approx(predicted["step_s"]["exact"], rel=0.05)
-    assert predicted["step_s"]["eq5"] < took_s
+    assert took_s == pytest.approx(predicted.step_s.exact, rel=0.05)
+    assert predicted.step_s.eq5 < took_s
     waits = [span for span in play(spec) if isinstance(span, Span) and span.kind == "wait"]
-    assert [span.device for span in waits].count("d0") == len(plan_of(spec).extra["split_layers"])
+    assert [span.device for span in waits].count("d0") == len(plan_of(spec).layout.split_layers)
 
 
 def boundaries(spec):
@@ -257,7 +258,7 @@ def boundaries(spec):
 def test_whoever_serves_may_die_at_any_message_and_no_bit_changes(rank):
     spec = tight(GPT2, 0.3, new_tokens=3)
     plan = plan_of(spec)
-    assert [shard.device for shard in columns_of(plan)][1:] == [2] and [*plan.extra["backups"]] == ["2"]
+    assert [shard.device for shard in columns_of(plan)][1:] == [2] and [*plan.layout.backups] == [2]
     undisturbed, _ = run_dying(spec, {})
     promotions = 0
     for number in range(boundaries(spec)):
@@ -277,7 +278,7 @@ def test_a_backup_that_serves_two_dead_secondaries_answers_for_both():
     spec = spec.model_copy(update={"params": spec.params | {"primary": "d0"}})
     plan = plan_of(spec)
     assert [shard.device for shard in columns_of(plan)][1:] == [1, 2]
-    assert {piece[0] for pieces in plan.extra["backups"].values() for piece in pieces} == {3}
+    assert {piece[0] for pieces in plan.layout.backups.values() for piece in pieces} == {3}
     undisturbed, _ = run_dying(spec, {})
     epochs = set()
     for first in range(0, 40, 3):
@@ -294,11 +295,11 @@ def test_a_shard_spread_over_backups_stays_within_rounding():
     shard = columns_of(plan_of(spec))[1]
     saved = room_of(spec.cluster, GPT2, spec.workload)
     free = saved.server_bytes(2)
-    part = (shard.stop - shard.start) / GPT2.intermediate_size * len(plan_of(spec).extra["split_layers"])
+    part = (shard.stop - shard.start) / GPT2.intermediate_size * len(plan_of(spec).layout.split_layers)
     small = spec.cluster.devices[2].memory_bytes - free + (0.6 * part) * saved.ffn_bytes + 2000
     spec = spec.model_copy(update={"cluster": with_memory(spec.cluster, d2=small, d3=small)})
     plan = plan_of(spec)
-    assert len(plan.extra["backups"]["1"]) == 2 and plan.extra["coverage"] == 1.0
+    assert len(plan.layout.backups[1]) == 2 and plan.layout.coverage == 1.0
     undisturbed, _ = run_dying(spec, {})
     source, _ = run_dying(spec, {1: 5})
     torch.testing.assert_close(source.logits[0], undisturbed.logits[0], rtol=1e-4, atol=1e-5)
@@ -334,7 +335,7 @@ def test_moved_heads_count_with_the_device_that_has_their_cache():
     spec = tight(GROUPED, 1.1, rates=(4e10, 2.5e10), others=3, primary="d0")
     plan = plan_of(spec)
     rows = spec.workload.prompt_tokens + spec.workload.new_tokens - 2  # as the last token begins
-    moved = sum(stop - start for _, _, start, stop in plan.extra["heads"]) // GROUPED.group_size
+    moved = sum(stop - start for _, _, start, stop in plan.layout.heads) // GROUPED.group_size
     kv = {
         item.device: item.facts["kv_bytes"]
         for item in play(spec)

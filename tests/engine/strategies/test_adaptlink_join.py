@@ -8,46 +8,45 @@ from engine.domain.errors import PlanError
 from engine.domain.events import to_json
 from engine.domain.scenario import DropDevice, JoinDevice, Scenario
 from engine.runs.predict import predict
-from engine.strategies.adaptlink.join import SWAP_MARGIN, layout_with, swaps, target_of
-from engine.strategies.adaptlink.plan import layout_in
+from engine.strategies.adaptlink.join import SWAP_MARGIN, roles_with, swaps, target_of
 from engine.strategies.registry import strategy
 from tests.support.adaptlink_cases import room_of, tight, with_memory
 from tests.support.small_cases import GPT2, plan_of
 
 
 def case(joiner_rate, secondary_rate=1e8, others=0.9, **more):
-    """d0 primary, d1 its secondary; d2 with `joiner_rate` is not there yet. Spec, room and layout."""
+    """d0 primary, d1 its secondary; d2 with `joiner_rate` is not there yet. Spec, room and roles."""
     spec = tight(GPT2, 0.3, rates=(4e10, secondary_rate, joiner_rate), others=others, **more)
     before = spec.model_copy(update={"cluster": spec.cluster.without([2])})
-    return spec, room_of(spec.cluster, GPT2, spec.workload), layout_in(plan_of(before).extra)
+    return spec, room_of(spec.cluster, GPT2, spec.workload), plan_of(before).layout.roles
 
 
-def secondaries(layout):
-    return [shard.device for shard in layout.shards[1:]]
+def secondaries(roles):
+    return [shard.device for shard in roles.shards[1:]]
 
 
 def test_a_device_that_is_clearly_faster_becomes_secondary_and_the_other_its_backup():
-    _, room, layout = case(joiner_rate=1e11)
-    joined = layout_with(room, layout, 2)
-    assert secondaries(layout) == [1] and secondaries(joined) == [2]
-    assert joined.backups == {2: (layout.shards[1],)} and joined.coverage() == 1.0
-    assert [shard[1:] for shard in joined.shards] == [shard[1:] for shard in layout.shards]
+    _, room, roles = case(joiner_rate=1e11)
+    joined = roles_with(room, roles, 2)
+    assert secondaries(roles) == [1] and secondaries(joined) == [2]
+    assert joined.backups == {2: (roles.shards[1],)} and joined.coverage() == 1.0
+    assert [shard[1:] for shard in joined.shards] == [shard[1:] for shard in roles.shards]
 
 
 @given(st.floats(1e7, 1e12))
 def test_whoever_swaps_does_so_exactly_once(rate):
-    _, room, layout = case(joiner_rate=rate)
-    joined = layout_with(room, layout, 2)
-    again = layout_with(room, joined, 1 if secondaries(joined) == [2] else 2)
+    _, room, roles = case(joiner_rate=rate)
+    joined = roles_with(room, roles, 2)
+    again = roles_with(room, joined, 1 if secondaries(joined) == [2] else 2)
     assert secondaries(again) == secondaries(joined)
 
 
 @pytest.mark.parametrize("rate", [1e7, 9.9e7, 1e8])
 def test_a_slower_device_or_an_equal_one_becomes_a_backup(rate):
-    _, room, layout = case(joiner_rate=rate)
-    joined = layout_with(room, layout, 2)
+    _, room, roles = case(joiner_rate=rate)
+    joined = roles_with(room, roles, 2)
     assert secondaries(joined) == [1]
-    assert joined.backups == {1: (layout.shards[1]._replace(device=2),)}
+    assert joined.backups == {1: (roles.shards[1]._replace(device=2),)}
 
 
 @given(st.floats(1e-6, 1e3), st.floats(0.01, 3))
@@ -59,19 +58,19 @@ def test_the_margin_leaves_no_room_for_swapping_back(owner_s, factor):
 
 def test_a_shard_without_backup_comes_first_then_the_slowest_secondarys():
     spec = tight(GPT2, 0.7, rates=(4e10, 2e10, 1e10, 5e9), others=0.4)
-    room, layout = room_of(spec.cluster, GPT2, spec.workload), layout_in(plan_of(spec).extra)
-    assert secondaries(layout)[:2] == [1, 2]
-    slowest = next(shard for shard in layout.shards if shard.device == max(secondaries(layout)))
-    bare = layout._replace(backups={})
+    room, roles = room_of(spec.cluster, GPT2, spec.workload), plan_of(spec).layout.roles
+    assert secondaries(roles)[:2] == [1, 2]
+    slowest = next(shard for shard in roles.shards if shard.device == max(secondaries(roles)))
+    bare = roles._replace(backups={})
     assert target_of(room, bare, 3) == slowest
-    saved = layout._replace(backups={slowest.device: (slowest._replace(device=3),)})
+    saved = roles._replace(backups={slowest.device: (slowest._replace(device=3),)})
     assert target_of(room, saved, 3) != slowest
 
 
 def test_a_device_without_room_gets_nothing():
-    spec, _, layout = case(joiner_rate=1e11)
+    spec, _, roles = case(joiner_rate=1e11)
     small = with_memory(spec.cluster, d2=1e3)
-    assert layout_with(room_of(small, GPT2, spec.workload), layout, 2) == layout
+    assert roles_with(room_of(small, GPT2, spec.workload), roles, 2) == roles
 
 
 def test_in_the_simulated_world_a_joiner_serves_from_the_new_plan_on():
@@ -100,9 +99,9 @@ def test_after_a_loss_or_on_request_everything_is_planned_anew():
         return chosen.replan(before, cluster, GPT2, spec.workload, parsed)
 
     assert replanned(spec.cluster, replan_on_join=True) == anew
-    assert replanned(spec.cluster).extra["shards"][1][0] == 2
-    assert replanned(spec.cluster).extra["shards"][0] == before.extra["shards"][0]
-    assert replanned(spec.cluster.without([1])).extra["shards"][1][0] == 2
+    assert replanned(spec.cluster).layout.shards[1][0] == 2
+    assert replanned(spec.cluster).layout.shards[0] == before.layout.shards[0]
+    assert replanned(spec.cluster.without([1])).layout.shards[1][0] == 2
     with pytest.raises(PlanError):
         replanned(spec.cluster.without([1, 2]))
 
@@ -110,7 +109,7 @@ def test_after_a_loss_or_on_request_everything_is_planned_anew():
 def test_when_the_primary_is_lost_another_device_is_primary_and_every_request_ends():
     spec = tight(GPT2, 0.3, rates=(4e10, 1e10, 2e10), others=1.0, terminal=True, new_tokens=6, requests=2)
     spec = spec.model_copy(update={"cluster": with_memory(spec.cluster, d1=4e8, d0=4e8 + 1)})
-    assert plan_of(spec).extra["primary"] == 0
+    assert plan_of(spec).layout.primary == 0
     drop = DropDevice(at_s=predict(spec).latency_s / 2, device="d0")
     events = []
     report = predict(spec.model_copy(update={"scenario": Scenario(changes=(drop,))}), events.append)

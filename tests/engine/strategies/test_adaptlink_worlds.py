@@ -35,8 +35,8 @@ def real_runs(play_for_real):
 @pytest.mark.parametrize("name", CASES)
 def test_both_worlds_do_the_same_and_the_real_one_is_right(name, real_runs):
     report, prepared = real_runs[name]["report"], prepare(spec_of(name))
-    assert prepared.plan.extra["split_layers"]
-    assert bool(prepared.plan.extra["heads"]) == name.startswith("heads")
+    assert prepared.plan.layout.split_layers
+    assert bool(prepared.plan.layout.heads) == name.startswith("heads")
     trace, outcome = simulate(prepared)
     simulated = operations(to_json(trace))
     real = operations(real_runs[name]["trace"])

@@ -66,7 +66,7 @@ def test_an_upload_of_a_megabyte_over_one_megabit_takes_eight_seconds_per_reques
 
 
 def test_the_server_can_be_named_but_must_be_a_worker():
-    assert plan_of(spec_of("cloud_only", GPT2, star([4e10, 1e9]), device="d1")).extra["device"] == 1
+    assert plan_of(spec_of("cloud_only", GPT2, star([4e10, 1e9]), device="d1")).layout.device == 1
     with pytest.raises(SpecError, match="terminal"):
         plan_of(spec_of("cloud_only", GPT2, star([4e10], terminal=True), device="term"))
 
@@ -82,7 +82,7 @@ def test_auto_takes_as_few_bits_as_memory_demands():
     model = catalogue.resolve("demo-lm")[0]
     for bits, chosen in (("none", 0), ("8", 8), ("4", 4)):
         plan = plan_of(spec_of("edge_only", model, alone(model, bits), rows=16))
-        assert plan.extra["bits"] == chosen
+        assert plan.layout.bits == chosen
         assert strategy("edge_only").is_lossy(plan) == (chosen > 0)
     tiny = with_memory(alone(model, "4"), d0=1e5)
     with pytest.raises(PlanError, match=r"needs .* has"):

@@ -13,8 +13,8 @@ def test_unequal_devices_get_equal_shards(model, devices):
     cluster = star([4e10, 1e9, 2e10, 5e9][:devices], terminal=True)
     plan = plan_of(spec_of("deepspeed", model, cluster))
     assert len({weights_bytes(plan, model, rank) for rank in range(devices)}) == 1
-    assert plan.extra["heads"] == [model.num_heads // devices * i for i in range(devices + 1)]
-    assert plan.extra["columns"] == [model.intermediate_size // devices * i for i in range(devices + 1)]
+    assert plan.layout.heads == tuple(model.num_heads // devices * i for i in range(devices + 1))
+    assert plan.layout.columns == tuple(model.intermediate_size // devices * i for i in range(devices + 1))
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_uneven_shards_are_refused_with_the_units_and_the_devices(model, devices
 def test_it_is_megatron_with_equal_shares_and_the_ring():
     cluster = star([4e10, 1e9])
     mine, megatron = (plan_of(spec_of(name, GPT2, cluster)) for name in ("deepspeed", "megatron"))
-    assert (mine.work, mine.holdings, mine.extra) == (megatron.work, megatron.holdings, megatron.extra)
+    assert (mine.work, mine.holdings, mine.layout) == (megatron.work, megatron.holdings, megatron.layout)

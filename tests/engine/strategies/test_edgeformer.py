@@ -178,7 +178,7 @@ def test_the_owner_attends_what_a_lost_neighbour_had(model, number, decode):
     spec = spec_of("edgeformer", model, SLOW, **EXACT, decode=decode, fill="bands")
     undisturbed, _ = run_dying(spec, {})
     source, world = run_dying(spec, {1: number})
-    assert plan_of(spec).extra["blocks"] == [[0, 0, 3]]
+    assert plan_of(spec).layout.blocks == ((0, 0, 3),)
     if model.causal:
         ours, theirs = (torch.stack(found.logits[0]) for found in (source, undisturbed))
     else:
@@ -281,6 +281,6 @@ def test_no_message_goes_where_the_plan_does_not_expect_one(model):
     pairs = strategy("edgeformer").partners(spec.cluster, plan)
     ranks = {device.name: rank for rank, device in enumerate(spec.cluster.devices)}
     sent = {(ranks[span.device], ranks[span.peer]) for span in sends(play(spec, plan))}
-    ends = {(3, plan.extra["blocks"][0][0]), (plan.extra["blocks"][-1][0], 3)}
+    ends = {(3, plan.layout.blocks[0][0]), (plan.layout.blocks[-1][0], 3)}
     assert sent <= pairs | ends
     assert pairs == {(a, b) for a in range(3) for b in range(3) if a != b}

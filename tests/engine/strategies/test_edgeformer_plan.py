@@ -23,29 +23,34 @@ def capacities(*rows):
     return [Capacity(rank, blocks, flops) for rank, (flops, blocks) in enumerate(rows)]
 
 
+def ranges(devices, num_layers, order):
+    """(device, start, stop) of every stage."""
+    stages = allocate_blocks(devices, num_layers, order)
+    return tuple((stage.device, stage.start, stage.stop) for stage in stages)
+
+
 def cost(stages, devices):
     return sum((stage.stop - stage.start) / devices[stage.device].flop_per_s for stage in stages)
 
 
 def test_greedy_by_flops_per_capacity_is_not_optimal_and_fastest_first_is():
     devices = capacities((10, 10), (8, 1))
-    eta, fastest = (allocate_blocks(devices, 10, order) for order in ("eta", "fastest"))
-    assert eta == ((1, 0, 1), (0, 1, 10))
-    assert cost(eta, devices) == pytest.approx(1.025)
-    assert fastest == ((0, 0, 10),)
-    assert cost(fastest, devices) == pytest.approx(1.0)
+    assert ranges(devices, 10, "eta") == ((1, 0, 1), (0, 1, 10))
+    assert cost(allocate_blocks(devices, 10, "eta"), devices) == pytest.approx(1.025)
+    assert ranges(devices, 10, "fastest") == ((0, 0, 10),)
+    assert cost(allocate_blocks(devices, 10, "fastest"), devices) == pytest.approx(1.0)
 
 
 def test_equal_devices_with_much_memory_put_everything_on_the_first_unless_split_evenly():
     devices = capacities(*[(13e12, 40)] * 3)
-    assert allocate_blocks(devices, 24, "eta") == ((0, 0, 24),)
-    assert allocate_blocks(devices, 24, "even") == ((0, 0, 8), (1, 8, 16), (2, 16, 24))
-    assert allocate_blocks(devices, 25, "even")[-1] == (2, 16, 25)
+    assert ranges(devices, 24, "eta") == ((0, 0, 24),)
+    assert ranges(devices, 24, "even") == ((0, 0, 8), (1, 8, 16), (2, 16, 24))
+    assert ranges(devices, 25, "even")[-1] == (2, 16, 25)
 
 
 def test_blocks_beyond_a_capacity_go_to_the_next_device_and_around():
-    assert allocate_blocks(capacities((1, 2), (1, 9), (1, 1)), 9, "even") == ((0, 0, 2), (1, 2, 8), (2, 8, 9))
-    assert allocate_blocks(capacities((1, 9), (1, 0), (1, 1)), 4, "even") == ((0, 0, 3), (2, 3, 4))
+    assert ranges(capacities((1, 2), (1, 9), (1, 1)), 9, "even") == ((0, 0, 2), (1, 2, 8), (2, 8, 9))
+    assert ranges(capacities((1, 9), (1, 0), (1, 1)), 4, "even") == ((0, 0, 3), (2, 3, 4))
 
 
 @settings(max_examples=200, deadline=None)
@@ -162,20 +167,20 @@ def test_a_device_lends_less_the_less_memory_it_has():
         cluster = star([1e10, 1e10])
         devices = (cluster.devices[0], cluster.devices[1].model_copy(update={"memory_bytes": memory_bytes}))
         spec = spec_of("edgeformer", GPT2, cluster.model_copy(update={"devices": devices}))
-        return plan_of(spec).extra
+        return plan_of(spec).layout
 
-    assert lent(4e8)["lent_heads"] == [4, 4]
+    assert lent(4e8).lent_heads == (4, 4)
     small = lent(12_000)
-    assert small["blocks"] == [[0, 0, 3]]
-    assert 0 < small["lent_heads"][1] < 4
-    assert lent(1_000)["lent_heads"][1] == 0
+    assert small.blocks == ((0, 0, 3),)
+    assert 0 < small.lent_heads[1] < 4
+    assert lent(1_000).lent_heads[1] == 0
 
 
 def test_a_plan_says_whether_it_may_lose_anything():
     cluster = star([1e10] * 3)
 
     def lossy(**params):
-        return plan_of(spec_of("edgeformer", LLAMA, cluster, **params)).extra["lossy"]
+        return plan_of(spec_of("edgeformer", LLAMA, cluster, **params)).layout.lossy
 
     assert lossy()
     assert lossy(t_max_mode="none", prune_below=0.1)
@@ -197,4 +202,4 @@ def test_a_plan_for_a_large_model_is_made_in_time(devices, limit_s):
     began_s = time.process_time()
     plan = plan_of(spec)
     assert time.process_time() - began_s < limit_s
-    assert plan.extra["blocks"][-1][2] == model.num_layers
+    assert plan.layout.blocks[-1][2] == model.num_layers

@@ -30,7 +30,11 @@ EXAMPLE = Profile(
 
 def test_the_worked_example_has_82_ms_latency_and_a_bottleneck_of_30_ms():
     latency = best_segments(EXAMPLE, "latency")
-    assert latency == (Stage(A, 0, 3), Stage(C, 3, 5), Stage(B, 5, 6))
+    assert latency == (
+        Stage(device=A, start=0, stop=3),
+        Stage(device=C, start=3, stop=5),
+        Stage(device=B, start=5, stop=6),
+    )
     assert cost_s(EXAMPLE, latency, "latency") == 30 + 10 + 10 + 10 + 20 + 2 == 82
     assert cost_s(EXAMPLE, best_segments(EXAMPLE, "throughput"), "throughput") == 30
 
@@ -121,7 +125,7 @@ def test_the_heuristic_makes_valid_plans_that_no_exact_plan_is_worse_than(profil
 
 def plan_and_stages(*args, **more):
     plan = plan_of(spec_of("edgeshard", *args, **more))
-    return plan, [Stage(**stage) for stage in plan.extra["stages"]]
+    return plan, list(plan.layout.stages)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -135,13 +139,13 @@ def test_the_first_layer_stays_on_the_source_and_useless_devices_stay_unused(obj
 
 def test_a_terminal_hands_everything_to_the_best_worker():
     _, stages = plan_and_stages(BERT, star([1e9, 4e12, 1e9], terminal=True, compute_model="flops"))
-    assert stages == [Stage(1, 0, 3)]
+    assert stages == [Stage(device=1, start=0, stop=3)]
 
 
 def test_bursts_are_planned_for_throughput_and_single_requests_for_latency():
     for pattern, expected in (("sporadic", "latency"), ("bursty", "throughput")):
         plan, _ = plan_and_stages(GPT2, star([1e9] * 3), requests=3, pattern=pattern)
-        assert plan.extra["objective"] == expected and plan.extra["planner"] == "exact"
+        assert plan.layout.objective == expected and plan.layout.planner == "exact"
 
 
 def test_more_than_twelve_devices_are_planned_by_the_heuristic_and_the_plan_says_so():
@@ -149,7 +153,7 @@ def test_more_than_twelve_devices_are_planned_by_the_heuristic_and_the_plan_says
     cluster = star([1e9 * (1 + n % 5) for n in range(16)], memory_bytes=2e9)
     for objective in OBJECTIVES:
         plan, stages = plan_and_stages(model, cluster, objective=objective)
-        assert plan.extra["planner"] == "layer-wise heuristic"
+        assert plan.layout.planner == "layer-wise heuristic"
         assert (stages[0].device, stages[0].start, stages[-1].stop) == (0, 0, 12)
 
 
@@ -165,7 +169,11 @@ def test_where_the_heuristic_finds_no_way_the_largest_rooms_are_filled_first():
     rooms = [Room(rank, 1e6, layers) for rank, layers in enumerate(profile.max_layers)]
     assert layerwise_segments(profile, "throughput") is None
     stages = stages_for(profile, rooms, "throughput", exact=False)
-    assert stages == (Stage(0, 0, 2), Stage(1, 2, 3), Stage(2, 3, 4))
+    assert stages == (
+        Stage(device=0, start=0, stop=2),
+        Stage(device=1, start=2, stop=3),
+        Stage(device=2, start=3, stop=4),
+    )
 
 
 def test_a_source_without_room_for_the_first_layer_is_named():
@@ -181,7 +189,7 @@ def test_k_stages_make_k_hops_per_token_and_request(model):
     spec = spec_of(
         "edgeshard", model, star([1e7] * 3), rows=9, objective="throughput", requests=2, pattern="bursty"
     )
-    chain = [stage["device"] for stage in plan_of(spec).extra["stages"]]
+    chain = [stage.device for stage in plan_of(spec).layout.stages]
     hops = list(pairwise([*chain, 0]))
     assert len(hops) == 3
     out = 1 if model.causal else 9

@@ -131,7 +131,7 @@ def test_the_simulated_world_takes_what_the_formulas_say(bit_per_s, way, name):
     spec = spec_of("galaxy", WIDE, even([1e11] * 4, bit_per_s), rows=128, new_tokens=1, overlap=overlap)
     plan = plan_of(spec)
     trace = play(spec, plan)
-    assert layer_s(trace, name=name) == pytest.approx(plan.extra["predicted_layer_s"][way], rel=0.03)
+    assert layer_s(trace, name=name) == pytest.approx(getattr(plan.layout.predicted_layer_s, way), rel=0.03)
 
 
 def test_tiles_save_most_where_products_and_transfers_take_equally_long():
@@ -191,7 +191,7 @@ def test_a_transfer_runs_beside_a_tile():
 def test_a_device_with_little_memory_gets_fewer_columns_and_does_not_run_out(model, overlap):
     model = model.model_copy(update={"num_layers": 6})
     wide = spec_of("galaxy", model, star([1e10] * 3), overlap=overlap)
-    columns = plan_of(wide).extra["columns"]
+    columns = plan_of(wide).layout.columns
     for memory_bytes in range(20000, 90000, 2500):
         devices = [
             d.model_copy(update={"memory_bytes": float(memory_bytes)}) if d.name == "d1" else d
@@ -205,7 +205,7 @@ def test_a_device_with_little_memory_gets_fewer_columns_and_does_not_run_out(mod
             assert str(error).startswith("galaxy: d1 needs 0.0 MB and has 0.0 MB, and nobody has room")
             continue
         play(spec, plan)
-        shrunk = plan.extra["columns"]
+        shrunk = plan.layout.columns
         assert shrunk[2] - shrunk[1] <= columns[2] - columns[1]
 
 
@@ -213,5 +213,5 @@ def test_rows_are_equal_or_follow_speed():
     cluster = star([3e10, 1e10, 1e10], compute_model="flops")
     equal = plan_of(spec_of("galaxy", GPT2, cluster, rows=10))
     by_speed = plan_of(spec_of("galaxy", GPT2, cluster, rows=10, row_shares="proportional"))
-    assert equal.extra["rows"] == [0, 4, 7, 10]
-    assert by_speed.extra["rows"] == [0, 6, 8, 10]
+    assert equal.layout.rows == (0, 4, 7, 10)
+    assert by_speed.layout.rows == (0, 6, 8, 10)

@@ -14,7 +14,6 @@ from engine.ops.ledger import Ledger
 from engine.ops.sizes import kv_bytes_per_row
 from engine.ops.tensors import Meta
 from engine.runs.predict import predict
-from engine.strategies.shared.kv_disk import KEPT
 from tests.support.memory_world import run_in_memory
 from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, spec_of, star
 
@@ -60,7 +59,7 @@ def test_rows_on_disk_give_the_very_numbers_of_unlimited_memory(name, family, pa
     with pytest.raises(PlanError, match=r"needs .* has .*MB"):
         plan_of(plain)
     plan = plan_of(spec)
-    assert 0 < plan.extra[KEPT] < ROWS + NEW - 1
+    assert 0 < plan.layout.kv_memory_rows < ROWS + NEW - 1
     source, world = run_in_memory(spec, plan, prompts(spec))  # raises OutOfMemory if the planner was wrong
     assert not any(device.caches or device.row_files.files for device in world.devices)
     alone = spec_of("single", MODELS[family], star([1e10]), rows=ROWS, new_tokens=NEW, requests=2)
@@ -71,10 +70,15 @@ def test_rows_on_disk_give_the_very_numbers_of_unlimited_memory(name, family, pa
         assert torch.equal(logits.argmax(-1), wanted.argmax(-1))
 
 
+def with_all_rows_in_memory(plan):
+    """The same plan without a limit of the rows that stay in memory."""
+    return plan.model_copy(update={"layout": plan.layout.model_copy(update={"kv_memory_rows": None})})
+
+
 def test_a_pipeline_gives_the_same_bits_wherever_its_rows_are():
     spec, _, ample = offloading("gpipe", MODELS["gpt2"])
     plan = plan_of(spec)
-    roomy = plan.model_copy(update={"extra": {"stages": plan.extra["stages"]}})
+    roomy = with_all_rows_in_memory(plan)
     found, _ = run_in_memory(spec, plan, prompts(spec))
     wanted, _ = run_in_memory(ample, roomy, prompts(ample))
     assert torch.equal(torch.stack(found.logits[0]), torch.stack(wanted.logits[0]))
@@ -84,7 +88,7 @@ def test_a_pipeline_gives_the_same_bits_wherever_its_rows_are():
 def test_no_operation_and_no_message_differs_from_unlimited_memory(name):
     spec, _, ample = offloading(name, MODELS["gpt2"])
     plan = plan_of(spec)
-    roomy = plan.model_copy(update={"extra": {k: v for k, v in plan.extra.items() if k != KEPT}})
+    roomy = with_all_rows_in_memory(plan)
     found, wanted = computed(play(spec, plan)), computed(play(ample, roomy))
     if name in ("gpipe", "edgeshard"):  # whole layers are computed in parts
         found, wanted = (Counter(key for key in all_ if key[1] == "send") for all_ in (found, wanted))
@@ -95,7 +99,7 @@ def test_no_operation_and_no_message_differs_from_unlimited_memory(name):
 def test_every_row_is_written_once_and_read_back_in_every_later_step(name):
     spec, _, _ = offloading(name, MODELS["gpt2"])
     plan = plan_of(spec)
-    kept, trace = plan.extra[KEPT], play(spec, plan)
+    kept, trace = plan.layout.kv_memory_rows, play(spec, plan)
     row_bytes = kv_bytes_per_row(GPT2, GPT2.num_kv_heads)
     written, read = (defaultdict(list), defaultdict(list))
     for kind, by_step in (("store", written), ("load", read)):
@@ -112,9 +116,10 @@ def test_every_row_is_written_once_and_read_back_in_every_later_step(name):
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_no_plan_offloads_more_rows_than_it_must_and_none_overflows(name):
     spec, _, _ = offloading(name, MODELS["gpt2"])
-    kept = plan_of(spec).extra[KEPT]
+    kept = plan_of(spec).layout.kv_memory_rows
     memory = spec.cluster.devices[0].memory_bytes
-    assert plan_of(sized(spec, memory * 1.02)).extra.get(KEPT, ROWS + NEW - 1) >= kept
+    more = plan_of(sized(spec, memory * 1.02)).layout.kv_memory_rows
+    assert more is None or more >= kept
     peaks = {device.name: device.peak_memory_bytes for device in predict(spec).devices}
     assert max(peaks.values()) <= memory
 
@@ -140,7 +145,7 @@ def test_a_prompt_may_be_too_long_for_memory_already():
     model = GPT2.model_copy(update={"num_layers": 12})
     spec = spec_of("gpipe", model, star([1e10] * 2), rows=24, new_tokens=3, kv_pressure="offload_kv")
     tight = sized(spec, least_memory(spec.model_copy(update={"params": {}})) - 8000)
-    assert plan_of(tight).extra[KEPT] < 24
+    assert plan_of(tight).layout.kv_memory_rows < 24
     source, _ = run_in_memory(tight, plan_of(tight), prompts(tight))
     alone = spec_of("single", model, star([1e10]), rows=24, new_tokens=3)
     expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
@@ -150,7 +155,7 @@ def test_a_prompt_may_be_too_long_for_memory_already():
 def test_with_enough_memory_nothing_is_offloaded():
     for name in STRATEGIES:
         spec = spec_of(name, GPT2, star([1e10] * 2), kv_pressure="offload_kv")
-        assert KEPT not in plan_of(spec).extra
+        assert plan_of(spec).layout.kv_memory_rows is None
 
 
 def grown(rows):

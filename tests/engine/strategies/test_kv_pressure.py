@@ -61,7 +61,7 @@ def test_recomputing_evicted_tokens_gives_the_tokens_of_unlimited_memory(name, f
     with pytest.raises(PlanError, match=r"needs .* has .*MB"):
         plan_of(plain)
     plan = plan_of(spec)
-    assert 0 < plan.extra["kv_rows"] < ROWS + NEW - 1
+    assert 0 < plan.layout.kv_rows < ROWS + NEW - 1
     trace = play(spec, plan)  # raises OutOfMemory if the planner was wrong
     assert any(getattr(item, "name", "") == "recomputed" for item in trace)
     source, world = run_in_memory(spec, plan, prompts(spec))
@@ -77,10 +77,10 @@ def test_recomputing_evicted_tokens_gives_the_tokens_of_unlimited_memory(name, f
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_no_plan_evicts_more_rows_than_it_must(name):
     spec, _ = pressed(name, MODELS["gpt2"])
-    kept = plan_of(spec).extra["kv_rows"]
+    kept = plan_of(spec).layout.kv_rows
     memory = spec.cluster.devices[0].memory_bytes
-    more = plan_of(sized(spec, memory * 1.02)).extra.get("kv_rows", ROWS + NEW - 1)
-    assert more >= kept
+    more = plan_of(sized(spec, memory * 1.02)).layout.kv_rows
+    assert more is None or more >= kept
     peaks = {device.name: device.peak_memory_bytes for device in predict(spec).devices}
     assert max(peaks.values()) <= memory
 
@@ -88,7 +88,7 @@ def test_no_plan_evicts_more_rows_than_it_must(name):
 def test_messages_grow_with_every_evicted_token():
     spec, _ = pressed("gpipe", MODELS["gpt2"])
     plan = plan_of(spec)
-    kept, row = plan.extra["kv_rows"], GPT2.hidden_size * 4
+    kept, row = plan.layout.kv_rows, GPT2.hidden_size * 4
     hops = [s for s in sends(play(spec, plan)) if s.device == "d0"]
     rows = [s.payload_bytes // row for s in hops]
     assert rows == [ROWS] + [1 + max(0, n - kept) for n in range(ROWS + 1, ROWS + NEW)]
@@ -99,7 +99,7 @@ def test_a_prompt_may_be_too_long_for_the_cache_already():
     spec = spec_of("gpipe", model, star([1e10] * 2), rows=24, new_tokens=3, kv_pressure="recompute")
     plain = spec.model_copy(update={"params": {}})
     tight = sized(spec, least_memory(plain) - 8000)
-    assert plan_of(tight).extra["kv_rows"] < 24
+    assert plan_of(tight).layout.kv_rows < 24
     source, _ = run_in_memory(tight, plan_of(tight), prompts(tight))
     alone = spec_of("single", model, star([1e10]), rows=24, new_tokens=3)
     expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
@@ -109,4 +109,4 @@ def test_a_prompt_may_be_too_long_for_the_cache_already():
 def test_with_enough_memory_nothing_is_evicted():
     for name in STRATEGIES:
         spec = spec_of(name, GPT2, star([1e10] * 2), kv_pressure="recompute")
-        assert "kv_rows" not in plan_of(spec).extra
+        assert plan_of(spec).layout.kv_rows is None

@@ -12,7 +12,6 @@ from engine.domain.scenario import Scenario, SetRate
 from engine.ops.kv_cache import DropRows, PutRows, TakeRows
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, streamed_online
 from engine.strategies.lime.cost import StreamedBlock
-from engine.strategies.lime.run import layout_of
 from engine.strategies.lime.transfer import num_rows, pairs_of, rows_to_park
 from engine.strategies.registry import strategy
 from tests.support.small_cases import plan_of, play, sends
@@ -106,7 +105,7 @@ def test_caches_that_outgrow_their_memory_make_room_by_streaming_more():
     applied = marks(trace, "threshold")
     assert applied
     for mark in applied:
-        plans = layout_of(plan.extra).online[spec.cluster.rank(mark.device)]
+        plans = plan.layout.online[spec.cluster.rank(mark.device)]
         before = [one for one in plans if one.max_tokens < mark.facts["max_tokens"]]
         assert before[-1].max_tokens < mark.facts["tokens"] <= mark.facts["max_tokens"]
         late = [span for span in spans(trace, "load", mark.device) if span.start_s > mark.time_s]
@@ -136,7 +135,7 @@ def parked(trace):
 def test_rows_are_parked_before_the_next_plan_and_come_back_for_every_turn():
     spec = growing(fluctuation_rows=1)
     plan, trace = plan_of(spec), play(spec)
-    (transfer,) = layout_of(plan.extra).transfers
+    (transfer,) = plan.layout.transfers
     assert parked(trace)
     source, target = (spec.cluster.devices[rank].name for rank in (transfer.source, transfer.target))
     put = [span for span in sends(trace) if span.name.startswith("kv.") and span.payload_bytes]
@@ -154,7 +153,7 @@ def test_rows_are_parked_before_the_next_plan_and_come_back_for_every_turn():
 def test_parked_rows_are_always_on_one_of_both_devices():
     spec = growing(fluctuation_rows=1)
     trace = play(spec)
-    (transfer,) = layout_of(plan_of(spec).extra).transfers
+    (transfer,) = plan_of(spec).layout.transfers
     source, target = (spec.cluster.devices[rank].name for rank in (transfer.source, transfer.target))
     dropped = spans(trace, "compute")
     for loser, winner in ((source, target), (target, source)):
@@ -184,7 +183,7 @@ def test_parked_rows_delay_the_next_plan():
         ]
         return min(times, default=10**6)
 
-    (transfer,) = layout_of(plan_of(growing()).extra).transfers
+    (transfer,) = plan_of(growing()).layout.transfers
     device = f"d{transfer.source}"
     assert first_threshold() > first_threshold(kv_transfer=False)
 
@@ -208,6 +207,6 @@ def test_a_slower_link_never_parks_more_rows(factor):
 def test_partners_may_send_both_ways():
     spec = growing()
     plan = plan_of(spec)
-    (transfer,) = layout_of(plan.extra).transfers
+    (transfer,) = plan.layout.transfers
     pair = transfer.source, transfer.target
     assert strategy("lime").partners(spec.cluster, plan) == {pair, pair[::-1]}

@@ -10,7 +10,6 @@ from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import payload_bytes
 from engine.strategies.lime.cost import event_model
 from engine.strategies.lime.ring import step_times
-from engine.strategies.lime.run import layout_of
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import demand_of
 from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, play, sends, spec_of, star
@@ -54,19 +53,19 @@ def marks(trace, name):
 
 def events_of(spec, plan, num_micro_batches):
     """When each token is there, from the event model with what every step costs."""
-    layout, model = layout_of(plan.extra), spec.model
+    layout, model = plan.layout, spec.model
     demand = demand_of(model, spec.workload, False)
     rows = spec.workload.prompt_tokens
     steps = [step_times(spec.cluster, model, layout.ranks, demand, rows, 0)]
     for cached in range(rows, rows + max(0, spec.workload.new_tokens - 1)):
         steps.append(step_times(spec.cluster, model, layout.ranks, demand, 1, cached))
-    blocks = [layout.blocks[rank] for rank in layout.ranks]
+    blocks = [layout.streamed[rank] for rank in layout.ranks]
     loads_s = [
         sum(weight_bytes(model, Slice(layer=0, part=block.part)) for block in each)
         / spec.cluster.devices[rank].disk_byte_per_s
         for rank, each in zip(layout.ranks, blocks, strict=True)
     ]
-    sizes = [[stop - start for start, stop in segment] for segment in layout.bounds]
+    sizes = [[stop - start for _, start, stop in segment] for segment in layout.segments]
     return event_model(sizes, blocks, loads_s, steps, num_micro_batches)
 
 
@@ -84,7 +83,7 @@ def test_one_request_takes_as_long_as_the_event_model_says(name, disk_byte_per_s
     cluster = tight(model, disk_byte_per_s=disk_byte_per_s, terminal=terminal, staging_byte_per_s=1e9)
     spec = case(model, cluster, new_tokens=6 if model.causal else 0, kv_transfer=False)
     plan = plan_of(spec)
-    assert len(plan.extra["segments"]) > 1 and any(plan.extra["slots"].values())
+    assert len(plan.layout.segments) > 1 and any(plan.layout.slots.values())
     assert token_times(play(spec, plan)) == pytest.approx(events_of(spec, plan, 1))
 
 
@@ -95,7 +94,7 @@ def test_a_burst_takes_as_long_as_the_event_model_says(disk_byte_per_s, rates):
     cluster = tight(GPT, rates, layers, disk_byte_per_s=disk_byte_per_s, compute_model="flops")
     spec = case(GPT, cluster, 20, new_tokens=8, requests=3, pattern="bursty", kv_transfer=False)
     plan = plan_of(spec)
-    assert len(plan.extra["segments"]) > 1
+    assert len(plan.layout.segments) > 1
     # a result is computed between two stages, which the event model counts as the first thing of a token
     assert token_times(play(spec, plan))[-1] == pytest.approx(events_of(spec, plan, 3)[-1], rel=1e-6)
 
@@ -105,7 +104,7 @@ def test_a_token_in_steady_state_takes_the_planned_step():
     plan = plan_of(spec)
     times = token_times(play(spec, plan))
     middle = times[len(times) // 2] - times[len(times) // 2 - 1]
-    assert middle == pytest.approx(plan.extra["planned_step_s"], rel=0.02)
+    assert middle == pytest.approx(plan.layout.planned_step_s, rel=0.02)
 
 
 def test_everybody_sends_one_hidden_state_per_segment_and_micro_batch():
@@ -115,19 +114,19 @@ def test_everybody_sends_one_hidden_state_per_segment_and_micro_batch():
     decoding = [span for span in sends(play(spec, plan)) if span.token > 0]
     for device in ("d0", "d1"):
         sent = sum(span.payload_bytes for span in decoding if span.device == device)
-        assert sent == 4 * 3 * len(plan.extra["segments"]) * hidden_bytes
+        assert sent == 4 * 3 * len(plan.layout.segments) * hidden_bytes
 
 
 @pytest.mark.parametrize("requests", [1, 3])
 def test_every_step_loads_every_streamed_block_once_however_many_micro_batches(requests):
     spec = case(new_tokens=5, requests=requests, pattern="bursty", kv_transfer=False)
     plan = plan_of(spec)
-    layout, trace = layout_of(plan.extra), play(spec, plan)
+    layout, trace = plan.layout, play(spec, plan)
     for rank in layout.ranks:
         expected = sorted(
             (bounds[0] + block.position, block.part)
-            for bounds in layout.of(rank)
-            for block in layout.blocks[rank]
+            for bounds in layout.stages_of(rank)
+            for block in layout.streamed[rank]
             for _ in range(5)
         )
         loads = spans(trace, "load", f"d{rank}")
@@ -181,7 +180,7 @@ def test_a_device_too_small_for_a_layer_is_left_out_and_a_source_so_small_still_
     ]
     spec = case(cluster=cluster.model_copy(update={"devices": tuple(small)}), new_tokens=3)
     plan = plan_of(spec)
-    assert plan.extra["left_out"] == ["d0"]
+    assert plan.layout.left_out == ("d0",)
     trace = play(spec, plan)
     assert {span.name for span in spans(trace, "compute", "d0")} == {"embed", "head"}
     assert len(spans(trace, "load")) > 0
@@ -190,7 +189,7 @@ def test_a_device_too_small_for_a_layer_is_left_out_and_a_source_so_small_still_
 def test_a_ring_of_one_device_streams_alone():
     spec = case(cluster=tight(GPT, (1e9,), 5.5), new_tokens=4)
     plan, trace = plan_of(spec), play(spec)
-    assert len(plan.extra["segments"]) > 1 and not sends(trace) and spans(trace, "load")
+    assert len(plan.layout.segments) > 1 and not sends(trace) and spans(trace, "load")
     assert token_times(trace) == pytest.approx(events_of(spec, plan, 1))
 
 
@@ -198,7 +197,7 @@ def test_one_segment_sends_what_a_plain_pipeline_sends():
     spec = case(cluster=star((1e9, 2e9)), new_tokens=4)
     pipeline = spec_of("gpipe", GPT, spec.cluster, by="flops")
     plan = plan_of(spec)
-    assert len(plan.extra["segments"]) == 1 and not spans(play(spec, plan), "load")
+    assert len(plan.layout.segments) == 1 and not spans(play(spec, plan), "load")
     sent = [
         sorted((span.device, span.token, span.payload_bytes) for span in sends(play(one)))
         for one in (spec, pipeline)
@@ -210,8 +209,8 @@ def test_parameters_are_the_papers_ablations():
     params = strategy("lime").Params
     assert params.parse({"online_planner": "layers", "kv_transfer": False}, "here").kv_transfer is False
     plan = plan_of(case(online_planner="layers"))
-    assert all(one[1] == one[2] for plans in plan.extra["online"].values() for one in plans)
-    assert not plan_of(case(kv_transfer=False)).extra["transfers"]
+    assert all(one[1] == one[2] for plans in plan.layout.online.values() for one in plans)
+    assert not plan_of(case(kv_transfer=False)).layout.transfers
     assert kv_bytes_per_row(GPT, 4) == payload_bytes_of_row()
 
 

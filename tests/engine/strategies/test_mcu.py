@@ -88,7 +88,7 @@ def test_no_weight_of_a_block_exists_twice_and_none_is_missing(model, number):
     stored = elements(model, [h.slice for h in plan.holdings if h.slice.layer == 1])
     whole = elements(model, [Slice(layer=1, part="attention"), Slice(layer=1, part="ffn")])
     assert stored == whole and set(stored.values()) == {1}
-    others = [h.slice for h in plan.holdings if h.slice.layer == 1 and h.device != plan.extra["group"][0]]
+    others = [h.slice for h in plan.holdings if h.slice.layer == 1 and h.device != plan.layout.group[0]]
     assert not [
         part.key
         for s in others
@@ -129,8 +129,8 @@ def test_chips_without_heads_get_every_input_and_send_no_partial_sum_of_attentio
 def test_chips_with_neither_heads_nor_columns_take_no_part():
     model = GPT2.model_copy(update={"intermediate_size": 5})
     spec = spec_of("mcu", model, chips(7))
-    assert plan_of(spec).extra["group"] == [0, 1, 2, 3, 4]
-    assert plan_of(spec).extra["excluded"] == [5, 6]
+    assert plan_of(spec).layout.group == (0, 1, 2, 3, 4)
+    assert plan_of(spec).layout.excluded == (5, 6)
     assert {span.device for span in sends(play(spec))} == {"d0", "d1", "d2", "d3", "d4"}
 
 
@@ -142,8 +142,8 @@ def test_kv_heads_stay_whole_or_are_copied_on_demand():
 
 def test_the_source_is_the_root_whatever_its_rank():
     plan = plan_of(spec_of("mcu", GPT2, star([1e9] * 5, source=3)))
-    assert plan.extra["group"] == [3, 0, 1, 2, 4]
-    assert plan.extra["tree"] == [[[0, 3], [1, 3], [2, 3]], [[4, 3]]]
+    assert plan.layout.group == (3, 0, 1, 2, 4)
+    assert plan.layout.tree == (((0, 3), (1, 3), (2, 3)), ((4, 3),))
 
 
 def test_a_leader_sends_to_one_member_after_the_other():
@@ -155,7 +155,7 @@ def test_a_leader_sends_to_one_member_after_the_other():
 
 def regime_cluster(regime, model, number):
     """Chips whose memory for weights makes it this regime."""
-    largest = max(plan_of(spec_of("mcu", model, chips(number))).extra["slice_bytes"])
+    largest = max(plan_of(spec_of("mcu", model, chips(number))).layout.slice_bytes)
     on_chip = {"resident": 3 * largest, "double-buffered": 2 * largest, "streamed": 2 * largest - 1}[regime]
     return chips(number, on_chip)
 
@@ -177,7 +177,7 @@ def test_every_regime_gives_the_numbers_of_one_device(model, regime, number):
         return torch.stack(source.logits[0]) if model.causal else source.states[0]
 
     cluster = regime_cluster(regime, model, number)
-    assert plan_of(spec_of("mcu", model, cluster)).extra["regime"] == regime
+    assert plan_of(spec_of("mcu", model, cluster)).layout.regime == regime
     torch.testing.assert_close(outputs("mcu", cluster), outputs("single", star([1e9])), atol=1e-5, rtol=1e-5)
 
 
@@ -188,7 +188,7 @@ def test_a_forward_pass_fetches_every_weight_of_its_blocks_once_or_none(number, 
     fetched = defaultdict(int)
     for span in loads(play(spec)):
         fetched[span.token, span.layer] += span.bytes
-    block = sum(plan_of(spec).extra["slice_bytes"])
+    block = sum(plan_of(spec).layout.slice_bytes)
     wanted = {(token, layer): block for token in range(STEPS) for layer in range(GPT2.num_layers)}
     assert fetched == ({} if regime == "resident" else wanted)
 
@@ -238,7 +238,7 @@ def test_no_more_weights_are_on_the_chip_than_the_regime_says(regime):
     limit = cluster.devices[0].on_chip_weight_bytes
     assert all(size <= limit for size in most.values())
     assert most["d0"] == (
-        2 * plan.extra["slice_bytes"][0]
+        2 * plan.layout.slice_bytes[0]
         if regime == "double-buffered"
         else max(sizes["d0", 1, "attention"], sizes["d0", 1, "ffn"])
     )
@@ -269,7 +269,7 @@ def test_a_feed_forward_part_larger_than_the_chip_is_computed_in_tiles():
     cluster = chips(2, 5000)
     spec = spec_of("mcu", GPT2, cluster)
     plan = plan_of(spec)
-    assert plan.extra["tiles"] == [[0, 16, 32], [32, 48, 64]]
+    assert plan.layout.tiles == ((0, 16, 32), (32, 48, 64))
     trace = play(spec)
     block = [
         s.name
@@ -288,7 +288,7 @@ def test_a_device_without_an_on_chip_level_keeps_all_its_weights():
     devices = list(cluster.devices)
     devices[1] = devices[1].model_copy(update={"on_chip_weight_bytes": None})
     plan = plan_of(spec_of("mcu", GPT2, cluster.model_copy(update={"devices": tuple(devices)})))
-    assert plan.extra["regimes"] == ["streamed", "resident", "streamed"]
+    assert plan.layout.regimes == ("streamed", "resident", "streamed")
 
 
 def test_a_chip_too_small_for_two_slices_is_named_with_need_and_have():
@@ -323,7 +323,7 @@ def test_the_skip_connection_is_added_once(model):
         device.weights = Zeros(model)
         for piece in plan.held_by(rank):
             device.ledger.load(piece)
-        chip = Chip(device, plan)
+        chip = Chip(device, plan.layout)
         programs.append((rank, chip.block(0, chip.share, step, x if rank == 0 else None)))
     out, *others = world.run(programs)
     torch.testing.assert_close(out, x, atol=1e-4, rtol=1e-4)

@@ -47,11 +47,11 @@ def overfull(model=GPT, rates=(1e9, 2e9), layers=3.0, workload=None, **more):
 
 def events_of(spec, plan, num_micro_batches):
     model, demand = spec.model, demand_of(spec.model, spec.workload, False)
-    ranks, rows = [stage["device"] for stage in plan.extra["stages"]], spec.workload.prompt_tokens
+    ranks, rows = [stage.device for stage in plan.layout.stages], spec.workload.prompt_tokens
     lengths = [(rows, 0), *((1, rows + token) for token in range(max(0, spec.workload.new_tokens - 1)))]
     steps = [step_times(spec.cluster, model, ranks, demand, *one) for one in lengths]
-    sizes = [stage["stop"] - stage["start"] for stage in plan.extra["stages"]]
-    cycles = [plan.extra["cycles"][str(rank)] for rank in ranks]
+    sizes = [stage.num_layers for stage in plan.layout.stages]
+    cycles = [plan.layout.cycles[rank] for rank in ranks]
     load_s = [layer_bytes(model) / spec.cluster.devices[rank].disk_byte_per_s for rank in ranks]
     return offload_events(sizes, cycles, load_s, steps, num_micro_batches)
 
@@ -60,16 +60,16 @@ def events_of(spec, plan, num_micro_batches):
 def test_one_request_takes_as_long_as_the_event_model_says(disk_byte_per_s):
     spec = overfull(disk_byte_per_s=disk_byte_per_s, workload={"new_tokens": 5})
     plan = plan_of(spec)
-    assert any(plan.extra["cycles"].values())
+    assert any(plan.layout.cycles.values())
     assert token_times(play(spec, plan)) == pytest.approx(events_of(spec, plan, 1))
 
 
 def test_every_pass_of_every_micro_batch_loads_every_layer_that_takes_turns():
     spec = overfull(workload={"new_tokens": 3, "requests": 2, "pattern": "bursty"})
     plan, trace = plan_of(spec), play(spec)
-    for stage in plan.extra["stages"]:
-        taking_turns = [p for cycle in plan.extra["cycles"][str(stage["device"])] for p in cycle]
-        loads = spans(trace, "load", f"d{stage['device']}")
+    for stage in plan.layout.stages:
+        taking_turns = [p for cycle in plan.layout.cycles[stage.device] for p in cycle]
+        loads = spans(trace, "load", f"d{stage.device}")
         assert len(loads) == 2 * len(taking_turns) * 3 * 2
         assert sum(load.bytes for load in loads) == len(taking_turns) * 6 * sum(
             weight_bytes(GPT, Slice(layer=0, part=part)) for part in ("attention", "ffn")
@@ -82,7 +82,7 @@ def test_stages_far_larger_than_their_devices_run_within_memory(name, layers):
     workload = {"requests": 2, "pattern": "bursty"}
     spec = overfull(DEEP[name], layers=layers, extra_bytes=4.5e4, workload=workload)
     plan = plan_of(spec)
-    assert sum(stage["stop"] - stage["start"] for stage in plan.extra["stages"]) == 8
+    assert sum(stage.num_layers for stage in plan.layout.stages) == 8
     assert len(token_times(play(spec, plan))) == max(1, spec.workload.new_tokens)
 
 

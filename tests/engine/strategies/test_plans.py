@@ -128,7 +128,7 @@ def sized(cluster, memories):
 
 
 def stages(plan):
-    return [(stage["device"], stage["stop"] - stage["start"]) for stage in plan.extra["stages"]]
+    return [(stage.device, stage.num_layers) for stage in plan.layout.stages]
 
 
 def deep(layers, **more):
@@ -159,7 +159,7 @@ def test_a_stage_never_exceeds_its_cap_and_the_first_device_with_room_takes_the_
 
 def test_a_pipeline_starts_at_a_source_that_is_a_worker():
     plan = plan_of(spec_of("gpipe", GPT2, star([1e10] * 3, source=1)))
-    assert [stage["device"] for stage in plan.extra["stages"]] == [1, 0, 2]
+    assert [stage.device for stage in plan.layout.stages] == [1, 0, 2]
 
 
 def test_a_pipeline_without_room_names_layers_and_devices():
@@ -218,9 +218,9 @@ def test_encoders_and_long_prompts_are_refused_before_anything_is_planned():
 
 
 def test_single_takes_the_source_or_the_fastest_worker_for_a_terminal():
-    assert plan_of(spec_of("single", GPT2, star([1e9, 4e9]))).extra["device"] == 0
-    assert plan_of(spec_of("single", GPT2, star([1e9, 4e9], terminal=True))).extra["device"] == 1
-    assert plan_of(spec_of("single", GPT2, star([1e9, 4e9]), device="d1")).extra["device"] == 1
+    assert plan_of(spec_of("single", GPT2, star([1e9, 4e9]))).layout.device == 0
+    assert plan_of(spec_of("single", GPT2, star([1e9, 4e9], terminal=True))).layout.device == 1
+    assert plan_of(spec_of("single", GPT2, star([1e9, 4e9]), device="d1")).layout.device == 1
     with pytest.raises(SpecError, match="term is a terminal"):
         plan_of(spec_of("single", GPT2, star([1e9], terminal=True), device="term"))
 

@@ -143,7 +143,7 @@ def test_searched_bounds_are_faster_than_even_and_proportional_ones():
     slowest = {}
     for ratio in ("even", "proportional", "search"):
         plan = plan_of(spec_of("voltage", BERT, cluster, rows=60, ratio=ratio))
-        slowest[ratio] = max(shard_s(cluster, BERT, 60, shard) for shard in plan.extra["shards"])
+        slowest[ratio] = max(shard_s(cluster, BERT, 60, shard) for shard in plan.layout.shards)
     assert slowest["search"] <= min(slowest.values())
     assert slowest["search"] < slowest["even"]
 
@@ -151,18 +151,18 @@ def test_searched_bounds_are_faster_than_even_and_proportional_ones():
 def shard_s(cluster, model, positions, shard):
     from engine.ops.cost import op_time_s
 
-    op = PositionBlock(0, *[shard[key] for key in list(shard)[1:]])
+    op = shard.op(0, None)
     x = Meta((1, positions, model.hidden_size))
-    return op_time_s(cluster.devices[shard["device"]], op.cost(model, (x,), 0).kernels)
+    return op_time_s(cluster.devices[shard.device], op.cost(model, (x,), 0).kernels)
 
 
 def test_trimmed_keys_end_with_the_rows_and_the_last_rows_owner_decodes():
     plan = plan_of(spec_of("voltage", GPT2, star([4e10, 1e10, 1e10]), rows=12, causal_trim=True))
-    assert [shard["keys_stop"] for shard in plan.extra["shards"]] == [4, 8, 12]
-    assert plan.extra["owner"] == 2
+    assert [shard.keys_stop for shard in plan.layout.shards] == [4, 8, 12]
+    assert plan.layout.owner == 2
     untrimmed = plan_of(spec_of("voltage", GPT2, star([1e10, 4e10, 1e10]), rows=12))
-    assert [shard["keys_stop"] for shard in untrimmed.extra["shards"]] == [12, 12, 12]
-    assert untrimmed.extra["owner"] == 1
+    assert [shard.keys_stop for shard in untrimmed.layout.shards] == [12, 12, 12]
+    assert untrimmed.layout.owner == 1
 
 
 def test_a_decode_owner_without_all_keys_is_refused_with_the_one_that_has_them():
@@ -174,8 +174,8 @@ def test_a_decode_owner_without_all_keys_is_refused_with_the_one_that_has_them()
 
 def test_an_encoder_has_no_decode_owner_and_is_never_trimmed():
     plan = plan_of(spec_of("voltage", BERT, star([1e10] * 3), rows=12, causal_trim=True))
-    assert plan.extra["owner"] is None
-    assert [shard["keys_stop"] for shard in plan.extra["shards"]] == [12, 12, 12]
+    assert plan.layout.owner is None
+    assert [shard.keys_stop for shard in plan.layout.shards] == [12, 12, 12]
 
 
 def attention_macs(rows, positions, heads, wide, order):

@@ -9,7 +9,6 @@ import pytest
 
 from engine.domain.trace import Span
 from engine.strategies.shared.demand import demand_of
-from engine.strategies.voltage.positions import Shard
 from engine.strategies.voltage.time import forward_s
 from tests.support.small_cases import BERT, plan_of, play, sends, spec_of, star
 
@@ -102,7 +101,7 @@ def test_a_layer_s_messages_per_device_and_their_time(devices, elements, voltage
 @pytest.mark.parametrize("devices", [1, 2, 3, 6])
 def test_the_planner_s_cost_model_is_what_the_simulated_world_takes(devices, bit_per_s):
     spec = spec_at("voltage", devices, bit_per_s)
-    shards = [Shard(**shard) for shard in plan_of(spec).extra["shards"]]
+    shards = plan_of(spec).layout.shards
     demand = demand_of(spec.model, spec.workload, True)
     planned_s = forward_s(spec.cluster, spec.model, demand, shards, shards)
     assert planned_s == pytest.approx(latency_s("voltage", devices, bit_per_s), rel=0.02)
@@ -111,7 +110,7 @@ def test_the_planner_s_cost_model_is_what_the_simulated_world_takes(devices, bit
 @pytest.mark.parametrize(("bit_per_s", "used"), [(1e8, 1), (2e8, 1), (4e8, 6), (5e8, 6)])
 def test_where_six_devices_would_lose_to_one_the_fallback_is_one(bit_per_s, used):
     plan = plan_of(spec_at("voltage", 6, bit_per_s, fallback="single"))
-    assert len(plan.extra["devices"]) == used
+    assert len(plan.layout.devices) == used
     assert len({holding.device for holding in plan.holdings if holding.slice.layer >= 0}) == used
     alone_s, together_s = latency_s("voltage", 1, bit_per_s), latency_s("voltage", 6, bit_per_s)
     assert latency_s("voltage", 6, bit_per_s, fallback="single") == pytest.approx(min(alone_s, together_s))

@@ -92,6 +92,7 @@ def test_a_plan_in_which_nobody_sees_is_refused():
         strategy="x",
         holdings=(*plan.holdings, Holding(device=1, slice=EMBED)),
         work=tuple(Work(device=1, slice=TOWER) if w.slice == TOWER else w for w in plan.work),
+        layout=plan.layout,
     )
     with pytest.raises(PlanError, match=r"vision: device 1 computes .* without its weights"):
         elsewhere.validate_cover(LLAVA, 16, generates=True)

@@ -11,6 +11,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.tensor_parallel import shares_placement
 from engine.strategies.tpi_llm.plan import (
     Share,
     fullest_window,
@@ -21,7 +22,7 @@ from engine.strategies.tpi_llm.plan import (
     streams_always,
     streams_as_needed,
 )
-from engine.strategies.tpi_llm.strategy import plan_by_ratio
+from engine.strategies.tpi_llm.strategy import bounds_by_ratio
 from engine.strategies.tpi_llm.token_time import (
     BlockTime,
     all_reduce_s,
@@ -124,10 +125,10 @@ def test_ratios_that_are_none_are_refused_with_an_example(text):
 def test_given_ratios_count_from_the_source_and_columns_may_be_equal():
     cluster = star([1e10] * 3, source=1)
     plan = plan_of(spec_of("tpi_llm", GPT2, cluster, ratio="0.5, 0.25, 0.25"))
-    assert plan.extra["group"] == [1, 0, 2]
-    assert (plan.extra["heads"], plan.extra["columns"]) == ([0, 2, 3, 4], [0, 32, 48, 64])
+    assert plan.layout.group == (1, 0, 2)
+    assert (plan.layout.heads, plan.layout.columns) == ((0, 2, 3, 4), (0, 32, 48, 64))
     equal = plan_of(spec_of("tpi_llm", GPT2, cluster, ratio="0.5, 0.25, 0.25", ffn_split="equal"))
-    assert equal.extra["columns"] == [0, 21, 42, 64]
+    assert equal.layout.columns == (0, 21, 42, 64)
 
 
 # memory
@@ -197,8 +198,10 @@ def memories_of(spec, rows=-1):
     """The least memory for a plan; with `rows`, enough to stream nothing until the cache has more rows."""
     params = strategy(spec.strategy).Params.parse(spec.params, "parameters")
     demand = demand_of(spec.model, spec.workload, True)
-    plan = plan_by_ratio("x", spec.cluster, spec.model, demand, params)
-    shares = sorted(shares_in(spec.cluster, spec.model, demand, plan), key=lambda one: one.rank)
+    bounds = bounds_by_ratio(spec.cluster, spec.model, demand, params)
+    placement = shares_placement("x", spec.cluster, spec.model, bounds)
+    shares = shares_in(spec.cluster, spec.model, demand, placement, bounds)
+    shares = sorted(shares, key=lambda one: one.rank)
     least = [one.need_bytes(one.streamable, params.window, demand.cached_rows) for one in shares]
     if rows < 0:
         return least
@@ -280,7 +283,7 @@ def test_every_token_loads_every_streaming_block_once_on_every_device():
     loads = Counter((s.device, s.name, s.layer) for s in play(spec, plan) if getattr(s, "kind", "") == "load")
     passes = 2 * 5
     for rank in (0, 1):
-        for block, _ in plan.extra["streams"][str(rank)]:
+        for block, _ in plan.layout.streams[rank]:
             assert loads[f"d{rank}", ("attention", "ffn")[block % 2], block // 2] == passes
 
 
@@ -301,7 +304,7 @@ def test_the_simulated_world_takes_what_the_event_loop_says(window, disk_byte_pe
         s.end_s for s in play(spec, plan) if getattr(s, "kind", "") == "compute" and s.name == "head"
     )
     token_s = ends[-1] - ends[-2]
-    assert token_s == pytest.approx(plan.extra["predicted_token_s"], rel=0.03)
+    assert token_s == pytest.approx(plan.layout.predicted_token_s, rel=0.03)
 
 
 def test_loads_go_on_during_all_reduces():

@@ -83,7 +83,7 @@ def test_of_a_needed_last_layer_one_device_computes_and_sends_one_row():
         for item in trace
         if isinstance(item, Span) and item.name == "position_block" and item.layer == last and item.flops
     }
-    owner = plan_of(spec).extra["owner"]  # fills its KV cache in any case
+    owner = plan_of(spec).layout.owner  # fills its KV cache in any case
     assert blocks == {"d2", f"d{owner}"}
 
 
@@ -314,6 +314,6 @@ def test_new_bounds_never_take_more_memory_than_there_is():
 
 def test_shares_of_other_row_counts_keep_the_plan_s_ratios():
     plan = plan_of(spec_of("voltage", GPT2, star([4e10, 1e10, 1e10]), rows=12, ratio="proportional"))
-    ratios = plan.extra["ratios"]
+    ratios = plan.layout.ratios
     assert sum(ratios) == pytest.approx(1)
-    assert list(accumulate(shard["stop"] - shard["start"] for shard in plan.extra["shards"]))[-1] == 12
+    assert list(accumulate(shard.size for shard in plan.layout.shards))[-1] == 12

@@ -136,7 +136,7 @@ export interface Plan {
   strategy: string;
   holdings: Holding[];
   work: Work[];
-  extra: Record<string, unknown>;
+  layout: Record<string, unknown>;
 }
 
 /** States in which nothing more will happen. */

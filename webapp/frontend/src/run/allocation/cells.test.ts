@@ -14,7 +14,7 @@ const slice = (fields: Partial<Slice>): Slice => ({
 
 function plan(work: Work[]): Plan {
   const holdings = work.map((one) => ({ device: one.device, slice: one.slice, home: 'resident' as const }));
-  return { version: 0, strategy: 'test', holdings, work, extra: {} };
+  return { version: 0, strategy: 'test', holdings, work, layout: {} };
 }
 
 describe('allocate', () => {

@@ -21,9 +21,9 @@ interface Band {
 
 /** Voltage's bands: every device computes all layers for its own positions, and needs the others' keys. */
 export function BandsView({ plan, model, devices, data }: ViewProps) {
-  const bands = list(plan.extra['shards']).map(bandOf);
+  const bands = list(plan.layout['shards']).map(bandOf);
   const positions = Math.max(1, ...bands.map((band) => band.stop));
-  const owner = plan.extra['owner'] === null ? undefined : devices[Number(plan.extra['owner'])];
+  const owner = plan.layout['owner'] === null ? undefined : devices[Number(plan.layout['owner'])];
   const renewed = (data?.methodMarks.toArray() ?? []).filter((mark) => mark.name === 'repartitioned');
   const prefill = data?.layers.prefill();
   return (
@@ -58,7 +58,7 @@ export function BandsView({ plan, model, devices, data }: ViewProps) {
           </div>
           <div className={classes.note}>
             After every layer each device sends its rows to all others (
-            {String(plan.extra['gather'] ?? 'direct')}).
+            {String(plan.layout['gather'] ?? 'direct')}).
             {model.causal &&
               (owner
                 ? ` ${owner.name} generates the tokens after the prompt alone.`

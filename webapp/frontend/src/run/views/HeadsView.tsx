@@ -10,7 +10,7 @@ import classes from './views.module.css';
 /** EdgeFormer's head map: layer × head, each in the colour of the device that attends it. */
 export function HeadsView({ plan, model, devices, data }: ViewProps) {
   const [hover, setHover] = useState('');
-  const owners = useMemo(() => ownersOf(rows(plan.extra['blocks'])), [plan]);
+  const owners = useMemo(() => ownersOf(rows(plan.layout['blocks'])), [plan]);
   const known = new Map(data?.heads.list().map((row) => [row.layer, row]));
   const marks = data?.methodMarks.toArray() ?? [];
   const counts = countOf([...known.values()]);

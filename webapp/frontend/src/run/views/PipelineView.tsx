@@ -27,7 +27,7 @@ interface Stage {
 /** A pipeline: which stage works on which request, and the bubbles in between. */
 export function PipelineView({ plan, model, devices, data }: ViewProps) {
   const [which, setWhich] = useState<'newest' | 'all'>('newest');
-  const stages = useMemo(() => list(plan.extra['stages']).map(stageOf), [plan]);
+  const stages = useMemo(() => list(plan.layout['stages']).map(stageOf), [plan]);
   const [from_s, to_s] = stretchOf(data, which);
   const lines = stages.map((stage) => {
     const ring = data?.device(devices[stage.device]?.name ?? '')?.lanes.compute;

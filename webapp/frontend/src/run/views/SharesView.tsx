@@ -9,21 +9,24 @@ import { backupsOf, servingOf } from './shares';
 
 /** AdaptLink: the primary's and the secondaries' shares of the feed-forward columns, backups below their secondary. */
 export function SharesView({ plan, model, devices, data }: ViewProps) {
-  const { extra } = plan;
+  const { layout } = plan;
   const promoted = (data?.methodMarks.toArray() ?? []).filter((mark) => mark.name === 'promoted');
   const name = (rank: number) => devices[rank]?.name ?? `device ${rank}`;
   const size = Math.max(model.intermediate_size, 1);
-  const split = numbers(extra['split_layers']);
-  const epoch = Math.max(Number(extra['epoch'] ?? 0), ...promoted.map((mark) => Number(mark.facts['epoch'])));
-  const serving = servingOf(rows(extra['shards']), promoted);
-  const backups = backupsOf(extra['backups']);
-  const heads = rows(extra['heads']);
+  const split = numbers(layout['split_layers']);
+  const epoch = Math.max(
+    Number(layout['epoch'] ?? 0),
+    ...promoted.map((mark) => Number(mark.facts['epoch'])),
+  );
+  const serving = servingOf(rows(layout['shards']), promoted);
+  const backups = backupsOf(layout['backups']);
+  const heads = rows(layout['heads']);
   const shown = (piece: { rank: number; start: number; stop: number }, what: string): BarPiece => ({
     ...piece,
     label: `${name(piece.rank)} · ${piece.stop - piece.start}`,
     title: `${name(piece.rank)} ${what} ${range(piece.start, piece.stop)}`,
   });
-  const side = record(record(record(extra['predicted'])['step_s'])) as Record<string, number>;
+  const side = record(record(record(layout['predicted'])['step_s'])) as Record<string, number>;
   return (
     <Panel
       title="Shares and backups"
@@ -35,8 +38,8 @@ export function SharesView({ plan, model, devices, data }: ViewProps) {
       }
       about={
         split.length > 0
-          ? `layers ${range(split[0]!, split.at(-1)! + 1)} are shared, ${percent(Number(extra['coverage'] ?? 1))} of the columns are safe`
-          : `${name(Number(extra['primary']))} computes everything: sharing would not be faster`
+          ? `layers ${range(split[0]!, split.at(-1)! + 1)} are shared, ${percent(Number(layout['coverage'] ?? 1))} of the columns are safe`
+          : `${name(Number(layout['primary']))} computes everything: sharing would not be faster`
       }
     >
       <div
@@ -74,9 +77,10 @@ export function SharesView({ plan, model, devices, data }: ViewProps) {
         )}
       </div>
       <div className={classes.note}>
-        {model.intermediate_size} columns in blocks of {model.intermediate_size / Number(extra['grid'] || 1)}.
+        {model.intermediate_size} columns in blocks of {model.intermediate_size / Number(layout['grid'] || 1)}
+        .
         {Number.isFinite(side['exact']) &&
-          ` Planned per step: ${seconds(side['exact']!)}, against ${seconds(side['primary_alone'] ?? NaN)} on ${name(Number(extra['primary']))} alone.`}
+          ` Planned per step: ${seconds(side['exact']!)}, against ${seconds(side['primary_alone'] ?? NaN)} on ${name(Number(layout['primary']))} alone.`}
       </div>
       <MethodEvents marks={promoted} describe={(mark) => promotion(mark, name)} />
     </Panel>

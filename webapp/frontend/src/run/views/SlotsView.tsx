@@ -124,7 +124,7 @@ function Row({ name, rank, blocks, slots, loaded, busy, gone }: RowProps) {
 
 /** Slots that streamed blocks share, or the window of blocks kept ahead. */
 function slotsOf(plan: Plan, rank: number): string {
-  const { slots, window, streams } = plan.extra;
+  const { slots, window, streams } = plan.layout;
   if (slots !== undefined) return String(record(slots)[String(rank)] || '–');
   return rows(record(streams)[String(rank)]).length > 0 ? `window ${String(window)}` : '–';
 }

@@ -7,14 +7,14 @@ import classes from './views.module.css';
 
 /** Tensor parallelism: every layer is divided, attention by heads, feed-forward by columns, the rest by rows. */
 export function SplitView({ plan, model, devices }: ViewProps) {
-  const { extra } = plan;
-  const group = numbers(extra['group']);
+  const { layout } = plan;
+  const group = numbers(layout['group']);
   const lines = [
     { key: 'heads', label: 'attention', unit: 'heads', size: model.num_heads },
     { key: 'columns', label: 'feed-forward', unit: 'columns', size: model.intermediate_size },
-    { key: 'rows', label: 'norms, residuals', unit: 'rows', size: numbers(extra['rows']).at(-1) ?? 0 },
-  ].filter((line) => numbers(extra[line.key]).length > 0);
-  const predicted = Object.entries(record(extra['predicted_layer_s']));
+    { key: 'rows', label: 'norms, residuals', unit: 'rows', size: numbers(layout['rows']).at(-1) ?? 0 },
+  ].filter((line) => numbers(layout[line.key]).length > 0);
+  const predicted = Object.entries(record(layout['predicted_layer_s']));
   return (
     <Panel
       title="Split of every layer"
@@ -30,7 +30,7 @@ export function SplitView({ plan, model, devices }: ViewProps) {
             key={line.key}
             label={line.label}
             size={line.size}
-            pieces={sharesOf(group, numbers(extra[line.key])).map(([rank, start, stop]): BarPiece => ({
+            pieces={sharesOf(group, numbers(layout[line.key])).map(([rank, start, stop]): BarPiece => ({
               rank,
               start,
               stop,
@@ -41,9 +41,9 @@ export function SplitView({ plan, model, devices }: ViewProps) {
         ))}
       </div>
       <div className={classes.note}>
-        {extra['all_reduce'] !== undefined &&
-          `Partial sums are added after both parts by a ${String(extra['all_reduce'])} all-reduce. `}
-        {extra['overlap'] === true && 'Rows travel in tiles while the next product runs. '}
+        {layout['all_reduce'] !== undefined &&
+          `Partial sums are added after both parts by a ${String(layout['all_reduce'])} all-reduce. `}
+        {layout['overlap'] === true && 'Rows travel in tiles while the next product runs. '}
         {predicted.length > 0 &&
           `Planned per layer: ${predicted.map(([name, value]) => `${name} ${seconds(Number(value))}`).join(', ')}.`}
       </div>

@@ -18,9 +18,9 @@ const MOST_NAMED = 16;
 
 /** Microcontrollers: partial sums go up a tree and come down again; weights live on chip, or off it. */
 export function TreeView({ plan, model, devices }: ViewProps) {
-  const { extra } = plan;
-  const group = numbers(extra['group']);
-  const levels = list(extra['tree']).map(rows);
+  const { layout } = plan;
+  const group = numbers(layout['group']);
+  const levels = list(layout['tree']).map(rows);
   const { nodes, width, depth } = treeOf(group[0] ?? 0, levels);
   const named = group.length <= MOST_NAMED;
   const step = named ? 92 : 20;
@@ -28,13 +28,13 @@ export function TreeView({ plan, model, devices }: ViewProps) {
     [step / 2 + node.x * step, 18 + node.depth * STEP_Y] as const;
   const place = new Map(nodes.map((node) => [node.rank, at(node)]));
   const inner = new Set(nodes.map((node) => node.parent));
-  const slices = numbers(extra['slice_bytes']);
+  const slices = numbers(layout['slice_bytes']);
   const name = (rank: number) => devices[rank]?.name ?? `device ${rank}`;
   return (
     <Panel
       title="Reduction tree"
       testId="view-tree"
-      about={`${group.length} chips, ${String(extra['serial_hops'])} messages one after the other per sum · ${String(extra['regime'])}: ${REGIME[String(extra['regime'])] ?? ''}`}
+      about={`${group.length} chips, ${String(layout['serial_hops'])} messages one after the other per sum · ${String(layout['regime'])}: ${REGIME[String(layout['regime'])] ?? ''}`}
     >
       <div style={{ overflowX: 'auto' }}>
         <svg
@@ -89,18 +89,18 @@ export function TreeView({ plan, model, devices }: ViewProps) {
       <div className={classes.columns} style={{ marginTop: 14 }}>
         {named && (
           <Memory
-            {...{ extra, group, slices, name, layers: model.num_layers }}
+            {...{ layout, group, slices, name, layers: model.num_layers }}
             limits={group.map((rank) => devices[rank]?.on_chip_weight_bytes ?? null)}
           />
         )}
-        <Estimates block={record(extra['block'])} />
+        <Estimates block={record(layout['block'])} />
       </div>
     </Panel>
   );
 }
 
 interface MemoryProps {
-  extra: Record<string, unknown>;
+  layout: Record<string, unknown>;
   group: number[];
   slices: number[];
   limits: (number | null)[];
@@ -108,8 +108,8 @@ interface MemoryProps {
   name: (rank: number) => string;
 }
 
-function Memory({ extra, group, slices, limits, layers, name }: MemoryProps) {
-  const regimes = list(extra['regimes']).map(String);
+function Memory({ layout, group, slices, limits, layers, name }: MemoryProps) {
+  const regimes = list(layout['regimes']).map(String);
   return (
     <div
       className={`${classes.grid} ${classes.grow}`}

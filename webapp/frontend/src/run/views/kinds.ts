@@ -1,19 +1,31 @@
-/** Which picture explains a plan: the one that its strategy names, else the one that its data allow. */
+/** Which view draws a plan: the layout's kind decides. */
 import type { Plan } from '@/api/types';
 
 export const VIEWS = ['heads', 'bands', 'slots', 'shares', 'tree', 'split', 'pipeline'] as const;
 export type ViewKind = (typeof VIEWS)[number];
 
+/** By the kind of a layout (`kind` of the subclasses of `Layout` in engine/strategies). */
+const VIEW_OF_KIND: Readonly<Record<string, ViewKind>> = {
+  heads: 'heads',
+  positions: 'bands',
+  segments: 'slots',
+  sliding_window: 'slots',
+  pipeline_offload: 'slots',
+  shares: 'shares',
+  tree: 'tree',
+  galaxy: 'split',
+  tensor_parallel: 'split',
+  pipeline: 'pipeline',
+  planned_pipeline: 'pipeline',
+};
+
+/** Null where there is nothing to draw: one device, or a pipeline of one stage. */
 export function viewOf(plan: Plan): ViewKind | null {
-  const named = VIEWS.find((view) => view === plan.extra['view']);
-  if (named) return named;
-  if (Array.isArray(plan.extra['shards'])) return 'bands';
-  if (list(plan.extra['stages']).length > 1) return 'pipeline';
-  if (Array.isArray(plan.extra['columns']) && Array.isArray(plan.extra['group'])) return 'split';
-  return null;
+  const view = VIEW_OF_KIND[String(plan.layout['kind'])] ?? null;
+  return view === 'pipeline' && list(plan.layout['stages']).length < 2 ? null : view;
 }
 
-/** `plan.extra` is JSON of the strategy's own making: these read it without believing in it. */
+/** The functions below read values of a layout and check their types. */
 export function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : [];
 }

@@ -55,8 +55,8 @@ export function blocksOf(plan: Plan, rank: number, ring: SpanRing | null): Block
 /** Blocks that come and go from the start although they are in memory then: whoever shares a slot with one that is not. */
 function streamedOf(plan: Plan, rank: number): Set<string> {
   const away = new Set<string>();
-  const cycles = plan.extra['cycles'] as Record<string, number[][]> | undefined;
-  const stage = (plan.extra['segments'] as number[][][] | undefined)?.[0]?.find(
+  const cycles = plan.layout['cycles'] as Record<string, number[][]> | undefined;
+  const stage = (plan.layout['segments'] as number[][][] | undefined)?.[0]?.find(
     ([device]) => device === rank,
   );
   for (const cycle of cycles?.[String(rank)] ?? []) {

@@ -9,12 +9,12 @@ import { servingOf } from './shares';
 import { blocksOf } from './slots';
 import { treeOf } from './tree';
 
-const plan = (extra: Record<string, unknown>, holdings: Holding[] = []): Plan => ({
+const plan = (layout: Record<string, unknown>, holdings: Holding[] = []): Plan => ({
   version: 0,
   strategy: 'x',
   holdings,
   work: [],
-  extra,
+  layout,
 });
 const mark = (name: string, facts: Record<string, unknown>, time_s = 1): Mark => ({
   time_s,
@@ -24,13 +24,13 @@ const mark = (name: string, facts: Record<string, unknown>, time_s = 1): Mark =>
 });
 
 describe('viewOf', () => {
-  it('is what the strategy names, else what its data allow', () => {
-    expect(viewOf(plan({ view: 'heads', stages: [{}, {}] }))).toBe('heads');
-    expect(viewOf(plan({ stages: [{}, {}] }))).toBe('pipeline');
-    expect(viewOf(plan({ stages: [{}] }))).toBeNull();
-    expect(viewOf(plan({ shards: [] }))).toBe('bands');
-    expect(viewOf(plan({ group: [0], columns: [0, 8] }))).toBe('split');
-    expect(viewOf(plan({ device: 0 }))).toBeNull();
+  it('is the one of the layout, and none for a single device or stage', () => {
+    expect(viewOf(plan({ kind: 'heads' }))).toBe('heads');
+    expect(viewOf(plan({ kind: 'pipeline', stages: [{}, {}] }))).toBe('pipeline');
+    expect(viewOf(plan({ kind: 'planned_pipeline', stages: [{}] }))).toBeNull();
+    expect(viewOf(plan({ kind: 'positions' }))).toBe('bands');
+    expect(viewOf(plan({ kind: 'tensor_parallel' }))).toBe('split');
+    expect(viewOf(plan({ kind: 'single', device: 0 }))).toBeNull();
   });
 });
 

@@ -1,0 +1,78 @@
+"""AdaptLink's layout: the roles of all devices, as its program runs them and the page draws them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.domain.plan import Layout
+from engine.domain.values import Count, Fraction, NonNegative, Value
+from engine.strategies.adaptlink.roles import HeadShare, Roles, Shard
+
+Partition = Literal["columns", "summa"]
+
+
+class StepTimes(Value):
+    """Seconds of all layers of one step: by the paper's equation 5, with messages of full size, and if the
+    primary computed everything.
+    """
+
+    eq5: NonNegative
+    exact: NonNegative
+    primary_alone: NonNegative
+
+
+class SideTimes(Value):
+    """Seconds that each device spends on one split part, by rank: see `StepTimes`."""
+
+    eq5: dict[int, NonNegative]
+    exact: dict[int, NonNegative]
+
+
+class Predicted(Value):
+    """What the planner expects of one step: of a token, or of an encoder's prompt."""
+
+    step_s: StepTimes
+    sides_s: SideTimes
+
+
+class SharesLayout(Layout):
+    """Who computes which columns and heads, and who has copies.
+
+    `shards` are in columns and begin with the primary's; `shares` has them in blocks of the grid, by rank.
+    `backups` has the copies of a secondary's columns, by its rank; `coverage` is the fraction of all
+    secondaries' columns that have one.
+    """
+
+    kind: Literal["shares"] = "shares"
+    partition: Partition
+    primary: Count
+    grid: Count
+    split_layers: tuple[Count, ...]
+    shares: dict[int, tuple[Count, ...]]
+    shards: tuple[Shard, ...]
+    heads: tuple[HeadShare, ...]
+    backups: dict[int, tuple[Shard, ...]]
+    coverage: Fraction
+    epoch: Count = 0
+    workers: tuple[Count, ...]
+    predicted: Predicted
+
+    @property
+    def roles(self) -> Roles:
+        """The same roles as the planner's value."""
+        return Roles(
+            primary=self.primary,
+            grid=self.grid,
+            num_split=len(self.split_layers),
+            shards=self.shards,
+            heads=self.heads,
+            backups=self.backups,
+        )
+
+    @property
+    def servers(self) -> tuple[int, ...]:
+        """Ranks that the primary may ask: secondaries, then backups."""
+        devices = [shard.device for shard in self.shards[1:]]
+        devices += [share.device for share in self.heads]
+        devices += [piece.device for pieces in self.backups.values() for piece in pieces]
+        return tuple(dict.fromkeys(devices))

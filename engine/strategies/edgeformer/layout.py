@@ -1,0 +1,31 @@
+"""EdgeFormer's layout: who owns which blocks, and how many heads each device has room for."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from engine.domain.plan import Layout
+from engine.domain.values import Count
+from engine.strategies.edgeformer.params import EdgeFormerParams
+
+
+class OwnedBlocks(NamedTuple):
+    """Layers [start, stop) of which device `owner` (rank) has all weights."""
+
+    owner: int
+    start: int
+    stop: int
+
+
+class HeadsLayout(Layout):
+    """`own_heads` and `lent_heads` are by rank: how many heads a device can attend at once in a block of its
+    own, and in each block of another owner. `lossy` says that some run may prune a head.
+    """
+
+    kind: Literal["heads"] = "heads"
+    blocks: tuple[OwnedBlocks, ...]
+    workers: tuple[Count, ...]
+    own_heads: tuple[Count, ...]
+    lent_heads: tuple[Count, ...]
+    lossy: bool
+    params: EdgeFormerParams
