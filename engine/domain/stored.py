@@ -173,7 +173,7 @@ ADDED_DURING_VERSION_1: dict[str, Document] = {
 
 def _plan_1_to_2(plan: Document) -> Document:
     """The untyped `extra` becomes a `layout` with its kind, which also replaces the name of its view."""
-    kind = LAYOUT_KINDS_OF_VERSION_1.get(plan["strategy"], "")
+    kind = LAYOUT_KINDS_OF_VERSION_1.get(plan.get("strategy", ""), "")
     own = {key: value for key, value in plan.get("extra", {}).items() if key != "view"}
     if kind == "heads":  # the same as its `blocks`
         own.pop("stages", None)
@@ -182,7 +182,9 @@ def _plan_1_to_2(plan: Document) -> Document:
 
 
 def _report_1_to_2(report: Document) -> Document:
-    return {**report, "plan": _plan_1_to_2(report["plan"]) if report["plan"] else None}
+    """A document that is no report stays as it is: reading it says what is wrong with it."""
+    plan = report.get("plan")
+    return {**report, "plan": _plan_1_to_2(plan)} if isinstance(plan, dict) else report
 
 
 _SPEC_STEPS: Mapping[int, Step] = {1: _same}
