@@ -32,6 +32,16 @@ Program = Callable[["RealDevice"], Coroutine[Any, Any, Any]]
 Summarise = Callable[["RealDevice", list[Span | Mark]], Any]
 
 
+class _NoSupervisor:
+    """A supervisor that sends nothing and is told nothing."""
+
+    def receive(self) -> None:
+        return None
+
+    def send(self, message: dict[str, Any]) -> None:
+        return
+
+
 class Devices:
     """One process per device of `network`. Each runs `program` and sends `summarise(device, trace)` as JSON.
 
@@ -111,6 +121,7 @@ class Devices:
         from engine.worlds.real.connections import Connections
         from engine.worlds.real.device import RealDevice
         from engine.worlds.real.tasks import Clock
+        from engine.worlds.real.watchdog import SilenceLimits
 
         spec = self.spec
         self.network.enter(rank)
@@ -122,10 +133,7 @@ class Devices:
         held = frozenset(link for link in range(len(spec.cluster.links)) if self.network.holds_delay(link))
         plan = Plan(strategy="single", holdings=(), work=(), layout=SingleLayout(device=0))
         connections = Connections(rank, self.network.address(rank))
-        device = RealDevice(
-            rank, spec, plan, trace.append, weights, True, held, connections, lambda: None, lambda _: None
-        )
-        device.silence.checked_s = math.inf  # pings would make TCP retransmit lost packets earlier
+        device = RealDevice(rank, spec, plan, trace.append, weights, True, held, connections, _NoSupervisor())
         for piece in self.needs:
             device.ledger.load(piece)
         connections.dilate(self.dilation)
@@ -141,6 +149,8 @@ class Devices:
         self._send(file, "ready")
         start_s = json.loads(file.readline())
         device.set_clock(Clock(start_s, self.dilation))
+        # its questions would make TCP retransmit lost packets earlier
+        device.watchdog.limits = SilenceLimits(math.inf, math.inf)
         device.run(self.program(device), start_s)
         return self.summarise(device, trace)
 

@@ -24,7 +24,7 @@ from engine.runs.predict import Prepared, gave_up, outcome_of, simulate
 from engine.runs.replan import replan, unfinished
 from engine.strategies.registry import strategy
 from engine.worlds.common.device import takes_part
-from engine.worlds.real.liveness import ASK_AFTER_S, LEAST_SILENCE_S
+from engine.worlds.real.watchdog import ASK_AFTER_S, LEAST_SILENCE_S
 
 if TYPE_CHECKING:
     from engine.runs.supervisor import Launch

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import torch
 
 from engine.ops.torch_kernels.storage import Caches, KVCache
-from engine.worlds.real.wire_tensors import bytes_of
+from engine.worlds.common.wire_tensors import bytes_of
 
 
 class RowFiles:

@@ -1,7 +1,7 @@
 """Tensors over TCP: one connection per ordered pair of devices, all sockets in one non-blocking loop.
 
-Whoever writes never waits for another peer: what a slow link does not take now stays in that peer's
-backlog. A message is timed at the receiver, when its last byte has been read.
+Writing never blocks: bytes that a slow link does not accept now wait in the backlog of its connection. A
+message arrives when its last byte has been read. Questions of peers (`Connections.ask`) are answered here.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ CONNECT_TIMEOUT_S = 5.0
 READ_TURN_BYTES = 1 << 20
 WAKE_BYTES = 64 * 1024
 HELLO = struct.Struct("<I")
+QUESTION, ANSWER = -1, -2
+"""Message numbers of frames without a message: "are you there?" and "yes"."""
 
 
 class Incoming(NamedTuple):
-    """A message that arrived whole at `arrived_s` (wall)."""
+    """A complete message, which arrived at `arrived_s` (wall)."""
 
     src: int
     header: FrameHeader
@@ -38,24 +40,27 @@ class Incoming(NamedTuple):
 
 
 def tune(sock: socket.socket) -> None:
-    """The socket options that make a message's time predictable on a shaped link."""
+    """Set the socket options that make a message's time predictable on a shaped link."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-    # cubic opens its window by wall seconds, reno by round trips, which dilation stretches
+    # cubic grows its window with wall seconds, reno with round trips, which the dilation stretches
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 def widen(sock: socket.socket, size: int) -> None:
-    """Let so much be under way; beyond the system's limit only root may."""
+    """Enlarge the send buffer to `size` bytes; only root may exceed the system's limit."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, size)
     except PermissionError:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
 
-class Outlet:
-    """The sending end towards one peer. `done(wall time)` is called when a message has left the program."""
+class SendConnection:
+    """The connection on which this device sends to one peer.
+
+    A message's `done(wall time)` is called when the kernel has taken its last byte.
+    """
 
     def __init__(self, rank: int, address: tuple[str, int], in_flight_bytes: int = 0):
         self.sock = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
@@ -76,12 +81,12 @@ class Outlet:
             self.backlog.append((head, done))
         self.flush()
 
-    def give_up_after(self, wall_s: float) -> None:
-        """Let TCP end the connection when nothing was acknowledged for so long."""
+    def set_user_timeout(self, wall_s: float) -> None:
+        """Let TCP close the connection when the peer has acknowledged nothing for `wall_s`."""
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(wall_s * 1e3))
 
     def abandon(self) -> None:
-        """Nobody reads any more: what is left counts as sent."""
+        """Close the connection to a failed peer; the messages in the backlog count as sent."""
         self.broken = True
         self.sock.close()
         while self.backlog:
@@ -90,7 +95,7 @@ class Outlet:
                 done(time.monotonic())
 
     def flush(self) -> None:
-        """Write what the kernel takes; a broken connection swallows the rest (its reader end reports it)."""
+        """Write what the kernel takes. A broken connection drops it: the receiver reports the failure."""
         while self.backlog and not self.broken:
             try:
                 sent = self.sock.sendmsg([data for data, _ in list(self.backlog)[:8]])
@@ -110,10 +115,10 @@ class Outlet:
                     done(time.monotonic())
 
 
-class Inlet:
-    """The receiving end of one peer's connection: hello and warm-up first, then frames.
+class ReceiveConnection:
+    """The connection on which one peer sends to this device: a greeting and warm-up bytes, then frames.
 
-    `heard_s` is when (wall) its last byte came.
+    `src` is the peer's rank, -1 before its greeting; `heard_s` the wall time of its last byte.
     """
 
     def __init__(self, sock: socket.socket):
@@ -130,7 +135,7 @@ class Inlet:
         self.left = memoryview(self.data)
 
     def read(self) -> tuple[list[Incoming], bool]:
-        """Messages completed by what has arrived, and whether the connection has ended."""
+        """Read what has arrived: the messages that are complete now, and whether the peer closed."""
         messages: list[Incoming] = []
         budget = READ_TURN_BYTES
         while budget > 0:
@@ -138,7 +143,7 @@ class Inlet:
                 try:
                     count = self.sock.recv_into(self.left)
                 except BlockingIOError:
-                    self._wake_at(min(len(self.left), WAKE_BYTES))
+                    self._set_low_water(min(len(self.left), WAKE_BYTES))
                     return messages, False
                 except OSError:
                     return messages, True
@@ -153,8 +158,8 @@ class Inlet:
                     messages.append(message)
         return messages, False
 
-    def _wake_at(self, size: int) -> None:
-        """Do not wake us for less: at 100 Mbit/s that spares thousands of wake-ups per second."""
+    def _set_low_water(self, size: int) -> None:
+        """Let `select` ignore less than `size` bytes: saves thousands of wake-ups a second at 100 Mbit/s."""
         if size != self.low_water:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
             self.low_water = size
@@ -175,7 +180,7 @@ class Inlet:
 
 
 class Connections:
-    """All sockets of one device, and a wake-up for its other threads."""
+    """All sockets of one device, and a way for its other threads to wake its main thread."""
 
     def __init__(self, rank: int, address: str):
         self.rank = rank
@@ -183,10 +188,10 @@ class Connections:
         self.listener.setblocking(False)
         self.port: int = self.listener.getsockname()[1]
         self.addresses: dict[int, tuple[str, int]] = {}
-        self.user_timeout_s = 0.0  # wall; 0: the kernel's own, about a quarter of an hour
-        self.in_flight_bytes: dict[int, int] = {}  # what the path to a peer holds, if TCP feels its delay
-        self.outlets: dict[int, Outlet] = {}
-        self.inlets: list[Inlet] = []
+        self.user_timeout_s = 0.0  # wall; 0: the kernel's default, about 15 minutes
+        self.in_flight_bytes: dict[int, int] = {}  # on their way to a peer, if TCP sees the path's delay
+        self.sending: dict[int, SendConnection] = {}
+        self.receiving: list[ReceiveConnection] = []
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
         self._waker.setblocking(False)
@@ -195,70 +200,90 @@ class Connections:
         """Connect to `peer`, whose address is in `addresses`; False if it cannot be reached."""
         try:
             in_flight_bytes = self.in_flight_bytes.get(peer, 0)
-            outlet = Outlet(self.rank, self.addresses[peer], in_flight_bytes)
+            connection = SendConnection(self.rank, self.addresses[peer], in_flight_bytes)
         except OSError:
             return False
-        outlet.give_up_after(self.user_timeout_s)
-        self.outlets[peer] = outlet
+        connection.set_user_timeout(self.user_timeout_s)
+        self.sending[peer] = connection
         return True
 
     def dilate(self, dilation: float) -> None:
-        """From now on, and for what is opened later: TCP's patience is virtual time, as its timers are."""
+        """Make TCP's user timeout virtual time, on open connections and on those opened later."""
         self.user_timeout_s = USER_TIMEOUT_S * dilation
-        for outlet in self.outlets.values():
-            if not outlet.broken:
-                outlet.give_up_after(self.user_timeout_s)
+        for connection in self.sending.values():
+            if not connection.broken:
+                connection.set_user_timeout(self.user_timeout_s)
 
     @property
     def num_connected(self) -> int:
-        """How many peers have connected here and warmed up."""
-        return sum(inlet.src >= 0 for inlet in self.inlets)
+        """How many peers have connected to this device and sent their warm-up bytes."""
+        return sum(connection.src >= 0 for connection in self.receiving)
 
     def close(self, peer: int) -> None:
-        """Let go of what is open to and from `peer`: it is lost."""
-        outlet = self.outlets.pop(peer, None)
-        if outlet is not None:
-            outlet.abandon()
-        for inlet in [inlet for inlet in self.inlets if inlet.src == peer]:
-            self.inlets.remove(inlet)
-            inlet.sock.close()
+        """Close the connections to and from `peer`, which has failed."""
+        sending = self.sending.pop(peer, None)
+        if sending is not None:
+            sending.abandon()
+        for connection in [connection for connection in self.receiving if connection.src == peer]:
+            self.receiving.remove(connection)
+            connection.sock.close()
 
     def heard_s(self, peer: int) -> float:
-        """When (wall) the last byte came from `peer`; 0 if nothing ever did."""
-        return max((inlet.heard_s for inlet in self.inlets if inlet.src == peer), default=0.0)
+        """The wall time of the last byte from `peer`; 0 if none has come."""
+        return max((found.heard_s for found in self.receiving if found.src == peer), default=0.0)
+
+    def ask(self, peer: int) -> None:
+        """Ask `peer` whether it is there, unless messages to it are waiting: TCP would send those first."""
+        self._write_signal(peer, QUESTION)
+
+    def _write_signal(self, peer: int, number: int) -> None:
+        connection = self.sending.get(peer)
+        if connection is not None and not connection.backlog:
+            now_s = time.monotonic()
+            header = FrameHeader(number, 0, (-1, -1), now_s, now_s, "int64", (0,), "")
+            connection.write(header, b"", memoryview(b""), lambda at_s: None)
 
     def wake(self) -> None:
-        """From any thread: make `wait` return. A full pipe wakes it just as well."""
+        """Make `wait` return; any thread may call this. If the pipe is full, a wake-up is pending already."""
         try:
             self._waker.send(b"!")
         except BlockingIOError:
             return
 
     def wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
-        """Up to `timeout_s` for something to happen: messages that are whole, peers that have gone.
+        """Wait up to `timeout_s` for something to happen: complete messages, and peers that have closed.
 
         `select`, because it alone has a resolution of microseconds.
         """
-        inlets = {inlet.sock: inlet for inlet in self.inlets}
+        receiving = {connection.sock: connection for connection in self.receiving}
         blocked = {
-            outlet.sock: outlet for outlet in self.outlets.values() if outlet.backlog and not outlet.broken
+            connection.sock: connection
+            for connection in self.sending.values()
+            if connection.backlog and not connection.broken
         }
-        watched = [self.listener, self._woken, *inlets]
+        watched = [self.listener, self._woken, *receiving]
         readable, writable, _ = select.select(watched, list(blocked), [], timeout_s)
         messages: list[Incoming] = []
-        gone: list[int] = []
+        closed: list[int] = []
         for sock in writable:
             blocked[sock].flush()
         for sock in readable:
             if sock is self._woken:
                 self._woken.recv(4096)
             elif sock is self.listener:
-                self.inlets.append(Inlet(self.listener.accept()[0]))
+                self.receiving.append(ReceiveConnection(self.listener.accept()[0]))
             else:
-                arrived, ended = inlets[sock].read()
+                arrived, ended = receiving[sock].read()
                 messages += arrived
                 if ended:
-                    self.inlets.remove(inlets[sock])
+                    self.receiving.remove(receiving[sock])
                     sock.close()
-                    gone.append(inlets[sock].src)
-        return messages, gone
+                    closed.append(receiving[sock].src)
+        return self._answer_questions(messages), closed
+
+    def _answer_questions(self, messages: list[Incoming]) -> list[Incoming]:
+        """Answer the questions among `messages`; return those that are messages."""
+        for message in messages:
+            if message.header.message == QUESTION:
+                self._write_signal(message.src, ANSWER)
+        return [message for message in messages if message.header.message >= 0]

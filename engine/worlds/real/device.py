@@ -1,7 +1,8 @@
-"""The real world: one device = one process, torch on real weights, messages on real sockets.
+"""The device of the real world: a process with torch on real weights and messages on real sockets.
 
-Torch runs in one compute thread, never inline, or receiving could not overlap computing; only operations too
-short to matter are computed by whoever asks. What comes of it is `loop.py`'s to hand on.
+This file starts operations, loads and messages; `loop.py` hands their results on when they are due. Torch
+runs in a compute thread, so that receiving can overlap computing. Operations too short to be worth a change
+of threads run in the main thread.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from engine.program.ctx import Decision, Note
 from engine.program.frames import EPOCHS, FrameHeader, pack_note
 from engine.worlds.common.paths import sender_cost_s, staging_s
 from engine.worlds.common.programs import Handle
+from engine.worlds.common.wire_tensors import bytes_of
 from engine.worlds.real.dilation import INLINE_FLOPS
 from engine.worlds.real.loop import DeviceLoop
 from engine.worlds.real.pacing import Pacer
 from engine.worlds.real.tasks import Task, run_task
-from engine.worlds.real.wire_tensors import bytes_of
 
 
 class RealDevice(DeviceLoop):
@@ -119,20 +120,20 @@ class RealDevice(DeviceLoop):
         if dst in self.lost or not self._reachable(dst):
             handle.done, handle.time_s = True, sent_s
             return handle
-        self.connections.outlets[dst].write(header, pack_note(note), bytes_of(tensor), done)
+        self.connections.sending[dst].write(header, pack_note(note), bytes_of(tensor), done)
         return handle
 
     def _reachable(self, dst: int) -> bool:
-        """Whether there is a connection to `dst`; one that no prediction foresaw is opened now."""
-        if dst in self.connections.outlets:
+        """Whether there is a connection to `dst`. A pair that the prediction does not have connects now."""
+        if dst in self.connections.sending:
             return True
-        if dst not in self.silence.suspected and self.connections.open(dst):
+        if dst not in self.watchdog.suspected and self.connections.open(dst):
             return True
-        self.silence.suspect(dst)
+        self.watchdog.suspect(dst)
         return False
 
     def _ideal_arrival_s(self, dst: int, size_bytes: int) -> float:
-        """Virtual time at which an idle path delivers a message sent now, after this pair's last one."""
+        """The virtual time at which an idle path delivers a message that is sent now, after the last one."""
         begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + sender_cost_s(self.device, size_bytes)
         self.departed_s[dst] = begun_s + self.paths.transfer_s(dst, size_bytes)
         staged_s = staging_s(self.cluster.devices[dst], size_bytes)

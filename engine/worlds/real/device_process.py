@@ -1,7 +1,7 @@
-"""The life of one device process, from the fork to its end. Its parent is `engine/launch.py`.
+"""A device process, from the fork to its end. Its parent is the supervisor (`engine/runs/supervisor.py`).
 
-Control and trace go over a Unix socket pair that works across network namespaces; tensors go over the
-network that the run is about. Messages are JSON lines.
+The supervisor's messages and the trace go over a Unix socket pair, which works across network namespaces, as
+JSON lines; tensors go over the emulated network.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.errors import RunError
 from engine.domain.events import to_json
 from engine.domain.network import Network
 from engine.domain.plan import Plan
@@ -31,6 +31,7 @@ from engine.domain.workload import Request
 
 if TYPE_CHECKING:
     from engine.worlds.real.device import RealDevice
+    from engine.worlds.real.loop import ControlMessage
 
 FLUSH_S = 0.025
 CONNECT_CHECK_S = 0.05
@@ -38,7 +39,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Assignment(NamedTuple):
-    """What every device process is told, by inheritance from its parent."""
+    """What every device process gets from its parent by the fork."""
 
     spec: RunSpec
     plan: Plan
@@ -48,14 +49,14 @@ class Assignment(NamedTuple):
     results: Path
 
 
-class Control(threading.Thread):
-    """The child's end of its control socket. A parent that is gone ends this process."""
+class ControlSocket(threading.Thread):
+    """The device's end of the socket pair: a thread reads it. It ends the process when the parent is gone."""
 
     def __init__(self, sock: socket.socket):
         super().__init__(name="control", daemon=True)
         self.sock = sock
         self.lock = threading.Lock()
-        self.heard: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.received: queue.SimpleQueue[ControlMessage] = queue.SimpleQueue()
         self.on_message: Callable[[], None] = lambda: None
         self.start()
 
@@ -64,33 +65,27 @@ class Control(threading.Thread):
             for line in lines:
                 message = json.loads(line)
                 if message["type"] == "ping":
-                    self.tell({"type": "pong"})
+                    self.send({"type": "pong"})
                     continue
-                self.heard.put(message)
+                self.received.put(message)
                 self.on_message()
         os._exit(1)
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def send(self, message: ControlMessage) -> None:
+        """Send `message` to the supervisor; any thread may call this."""
         data = (json.dumps(message) + "\n").encode()
         with self.lock:
             self.sock.sendall(data)
 
-    def hear(self, expected: str) -> dict[str, Any]:
-        """The parent's next message."""
-        message = self.heard.get()
-        if message["type"] != expected:
-            raise EdgeLoomError(f"a device process expected {expected!r}, got {message['type']!r}.")
-        return message
-
-    def poll(self) -> dict[str, Any] | None:
-        """The parent's next message if it is there already."""
-        return None if self.heard.empty() else self.heard.get()
+    def receive(self) -> ControlMessage | None:
+        """The supervisor's next message, None if there is none now."""
+        return None if self.received.empty() else self.received.get()
 
 
 class TraceWriter(threading.Thread):
-    """Sends the trace to the parent in batches, so that tracing costs the run little."""
+    """Sends the trace to the supervisor in batches, because a message per span would slow the run down."""
 
-    def __init__(self, control: Control):
+    def __init__(self, control: ControlSocket):
         super().__init__(name="trace", daemon=True)
         self.control = control
         self.buffer: deque[Span | Mark] = deque()
@@ -103,26 +98,26 @@ class TraceWriter(threading.Thread):
             self.flush()
 
     def flush(self) -> None:
-        """All that was emitted is on its way when this returns, whichever thread sends it."""
+        """Send all that was emitted, by this thread or by one that is sending already."""
         with self.flushing:
             batch = [self.buffer.popleft() for _ in range(len(self.buffer))]
             if batch:
                 with contextlib.suppress(OSError):  # the parent is gone, and so is the run
-                    self.control.tell({"type": "trace", "items": to_json(batch)})
+                    self.control.send({"type": "trace", "items": to_json(batch)})
 
     def emit(self, item: Span | Mark) -> None:
         self.buffer.append(item)
 
 
 def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> None:
-    """Be device `rank` until the parent says exit. Never returns."""
+    """Run device `rank` until the supervisor sends "exit". Never returns."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    control = Control(sock)
+    control = ControlSocket(sock)
     status = 0
     try:
-        _live(rank, assignment, control)
+        _run_device(rank, assignment, control)
     except RunError as error:
-        control.tell(
+        control.send(
             {
                 "type": "error",
                 "kind": type(error).__name__,
@@ -132,18 +127,18 @@ def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> No
             }
         )
         status = 3
-    except Exception as error:  # the parent turns it into the run's outcome; the log gets the details
+    except Exception as error:  # the supervisor makes it the run's outcome; the log gets the traceback
         sys.excepthook(type(error), error, error.__traceback__)
-        control.tell({"type": "error", "kind": "failed", "message": f"{type(error).__name__}: {error}"})
+        control.send({"type": "error", "kind": "failed", "message": f"{type(error).__name__}: {error}"})
         status = 1
-    while status and control.heard.get()["type"] != "exit":
-        continue  # stay until told to exit, so that peers do not see a lost device
+    while status and control.received.get()["type"] != "exit":
+        continue  # keep the connections open until "exit", or peers would report this device as failed
     sys.stderr.flush()
     os._exit(status)
 
 
-def _live(rank: int, assignment: Assignment, control: Control) -> None:
-    """Come up, then do what the parent says until it says exit."""
+def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> None:
+    """Load the weights of the plan, then handle the supervisor's messages until "exit"."""
     import torch
 
     from engine.models.weights.store import WeightStore
@@ -168,22 +163,23 @@ def _live(rank: int, assignment: Assignment, control: Control) -> None:
         assignment.paced,
         held,
         connections,
-        control.poll,
-        control.tell,
+        control,
     )
     connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
-    control.tell({"type": "listening", "port": connections.port})
+    control.send({"type": "listening", "port": connections.port})
     for piece in plan.held_by(rank):
         weights.load(piece)
-    life = _Life(device, assignment, control, trace)
-    while not life.over:
-        life.heed(device.idle())
+    handler = _MessageHandler(device, assignment, control, trace)
+    while not handler.exited:
+        handler.handle_message(device.wait_for_message())
 
 
-class _Life:
-    """What a device process does at each word of its parent."""
+class _MessageHandler:
+    """What a device process does on each of the supervisor's messages."""
 
-    def __init__(self, device: RealDevice, assignment: Assignment, control: Control, trace: TraceWriter):
+    def __init__(
+        self, device: RealDevice, assignment: Assignment, control: ControlSocket, trace: TraceWriter
+    ):
         from engine.strategies.registry import strategy
         from engine.worlds.common.source import RealSource
 
@@ -191,42 +187,42 @@ class _Life:
         self.strategy = strategy(assignment.spec.strategy)
         at_source = device.rank == assignment.spec.cluster.source_rank
         self.source = RealSource(device) if at_source else None
-        self.warm = self.over = False
+        self.warm = self.exited = False
         self.program: Coroutine[Any, Any, None] | None = None
 
-    def heed(self, told: dict[str, Any]) -> None:
-        match told["type"]:
+    def handle_message(self, message: ControlMessage) -> None:
+        match message["type"]:
             case "exit":
-                self.over = True
+                self.exited = True
             case "connect":
-                if self._connect(told):
+                if self._connect(message):
                     self._prepare_first()
             case "resume":
-                if self._connect(told):
-                    self._prepare_next(told)
+                if self._connect(message):
+                    self._prepare_next(message)
             case "start":
-                self._run(told)
+                self._run(message)
             case "halt":
                 self.device.halt()
                 self.trace.flush()
-                self.control.tell({"type": "halted"})
+                self.control.send({"type": "halted"})
             case _:
-                self.device.heed(told)
+                self.device.handle_message(message)
 
-    def _connect(self, told: dict[str, Any]) -> bool:
-        """Open what is missing and wait for the others to do so, unless the parent changes its mind."""
+    def _connect(self, message: ControlMessage) -> bool:
+        """Open the connections in `message` and wait for those of the peers. False after "halt" or "exit"."""
         device = self.device
-        device.connections.addresses = {rank: (host, port) for rank, host, port in told["addresses"]}
-        for peer in told["peers"]:
+        device.connections.addresses = {rank: (host, port) for rank, host, port in message["addresses"]}
+        for peer in message["peers"]:
             if not device.connections.open(peer):
-                device.silence.suspect(peer)
-        while device.connections.num_connected < told["expect"]:
-            word = self.control.poll()
-            if word is None:
+                device.watchdog.suspect(peer)
+        while device.connections.num_connected < message["expect"]:
+            newer = self.control.receive()
+            if newer is None:
                 device.connections.wait(CONNECT_CHECK_S)
                 continue
-            self.heed(word)
-            if word["type"] in ("halt", "exit"):
+            self.handle_message(newer)
+            if newer["type"] in ("halt", "exit"):
                 return False
         if not self.warm:
             device.warm_up()
@@ -236,23 +232,23 @@ class _Life:
     def _prepare_first(self) -> None:
         from engine.program.serve import serve
 
-        told = self.assignment
+        given = self.assignment
         self.program = serve(
-            self.device, self.strategy, told.plan, told.spec.workload, told.requests, self.source
+            self.device, self.strategy, given.plan, given.spec.workload, given.requests, self.source
         )
-        self.control.tell({"type": "ready"})
+        self.control.send({"type": "ready"})
 
-    def _prepare_next(self, told: dict[str, Any]) -> None:
+    def _prepare_next(self, message: ControlMessage) -> None:
         from engine.program.serve import go_on
 
-        plan = Plan.model_validate(told["plan"])
-        requests = tuple(Request.model_validate(request) for request in told["requests"])
+        plan = Plan.model_validate(message["plan"])
+        requests = tuple(Request.model_validate(request) for request in message["requests"])
         device = self.device
-        device.epoch = told["epoch"]
-        for rank in device.lost - set(told["lost"]):
+        device.epoch = message["epoch"]
+        for rank in device.lost - set(message["lost"]):
             device.conditions.join(rank)
-            device.silence.suspected.discard(rank)
-        for rank in set(told["lost"]) - device.lost:
+            device.watchdog.trust(rank)
+        for rank in set(message["lost"]) - device.lost:
             device.conditions.lose(rank)
         self.program = go_on(
             device,
@@ -263,17 +259,17 @@ class _Life:
             requests,
             self.source,
         )
-        self.control.tell({"type": "ready"})
+        self.control.send({"type": "ready"})
 
-    def _run(self, told: dict[str, Any]) -> None:
+    def _run(self, message: ControlMessage) -> None:
         from engine.worlds.real.tasks import Clock
 
         assert self.program is not None, "a device starts what it has prepared"
         if self.device.clock.start_s == 0.0:
-            self.device.set_clock(Clock(told["start_s"], told["dilation"]))
-            self.device.connections.dilate(told["dilation"])
-        ending = self.device.run(self.program, told["begin_s"])
+            self.device.set_clock(Clock(message["start_s"], message["dilation"]))
+            self.device.connections.dilate(message["dilation"])
+        ending = self.device.run(self.program, message["begin_s"])
         if ending == "finished" and self.source is not None:
             self.source.save(self.assignment.results / "outputs.safetensors")
         self.trace.flush()
-        self.control.tell({"type": ending, "pacing": self.device.compute_pacer.stats()._asdict()})
+        self.control.send({"type": ending, "pacing": self.device.compute_pacer.stats()._asdict()})

@@ -1,9 +1,8 @@
-"""The loop of a real device: what its programs wait for, and when each of it is due.
+"""The main loop of a real device: it waits for completions and messages, and hands each on when it is due.
 
-Programs and all sockets live in the main thread; what computes or uses the disk has threads of its own, and
-so has the wake-up of `Connections`. Every completion carries the *logical* time at which it happened (an
-operation's deadline, a message's arrival), and what a program starts next starts at that time: see
-`pacing.py`.
+Programs and all sockets live in the main thread; operations run in a compute thread and a disk thread. Every
+completion carries the *logical* time at which it happened (an operation's deadline, a message's arrival), and
+the program's next operation starts at that time: see `pacing.py`.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any, Literal
+from collections.abc import Coroutine
+from typing import Any, Literal, Protocol
 
 import torch
 
@@ -31,26 +30,36 @@ from engine.worlds.common.device import Device, Emit, layer_of
 from engine.worlds.common.paths import PathTimes, staging_s
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.common.row_files import RowFiles
+from engine.worlds.common.wire_tensors import tensor_of
 from engine.worlds.real.connections import Connections, Incoming
-from engine.worlds.real.liveness import CHECK_PERIOD_S, Silence
 from engine.worlds.real.pacing import LEAD_S, Pacer
 from engine.worlds.real.tasks import Clock, Done, Task, run_task
-from engine.worlds.real.wire_tensors import tensor_of
+from engine.worlds.real.watchdog import CHECK_PERIOD_S, PeerWatchdog, silence_limits
 
-Hear = Callable[[], dict[str, Any] | None]
-Tell = Callable[[dict[str, Any]], None]
+ControlMessage = dict[str, Any]
+"""A message between a device and its supervisor; `type` says which."""
+
 Ending = Literal["finished", "halted", "stuck"]
 
 
+class Control(Protocol):
+    """A device's connection to its supervisor."""
+
+    def receive(self) -> ControlMessage | None:
+        """The supervisor's next message, None if there is none now."""
+
+    def send(self, message: ControlMessage) -> None:
+        """Send `message` to the supervisor."""
+
+
 class _Halt(Exception):
-    """The parent wants all programs stopped."""
+    """The supervisor has told this device to stop all programs."""
 
 
 class DeviceLoop(Device):
-    """Everything of a real device but the verbs that start something.
+    """A real device without the methods that start operations and messages (`device.py`).
 
-    `held` are links whose delay it must keep itself. `hear` gives the parent's next message, if there is one;
-    `tell` tells it something.
+    `held` are the links whose delay the network cannot make: the device holds their messages itself.
     """
 
     def __init__(
@@ -63,15 +72,20 @@ class DeviceLoop(Device):
         paced: bool,
         held: frozenset[int],
         connections: Connections,
-        hear: Hear,
-        tell: Tell,
+        control: Control,
     ):
         super().__init__(rank, spec, plan, emit)
         self.weights = weights
         self.paced = paced
         self.connections = connections
-        self.hear, self.tell = hear, tell
-        self.silence = Silence(self)
+        self.control = control
+        self.watchdog = PeerWatchdog(
+            silence_limits(spec.silence_s, 1.0),
+            self._awaited,
+            connections.heard_s,
+            connections.ask,
+            self._report_suspect,
+        )
         self.epoch = 0
         self.caches: dict[tuple[str, int], KVCache] = {}
         self.row_files = RowFiles(self.caches)
@@ -89,7 +103,7 @@ class DeviceLoop(Device):
         self.done: deque[Done] = deque()
 
     def warm_up(self) -> None:
-        """Start the threads and let each do what every first operation of a process pays for once."""
+        """Start the threads, and run on each the operations that are slow the first time in a process."""
         for tasks in (self.compute_tasks, self.disk_tasks):
             threading.Thread(target=self._work, args=(tasks,), daemon=True).start()
             tasks.put(Task(Handle(), lambda: arithmetic.warm_up(self.model), Pacer(None), 0.0, 0.0, "", {}))
@@ -103,10 +117,11 @@ class DeviceLoop(Device):
         self.clock = clock
         dilation = clock.dilation if self.paced else None
         self.compute_pacer, self.disk_pacer = Pacer(dilation), Pacer(dilation)
+        self.watchdog.limits = silence_limits(self.spec.silence_s, clock.dilation)
 
     def run(self, program: Coroutine[Any, Any, Any], begin_s: float) -> Ending:
-        """Run `program` from wall time `begin_s` to its end, unless the parent halts it or a loss that it
-        does not catch leaves it stuck. Raises its first other error.
+        """Run `program` from wall time `begin_s` until it ends ("finished"), the supervisor halts it
+        ("halted") or it does not catch the failure of a peer ("stuck"). Raises its first other error.
         """
         time.sleep(max(0.0, begin_s - time.monotonic()))
         ending: Ending = "finished"
@@ -124,15 +139,15 @@ class DeviceLoop(Device):
             self.halt()
         return ending
 
-    def idle(self) -> dict[str, Any]:
-        """Keep connections going until the parent says something: that."""
-        while (told := self.hear()) is None:
+    def wait_for_message(self) -> ControlMessage:
+        """Serve the connections until the supervisor sends a message, and return that."""
+        while (message := self.control.receive()) is None:
             messages, _ = self.connections.wait(CHECK_PERIOD_S)
-            self.early += self.silence.answer(messages)
-        return told
+            self.early += messages
+        return message
 
     def halt(self) -> None:
-        """Abandon all programs and what they had under way, once the threads are through with it."""
+        """Abandon all programs, and their operations as soon as the threads have finished them."""
         for program in self.live:
             program.close()
         self.live.clear()
@@ -152,8 +167,8 @@ class DeviceLoop(Device):
         self.row_files.clear()
         super().halt()
 
-    def heed(self, message: dict[str, Any]) -> None:
-        """What the parent says about the world."""
+    def handle_message(self, message: ControlMessage) -> None:
+        """Handle a supervisor's message about the cluster, or its order to halt."""
         if message["type"] == "change":
             change: Change = CHANGE.validate_python(message["change"])
             self.change(change)
@@ -170,8 +185,8 @@ class DeviceLoop(Device):
 
     def _next(self) -> None:
         """Hand on all that is due, then wait for the next arrival, completion or due time."""
-        while (told := self.hear()) is not None:
-            self.heed(told)
+        while (message := self.control.receive()) is not None:
+            self.handle_message(message)
         while self.due and self.due[0][0] - LEAD_S <= time.monotonic():
             due_s, _, item = heapq.heappop(self.due)
             if isinstance(item, Incoming):
@@ -183,25 +198,39 @@ class DeviceLoop(Device):
         timeout_s = CHECK_PERIOD_S
         if self.due:
             timeout_s = min(timeout_s, max(0.0, self.due[0][0] - LEAD_S - time.monotonic()))
-        messages, gone = self.connections.wait(0.0 if self.done or self.early else timeout_s)
-        for message in self.early + self.silence.answer(messages):
-            if message.header.epoch == self.epoch % EPOCHS:
-                self._later(self._usable_s(message), message)
+        arrived, closed = self.connections.wait(0.0 if self.done or self.early else timeout_s)
+        for incoming in self.early + arrived:
+            if incoming.header.epoch == self.epoch % EPOCHS:
+                self._later(self._usable_s(incoming), incoming)
         self.early.clear()
         while self.done:
             finished = self.done.popleft()
             self.outstanding -= 1
             self._later(finished.task.deadline_s, finished)
-        for src in gone:
-            self.silence.suspect(src)
-        self.silence.check()
+        for peer in closed:
+            self.watchdog.suspect(peer)
+        self.watchdog.check(time.monotonic())
+
+    def _awaited(self) -> dict[int, float]:
+        """The peers that programs wait for, and since when (wall)."""
+        awaited: dict[int, float] = {}
+        for (peer, _), handles in self.expected.items():
+            waiting = [program for handle in handles for program in handle.waiters]
+            if waiting:
+                since_s = self.clock.wall(min(program.waiting_since_s for program in waiting))
+                awaited[peer] = min(since_s, awaited.get(peer, since_s))
+        return awaited
+
+    def _report_suspect(self, peer: int) -> None:
+        if peer not in self.lost:
+            self.control.send({"type": "suspect", "rank": peer})
 
     def _later(self, due_s: float, item: Done | Incoming) -> None:
         self.serial += 1
         heapq.heappush(self.due, (due_s, self.serial, item))
 
     def _usable_s(self, message: Incoming) -> float:
-        """When a message may be used (wall): the receiver adds what the kernel's links cannot do."""
+        """When a message may be used (wall): its arrival plus what the kernel's links do not model."""
         usable_s = message.arrived_s + self.paths.held_s(message.src) * self.clock.dilation
         if not self.paced:
             return usable_s
@@ -211,7 +240,7 @@ class DeviceLoop(Device):
         return max(usable_s, message.header.due_s) if undisturbed else usable_s
 
     def _settle(self, done: Done) -> None:
-        """An operation is due: its span, its value, and whoever waited for it."""
+        """End an operation that is due: emit its span, and resume the programs that wait for it."""
         task = done.task
         if task.kind == "compute":
             self.computing -= 1
@@ -273,7 +302,7 @@ class DeviceLoop(Device):
         self._resume(program)
 
     def _work(self, tasks: queue.SimpleQueue[Task]) -> None:
-        """The loop of the compute thread and of the disk thread."""
+        """Run tasks for ever: the body of the compute thread and of the disk thread."""
         torch.set_num_threads(1)
         with torch.inference_mode():
             while True:

@@ -1,10 +1,10 @@
-"""Paced time: an operation lasts what the device model says, not what this host took.
+"""Pacing: an operation takes the time that the device model says, not the time that this host took.
 
-Every operation gets an absolute deadline when it is submitted: its start, at the earliest when the one
-before it is due, plus D times the model's seconds. The host computes as soon as it can; the result is
-handed on at the deadline, or up to `LEAD_S` before, stamped with the deadline. That lead hides the
-host's wake-up latencies. A result that is later than its deadline is a debt, which the slack of the
-following operations pays back; only a debt past `MAX_DEBT_S` moves the schedule, and counts as late.
+Every operation gets an absolute deadline when it is submitted: its start (not before the deadline of the
+operation before it) plus D times the model's seconds. The host computes as soon as it can. The result is
+handed on at the deadline, or up to `LEAD_S` before, and stamped with it; the lead hides the host's wake-up
+latencies. When a result misses its deadline, later operations can make up for it, because the host is faster
+than the device. Only a result that is more than `MAX_DEBT_S` late moves the schedule; it counts as late.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ BATCH_S = 10e-3
 
 
 class PacingStats(NamedTuple):
-    """Errors of one device's pacing, by batches of operations that were to last `BATCH_S` wall or more.
+    """How punctual one device was, in batches of operations with `BATCH_S` wall seconds or more in all.
 
-    `errors`: the debt at the end of each batch, relative to that time; `used`: what the host took for it, as
-    a fraction of that time.
+    `errors`: how late the end of each batch was, relative to the batch's time; `used`: the part of that time
+    that the host needed.
     """
 
     operations: int
@@ -33,7 +33,7 @@ class PacingStats(NamedTuple):
 
 
 class Pacer:
-    """The schedule of one resource (compute or disk). `dilation` None is native: no schedule at all."""
+    """The schedule of one resource (compute or disk). Without `dilation` (native) it paces nothing."""
 
     def __init__(self, dilation: float | None):
         self.dilation = dilation
@@ -51,7 +51,7 @@ class Pacer:
         return start_s, self.free_s
 
     def settle(self, start_s: float, deadline_s: float, now_s: float, host_s: float) -> float:
-        """The time at which an operation handed on at `now_s` ended, as far as the run is concerned."""
+        """The time at which an operation ends in the run, if its result is handed on at `now_s`. All wall."""
         self.operations += 1
         self.host_s += host_s
         if self.dilation is None:
@@ -74,7 +74,7 @@ class Pacer:
         return now_s
 
     def reset(self, now_s: float) -> None:
-        """What was planned after `now_s` will not happen."""
+        """Cancel what was planned after `now_s`."""
         self.free_s = min(self.free_s, now_s)
 
     def stats(self) -> PacingStats:

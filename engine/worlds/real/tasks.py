@@ -1,4 +1,4 @@
-"""Paced work of the real world: what is to be done, until when, and what came of it."""
+"""The clock of a real run, and the tasks of its paced resources: work, deadline, result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.worlds.real.pacing import Pacer
 
 
 class Clock(NamedTuple):
-    """Virtual time 0 is the monotonic wall time `start_s`; `dilation` wall seconds make a virtual one."""
+    """Virtual time 0 is the monotonic wall time `start_s`; a virtual second takes `dilation` wall seconds."""
 
     start_s: float
     dilation: float
@@ -36,7 +36,7 @@ class Task(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A task whose work is done; its value is handed on when it is due."""
+    """A task whose work is done; the loop hands its value on at the task's deadline."""
 
     task: Task
     value: Any
@@ -44,7 +44,7 @@ class Done(NamedTuple):
 
 
 def run_task(task: Task) -> Done:
-    """Do the work now; an exception becomes the value, to be raised where the run can end."""
+    """Do the work now. An exception becomes the value: the main thread raises it, which can end the run."""
     began_s = time.monotonic()
     try:
         value = task.work()

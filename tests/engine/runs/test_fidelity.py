@@ -217,7 +217,7 @@ class Listener:
     def __init__(self):
         self.messages = []
 
-    def tell(self, message):
+    def send(self, message):
         self.messages.append(message)
 
 

@@ -1,4 +1,4 @@
-"""Torch tensors to bytes on a connection and back, without copies."""
+"""Converts torch tensors to the bytes on a connection and back, without copies."""
 
 from __future__ import annotations
 

@@ -1,0 +1,195 @@
+"""Connections over loopback: messages, questions, peers that close, and what TCP is told of virtual time."""
+
+import socket
+
+import pytest
+
+from engine.program.frames import FrameHeader
+from engine.worlds.real.connections import (
+    HELLO,
+    USER_TIMEOUT_S,
+    WARM_UP_BYTES,
+    Connections,
+    SendConnection,
+)
+
+WAIT_S = 5.0
+"""The longest wait for something that the kernel does at once."""
+
+
+@pytest.fixture
+def pair():
+    """Device 0, and device 1 that it knows; each knows the other's address."""
+    ends = [Connections(rank, "127.0.0.1") for rank in (0, 1)]
+    ends[0].addresses = {1: ("127.0.0.1", ends[1].port)}
+    ends[1].addresses = {0: ("127.0.0.1", ends[0].port)}
+    yield ends
+    for end in ends:
+        end.listener.close()
+        for peer in list(end.sending):
+            end.close(peer)
+        for connection in end.receiving:
+            connection.sock.close()
+        end._woken.close()
+        end._waker.close()
+
+
+def until(end, condition):
+    """All that `wait` gives until `condition()` holds."""
+    messages, closed = [], []
+    for _ in range(1000):
+        if condition():
+            return messages, closed
+        arrived, ended = end.wait(WAIT_S)
+        messages += arrived
+        closed += ended
+    pytest.fail("the condition never held")
+
+
+def open_both_ways(pair):
+    near, far = pair
+    assert near.open(1)
+    assert far.open(0)
+    until(far, lambda: far.num_connected == 1)
+    until(near, lambda: near.num_connected == 1)
+    return near, far
+
+
+def write(end, peer, payload, number=0):
+    """Send `payload` as one message; the list gets an entry when the kernel has taken it."""
+    header = FrameHeader(number, len(payload), (0, 0), 1.0, 2.0, "uint8", (len(payload),), "x")
+    done = []
+    end.sending[peer].write(header, b"", memoryview(payload), done.append)
+    return done
+
+
+def receive(end, count):
+    got = []
+    for _ in range(1000):
+        got += end.wait(WAIT_S)[0]
+        if len(got) >= count:
+            return got
+    pytest.fail("the messages never came")
+
+
+def test_a_message_arrives_whole_with_its_header_and_its_sender(pair):
+    near, far = open_both_ways(pair)
+    done = write(near, 1, b"abc", number=7)
+    (message,) = receive(far, 1)
+    assert (message.src, message.header.message, bytes(message.body)) == (0, 7, b"abc")
+    assert (message.header.sent_s, message.header.due_s) == (1.0, 2.0)
+    assert len(done) == 1
+
+
+def test_messages_of_one_peer_arrive_in_order(pair):
+    near, far = open_both_ways(pair)
+    for number in range(20):
+        write(near, 1, bytes([number]) * number, number)
+    assert [message.header.message for message in receive(far, 20)] == list(range(20))
+
+
+def test_what_the_kernel_does_not_take_waits_and_the_writer_does_not(pair):
+    near, far = open_both_ways(pair)
+    large = bytes(30_000_000)  # more than the buffers of a connection hold
+    done = write(near, 1, large)
+    assert not done
+    assert near.sending[1].backlog
+    messages = []
+    while not messages:
+        near.wait(0.0)
+        messages += far.wait(0.0)[0]
+    assert len(messages[0].body) == len(large)
+    assert len(done) == 1
+
+
+def test_a_question_is_answered_and_neither_is_a_message(pair):
+    near, far = open_both_ways(pair)
+    near.receiving[0].heard_s = 0.0
+    near.ask(1)
+    assert until(far, lambda: far.receiving[0].heard_s > 0)[0] == []
+    far.wait(0.1)  # the question itself, if its first bytes came before
+    for _ in range(1000):
+        assert near.wait(WAIT_S)[0] == []
+        if near.heard_s(1) > 0:
+            break
+    assert near.heard_s(1) > 0
+
+
+def test_no_question_is_asked_while_messages_wait_to_be_sent(pair):
+    near, _ = open_both_ways(pair)
+    write(near, 1, bytes(30_000_000))
+    before = len(near.sending[1].backlog)
+    near.ask(1)
+    assert len(near.sending[1].backlog) == before
+
+
+def test_a_peer_that_closes_is_named(pair):
+    near, far = open_both_ways(pair)
+    far.close(0)
+    closed = []
+    while not closed:
+        closed += near.wait(WAIT_S)[1]
+    assert closed == [1]
+    assert near.receiving == []
+
+
+def test_closing_a_failed_peer_counts_its_messages_as_sent(pair):
+    near, _ = open_both_ways(pair)
+    done = write(near, 1, bytes(30_000_000))
+    assert not done
+    near.close(1)
+    assert len(done) == 1
+    assert near.sending == {}
+
+
+def test_nothing_was_heard_from_a_peer_without_a_connection(pair):
+    assert pair[0].heard_s(1) == 0.0
+
+
+def test_another_thread_can_end_a_wait(pair):
+    near, _ = pair
+    near.wake()
+    assert near.wait(WAIT_S) == ([], [])
+
+
+def test_a_peer_counts_as_connected_after_its_warm_up_bytes(pair):
+    near, _ = pair
+    with socket.create_connection(("127.0.0.1", near.port)) as peer:
+        peer.sendall(HELLO.pack(5) + bytes(WARM_UP_BYTES - 1))
+        near.wait(WAIT_S)
+        near.wait(WAIT_S)
+        assert near.num_connected == 0
+        peer.sendall(b"\0")
+        until(near, lambda: near.num_connected == 1)
+    assert near.receiving[0].src == 5
+
+
+def user_timeout_s(connection: SendConnection) -> float:
+    return connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) / 1e3
+
+
+def test_a_connection_that_is_open_when_the_clock_starts_gets_a_virtual_timeout(pair):
+    near, _ = pair
+    assert near.open(1)
+    near.dilate(4.0)
+    assert user_timeout_s(near.sending[1]) == pytest.approx(4 * USER_TIMEOUT_S)
+
+
+def test_a_connection_that_is_opened_later_gets_it_too(pair):
+    near, _ = pair
+    near.dilate(2.5)
+    assert near.open(1)
+    assert user_timeout_s(near.sending[1]) == pytest.approx(2.5 * USER_TIMEOUT_S)
+
+
+def test_before_the_clock_starts_tcp_keeps_the_kernels_timeout(pair):
+    near, _ = pair
+    assert near.open(1)
+    assert user_timeout_s(near.sending[1]) == 0
+
+
+def test_a_peer_that_nobody_listens_for_cannot_be_opened(pair):
+    near, far = pair
+    far.listener.close()
+    assert not near.open(1)
+    assert not near.sending
