@@ -6,7 +6,7 @@ import { Shell } from './shell/Shell';
 
 const editorPage = async () => ({ Component: (await import('@/pages/editor/EditorPage')).EditorPage });
 
-/** Every page but the first is loaded when it is opened. */
+/** All pages except the first are loaded when they are opened. */
 export const router = createBrowserRouter([
   {
     path: '/',

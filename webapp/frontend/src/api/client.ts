@@ -1,6 +1,6 @@
 import type { Problem } from './types';
 
-/** What the server says when it refuses: one sentence, and the fields it is about. */
+/** The server's refusal of a request: one sentence, and the fields that it is about. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -11,7 +11,7 @@ export class ApiError extends Error {
     this.name = 'ApiError';
   }
 
-  /** Complaint about the field at `path` or anything below it. */
+  /** The message about the field at `path` or a field inside it. */
   about(path: string): string | undefined {
     return this.fields.find((field) => isBelow(field.path, path))?.message;
   }
@@ -23,7 +23,7 @@ function isBelow(path: string, ancestor: string): boolean {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Called when the server says that nobody is logged in (the session ended, say). */
+/** Called when the server answers that nobody is logged in, for example because the session has ended. */
 let whenLoggedOut: () => void = () => undefined;
 
 export function onLoggedOut(handler: () => void): void {
@@ -45,7 +45,7 @@ function csrfToken(): string {
 async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const headers: Record<string, string> = { Accept: 'application/json' };
   if (method !== 'GET') headers['X-CSRFToken'] = csrfToken();
-  const form = body instanceof FormData; // the browser names its boundary itself
+  const form = body instanceof FormData; // the browser adds the multipart boundary
   if (body !== undefined && !form) headers['Content-Type'] = 'application/json';
   let response: Response;
   try {
@@ -76,7 +76,7 @@ async function toError(response: Response, path: string): Promise<ApiError> {
     const data = (await response.json()) as { detail?: unknown; fields?: Problem[] };
     if (typeof data.detail === 'string') return new ApiError(response.status, data.detail, data.fields ?? []);
   } catch {
-    // Not JSON: a proxy's or the web server's own page; the status is all there is to tell.
+    // Not JSON but an error page of a proxy or web server: only the status says something.
   }
   return new ApiError(response.status, `The server answered ${response.status} ${response.statusText}.`);
 }
@@ -91,7 +91,7 @@ export const api = {
   delete: <T>(path: string) => request<T>('DELETE', path),
 };
 
-/** A sentence for people, whatever was thrown. */
+/** The message of whatever was thrown. */
 export function sentence(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -7,7 +7,7 @@ export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 10_000,
-      // A refusal is an answer: only silence is worth another try.
+      // Retry only requests that got no answer or a redirect; an error status will not change.
       retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status >= 400),
     },
   },
@@ -37,7 +37,7 @@ export function useSession() {
   });
 }
 
-/** What a model sees in a run with this seed, if nobody gives a picture. */
+/** The random picture that a model gets in a run with this seed if the workload has none. */
 export function useRandomPicture(model: string, seed: number, enabled: boolean) {
   return useQuery({
     queryKey: ['picture', model, seed],
@@ -47,7 +47,7 @@ export function useRandomPicture(model: string, seed: number, enabled: boolean) 
   });
 }
 
-/** Per strategy the sentence why it cannot run this model on this cluster, or null. */
+/** For each strategy the reason why it cannot run this model on this cluster, or null. */
 export function useSupports(
   pair: { cluster_id?: number | null; cluster?: ClusterSpec; model: string } | null,
 ) {
@@ -87,7 +87,7 @@ export interface Health {
   busy_run: number | null;
 }
 
-/** Asked every few seconds, so that a lost worker is seen wherever one is. */
+/** Polled every 5 s, so that every page shows a missing worker. */
 export function useHealth() {
   return useQuery({
     queryKey: ['health'],
@@ -112,7 +112,7 @@ export function useClusters() {
   });
 }
 
-/** All runs; asked more often while one of them is under way. */
+/** All runs; polled more often while one of them is not over. */
 export function useRuns() {
   return useQuery({
     queryKey: ['runs'],
@@ -132,7 +132,7 @@ export function useRun(id: number, enabled = true) {
   });
 }
 
-/** A change on the server after which the queries below `key` are asked again. */
+/** A mutation on the server; afterwards the queries whose key starts with `key` are fetched again. */
 export function useChange<Input, Output>(key: string, change: (input: Input) => Promise<Output>) {
   const client = useQueryClient();
   return useMutation({

@@ -13,7 +13,7 @@ interface Props {
   labels?: boolean;
 }
 
-/** A still picture of a cluster: devices in their colours, switches as squares, links by rate. */
+/** A static picture of a cluster: devices in their colours, switches as squares, links as wide as their rate. */
 export function ClusterPicture({ spec, layout, width = 260, height = 150, labels = false }: Props) {
   const at = fitInto(positionsOf(spec, layout), width, height, labels);
   const off = (name: string) => layout?.disabled.includes(name) ?? false;

@@ -6,11 +6,11 @@ export interface Point {
   y: number;
 }
 
-/** Centres of the nodes. A card of a device takes about this much room. */
+/** Positions are centres of nodes. A device card has about this size. */
 export const DEVICE_SIZE = { width: 184, height: 76 };
 export const SWITCH_SIZE = { width: 112, height: 40 };
 
-/** Tidy positions: levels below the node with the most links, few crossings; every node is placed. */
+/** Computed positions for every node: levels below the node with the most links, with few crossings. */
 export function autoLayout(spec: ClusterSpec): Record<string, Point> {
   const graph = new Graph();
   graph.setGraph({ rankdir: 'TB', nodesep: 80, ranksep: 112, edgesep: 40 });
@@ -27,7 +27,7 @@ export function autoLayout(spec: ClusterSpec): Record<string, Point> {
   return places;
 }
 
-/** Saved positions; where one is missing, tidy ones for all. */
+/** The saved positions; if one is missing, computed positions for all nodes. */
 export function positionsOf(spec: ClusterSpec, layout: Layout | undefined): Record<string, Point> {
   const nodes = [...spec.devices, ...spec.switches];
   const saved = layout?.positions ?? {};

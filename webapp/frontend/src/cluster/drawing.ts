@@ -9,7 +9,7 @@ export interface Drawing {
 
 export const NAME_PATTERN = /^[a-z][a-z0-9_-]{0,30}$/;
 
-/** What a new link has until somebody says otherwise: wired Fast Ethernet. */
+/** Values of the first link of a cluster: wired Fast Ethernet. */
 export const NEW_LINK: Omit<LinkSpec, 'a' | 'b'> = {
   bit_per_s: 100e6,
   reverse_bit_per_s: null,
@@ -65,15 +65,15 @@ export function addSwitch(drawing: Drawing, at: Point): { drawing: Drawing; name
   };
 }
 
-/** Why these two cannot be linked; null if they can. */
+/** The reason why these two nodes cannot be linked; null if they can. */
 export function whyNotConnect(spec: ClusterSpec, a: string, b: string): string | null {
   if (a === b) return `A link needs two different ends: ${a} cannot be linked to itself.`;
   if (spec.links.some((link) => sameEnds(link, a, b)))
-    return `${a} and ${b} are linked already: edit that link.`;
+    return `${a} and ${b} are already linked: edit that link.`;
   return null;
 }
 
-/** A new link like the one added last, so that drawing a star of slow links sets the rate once. */
+/** Adds a link with the values of the newest link: a star of slow links needs its rate only once. */
 export function connect(drawing: Drawing, a: string, b: string): Drawing {
   if (whyNotConnect(drawing.spec, a, b)) return drawing;
   const last = drawing.spec.links.at(-1);
@@ -81,7 +81,7 @@ export function connect(drawing: Drawing, a: string, b: string): Drawing {
   return withSpec(drawing, { links: [...drawing.spec.links, link] });
 }
 
-/** Without these nodes (and the links at them) and without these links. */
+/** Removes these nodes with their links, and these links. */
 export function remove(drawing: Drawing, nodes: readonly string[], links: readonly string[]): Drawing {
   const gone = new Set(nodes);
   const { spec, layout } = drawing;
@@ -102,13 +102,14 @@ export function remove(drawing: Drawing, nodes: readonly string[], links: readon
   };
 }
 
-/** Why a node cannot be called that; null if it can. */
+/** The reason why a node cannot have this name; null if it can. */
 export function whyNotRename(spec: ClusterSpec, from: string, to: string): string | null {
-  if (!NAME_PATTERN.test(to)) return 'Lower-case letters, digits, - and _, at most 31, a letter first.';
-  return to !== from && nodeNames(spec).includes(to) ? `There is a ${to} already.` : null;
+  if (!NAME_PATTERN.test(to))
+    return 'Use up to 31 lower-case letters, digits, - and _, starting with a letter.';
+  return to !== from && nodeNames(spec).includes(to) ? `There is already a node called ${to}.` : null;
 }
 
-/** The node is called `to` everywhere: in links, as source, in the layout. */
+/** Renames a node everywhere: in links, as source, in the layout. */
 export function rename(drawing: Drawing, from: string, to: string): Drawing {
   if (from === to || whyNotRename(drawing.spec, from, to)) return drawing;
   const name = (old: string) => (old === from ? to : old);
@@ -156,26 +157,26 @@ export function move(drawing: Drawing, positions: Readonly<Record<string, Point>
   };
 }
 
-/** Switch nodes or links off (they stay drawn and take no part) or on again. */
+/** Switches nodes or links off or on. What is off stays in the drawing but takes no part in runs. */
 export function setDisabled(drawing: Drawing, names: readonly string[], off: boolean): Drawing {
   const rest = drawing.layout.disabled.filter((name) => !names.includes(name));
   return { ...drawing, layout: { ...drawing.layout, disabled: off ? [...rest, ...names] : rest } };
 }
 
-/** Whether a link takes no part: itself switched off, or one of its ends. */
+/** Whether a link is off: itself, or one of its ends. */
 export function isLinkOff(link: LinkSpec, layout: Layout): boolean {
   return [linkName(link), `${link.b}--${link.a}`, link.a, link.b].some((name) =>
     layout.disabled.includes(name),
   );
 }
 
-/** The named nodes and the links among them: what copying takes along. */
+/** The named nodes and the links among them, for copying. */
 export function excerpt(drawing: Drawing, names: readonly string[]): Drawing {
   const others = nodeNames(drawing.spec).filter((name) => !names.includes(name));
   return remove(drawing, others, []);
 }
 
-/** `piece` added under free names, moved by `by`; also the names that its nodes got. */
+/** Adds `piece` under free names, moved by `by`; also returns the names that its nodes got. */
 export function paste(drawing: Drawing, piece: Drawing, by: Point): { drawing: Drawing; names: string[] } {
   const names = new Map<string, string>();
   for (const name of nodeNames(piece.spec)) {

@@ -7,7 +7,7 @@ interface Props {
   children?: ReactNode;
 }
 
-/** Nothing here yet: why, and what to do next. */
+/** Shown instead of an empty list: why it is empty, and what to do next. */
 export function EmptyState({ title, text, children }: Props) {
   return (
     <Stack align="center" gap="sm" py={72} px="md">

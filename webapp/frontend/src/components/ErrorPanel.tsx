@@ -7,7 +7,7 @@ interface Props {
   onRetry?: () => void;
 }
 
-/** One sentence about what went wrong; a button where trying again makes sense. */
+/** One sentence about what went wrong, with a retry button if `onRetry` is given. */
 export function ErrorPanel({ title, message, onRetry }: Props) {
   return (
     <Alert

@@ -4,7 +4,7 @@ interface Props {
   entries: { label: string; color: string; value?: string }[];
 }
 
-/** Colour squares with their meaning. */
+/** The legend of a chart: colour squares with labels. */
 export function Legend({ entries }: Props) {
   return (
     <div className={classes.legend}>

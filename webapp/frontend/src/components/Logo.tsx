@@ -1,4 +1,4 @@
-/** Three warp threads and the weft going over and under: the loom. */
+/** The logo: three warp threads of a loom, with the weft going over and under them. */
 export function Logo({ size = 26 }: { size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden>

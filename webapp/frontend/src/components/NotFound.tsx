@@ -4,7 +4,7 @@ import { EmptyState } from './EmptyState';
 
 export function NotFound() {
   return (
-    <EmptyState title="There is no such page" text="The address is wrong, or what it showed was deleted.">
+    <EmptyState title="There is no such page" text="The address is wrong, or the item was deleted.">
       <Button component={Link} to="/">
         Back to the start page
       </Button>

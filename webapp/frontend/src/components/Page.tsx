@@ -11,7 +11,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** The heading and the width of an ordinary page. */
+/** A page: its heading, its actions and its width. */
 export function Page({ title, about, actions, wide = false, children }: Props) {
   useDocumentTitle(title);
   return (

@@ -14,7 +14,7 @@ interface Props {
   fill?: boolean;
 }
 
-/** One part of a run's page: a card with a heading and, at its right, its controls. */
+/** A card with a heading and, at its right, controls: one section of a page. */
 export function Panel({ title, about, extra, children, testId, flush = false, fill = false }: Props) {
   return (
     <Card

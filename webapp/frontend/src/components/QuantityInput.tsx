@@ -10,7 +10,7 @@ interface Props {
   /** SI value; null is empty. */
   value: number | null;
   onChange: (value: number | null) => void;
-  /** Whether the field may be empty; `placeholder` says what that means. */
+  /** Whether the field may be empty; `placeholder` says what an empty field means. */
   optional?: boolean;
   placeholder?: string;
   error?: string;
@@ -19,12 +19,12 @@ interface Props {
   testId: string;
 }
 
-/** A number with a unit to choose; in and out it is SI. What is typed counts at once when it is a number. */
+/** An input for a number with a choice of units; `value` is in SI. Every number typed is reported at once. */
 export function QuantityInput(props: Props) {
   const { quantity, value, onChange, optional = false, testId } = props;
   const [unit, setUnit] = useState<Unit>(() => unitFor(value ?? 0, quantity));
   const [typed, setTyped] = useState<{ text: string | number; value: number | null } | null>(null);
-  // Somebody else changed the value (undo, another selection): show it in the unit that suits it.
+  // The value changed from outside (undo, another selection): show it in a suitable unit.
   const [shown, setShown] = useState(value);
   if (value !== shown) {
     setShown(value);

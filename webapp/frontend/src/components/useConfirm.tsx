@@ -4,12 +4,12 @@ import { type ReactNode, useState } from 'react';
 interface Question {
   title: string;
   text: string;
-  /** What the button that goes on says. */
+  /** The label of the confirming button. */
   action: string;
   onConfirm: () => void;
 }
 
-/** A question before something that cannot be undone. Render the first part, call the second. */
+/** A dialog before an action that cannot be undone: render the first element, call the second with the question. */
 export function useConfirm(): [ReactNode, (question: Question) => void] {
   const [question, setQuestion] = useState<Question | null>(null);
   const close = () => setQuestion(null);

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 
-/** The time in milliseconds, renewed every `everyMs`: for "3 minutes ago". */
+/** The wall-clock time in milliseconds, updated every `everyMs`; for texts such as "3 minutes ago". */
 export function useNow(everyMs = 30_000): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

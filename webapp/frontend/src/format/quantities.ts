@@ -1,4 +1,4 @@
-/** Quantities as people type them, and SI values as everything else uses them. */
+/** Units for input fields, and conversion between a number in a unit and its SI value. */
 
 export interface Unit {
   label: string;
@@ -53,12 +53,12 @@ export function unitFor(value: number, quantity: Quantity): Unit {
   return fitting.at(-1) ?? quantity[0];
 }
 
-/** SI value → number shown in `unit`, free of floating-point dust. */
+/** SI value → number shown in `unit`, rounded to 12 digits. */
 export function fromSI(value: number, unit: Unit): number {
   return Number((value / unit.factor).toPrecision(12));
 }
 
-/** Number typed in `unit` → SI value, free of floating-point dust. */
+/** Number typed in `unit` → SI value, rounded to 12 digits. */
 export function toSI(amount: number, unit: Unit): number {
   return Number((amount * unit.factor).toPrecision(12));
 }

@@ -1,4 +1,4 @@
-/** Numbers for people: three significant digits and a prefix. The only place that formats quantities. */
+/** Formats quantities: three significant digits, an SI prefix and the unit. No other file formats them. */
 
 const PREFIXES = [
   [1e12, 'T'],

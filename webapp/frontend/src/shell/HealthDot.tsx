@@ -3,7 +3,7 @@ import { Link } from 'react-router';
 import { useHealth } from '@/api/queries';
 import { complaint } from './health';
 
-/** One dot for the state of the emulator, and the run that occupies it. */
+/** A dot for the state of the server, and a link to the run that is being emulated. */
 export function HealthDot() {
   const { data, isError } = useHealth();
   const bad = complaint(data, isError);
@@ -14,7 +14,9 @@ export function HealthDot() {
     <Tooltip
       label={
         bad ??
-        (busy ? `The emulator carries out run ${busy}${waiting}` : 'Everything answers, the emulator is free')
+        (busy
+          ? `The emulator is busy with run ${busy}${waiting}`
+          : 'All services answer; the emulator is free')
       }
     >
       <Group
@@ -32,7 +34,7 @@ export function HealthDot() {
           </Anchor>
         ) : (
           <Text size="sm" c="dimmed">
-            {bad ? 'Trouble' : 'Idle'}
+            {bad ? 'Not ready' : 'Idle'}
           </Text>
         )}
       </Group>

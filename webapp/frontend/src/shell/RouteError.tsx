@@ -3,12 +3,12 @@ import { useRouteError } from 'react-router';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 
-/** A page that failed to load or to draw: what happened, and a way on. */
+/** Shown when a page failed to load or to render. */
 export function RouteError() {
   return (
     <Center mih="100vh" p="xl">
       <ErrorPanel
-        title="This page stopped"
+        title="This page failed"
         message={sentence(useRouteError())}
         onRetry={() => location.reload()}
       />

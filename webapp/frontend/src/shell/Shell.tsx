@@ -9,7 +9,7 @@ import { Header } from './Header';
 import { HealthBanner } from './HealthBanner';
 import classes from './Shell.module.css';
 
-/** The frame of every page; asks for a login first. The page that was asked for appears after it. */
+/** The frame of every page. Shows the login page first if nobody is logged in. */
 export function Shell() {
   const session = useSession();
   if (session.isPending) return <Waiting />;

@@ -1,11 +1,11 @@
 import type { Health } from '@/api/queries';
 
-/** What is wrong, in one sentence with the remedy; null while all is well. */
+/** What is missing, in one sentence with the remedy; null if nothing is. */
 export function complaint(health: Health | undefined, unreachable: boolean): string | null {
-  if (unreachable) return 'The server does not answer. This page will go on by itself when it is back.';
+  if (unreachable) return 'The server does not answer. This page reconnects by itself.';
   if (!health) return null;
   if (!health.redis)
-    return 'Redis is gone: runs can neither start nor be watched. Start it again; this page will go on by itself.';
+    return 'Redis does not answer: runs can neither start nor be watched. Restart it; this page reconnects by itself.';
   if (!health.worker_emulate)
     return 'No emulation worker answers: new runs wait in the queue. Start one with ./loom worker --queue emulate.';
   if (!health.worker_plan)

@@ -1,4 +1,4 @@
-/** One colour per device, by rank, the same on every picture, chart and table. Readable on light and dark. */
+/** One colour per device, by rank: the same in every picture, chart and table, in both colour schemes. */
 export const deviceColors = [
   '#12908e',
   '#d98a1f',

@@ -1,6 +1,6 @@
 import type { SpanKind } from '@/api/types';
 
-/** What a device does, one colour per kind of span; used by timelines and time attributions alike. */
+/** One colour per kind of span, for timelines and attributions. */
 export const spanColors: Record<SpanKind, string> = {
   compute: '#2f8f83',
   send: '#d98a1f',

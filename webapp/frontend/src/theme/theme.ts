@@ -1,6 +1,6 @@
 import { createTheme, type MantineColorsTuple } from '@mantine/core';
 
-/** Deep blue of dyed yarn: the one accent of the interface. */
+/** The accent colour: deep blue. */
 const ink: MantineColorsTuple = [
   '#eef4fb',
   '#dbe6f3',
@@ -14,7 +14,7 @@ const ink: MantineColorsTuple = [
   '#21426b',
 ];
 
-/** Neutral greys with a little warmth; dark 7 is the page, dark 6 a card. */
+/** Neutral greys; dark 7 is the page, dark 6 a card. */
 const dark: MantineColorsTuple = [
   '#d7dade',
   '#b4b9c0',
@@ -28,7 +28,7 @@ const dark: MantineColorsTuple = [
   '#0f1318',
 ];
 
-/** Good, doubtful, bad: muted, so that a page full of badges stays calm. */
+/** Muted colours for good, doubtful and bad. */
 const teal: MantineColorsTuple = [
   '#eaf5ef',
   '#d5eadf',

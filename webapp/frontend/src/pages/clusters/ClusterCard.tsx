@@ -63,7 +63,7 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
   const askAndRemove = () =>
     confirm({
       title: `Delete ${name}?`,
-      text: 'Runs keep their own copy of the cluster; the drawing is gone for good.',
+      text: 'Runs keep their own copy of the cluster. The drawing cannot be restored.',
       action: 'Delete',
       onConfirm: () => remove.mutate(undefined, { onError: fail }),
     });
@@ -88,7 +88,7 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
             to={`/runs/new?cluster=${id}`}
             data-testid={`run-${name}`}
           >
-            Run on it
+            New run on it
           </Menu.Item>
           <Menu.Item
             leftSection={<IconDownload size={15} />}

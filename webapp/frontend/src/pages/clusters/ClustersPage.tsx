@@ -29,7 +29,7 @@ export function ClustersPage() {
       {clusters.data?.length === 0 && (
         <EmptyState
           title="No cluster yet"
-          text="Draw one: a few devices, links between them, and a run can start."
+          text="Draw a few devices and the links between them, then start a run."
         >
           {draw}
         </EmptyState>

@@ -21,7 +21,7 @@ import { Timelines } from './Timelines';
 const MOST = 6;
 const token = (index: number) => (Number.isInteger(index) ? String(index) : '');
 
-/** 2 to 6 runs side by side: what differs in what was asked, and what that did. */
+/** Two to six runs side by side: which parameters differ, and every figure relative to a baseline. */
 export function ComparePage() {
   const [params, setParams] = useSearchParams();
   const ids = (params.get('ids') ?? '')
@@ -56,10 +56,10 @@ export function ComparePage() {
       <Page title="Compare">
         <EmptyState
           title={ids.length > MOST ? 'Too many runs' : 'Choose at least two runs'}
-          text={`Two to ${MOST} finished runs can be laid side by side: tick them in the list of runs, then press Compare.`}
+          text={`Two to ${MOST} finished runs can be compared: select them in the list of runs, then press Compare.`}
         >
           <Button component={Link} to="/runs">
-            Go to the runs
+            All runs
           </Button>
         </EmptyState>
       </Page>
@@ -143,7 +143,7 @@ function Latency({ comparison }: { comparison: Comparison }) {
   return (
     <Panel
       title="Latency per token"
-      about="of each run's first request"
+      about="first request of each run"
       testId="compare-latency"
       extra={
         <Group gap="xs">

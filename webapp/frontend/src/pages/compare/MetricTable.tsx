@@ -16,18 +16,18 @@ import classes from './compare.module.css';
 interface Props {
   comparison: Comparison;
   onBaseline: (id: number) => void;
-  /** Absent while removing one would leave nothing to compare. */
+  /** Absent if only two runs are left. */
   onRemove: ((id: number) => void) | undefined;
 }
 
-/** Every figure of every run, with its difference to the baseline. */
+/** Every figure of every run, with its difference from the baseline. */
 export function MetricTable({ comparison, onBaseline, onRemove }: Props) {
   const { runs, metrics, baseline } = comparison;
   const shown = metrics.filter((row) => row.values.some((value) => value !== null && value !== 0));
   return (
     <Panel
       title="Results"
-      about="differences refer to the baseline; ↓ lower is better, ↑ higher is better"
+      about="differences from the baseline; ↓ lower is better, ↑ higher is better"
       testId="metrics"
       flush
     >

@@ -4,7 +4,7 @@ import { Panel } from '@/components/Panel';
 import { paramText, type Comparison } from './comparison';
 import classes from './compare.module.css';
 
-/** What was asked for, field by field; only what differs unless everything is wanted. */
+/** The parameters of all runs, field by field; by default only those that differ. */
 export function ParamTable({ comparison }: { comparison: Comparison }) {
   const [onlyDiffering, setOnlyDiffering] = useState(true);
   const differing = comparison.params.filter((row) => row.differs).length;

@@ -7,7 +7,7 @@ import { Panel } from '@/components/Panel';
 import { attributionColors } from '@/theme/spanColors';
 import classes from './compare.module.css';
 
-/** Where the time of every run went, on one scale. */
+/** The time of every run by cause, on one scale. */
 export function Stacks({ runs }: { runs: RunDetail[] }) {
   const reports = runs.map((run) => ({ run, parts: run.report?.attribution }));
   const scale = Math.max(...reports.map(({ parts }) => (parts ? totalOf(parts) : 0)));

@@ -12,7 +12,7 @@ import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { Viewport } from '@/run/timeline/viewport';
 import classes from './compare.module.css';
 
-/** The timelines of all runs below each other: one time scale, one cursor, zoomed and panned together. */
+/** The timelines of all runs below each other, with one time scale and one cursor. */
 export function Timelines({ runs }: { runs: RunDetail[] }) {
   const recordings = useQueries({ queries: runs.map((run) => recordingQuery(run)) });
   const [viewport] = useState(() => new Viewport(false));

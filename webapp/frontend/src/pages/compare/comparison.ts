@@ -1,4 +1,4 @@
-/** What the server says about several runs side by side, and how to read it. */
+/** A comparison from the server, and how its figures and parameters are formatted. */
 import { bytes, human, joules, percent, rate, seconds, three } from '@/format/units';
 
 export interface ComparedRun {
@@ -38,7 +38,7 @@ export type Judgement = 'better' | 'worse' | 'same' | null;
 
 const NOTHING = 0.0005;
 
-/** Whether a difference to the baseline is good; null where neither way is better. */
+/** Whether a difference from the baseline is an improvement; null if neither direction is. */
 export function judge(delta: number | null, better: MetricRow['better']): Judgement {
   if (delta === null) return null;
   if (Math.abs(delta) < NOTHING) return 'same';
@@ -64,7 +64,7 @@ export function deltaText(delta: number): string {
   return `${size < 10 ? size.toFixed(1) : size.toFixed(0)} %`;
 }
 
-/** A parameter for people: units by the name of its last part; false, 0 and "" are values, not gaps. */
+/** A parameter as text, with the unit that its name ends in; false, 0 and "" are values. */
 export function paramText(path: string, value: unknown): string {
   if (value === null || value === undefined) return '–';
   if (value === '') return '""';
@@ -79,7 +79,7 @@ export function paramText(path: string, value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Metrics and parameters as one table: a line per row, a column per run; values as they are, in SI units. */
+/** Metrics and parameters as CSV: a column per run, values in SI units. */
 export function csvOf(comparison: Comparison): string {
   const head = ['kind', 'name', 'unit', ...comparison.runs.map((run) => `${run.id} ${run.name}`)];
   const metrics = comparison.metrics.map((row) => ['metric', row.name, row.unit, ...row.values]);
@@ -94,7 +94,7 @@ function cell(value: unknown): string {
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Columns of the overlaid latency: token number, then seconds per token of every run. */
+/** Columns of the latency chart: token number, then seconds per token of every run. */
 export function latencyColumns(
   series: Comparison['series'],
   from: number,

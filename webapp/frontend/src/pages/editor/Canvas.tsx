@@ -37,7 +37,7 @@ const edgeTypes = { link: LinkLine };
 const CENTRE: [number, number] = [0.5, 0.5];
 const GRID: [number, number] = [8, 8];
 
-/** The drawing to look at and to work on: drag, connect, select. Every edit goes through the store. */
+/** The canvas of the editor: drag, connect and select nodes. Every edit goes through the store. */
 export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readOnly: boolean }) {
   const drawing = useDrawing();
   const selection = useEditor((state) => state.selection);
@@ -48,7 +48,7 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
   const [nodes, setNodes] = useState<ClusterNode[]>([]);
   const [edges, setEdges] = useState<LinkEdge[]>([]);
   const [connecting, setConnecting] = useState(false);
-  // An empty canvas stays where it is: fitting it to the first device would move that away from the pointer.
+  // Do not fit an empty canvas: its first device would move away from the pointer.
   const [fitAtFirst] = useState(() => nodeNames(drawing.spec).length > 0);
 
   useEffect(() => {
@@ -162,7 +162,7 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
   );
 }
 
-/** The same list if no change is about selection, so that nothing is drawn anew. */
+/** The same list if the selection did not change, so that React draws nothing again. */
 function applySelection(
   names: readonly string[],
   changes: readonly (NodeChange<ClusterNode> | EdgeChange<LinkEdge>)[],

@@ -17,7 +17,7 @@ interface Props {
   validation: Validation | undefined;
 }
 
-/** The cluster as a whole: shown while nothing is selected. */
+/** Properties of the whole cluster, shown while nothing is selected. */
 export function ClusterPanel({ readOnly, errors, question, onQuestion, validation }: Props) {
   const { spec } = useDrawing();
   const { edit } = editor();
@@ -36,7 +36,7 @@ export function ClusterPanel({ readOnly, errors, question, onQuestion, validatio
           refuse={(name) =>
             NAME_PATTERN.test(name)
               ? null
-              : 'Lower-case letters, digits, - and _, at most 31, a letter first.'
+              : 'Use up to 31 lower-case letters, digits, - and _, starting with a letter.'
           }
           onRename={(name) => set({ name }, 'name')}
         />

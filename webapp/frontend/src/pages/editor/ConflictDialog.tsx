@@ -11,7 +11,7 @@ interface Props {
   onSaveAs: (name: string) => void;
 }
 
-/** Two people edited the same cluster: nothing is lost before this one has chosen. */
+/** Somebody else saved this cluster in the meantime: keep both versions, theirs, or mine. */
 export function ConflictDialog({ message, name, onClose, onReload, onOverwrite, onSaveAs }: Props) {
   const [copy, setCopy] = useState('');
   const proposed = copy || `${name.slice(0, 25)}-copy`;

@@ -7,7 +7,7 @@ import type { DeviceNode } from './flow';
 import { Handles } from './Handles';
 import classes from './nodes.module.css';
 
-/** A device on the canvas: its colour, name, what it is, how fast and how large. */
+/** A device on the canvas: colour, name, title, peak rate and memory. */
 export const DeviceCard = memo(({ data, selected }: NodeProps<DeviceNode>) => {
   const { device, color, isSource, off, problem } = data;
   const states = [

@@ -9,10 +9,10 @@ import { NameInput } from './NameInput';
 import { OnOff } from './OnOff';
 
 interface Props {
-  /** One device, or several that get the same values. */
+  /** Properties of one device, or of several that get the same values. */
   devices: DeviceSpec[];
   readOnly: boolean;
-  /** Complaints by field of the (first) device. */
+  /** Problems by field of the first device. */
   errors: Record<string, string>;
 }
 
@@ -109,7 +109,10 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
                 }
                 data={[
                   { value: 'roofline', label: 'Roofline: rate, memory, overheads' },
-                  { value: 'serial', label: 'Serial: as roofline, fetching and computing in turn' },
+                  {
+                    value: 'serial',
+                    label: 'Serial: like roofline, but memory access and computation do not overlap',
+                  },
                   { value: 'measured', label: 'Measured on this host, scaled' },
                   { value: 'flops', label: 'FLOPs by peak rate alone' },
                 ]}

@@ -27,7 +27,7 @@ export function Editor({ onReload }: { onReload: () => void }) {
   );
 }
 
-/** Palette, canvas and properties around one drawing, with the dialogs that replace or store it. */
+/** The cluster editor: palette, canvas, properties, and the dialogs that replace or store the drawing. */
 function Workbench({ onReload }: { onReload: () => void }) {
   const { spec } = useDrawing();
   const readOnly = !useMayWrite();
@@ -40,7 +40,7 @@ function Workbench({ onReload }: { onReload: () => void }) {
   useShortcuts(readOnly, saving.save);
   useDocumentTitle(spec.title || spec.name);
 
-  /** Another drawing under this cluster's name, so that it stays this cluster; one step to undo. */
+  /** Replaces the drawing but keeps the cluster's name, as one step to undo. */
   const take = (drawing: Drawing, keepName: boolean) => {
     const { edit, select } = editor();
     edit((old) =>
@@ -75,7 +75,7 @@ function Workbench({ onReload }: { onReload: () => void }) {
           {empty && spec.switches.length === 0 && (
             <div className={classes.empty}>
               <Text fw={600} c="var(--loom-text)">
-                An empty bench
+                Nothing drawn yet
               </Text>
               <Text size="sm">
                 Drag devices here from the left, then pull links between them. Or start from a star, ring,

@@ -11,7 +11,7 @@ import { emptyDrawing, freeName } from '@/cluster/drawing';
 import { Editor } from './Editor';
 import { editor } from './editorStore';
 
-/** /clusters/new and /clusters/:id: loads the cluster into the editor once, then the editor has it. */
+/** The pages /clusters/new and /clusters/:id: load the cluster into the editor's store once. */
 export function EditorPage() {
   const { id: text } = useParams();
   const id = text === undefined ? 0 : Number(text);
@@ -27,7 +27,7 @@ export function EditorPage() {
   useEffect(() => {
     if (opened === id) return;
     if (id > 0 && editor().stored.id === id && opened === 0) {
-      setOpened(id); // a new cluster was saved just now: it is in the editor already
+      setOpened(id); // a new cluster was saved: the editor already has it
     } else if (id > 0 && stored.data && !stored.isFetching) {
       const { version, spec, layout } = stored.data;
       editor().open({ id, version, drawing: { spec, layout } });

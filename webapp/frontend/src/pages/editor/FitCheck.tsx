@@ -11,7 +11,7 @@ interface Props {
   validation: Validation | undefined;
 }
 
-/** Does a model fit on this drawing? Asked together with the validation, so always up to date. */
+/** Whether a model fits on this cluster; checked with every validation. */
 export function FitCheck({ question, onQuestion, validation }: Props) {
   const { data } = useCatalogue();
   const fits = validation?.fits;

@@ -11,7 +11,7 @@ interface Props {
   onTake: (drawing: Drawing) => void;
 }
 
-/** A cluster file, chosen or pasted. What is wrong with it is said with the place; nothing is changed then. */
+/** Imports a cluster file, chosen or pasted. A file with errors changes nothing. */
 export function ImportDialog({ opened, onClose, onTake }: Props) {
   const [toml, setToml] = useState('');
   const [error, setError] = useState<unknown>(null);
@@ -35,7 +35,7 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
       <Stack>
         <Group justify="space-between">
           <Text size="sm" c="dimmed">
-            TOML as ./loom reads it, and as Export writes it.
+            TOML, as ./loom reads it and Export writes it.
           </Text>
           <FileButton accept=".toml,text/plain" onChange={async (file) => file && read(await file.text())}>
             {(props) => (

@@ -13,7 +13,7 @@ import { editor } from './editorStore';
 import type { LinkEdge } from './flow';
 import classes from './nodes.module.css';
 
-/** A link from border to border, wherever its nodes are; its label sits on it and moves with it. */
+/** A link as a line between the borders of its nodes, with its label in the middle. */
 export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<LinkEdge>) => {
   const [a, b] = [useInternalNode(source), useInternalNode(target)];
   if (!a || !b || !data) return null;
@@ -28,7 +28,7 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
       : 'var(--loom-wire)';
   const extras = [
     link.jitter_s > 0 && `± ${seconds(link.jitter_s)}`,
-    link.loss_frac > 0 && `${percent(link.loss_frac)} lost`,
+    link.loss_frac > 0 && `${percent(link.loss_frac)} packet loss`,
   ];
   return (
     <>
@@ -80,13 +80,13 @@ function boxOf(node: InternalNode): Box {
   return { center: { x: x + width / 2, y: y + height / 2 }, width, height };
 }
 
-/** `30 ⇄ 50 Mbit/s`: from a to b, then back; the unit once where it is the same. */
+/** `30 ⇄ 50 Mbit/s`: from a to b, then back; one unit if both have the same. */
 function rates({ bit_per_s, reverse_bit_per_s }: LinkSpec): string {
   if (reverse_bit_per_s === null || reverse_bit_per_s === bit_per_s) return rate(bit_per_s);
   return `${rate(bit_per_s)} ⇄ ${rate(reverse_bit_per_s)}`.replace(/^(\S+) (\S+)( ⇄ \S+ \2)$/, '$1$3');
 }
 
-/** A decade of rate is one step: 1 Mbit/s thin, 10 Gbit/s thick. */
+/** Line width by decade of the rate: 1 Mbit/s thin, 10 Gbit/s thick. */
 function widthOf(bitPerS: number): number {
   return Math.min(5, Math.max(1.2, Math.log10(bitPerS) - 6));
 }

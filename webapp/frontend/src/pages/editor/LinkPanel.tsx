@@ -8,7 +8,7 @@ import { editor } from './editorStore';
 import { OnOff } from './OnOff';
 
 interface Props {
-  /** One link, or several that get the same values. */
+  /** Properties of one link, or of several that get the same values. */
   links: LinkSpec[];
   readOnly: boolean;
   errors: Record<string, string>;
@@ -26,7 +26,7 @@ const IMPAIRMENTS: readonly {
   { key: 'j_per_byte', label: 'Energy', quantity: ENERGY_PER_BYTE },
 ];
 
-/** Everything about a link in one place: rates of both directions, delay, jitter, loss. */
+/** Properties of a link: rates of both directions, delay, jitter, packet loss. */
 export function LinkPanel({ links, readOnly, errors }: Props) {
   const { edit } = editor();
   const [first] = links;

@@ -4,14 +4,14 @@ import { useState } from 'react';
 interface Props {
   label: string;
   value: string;
-  /** Why this cannot be the name; null if it can. */
+  /** The reason why this cannot be the name; null if it can. */
   refuse: (name: string) => string | null;
   onRename: (name: string) => void;
   disabled?: boolean;
   testId: string;
 }
 
-/** A name counts when it is complete: on Enter or when the field is left. Escape brings the old one back. */
+/** A text field that reports its value on Enter or blur; Escape restores the old value. */
 export function NameInput({ label, value, refuse, onRename, disabled, testId }: Props) {
   const [typed, setTyped] = useState<string | null>(null);
   const text = typed ?? value;

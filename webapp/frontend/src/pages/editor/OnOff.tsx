@@ -2,7 +2,7 @@ import { Switch } from '@mantine/core';
 import { setDisabled } from '@/cluster/drawing';
 import { editor, useDrawing } from './editorStore';
 
-/** Switched off, an item stays in the drawing, greyed, and takes no part in runs. */
+/** The switch of a node or link. What is off stays in the drawing, grey, but takes no part in runs. */
 export function OnOff({ names, readOnly }: { names: readonly string[]; readOnly: boolean }) {
   const { layout } = useDrawing();
   const on = !names.some((name) => layout.disabled.includes(name));

@@ -9,11 +9,11 @@ import { addDevice, addSwitch, type Drawing } from '@/cluster/drawing';
 import classes from './editor.module.css';
 import { editor } from './editorStore';
 
-/** What a dragged item of the palette carries: a preset's name, or that it is a switch. */
+/** The data of a dragged palette item: a preset's name, or that it is a switch. */
 export const PALETTE_TYPE = 'application/x-edgeloom-item';
 export const SWITCH_ITEM = '(switch)';
 
-/** Devices with their presets, and a switch: drag one onto the canvas, or press it. */
+/** The palette: device presets and a switch, to drag onto the canvas or to press. */
 export function Palette() {
   const presets = useCatalogue().data?.presets ?? [];
   const [filter, setFilter] = useState('');
@@ -98,7 +98,7 @@ function carry(event: DragEvent, item: string) {
   event.dataTransfer.effectAllowed = 'copy';
 }
 
-/** Adds a node in the middle of what is seen, beside the ones added there before. */
+/** Adds a node in the middle of the visible canvas, beside nodes added there before. */
 function useAddInView() {
   const flow = useReactFlow();
   return (add: (drawing: Drawing, at: { x: number; y: number }) => { drawing: Drawing; name: string }) => {
@@ -114,7 +114,7 @@ function useAddInView() {
   };
 }
 
-/** The spot nearest to the middle, going right in rows, on which no other node lies. */
+/** The first free spot from the middle, row by row to the right. */
 function freeSpot(middle: { x: number; y: number }, taken: { x: number; y: number }[]) {
   for (let row = 0; ; row += 1) {
     for (const column of [0, -1, 1]) {

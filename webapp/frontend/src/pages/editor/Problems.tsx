@@ -3,7 +3,7 @@ import classes from './editor.module.css';
 import { editor } from './editorStore';
 import type { PlacedProblem } from './problems';
 
-/** Every complaint as one sentence; pressing it selects what it is about. */
+/** All problems of the cluster; pressing one selects its node or link. */
 export function Problems({ problems }: { problems: readonly PlacedProblem[] }) {
   const { select } = editor();
   if (problems.length === 0) return null;

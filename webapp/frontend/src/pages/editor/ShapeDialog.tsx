@@ -23,12 +23,12 @@ import type { Drawing } from '@/cluster/drawing';
 interface Props {
   opened: boolean;
   onClose: () => void;
-  /** Whether taking the shape replaces something drawn. */
+  /** Whether the shape replaces something drawn. */
   replaces: boolean;
   onTake: (drawing: Drawing) => void;
 }
 
-/** Equal devices in one of the usual shapes, with a picture before it is taken. */
+/** Creates equal devices in a star, ring, mesh or tree, after a preview. */
 export function ShapeDialog({ opened, onClose, replaces, onTake }: Props) {
   const { data: catalogue } = useCatalogue();
   const [shape, setShape] = useState<Shape>('star');
@@ -98,7 +98,7 @@ export function ShapeDialog({ opened, onClose, replaces, onTake }: Props) {
         )}
         <Group justify="space-between">
           <Text size="xs" c="dimmed">
-            {replaces ? 'Replaces what is drawn; undo brings it back.' : ''}
+            {replaces ? 'This replaces the drawing; undo restores it.' : ''}
           </Text>
           <Button
             disabled={!answer.data}

@@ -21,7 +21,7 @@ interface Props {
   validation: Validation | undefined;
 }
 
-/** The properties of what is selected: a device, a switch, links, several of a kind, or the cluster. */
+/** Properties of the selection: devices, a switch, links, or, if nothing is selected, the cluster. */
 export function SidePanel({ readOnly, problems, question, onQuestion, validation }: Props) {
   const { spec } = useDrawing();
   const { nodes, links } = useEditor((state) => state.selection);

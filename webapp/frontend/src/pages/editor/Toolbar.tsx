@@ -71,12 +71,12 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
             <IconArrowForwardUp size={18} />
           </Tool>
           <Divider orientation="vertical" my={14} />
-          <Tool label="Tidy up" onClick={tidy} disabled={empty} testId="auto-layout">
+          <Tool label="Arrange" onClick={tidy} disabled={empty} testId="auto-layout">
             <IconBinaryTree size={18} />
           </Tool>
         </>
       )}
-      <Tool label="Show everything" onClick={fit} disabled={empty} testId="fit-view">
+      <Tool label="Fit to view" onClick={fit} disabled={empty} testId="fit-view">
         <IconFocusCentered size={18} />
       </Tool>
       <Menu position="bottom-end" width={230}>

@@ -2,7 +2,7 @@ import { Button, Group, Modal, Text } from '@mantine/core';
 import { useEffect } from 'react';
 import { useBlocker } from 'react-router';
 
-/** Asks before a page is left whose changes are not saved; the browser asks when the tab is closed. */
+/** Asks before leaving with unsaved changes; when the tab is closed, the browser asks. */
 export function UnsavedGuard({ unsaved }: { unsaved: boolean }) {
   const blocker = useBlocker(
     ({ currentLocation, nextLocation }) => unsaved && currentLocation.pathname !== nextLocation.pathname,
@@ -21,7 +21,7 @@ export function UnsavedGuard({ unsaved }: { unsaved: boolean }) {
       centered
       size="sm"
     >
-      <Text size="sm">The changes to this cluster are not saved.</Text>
+      <Text size="sm">Changes to this cluster are not saved.</Text>
       <Group justify="flex-end" mt="lg">
         <Button variant="default" onClick={() => blocker.reset?.()} data-testid="stay">
           Stay

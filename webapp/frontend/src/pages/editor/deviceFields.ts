@@ -10,11 +10,11 @@ export interface DeviceField {
   label: string;
   quantity: Quantity;
   help?: string;
-  /** May be empty; the text says what that means. */
+  /** Present if the field may be empty: what an empty field means. */
   optional?: string;
 }
 
-/** All numbers of a device, in groups as the panel shows them. */
+/** The numeric fields of a device, grouped as the panel shows them. */
 export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceField[] }[] = [
   {
     title: 'Compute',
@@ -23,7 +23,7 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
       { key: 'op_overhead_s', label: 'Fixed time per operation', quantity: TIME },
       {
         key: 'half_rows',
-        label: 'Half of the peak reached at',
+        label: 'Half of the peak rate at',
         quantity: ROWS,
         help: 'Rows of a matrix product',
       },
@@ -40,7 +40,7 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
         optional: 'all of it',
       },
       { key: 'memory_byte_per_s', label: 'Memory bandwidth', quantity: BYTE_RATE },
-      { key: 'disk_byte_per_s', label: 'Weights load at', quantity: BYTE_RATE },
+      { key: 'disk_byte_per_s', label: 'Disk read rate', quantity: BYTE_RATE },
       {
         key: 'staging_byte_per_s',
         label: 'Copy accelerator ↔ network',

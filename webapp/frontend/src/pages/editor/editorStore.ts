@@ -1,10 +1,10 @@
-/** The state of the editor: the drawing with its history, what is selected, what was copied. */
+/** The editor's state (zustand): the drawing with its history, the selection, the clipboard. */
 import { create } from 'zustand';
 import type { Drawing } from '@/cluster/drawing';
 import { excerpt, nodeNames, paste, remove, rename, linkName } from '@/cluster/drawing';
 import { begin, commit, type History, redo, seal, undo } from './history';
 
-/** How the stored cluster was when it was loaded or saved last; id 0: not stored yet. */
+/** The stored cluster as it was loaded or last saved; id 0: not stored yet. */
 export interface Stored {
   id: number;
   version: number;
@@ -88,7 +88,7 @@ export const useEditor = create<Editor>()((set, get) => ({
     }),
 }));
 
-/** After undo and redo, what no longer exists is no longer selected. */
+/** Deselects what no longer exists after undo or redo. */
 function present(history: History<Drawing>, selection: Selection) {
   const { spec } = history.present;
   const nodes = new Set(nodeNames(spec));
@@ -104,8 +104,8 @@ function present(history: History<Drawing>, selection: Selection) {
 
 export const useDrawing = () => useEditor((state) => state.history.present);
 
-/** Whether there is something that closing the page would lose. */
+/** Whether there are unsaved changes. */
 export const useUnsaved = () => useEditor((state) => state.history.present !== state.stored.drawing);
 
-/** The store outside rendering: actions, and values at this moment. */
+/** The store's actions and present values, for use outside rendering. */
 export const editor = () => useEditor.getState();

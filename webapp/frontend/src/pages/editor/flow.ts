@@ -1,4 +1,4 @@
-/** Drawing ⇄ what the canvas library draws. The drawing is the truth; nodes and edges derive from it. */
+/** Converts the drawing to nodes and edges of React Flow and back. The drawing is the source of truth. */
 import type { Edge, Node } from '@xyflow/react';
 import type { DeviceSpec, LinkSpec } from '@/api/types';
 import { deviceColor } from '@/theme/deviceColors';
@@ -13,7 +13,7 @@ export type SwitchNode = Node<{ name: string; off: boolean; problem: string }, '
 export type ClusterNode = DeviceNode | SwitchNode;
 export type LinkEdge = Edge<{ link: LinkSpec; off: boolean; problem: string }, 'link'>;
 
-/** Complaints by the name of the node or link that they are about. */
+/** Problems by the name of their node or link. */
 export type ProblemsByName = Readonly<Record<string, string>>;
 
 export function toNodes(drawing: Drawing, problems: ProblemsByName = {}): ClusterNode[] {
@@ -54,7 +54,7 @@ export function toEdges(drawing: Drawing, problems: ProblemsByName = {}): LinkEd
   }));
 }
 
-/** The drawing that these nodes and edges show: names, title and the like come from `base`. */
+/** The drawing that these nodes and edges show; everything else comes from `base`. */
 export function toDrawing(base: Drawing, nodes: readonly ClusterNode[], edges: readonly LinkEdge[]): Drawing {
   const positions: Record<string, Point> = Object.fromEntries(nodes.map((node) => [node.id, node.position]));
   return {
@@ -68,7 +68,7 @@ export function toDrawing(base: Drawing, nodes: readonly ClusterNode[], edges: r
   };
 }
 
-/** Fresh nodes or edges that keep what the canvas knows of the old ones: selection and measured size. */
+/** New nodes or edges with the selection and measured size of the old ones. */
 export function keepingCanvasState<Item extends { id: string; selected?: boolean }>(
   fresh: readonly Item[],
   old: readonly Item[],

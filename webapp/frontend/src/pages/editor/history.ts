@@ -1,10 +1,10 @@
-/** Undo and redo: a stack of past values, the present, and what was undone. Values are never changed. */
+/** Undo and redo: past values, the present one, and undone ones. Values are immutable. */
 
 export interface History<T> {
   past: readonly T[];
   present: T;
   future: readonly T[];
-  /** Names the last edit if a following one of the same name belongs to the same step (typing, say). */
+  /** The last edit's key; a following edit with the same key (typing) joins its step. */
   mergeKey: string | null;
 }
 
@@ -14,7 +14,7 @@ export function begin<T>(present: T): History<T> {
   return { past: [], present, future: [], mergeKey: null };
 }
 
-/** The present becomes `next`. Edits in a row with the same `mergeKey` are one step. */
+/** Makes `next` the present value. Consecutive edits with the same `mergeKey` are one step. */
 export function commit<T>(history: History<T>, next: T, mergeKey: string | null = null): History<T> {
   if (next === history.present) return history;
   const merges = mergeKey !== null && mergeKey === history.mergeKey;
@@ -22,7 +22,7 @@ export function commit<T>(history: History<T>, next: T, mergeKey: string | null 
   return { past, present: next, future: [], mergeKey };
 }
 
-/** The next edit starts a step of its own, whatever its name. */
+/** Makes the next edit a step of its own, whatever its key. */
 export function seal<T>(history: History<T>): History<T> {
   return history.mergeKey === null ? history : { ...history, mergeKey: null };
 }

@@ -1,4 +1,4 @@
-/** Where in the drawing a complaint of the server belongs. */
+/** Finds the node or link and the field that a problem from the server is about. */
 import type { ClusterSpec, Problem } from '@/api/types';
 import { linkName, nodeNames } from '@/cluster/drawing';
 
@@ -28,13 +28,13 @@ function itemAt(spec: ClusterSpec, list: string, index: number): string {
   return (list === 'devices' ? spec.devices : spec.switches)[index]?.name ?? '';
 }
 
-/** The first name of a node that the sentence mentions: complaints start with what they are about. */
+/** The first node that the message mentions: messages start with their subject. */
 function itemNamed(spec: ClusterSpec, message: string): string {
   const names = new Set(nodeNames(spec));
   return message.split(/[\s:,]+/).find((word) => names.has(word)) ?? '';
 }
 
-/** `links[2] ends at x` → `link a--b ends at x`: people know names, not numbers. */
+/** `links[2] ends at x` → `link a--b ends at x`: names instead of list indices. */
 function readable({ path, message }: Problem, item: string): string {
   const text = message.replace(INDEXED, item || '$&');
   if (item && text.includes(item)) return text;
@@ -45,7 +45,7 @@ function readable({ path, message }: Problem, item: string): string {
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
-/** All complaints about one item as one text, by the item's name. */
+/** All problems of one item as one text, by the item's name. */
 export function byItem(problems: readonly PlacedProblem[]): Record<string, string> {
   const texts: Record<string, string> = {};
   for (const { item, message } of problems) {

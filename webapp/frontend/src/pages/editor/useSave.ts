@@ -8,7 +8,7 @@ import { positionsOf } from '@/cluster/autoLayout';
 import type { Drawing } from '@/cluster/drawing';
 import { editor } from './editorStore';
 
-/** Stores the drawing. `conflict` holds the sentence when somebody else stored a newer version meanwhile. */
+/** Saves the drawing. `conflict` has the server's message if somebody else saved a newer version. */
 export function useSave() {
   const navigate = useNavigate();
   const client = useQueryClient();
@@ -54,7 +54,7 @@ export function useSave() {
     );
   }, [attempt]);
 
-  /** Mine over theirs: the version that is stored now is the one replaced. */
+  /** Replaces the version that is stored now. */
   const overwrite = useCallback(() => {
     const { id } = editor().stored;
     void attempt(async (drawing) => {
@@ -63,7 +63,7 @@ export function useSave() {
     });
   }, [attempt]);
 
-  /** Mine beside theirs, under another name. */
+  /** Saves the drawing as a new cluster with another name. */
   const saveAs = useCallback(
     (name: string) => {
       editor().edit((old) => ({ ...old, spec: { ...old.spec, name } }));
@@ -75,7 +75,7 @@ export function useSave() {
   return { busy, conflict, save, overwrite, saveAs, dismiss: () => setConflict('') };
 }
 
-/** Every node is stored with the place at which it was seen. */
+/** Saves a position for every node, also for those placed automatically. */
 function withPositions(drawing: Drawing): Drawing {
   return { ...drawing, layout: { ...drawing.layout, positions: positionsOf(drawing.spec, drawing.layout) } };
 }

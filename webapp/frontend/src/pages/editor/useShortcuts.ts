@@ -2,7 +2,7 @@ import { useEffect } from 'react';
 import { nodeNames } from '@/cluster/drawing';
 import { editor } from './editorStore';
 
-/** The keys of the editor; none of them acts while a text field has the focus. */
+/** The editor's keyboard shortcuts; inactive while a text field has the focus. */
 export function useShortcuts(readOnly: boolean, save: () => void) {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {

@@ -12,7 +12,7 @@ export interface FitQuestion {
   strategy: string | null;
 }
 
-/** What the server says about the drawing, shortly after every edit; and where in it that belongs. */
+/** Validates the drawing on the server shortly after every edit, and finds where each problem belongs. */
 export function useValidation(question: FitQuestion) {
   const drawing = useDrawing();
   const [settled] = useDebouncedValue(drawing, 300);
@@ -35,7 +35,7 @@ export function useValidation(question: FitQuestion) {
           })),
     [answer.data, settled, empty],
   );
-  // That a model does not fit is the answer to a question, not a fault of the drawing; it is marked all the same.
+  // A model that does not fit is no error of the drawing, but its devices are marked as well.
   const problems = useMemo(
     () => placed.filter(({ path }) => path !== 'model' && path !== 'strategy'),
     [placed],

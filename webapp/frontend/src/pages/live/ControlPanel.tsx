@@ -18,7 +18,7 @@ interface Props {
   mayWrite: boolean;
 }
 
-/** Everything that can be changed while the run goes on: rate, delay, loss and state of every link, speed and presence of every device. */
+/** Controls of a running run: rate, delay, packet loss and state of links; speed, failure and return of devices. */
 export function ControlPanel({ runId, picture, cluster, selection, onSelect, enabled, mayWrite }: Props) {
   const [tab, setTab] = useState<string | null>('link');
   useEffect(() => {
@@ -83,5 +83,5 @@ function hint(enabled: boolean, mayWrite: boolean, state: string): string {
   if (!mayWrite) return 'only operators may change a run';
   return state === 'finished' || state === 'failed' || state === 'cancelled'
     ? 'the run is over'
-    : 'possible once it runs';
+    : 'possible while the run is running';
 }

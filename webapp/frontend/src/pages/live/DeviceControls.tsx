@@ -9,10 +9,10 @@ interface Props {
   submit: (command: Exclude<Command, { kind: 'stop' }>) => void;
 }
 
-/** What can be done to a device: slow it down, freeze it, let it go on or join again, drop it after a second click. */
+/** Buttons of a device: slow it down, freeze it, restore it, kill it (after a confirmation) or let it join again. */
 export function DeviceControls({ device, enabled, submit }: Props) {
   const { name } = device;
-  const away = device.lostAt_s !== null || device.frozenAt_s !== null;
+  const away = device.failedAt_s !== null || device.frozenAt_s !== null;
   return (
     <Group gap={6} wrap="nowrap" mt={7} align="flex-end">
       <Slowdown device={device} enabled={enabled && !away} submit={submit} />
@@ -25,7 +25,7 @@ export function DeviceControls({ device, enabled, submit }: Props) {
           data-testid={`device-join-${name}`}
           onClick={() => submit({ kind: 'join_device', device: name })}
         >
-          {device.lostAt_s === null ? 'Restore' : 'Join again'}
+          {device.failedAt_s === null ? 'Restore' : 'Join again'}
         </Button>
       ) : (
         <>
@@ -34,7 +34,7 @@ export function DeviceControls({ device, enabled, submit }: Props) {
             variant="default"
             disabled={!enabled}
             data-testid={`device-freeze-${name}`}
-            title="It stops where it is and says nothing; no connection is closed"
+            title="Stop the process without closing its connections"
             onClick={() => submit({ kind: 'freeze_device', device: name })}
           >
             Freeze

@@ -20,9 +20,9 @@ interface Props {
   onChoose: () => void;
 }
 
-/** One device: its memory and activity, and what can be done to it. */
+/** One device: memory, activity and controls. */
 export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen, onChoose }: Props) {
-  const lost = device.lostAt_s !== null;
+  const lost = device.failedAt_s !== null;
   const [pending, submit] = usePending(device.changes, refusals);
   const row = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -90,9 +90,9 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
 }
 
 function stateOf(device: DeviceView): string {
-  if (device.lostAt_s !== null) return `lost at ${device.lostAt_s.toFixed(2)} s`;
+  if (device.failedAt_s !== null) return `failed at ${device.failedAt_s.toFixed(2)} s`;
   if (device.frozenAt_s !== null) return `frozen since ${device.frozenAt_s.toFixed(2)} s`;
   return device.slowdown === 1
     ? device.activity.state
-    : `${device.activity.state}, ${three(device.slowdown)} × as slow`;
+    : `${device.activity.state}, ${three(device.slowdown)} × slower`;
 }

@@ -5,7 +5,7 @@ import { Panel } from '@/components/Panel';
 import type { Snapshot } from '@/run/data/snapshot';
 import classes from './live.module.css';
 
-/** What was said and done, in order; changes of the cluster stand out. */
+/** The run's log in order; changes of the cluster are highlighted. */
 export function EventLog({ picture }: { picture: Snapshot }) {
   const [which, setWhich] = useState<'all' | 'injections'>('all');
   const box = useRef<HTMLDivElement>(null);
@@ -22,7 +22,7 @@ export function EventLog({ picture }: { picture: Snapshot }) {
       flush
       about={
         picture.droppedSpans > 0
-          ? `the oldest ${picture.droppedSpans} spans are only in the archive now`
+          ? `the oldest ${picture.droppedSpans} spans are only in the stored recording`
           : undefined
       }
       extra={

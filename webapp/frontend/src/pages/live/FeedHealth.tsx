@@ -12,7 +12,7 @@ interface Props {
   complete: boolean;
 }
 
-/** Never let data stop silently: the state of the line, its lag, and how old the newest event is. */
+/** The state of the connection: its lag, and the age of the newest event. */
 export function FeedHealth({ feed, over, complete }: Props) {
   const now = useNow(500);
   const age_ms = feed.lastEventAt_ms === null ? null : now - feed.lastEventAt_ms;
@@ -52,8 +52,8 @@ function words(feed: Feed, over: boolean, complete: boolean): string {
 
 function tip(feed: Feed): string {
   const again = feed.reconnects === 1 ? 'once' : `${feed.reconnects} times`;
-  const lost = feed.reconnects === 0 ? '' : ` Reconnected ${again}; nothing was lost.`;
-  return `${feed.reason || 'Events come in order and complete, after a reload as well.'}${lost}`;
+  const lost = feed.reconnects === 0 ? '' : ` Reconnected ${again}; no event is missing.`;
+  return `${feed.reason || 'Events arrive in order and complete, also after a reload.'}${lost}`;
 }
 
 function ageText(age_ms: number): string {

@@ -22,7 +22,7 @@ interface Props {
   onChoose: () => void;
 }
 
-/** A slider that stands still for this long has been set. */
+/** A slider that has not moved for this long sends its value. */
 const SETTLED_MS = 250;
 
 /** One link: set and measured rate per direction, a slider for the rate, a switch for the link. */
@@ -40,7 +40,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
   const side = direction === 'backward' ? link.backward : link.forward;
   const conditions = describeConditions(link);
   const shown = draft ?? side.set_bit_per_s;
-  // Every arrow key ends a change: the last of a quick series is the one that is meant.
+  // Every arrow key calls onChangeEnd: send only the last of a quick series.
   const setRate = useDebouncedCallback((bit_per_s: number) => {
     void submit(() => sendChange(runId, { kind: 'set_rate', link: link.name, bit_per_s, direction }));
   }, SETTLED_MS);
@@ -172,7 +172,7 @@ function Use({
         <div style={{ width: `${utilisation(side) * 100}%`, background: spanColors.send }} />
       </div>
       <span className={classes.useNow}>{up ? rate(side.use_bit_per_s) : 'down'}</span>
-      <Tooltip label="set, and what was measured on the link">
+      <Tooltip label="the set rate, and the rate measured on the link">
         <span className={classes.useSet}>
           {rate(side.set_bit_per_s)}{' '}
           <span className={classes.measured} data-testid={`${testId}-measured`}>

@@ -19,7 +19,7 @@ interface Props {
   mayWrite: boolean;
 }
 
-/** Name, state and clock of the run, how fresh the picture is, and the stop button. */
+/** Name, state and clock of the run, the state of the connection, and the stop button. */
 export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
   const state = isOver(run.status) ? run.status : picture.states.length > 0 ? picture.state : run.status;
   const over = isOver(state);
@@ -55,8 +55,8 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
           {run.queue_position === null
             ? `Waiting for its turn${picture.stateDetail ? `: ${picture.stateDetail}` : ''}.`
             : run.queue_position > 1
-              ? `Number ${run.queue_position} in the queue: it starts when the runs before it have ended.`
-              : 'Next in the queue: it starts as soon as the emulator is free.'}
+              ? `Number ${run.queue_position} in the queue: the run starts when those before it have ended.`
+              : 'Next in the queue: the run starts when the emulator is free.'}
         </Alert>
       )}
       {over && state !== 'finished' && (
@@ -92,7 +92,7 @@ function Figures({ picture, dilation }: { picture: Snapshot; dilation: number | 
   );
 }
 
-/** The run says its dilation when it builds the network; until then there is what was asked for. */
+/** The dilation that the run chose; until it has built the network, the one requested. */
 function dilationOf(picture: Snapshot, run: RunDetail): number | string {
   const said = picture.states
     .find((one) => one.detail.startsWith('dilation '))
@@ -117,7 +117,7 @@ function StopButton({ runId, queued, mayWrite }: { runId: number; queued: boolea
         if (!(await cancelRun(runId))) setAsked(false);
       }}
     >
-      {queued ? 'Take out of the queue' : 'Stop'}
+      {queued ? 'Remove from the queue' : 'Stop'}
     </Button>
   );
 }

@@ -21,7 +21,7 @@ import { EventLog } from './EventLog';
 import { LiveHeader } from './LiveHeader';
 import classes from './live.module.css';
 
-/** A run as it happens: see it, disturb it, stop it. Reloading replays everything from the first event. */
+/** The live page of a run: its events as charts, and controls to change or stop it. A reload replays all events. */
 export function LivePage({ run }: { run: RunDetail }) {
   const { spec } = run;
   const store = useRunStore(
@@ -36,7 +36,7 @@ export function LivePage({ run }: { run: RunDetail }) {
   const [selection, setSelection] = useState<Selection>(null);
   useDocumentTitle(run.name || `Run ${run.id}`);
   useRefetchAtEnd(run, isOver(picture.state));
-  // The events tell the story: the page goes on until they are all here, also if the run is over already.
+  // Use the state from the events, not from the API: more events may follow after the run is over.
   const over = isOver(picture.state);
   const [viewport, now] = useLiveViewport(store, !over);
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
@@ -119,14 +119,14 @@ export function LivePage({ run }: { run: RunDetail }) {
   );
 }
 
-/** A viewport that follows the run's clock, and the clock: it moves on between two events. */
+/** A viewport that follows the run's virtual clock, and that clock, extrapolated between events. */
 function useLiveViewport(store: RunStore, live: boolean): [Viewport, () => number] {
   const [viewport] = useState(() => new Viewport(true));
   const now = useCallback(() => store.data.now_s(Date.now(), live), [store, live]);
   return [viewport, now];
 }
 
-/** The events know of the end before the next poll does. */
+/** Fetches the run again when its events say that it is over. */
 function useRefetchAtEnd(run: RunDetail, ended: boolean) {
   const client = useQueryClient();
   const stale = ended && !isOver(run.status);

@@ -14,12 +14,12 @@ const WAY: RunState[] = [
 
 interface Props {
   state: RunState;
-  /** All states so far: where a run that did not finish has got to. */
+  /** All states so far, to show where a run that did not finish ended. */
   seen: readonly { state: RunState }[];
   detail: string;
 }
 
-/** How far the run has come on its way from the queue to the report. */
+/** The run's progress through its states, from queued to finished. */
 export function Stages({ state, seen, detail }: Props) {
   const ended = state === 'failed' || state === 'cancelled';
   const at = Math.max(WAY.indexOf(state), ...(ended ? seen.map((one) => WAY.indexOf(one.state)) : []));

@@ -5,7 +5,7 @@ interface Waiting {
   refusals: number;
 }
 
-/** A change is pending from the click until the run's events say that it is in force, or was refused. */
+/** A change is pending from the click until an event says that it was applied or refused. */
 export function usePending(
   changes: number,
   refusals: number,

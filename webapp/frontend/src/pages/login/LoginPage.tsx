@@ -72,7 +72,7 @@ export function LoginPage() {
           </form>
         </Card>
         <Text size="xs" c="dimmed">
-          The first start of EdgeLoom made the account “admin” and showed its password once in the terminal.
+          The first start of EdgeLoom created the account “admin” and printed its password in the terminal.
         </Text>
       </Stack>
     </Center>

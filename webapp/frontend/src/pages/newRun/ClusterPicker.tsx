@@ -9,7 +9,7 @@ interface Props {
   clusterId: number | null;
   frozen: ClusterSpec | null;
   onChoose: (id: number | null, frozen: ClusterSpec | null) => void;
-  /** The cluster of an earlier run, if this draft began with one: it can be chosen again. */
+  /** The cluster of the earlier run that this draft was copied from, if any. */
   earlier: ClusterSpec | null;
 }
 

@@ -8,8 +8,8 @@ interface Props {
 }
 
 const ABOUT: Record<Draft['dilationKind'], string> = {
-  auto: 'As many real seconds per virtual second as this machine needs to be faithful.',
-  native: 'No pacing: as fast as this machine can, to measure the runtime itself.',
+  auto: 'As many real seconds per virtual second as this machine needs to keep the pace of the devices.',
+  native: 'No pacing: operations take what this machine needs. Measures the runtime itself.',
   fixed: 'Real seconds per virtual second.',
 };
 
@@ -93,7 +93,7 @@ export function ExecutionForm({ draft, set, errorOf }: Props) {
       <SimpleGrid cols={2} spacing="md" mt="sm">
         <div>
           <Text size="sm" fw={500} mb={3}>
-            After the loss of a device
+            When a device fails
           </Text>
           <SegmentedControl
             size="xs"
@@ -108,7 +108,7 @@ export function ExecutionForm({ draft, set, errorOf }: Props) {
           />
         </div>
         <NumberInput
-          label="Silence that means a loss"
+          label="Silence timeout"
           value={draft.silence_s}
           min={0.001}
           suffix=" s"

@@ -8,7 +8,7 @@ import { Page } from '@/components/Page';
 import { FIRST_DRAFT, firstCluster, fromRequest } from '@/run/request/draft';
 import { RunForm } from './RunForm';
 
-/** /runs/new, with `?cluster=ID` to begin with that cluster or `?from=ID` to begin with an earlier run. */
+/** The page /runs/new; `?cluster=ID` preselects a cluster, `?from=ID` copies an earlier run. */
 export function NewRunPage() {
   const [params] = useSearchParams();
   const from = Number(params.get('from')) || 0;
@@ -19,13 +19,13 @@ export function NewRunPage() {
   const mayWrite = useMayWrite();
   const failed = [clusters, catalogue, earlier].find((query) => query.isError);
   const about = from
-    ? `Begins with what run ${from} did: change what you like.`
-    : 'Choose, look at the prediction, start.';
+    ? `Copied from run ${from}: change what you like.`
+    : 'Make your choices, check the prediction, start the run.';
   return (
     <Page title="New run" about={about}>
       {!mayWrite ? (
         <EmptyState
-          title="You may look, not start"
+          title="You cannot start runs"
           text="Predicting and starting runs needs the role operator: ask an administrator."
         />
       ) : failed ? (

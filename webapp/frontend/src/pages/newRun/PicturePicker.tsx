@@ -11,14 +11,14 @@ const MAX_FILE_BYTES = 10_000_000;
 
 interface Props {
   model: ModelRow;
-  /** The picture as the model sees it; null: a random one from the seed. */
+  /** The picture in the model's size; null: a random one from the seed. */
   image: string | null;
   seed: number;
   error?: string;
   onImage: (image: string | null) => void;
 }
 
-/** A person's picture, shown as the model will see it; the server makes it that size, for every model anew. */
+/** Chooses the input picture. The server scales it to the size of the chosen model. */
 export function PicturePicker({ model, image, seed, error, onImage }: Props) {
   const [file, setFile] = useState<File | null>(null);
   const tooLarge = file !== null && file.size > MAX_FILE_BYTES;

@@ -13,12 +13,12 @@ interface Props {
   data: PredictResult | undefined;
   error: Error | null;
   waiting: boolean;
-  /** What is missing before there is anything to predict. */
+  /** What the draft lacks before a prediction is possible. */
   missing: string | null;
   onRetry: () => void;
 }
 
-/** Figures, time and memory as the simulated world has them, before anything is started. */
+/** The simulated world's prediction of the run: figures, time by cause, peak memory. */
 export function PredictionPanel({ data, error, waiting, missing, onRetry }: Props) {
   const report = data?.report;
   return (
@@ -48,7 +48,7 @@ export function PredictionPanel({ data, error, waiting, missing, onRetry }: Prop
   );
 }
 
-/** Asking the same again would be refused again. */
+/** The same request would be refused again. */
 function isRefusal(error: Error): boolean {
   return error instanceof ApiError && error.status >= 400 && error.status < 500;
 }
@@ -100,7 +100,7 @@ function Prediction({ report }: { report: RunReport }) {
         <ErrorPanel title="This run would not finish" message={report.outcome.sentence} />
       )}
       <Text size="xs" c="dimmed" mt="md" mb={7}>
-        Peak memory, of what each device has
+        Peak memory of each device
       </Text>
       <MemoryBars devices={report.devices} />
     </>

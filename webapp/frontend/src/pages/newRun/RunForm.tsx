@@ -27,7 +27,7 @@ interface Props {
   catalogue: Catalogue;
 }
 
-/** The form at the left; what it means, and the button that starts it, at the right. */
+/** The form of a new run at the left; its prediction and the start button at the right. */
 export function RunForm({ initial, clusters, catalogue }: Props) {
   const navigate = useNavigate();
   const [draft, setDraft] = useState(initial);
@@ -120,7 +120,7 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
         </Section>
         <Section
           title="Scenario"
-          about="changes at set times, beside those that you make live"
+          about="changes at set times, besides those that you make live"
           error={errorOf('scenario')}
         >
           <ScenarioForm draft={draft} cluster={cluster} set={set} />

@@ -19,7 +19,7 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
   const traces = useTraces();
   const [chosen, setChosen] = useState<string | null>(null);
   const [about, setAbout] = useState(
-    draft.scenario.changes.length > 0 ? 'What was done in the earlier run.' : '',
+    draft.scenario.changes.length > 0 ? 'The changes of the earlier run.' : '',
   );
   const [wrong, setWrong] = useState('');
   const { changes } = draft.scenario;
@@ -108,7 +108,7 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
         </Text>
       )}
       <Text size="sm" c="dimmed" mt="xs" data-testid="scenario-about">
-        {changes.length === 0 ? 'Nothing changes by itself.' : `${about} ${summary(changes)}`}
+        {changes.length === 0 ? 'No changes at set times.' : `${about} ${summary(changes)}`}
       </Text>
     </>
   );

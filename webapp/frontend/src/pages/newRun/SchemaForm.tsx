@@ -16,13 +16,13 @@ interface Props {
   schema: ParamsSchema;
   values: Readonly<Record<string, unknown>>;
   onChange: (values: Record<string, unknown>) => void;
-  /** Complaint about the parameter of this name. */
+  /** The server's message about the parameter of this name. */
   errorOf: (key: string) => string | undefined;
-  /** Proposed where a text is asked for. */
+  /** Suggestions for text fields. */
   deviceNames: string[];
 }
 
-/** A form that knows only the schema: a new strategy needs no line here. */
+/** A form made from a JSON schema: a new strategy needs no code here. */
 export function SchemaForm({ schema, values, onChange, errorOf, deviceNames }: Props) {
   const fields = fieldsOf(schema);
   if (fields.length === 0)
@@ -153,7 +153,7 @@ function JsonInput({
       onChange(JSON.parse(next));
       setWrong('');
     } catch {
-      setWrong('No valid JSON yet.');
+      setWrong('This is not valid JSON.');
     }
   };
   return (

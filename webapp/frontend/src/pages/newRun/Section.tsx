@@ -2,7 +2,7 @@ import { Card, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import classes from './newRun.module.css';
 
-/** One step of the form, and what the server says against it. */
+/** One section of the form, with the server's message about it. */
 export function Section({
   title,
   about,

@@ -4,12 +4,12 @@ import classes from './newRun.module.css';
 interface Props {
   strategies: StrategyRow[];
   strategy: string;
-  /** Why a strategy cannot run this model on this cluster, by name; null where it can. */
+  /** By strategy the reason why it cannot run this model on this cluster; null if it can. */
   reasons: Readonly<Record<string, string | null>>;
   onChoose: (name: string) => void;
 }
 
-/** The strategies with what they do and the paper they are from. */
+/** The strategies, each with its summary and its paper. */
 export function StrategyPicker({ strategies, strategy, reasons, onChoose }: Props) {
   return (
     <div className={classes.strategies} role="radiogroup" aria-label="Strategy">

@@ -46,7 +46,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           minRows={2}
           maxRows={6}
           value={draft.prompt}
-          placeholder="What the model goes on from"
+          placeholder="The text that the model continues"
           aria-label="Prompt"
           onChange={(event) => set({ prompt: event.currentTarget.value })}
           error={errorOf('workload.prompt')}

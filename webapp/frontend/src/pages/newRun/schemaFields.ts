@@ -1,4 +1,4 @@
-/** A strategy's JSON schema → the fields of its form. */
+/** Converts a strategy's JSON schema to the fields of its form. */
 import type { ParamsSchema, SchemaProperty } from '@/api/types';
 
 interface Common {
@@ -48,7 +48,7 @@ function fieldOf(key: string, property: SchemaProperty, schema: ParamsSchema): F
   return { ...common, kind: shape.type === 'string' ? 'text' : 'json' };
 }
 
-/** Follows references, and takes "this or null" as an optional this. */
+/** Follows references; "X or null" becomes an optional X. */
 function resolve(
   property: SchemaProperty,
   schema: ParamsSchema,

@@ -3,9 +3,9 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { api } from '@/api/client';
 import type { PredictResult, RunRequest } from '@/api/types';
 
-/** What the simulated world says about this request, shortly after every change; null: nothing to ask yet. */
+/** Fetches the prediction of a request, shortly after every change; null: the draft is not complete. */
 export function usePrediction(request: RunRequest | null) {
-  // Names and notes change nothing: they are no reason to ask again.
+  // Name and notes do not affect the prediction.
   const text = request && JSON.stringify({ ...request, name: '', notes: '' });
   const [settled] = useDebouncedValue(text, 400);
   const answer = useQuery({

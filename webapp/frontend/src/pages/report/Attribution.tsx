@@ -7,7 +7,7 @@ import { Panel } from '@/components/Panel';
 import { attributionColors } from '@/theme/spanColors';
 import classes from './report.module.css';
 
-/** Where the end-to-end time went, along the critical path; predicted below measured, on one scale. */
+/** The end-to-end time by cause along the critical path; measured above predicted, on one scale. */
 export function Attribution({ report }: { report: RunReport }) {
   const measured = report.attribution;
   const predicted = report.prediction?.attribution;

@@ -6,7 +6,7 @@ import { deviceColor } from '@/theme/deviceColors';
 import { Meter } from './Meter';
 import classes from './report.module.css';
 
-/** What every device did and how full it got. */
+/** One row per device: busy and waiting time, peak memory, operations, energy. */
 export function DeviceTable({ report }: { report: RunReport }) {
   const longest = Math.max(report.latency_s, ...report.devices.map((device) => device.busy_s)) || 1;
   return (
@@ -47,7 +47,7 @@ export function DeviceTable({ report }: { report: RunReport }) {
                   <Table.Td data-testid={`peak-memory-${device.name}`}>
                     {device.peak_memory_bytes === 0 && report.outcome.kind !== 'finished' ? (
                       <Text span size="sm" c="dimmed">
-                        not told before the end
+                        not known: the run ended early
                       </Text>
                     ) : (
                       <Meter

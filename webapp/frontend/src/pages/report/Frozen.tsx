@@ -5,7 +5,7 @@ import { seconds } from '@/format/units';
 import { Panel } from '@/components/Panel';
 import classes from './report.module.css';
 
-/** What decided this run, exactly as it was: same spec, same seed, same run. */
+/** The inputs that determine this run (spec, plan, scenario, seed) and the versions that ran it. */
 export function Frozen({ run }: { run: RunDetail }) {
   const { report } = run;
   const sections: [string, string, unknown][] = [
@@ -14,7 +14,7 @@ export function Frozen({ run }: { run: RunDetail }) {
     ['scenario', 'Scenario, live changes included', report?.scenario ?? run.spec.scenario],
   ];
   return (
-    <Panel title="Frozen inputs" about="as they were when the run started" testId="frozen">
+    <Panel title="Frozen inputs" about="as the run used them" testId="frozen">
       <Accordion
         multiple
         variant="separated"
@@ -92,7 +92,7 @@ function Facts({ rows }: { rows: [string, string][] }) {
 function factsOf({ report, spec }: RunDetail): [string, string][] {
   const rows: [string, string][] = [
     ['seed', String(report?.seed ?? spec.seed)],
-    ['dilation D', report ? `${report.dilation} (asked: ${spec.dilation})` : String(spec.dilation)],
+    ['dilation D', report ? `${report.dilation} (requested: ${spec.dilation})` : String(spec.dilation)],
   ];
   if (!report) return rows;
   for (const [name, version] of Object.entries(report.versions)) rows.push([name, version]);

@@ -27,7 +27,7 @@ const FIGURES: Figure[] = [
   },
 ];
 
-/** The figures of a run, each with what the simulated world had said, and its energy where devices have a power. */
+/** The key figures of a run, each with its prediction; energy if devices have a power. */
 export function KeyFigures({ report }: { report: RunReport }) {
   const generates = report.spec.workload.new_tokens > 0;
   const shown = FIGURES.filter((figure) => generates || figure.id === 'latency_s' || figure.id === 'ttft_s');
@@ -72,10 +72,10 @@ export function KeyFigures({ report }: { report: RunReport }) {
   );
 }
 
-/** How far the measured value lies from the predicted one. */
+/** The difference of the measured value from the predicted one, in words. */
 function errorText(measured: number, predicted: number): string {
-  if (predicted === 0) return 'nothing to compare';
+  if (predicted === 0) return 'not comparable';
   const error = ((measured - predicted) / predicted) * 100;
-  if (Math.abs(error) < 0.05) return 'measured the same';
+  if (Math.abs(error) < 0.05) return 'measured equal';
   return `measured ${Math.abs(error) < 10 ? Math.abs(error).toFixed(1) : Math.abs(error).toFixed(0)} % ${error > 0 ? 'above' : 'below'}`;
 }

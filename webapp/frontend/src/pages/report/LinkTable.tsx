@@ -6,7 +6,7 @@ import { spanColors } from '@/theme/spanColors';
 import { Meter } from './Meter';
 import classes from './report.module.css';
 
-/** What every direction of every link carried, and how fast it really was. */
+/** One row per direction of a link: bytes, busy time, set and measured rate, energy. */
 export function LinkTable({ report }: { report: RunReport }) {
   if (report.links.length === 0) return null;
   const total = report.latency_s || Math.max(...report.links.map((link) => link.busy_s)) || 1;
@@ -28,8 +28,8 @@ export function LinkTable({ report }: { report: RunReport }) {
               <Table.Th ta="right">payload</Table.Th>
               <Table.Th ta="right">bytes</Table.Th>
               <Table.Th w="22%">busy</Table.Th>
-              <Table.Th ta="right">asked</Table.Th>
-              <Table.Th ta="right">achieved</Table.Th>
+              <Table.Th ta="right">set rate</Table.Th>
+              <Table.Th ta="right">measured rate</Table.Th>
               <Table.Th ta="right">error</Table.Th>
               {uses && <Table.Th ta="right">energy</Table.Th>}
             </Table.Tr>

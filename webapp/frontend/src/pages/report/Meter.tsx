@@ -1,6 +1,6 @@
 import classes from './report.module.css';
 
-/** A bar from 0 to 1 with its number above. */
+/** A bar for a fraction, with its text above. */
 export function Meter({ value, color, text }: { value: number; color: string; text: string }) {
   return (
     <div className={classes.meter}>

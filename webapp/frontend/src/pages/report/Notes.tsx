@@ -13,7 +13,7 @@ interface Edit {
   tags: string[];
 }
 
-/** What people add to a report: its name, tags to find it by, notes. */
+/** Edits the run's name, tags and notes. */
 export function Notes({ run, mayWrite }: { run: RunDetail; mayWrite: boolean }) {
   const stored: Edit = { name: run.name, notes: run.notes, tags: run.tags };
   const [edit, setEdit] = useState(stored);

@@ -4,13 +4,13 @@ import type { OutcomeKind, RunDetail } from '@/api/types';
 
 const TITLES: Record<Exclude<OutcomeKind, 'finished'>, string> = {
   out_of_memory: 'Out of memory',
-  peer_lost: 'A device was lost',
+  peer_lost: 'A device failed',
   deadlock: 'Deadlock',
   cancelled: 'Stopped',
   failed: 'The run failed',
 };
 
-/** How a run ended, if it did not finish: one sentence on top; everything below is what was seen until then. */
+/** How the run ended if it did not finish. */
 export function OutcomeAlert({ run }: { run: RunDetail }) {
   const kind = (run.report?.outcome.kind ?? run.outcome ?? run.status) as string;
   const sentence = run.report?.outcome.sentence || run.error;
@@ -28,7 +28,7 @@ export function OutcomeAlert({ run }: { run: RunDetail }) {
       <Text size="sm">{sentence || 'No reason was given.'}</Text>
       {!stopped && (
         <Text size="sm" c="dimmed" mt={2}>
-          Everything that was measured until then is kept below.
+          Measurements until then are shown below.
         </Text>
       )}
     </Alert>

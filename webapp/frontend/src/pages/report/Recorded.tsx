@@ -13,7 +13,7 @@ import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { Viewport } from '@/run/timeline/viewport';
 import classes from './report.module.css';
 
-/** Charts and timeline, drawn from the run's stored events. */
+/** Charts and timeline from the run's stored events. */
 export function Recorded({ recording }: { recording: UseQueryResult<RunData> }) {
   if (recording.isPending)
     return (

@@ -8,7 +8,7 @@ import { useCatalogue, useChange } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 
-/** The same run again, with what was done live as its scenario, and another strategy if wanted. */
+/** Starts the same run again with its live changes as scenario, on request with another strategy. */
 export function ReplayButton({ run, enabled }: { run: RunDetail; enabled: boolean }) {
   const [opened, { open, close }] = useDisclosure(false);
   return (

@@ -23,12 +23,12 @@ import { ReportText } from './ReportText';
 import { Seen } from './Seen';
 import { Verdicts } from './Verdicts';
 
-/** Everything that is kept of a run. */
+/** The report page of a run. */
 export function ReportPage({ run }: { run: RunDetail }) {
   const mayWrite = useMayWrite();
   const recording = useRecording(run);
   const { report, spec } = run;
-  // After a loss the plan that was in force at the end; the first one is among the frozen inputs.
+  // The last plan of the run; the first one is among the frozen inputs.
   const plan = recording.data?.plan ?? report?.plan ?? run.plan;
   const title = run.name || `Run ${run.id}`;
   return (

@@ -2,7 +2,7 @@ import type { RunDetail } from '@/api/types';
 import type { RunData, Token } from '@/run/data/runData';
 import { TokenText } from '@/run/panels/TokenText';
 
-/** The generated text: token by token where the events are at hand, else as the report has it. */
+/** The generated text: token by token from the events, or whole from the report if there are none. */
 export function ReportText({ run, data }: { run: RunDetail; data: RunData | undefined }) {
   if (run.spec.workload.new_tokens === 0) return null;
   const recorded = data?.tokens.toArray() ?? [];
@@ -10,7 +10,7 @@ export function ReportText({ run, data }: { run: RunDetail; data: RunData | unde
   return <TokenText spec={run.spec} tokens={tokens} live={false} />;
 }
 
-/** One piece of text per request: the report does not know where its tokens begin. */
+/** One text per request: the report does not have the texts of single tokens. */
 function fromReport(run: RunDetail): Token[] {
   return (run.report?.requests ?? []).map((request) => ({
     request: request.index,

@@ -6,7 +6,7 @@ import { percent } from '@/format/units';
 import { Panel } from '@/components/Panel';
 import classes from './report.module.css';
 
-/** What the model saw, and what a classifier takes it for. */
+/** The input picture, and the classes that a classifier found. */
 export function Seen({ run }: { run: RunDetail }) {
   const { model, workload } = run.spec;
   const given = workload.image ?? null;
@@ -18,17 +18,17 @@ export function Seen({ run }: { run: RunDetail }) {
   return (
     <Panel
       title="Picture"
-      about={given ? 'as the model saw it' : `a random one${own}, from seed ${run.spec.seed}`}
+      about={given ? 'in the size of the model' : `a random one${own}, from seed ${run.spec.seed}`}
       testId="seen"
     >
       <Group align="flex-start" gap="lg" wrap="nowrap">
-        <PictureFrame image={given ?? random.data?.image} size={160} alt="What the model saw" />
+        <PictureFrame image={given ?? random.data?.image} size={160} alt="The picture as the model sees it" />
         {found.length > 0 ? (
           <Classes found={found} total={model.num_classes ?? 0} />
         ) : (
           <Text size="sm" c="dimmed">
             {model.num_classes
-              ? 'No classes: they are known once a run has finished for real.'
+              ? 'No classes: only an emulated run that has finished knows them.'
               : `Its ${rows} patches are rows of the prompt.`}
           </Text>
         )}
@@ -54,7 +54,7 @@ function Classes({ found, total }: { found: ClassReport[]; total: number }) {
         </div>
       ))}
       <Text size="xs" c="dimmed">
-        the likeliest of {total} classes
+        the most likely of {total} classes
       </Text>
     </div>
   );

@@ -12,7 +12,7 @@ import { useWasWatched } from './useWasWatched';
 
 const ReportPage = lazy(async () => ({ default: (await import('../report/ReportPage')).ReportPage }));
 
-/** A run's one address: live while it goes on, its report afterwards. `?view=live` shows the recording. */
+/** The page /runs/:id: the live page until the run is over, then the report; `?view=live` shows the recording. */
 export function RunPage() {
   const id = Number(useParams().id);
   const [params] = useSearchParams();

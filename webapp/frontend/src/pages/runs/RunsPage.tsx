@@ -33,20 +33,12 @@ export function RunsPage() {
     </Button>
   );
   return (
-    <Page
-      title="Runs"
-      about="Everything that was run: select two to six to compare them."
-      actions={start}
-      wide
-    >
+    <Page title="Runs" about="Select two to six runs to compare them." actions={start} wide>
       {query.isError && <ErrorPanel message={sentence(query.error)} onRetry={() => query.refetch()} />}
       {query.isPending && <Skeleton height={320} radius="md" />}
       {query.data?.length === 0 && (
         <Card>
-          <EmptyState
-            title="No run yet"
-            text="Start one: choose a cluster, a model and a strategy. Its report stays here."
-          >
+          <EmptyState title="No run yet" text="Choose a cluster, a model and a strategy, and start one.">
             {start}
           </EmptyState>
         </Card>
@@ -65,7 +57,7 @@ export function RunsPage() {
             />
             {rows.length === 0 && (
               <Text c="dimmed" ta="center" py="xl">
-                No run is like that.
+                No run matches.
               </Text>
             )}
           </Card>

@@ -18,7 +18,7 @@ interface Props {
 
 const MOST = 6;
 
-/** What can be done with the selected runs: compare, tag, repeat, delete. */
+/** Actions on the selected runs: compare, tag, repeat, delete. */
 export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
   const [dialog, confirm] = useConfirm();
   const remove = useChange('runs', async (ids: number[]) => {
@@ -30,7 +30,7 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
   const askAndRemove = () =>
     confirm({
       title: chosen.length === 1 ? `Delete run ${chosen[0]?.id}?` : `Delete ${chosen.length} runs?`,
-      text: 'Reports and recordings of events go with them, for good.',
+      text: 'Their reports and recorded events are deleted too. This cannot be undone.',
       action: 'Delete',
       onConfirm: () =>
         remove.mutate(
@@ -97,7 +97,7 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
   );
 }
 
-/** The tags that all selected runs share; taking one away or adding one does so on each of them. */
+/** The tags that all selected runs share; adding or removing one changes every selected run. */
 function TagButton({ chosen, knownTags }: { chosen: readonly RunRow[]; knownTags: string[] }) {
   const [open, setOpen] = useState(false);
   const shared = chosen[0]?.tags.filter((tag) => chosen.every((run) => run.tags.includes(tag))) ?? [];

@@ -9,7 +9,7 @@ import { type Draft, FIRST_DRAFT, firstCluster, toRequest } from '@/run/request/
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './start.module.css';
 
-/** Tensor parallelism uses the links most, and slow motion leaves half a minute to watch and to interfere. */
+/** Tensor parallelism uses the links most; dilation 8 gives half a minute to watch the run and change it. */
 const DEMO: Draft = {
   ...FIRST_DRAFT,
   strategy: 'megatron',
@@ -18,7 +18,7 @@ const DEMO: Draft = {
   dilation: 8,
 };
 
-/** The demo cluster, large, and the button that runs the demo model on it. */
+/** The demo cluster with a button that runs the demo model on it. */
 export function Demo() {
   const navigate = useNavigate();
   const mayWrite = useMayWrite();
@@ -35,7 +35,7 @@ export function Demo() {
   if (!cluster) {
     return (
       <Card padding="xl">
-        <Text mb="md">There is no cluster yet: draw one, and it can be tried from here.</Text>
+        <Text mb="md">There is no cluster yet: draw one first.</Text>
         <Button component={Link} to="/clusters/new" w="fit-content">
           Draw a cluster
         </Button>
@@ -55,12 +55,12 @@ export function Demo() {
         <Group justify="space-between" mb={4}>
           <Text fw={600}>{cluster.title || cluster.name}</Text>
           <Anchor component={Link} to={`/clusters/${cluster.id}`} size="sm">
-            Look at it
+            Open it
           </Anchor>
         </Group>
         <Text size="sm" c="dimmed" mb="md">
           {model?.title ?? DEMO.model}, {strategy?.title ?? DEMO.strategy}: “{DEMO.prompt}…”, {DEMO.newTokens}{' '}
-          tokens, {DEMO.dilation} times slower than life so that you can watch and interfere.
+          tokens, {DEMO.dilation} times slower than real time, so that you can watch the run and change it.
         </Text>
         {start.error && <ErrorPanel message={sentence(start.error)} />}
         <Group gap="sm" mt={start.error ? 'sm' : 0}>
@@ -80,7 +80,7 @@ export function Demo() {
               to={`/runs/new?cluster=${cluster.id}`}
               data-testid="demo-choose"
             >
-              Choose everything first
+              Choose other settings
             </Button>
           ) : (
             <Text size="sm" c="dimmed">

@@ -18,7 +18,7 @@ const SHOWN = [
 ];
 const MANY = 6;
 
-/** The newest runs; nothing at all before the first one. */
+/** The newest runs; renders nothing if there is none. */
 export function RecentRuns() {
   const runs = useRuns().data;
   const now = useNow();

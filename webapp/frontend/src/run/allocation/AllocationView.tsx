@@ -23,7 +23,7 @@ interface Props {
   active?: readonly (number | null)[];
   /** The phase the run is in; shown until a person chooses. */
   phase?: ShownPhase;
-  /** When and why this plan took the place of the one before it. */
+  /** When and why this plan replaced the one before it. */
   replanned?: { time_s: number; reason: string } | null;
 }
 
@@ -42,7 +42,7 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
       about={
         replanned ? (
           <span className={classes.replanned} data-testid="replanned">
-            planned again at {replanned.time_s.toFixed(3)} s: {replanned.reason}
+            new plan at {replanned.time_s.toFixed(3)} s: {replanned.reason}
           </span>
         ) : axes ? (
           `each bar spans ${axes}`
@@ -95,7 +95,7 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
       <div className={classes.foot}>
         <span data-testid="allocation-hover">
           {hover ||
-            'In every cell: attention above, feed-forward below. Filled: computes. Pale: only holds the weights.'}
+            'In every cell: attention above, feed-forward below. Filled: computes. Pale: only holds weights.'}
         </span>
       </div>
     </Panel>
@@ -171,7 +171,7 @@ function sentence(device: string, pieces: Piece[]): string {
   const held = pieces.map((piece) => `${describeSlice(piece.slice)} (${piece.kind})`);
   return held.length > 0
     ? `${device} only holds ${held.join(' and ')}`
-    : `${device} has nothing of this layer`;
+    : `${device} has no part of this layer`;
 }
 
 function template(columns: Column[]): string {

@@ -22,7 +22,7 @@ export interface Allocation {
   pieces: (device: number, column: Column, part: Part) => Piece[];
   /** Share of the layers that a device computes: the mean over all their parts. */
   share: (device: number) => number;
-  /** Sizes of the axes, for people: 8 heads, 2048 columns, 200 positions. */
+  /** Axes that slices use, with their sizes: 8 heads, 2048 columns, 200 positions. */
   axes: { axis: string; size: number }[];
 }
 

@@ -13,7 +13,7 @@ export interface Line {
 interface Props {
   /** x first, then one array per line; null is a gap. */
   data: uPlot.AlignedData;
-  /** The same array as long as the lines are the same: a new one makes a new chart. */
+  /** Must stay the same array while the lines are the same: a new array creates a new chart. */
   lines: Line[];
   xLabel: string;
   formatX: (x: number) => string;
@@ -25,7 +25,7 @@ interface Props {
   testId?: string;
 }
 
-/** Lines over time or tokens. The chart is made once per look; new data only replaces its arrays. */
+/** Lines over time or tokens (uPlot). New data replaces the arrays of the chart. */
 export function LineChart({
   data,
   lines,

@@ -16,7 +16,7 @@ export function totalOf(attribution: Attribution): number {
   return PARTS.reduce((sum, { key }) => sum + attribution[key], 0);
 }
 
-/** Where the time went, as one bar; `scale_s` seconds fill the whole width. */
+/** An attribution as one stacked bar; `scale_s` seconds fill the whole width. */
 export function StackBar({ attribution, scale_s }: { attribution: Attribution; scale_s: number }) {
   const total = totalOf(attribution);
   return (

@@ -1,4 +1,4 @@
-/** Colours for canvases, read from the page's own variables so that they follow the colour scheme. */
+/** Colours for canvases, read from CSS variables so that they follow the colour scheme. */
 import { useComputedColorScheme } from '@mantine/core';
 import { useMemo } from 'react';
 import type { SpanKind } from '@/api/types';
@@ -11,7 +11,7 @@ export interface CanvasColors {
   dim: string;
   bad: string;
   injection: string;
-  lost: string;
+  failed: string;
   onSpan: string;
   onWait: string;
   span: Record<SpanKind, string>;
@@ -35,7 +35,7 @@ export function useCanvasColors(): CanvasColors {
       dim: variable('--loom-dim'),
       bad: variable('--loom-bad'),
       injection: variable('--loom-bad'),
-      lost: dark ? 'rgba(234, 114, 114, 0.13)' : 'rgba(194, 59, 59, 0.09)',
+      failed: dark ? 'rgba(234, 114, 114, 0.13)' : 'rgba(194, 59, 59, 0.09)',
       onSpan: '#ffffff',
       onWait: dark ? '#d5dae0' : '#3a434e',
       span: dark ? { ...spanColors, wait: '#4a5461' } : { ...spanColors, wait: '#d3d8df' },

@@ -1,4 +1,4 @@
-/** One animation loop for every canvas: at most 30 frames a second, none while nobody paints. */
+/** One animation loop for all canvases: at most 30 frames per second, none without painters. */
 
 const FRAME_MS = 1000 / 30;
 

@@ -58,6 +58,6 @@ describe('activity', () => {
     const data = computing();
     expect(activity(data.device('b')!, 9, 1).state).toBe('idle');
     data.apply([{ type: 'mark', time_s: 1, name: 'device_lost', device: 'a', facts: {} }]);
-    expect(activity(data.device('a')!, 1, 1).state).toBe('lost');
+    expect(activity(data.device('a')!, 1, 1).state).toBe('failed');
   });
 });

@@ -1,8 +1,8 @@
-/** What a device is doing now, read off the newest spans of its lanes. */
+/** What a device is doing now, from the newest spans of its lanes. */
 import { LANES, type DeviceData, type Lane } from './runData';
 import type { SpanRing } from './rings';
 
-export type DeviceState = 'computing' | 'sending' | 'receiving' | 'waiting' | 'idle' | 'lost';
+export type DeviceState = 'computing' | 'sending' | 'receiving' | 'waiting' | 'idle' | 'failed';
 
 export interface Activity {
   state: DeviceState;
@@ -10,7 +10,7 @@ export interface Activity {
   shares: Record<Lane, number>;
 }
 
-/** Spans arrive when they end and nearly in order; looking this far back never misses more than a pixel. */
+/** Spans arrive when they end, nearly in order: older ones than these are before the window. */
 const MAX_LOOK_BACK = 600;
 
 const STATE_OF: Record<Lane, DeviceState> = {
@@ -20,12 +20,12 @@ const STATE_OF: Record<Lane, DeviceState> = {
   wait: 'waiting',
 };
 
-/** Activity in the `window_s` before `now_s`; the busiest of computing, sending, receiving names the state. */
+/** Activity in the `window_s` before `now_s`. The state is the busiest of computing, sending and receiving. */
 export function activity(device: DeviceData, now_s: number, window_s: number): Activity {
   const from = now_s - window_s;
   const shares = { compute: 0, send: 0, recv: 0, wait: 0 };
   for (const lane of LANES) shares[lane] = busyIn(device.lanes[lane], from, now_s) / window_s;
-  if (device.lostAt_s !== null) return { state: 'lost', shares };
+  if (device.failedAt_s !== null) return { state: 'failed', shares };
   let state: DeviceState = 'idle';
   let most = 0.02;
   for (const lane of LANES) {

@@ -1,4 +1,4 @@
-/** Who attends which head of which layer (EdgeFormer), folded from the marks of the layers' owners. */
+/** Which device computes which attention head of which layer (EdgeFormer), folded from marks. */
 import type { Mark } from '@/api/types';
 
 export const PRUNED = -1;
@@ -13,13 +13,13 @@ export interface HeadRow {
   scores: (number | null)[];
   collab_s: number | null;
   deadline_s: number | null;
-  /** Heads that changed hands at the last reallocation of this layer. */
+  /** Heads that moved to another device at the last reallocation of this layer. */
   moved: ReadonlySet<number>;
   reason: string;
   time_s: number;
 }
 
-/** The newest state of every layer. */
+/** The newest allocation of every layer's heads. */
 export class HeadMap {
   readonly rows = new Map<number, HeadRow>();
 

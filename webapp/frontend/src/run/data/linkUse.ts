@@ -1,4 +1,4 @@
-/** How much of a link is in use, and its conditions in words: the same figures in the picture and in the controls. */
+/** Utilisation, rate and conditions of a link, as the topology and the controls show them. */
 import { human, percent, seconds } from '@/format/units';
 import type { DirectionData } from './runData';
 import type { LinkView } from './snapshot';

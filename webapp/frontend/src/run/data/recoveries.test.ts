@@ -91,8 +91,8 @@ describe('RunData', () => {
     apply(mark(2, 'device_changed', 'b', { factor: 3 }));
     apply(mark(3, 'device_frozen', 'b'));
     apply(mark(5, 'loss_detected', 'b', { how: 'frozen', since_s: 3 }));
-    expect(data.device('b')).toMatchObject({ slowdown: 3, frozenAt_s: 3, lostAt_s: 5, changes: 2 });
+    expect(data.device('b')).toMatchObject({ slowdown: 3, frozenAt_s: 3, failedAt_s: 5, changes: 2 });
     apply(mark(6, 'device_joined', 'b'));
-    expect(data.device('b')).toMatchObject({ frozenAt_s: null, lostAt_s: null, changes: 3 });
+    expect(data.device('b')).toMatchObject({ frozenAt_s: null, failedAt_s: null, changes: 3 });
   });
 });

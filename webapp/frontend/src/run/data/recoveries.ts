@@ -1,7 +1,7 @@
-/** How a run gets over its losses, folded from its marks while it goes on; the report has the final figures. */
+/** Recoveries from failures of devices, folded from marks while the run goes on; the report has the final figures. */
 import type { Mark, Recovery } from '@/api/types';
 
-/** The report's recovery, and what only the marks know: the reason, and steps that are still under way (null). */
+/** A recovery of the report, plus the reason; steps that are not finished are null. */
 export interface LiveRecovery extends Omit<Recovery, 'replan_s' | 'reload_s'> {
   known_s: number;
   replan_s: number | null;
@@ -11,7 +11,7 @@ export interface LiveRecovery extends Omit<Recovery, 'replan_s' | 'reload_s'> {
 
 const PROGRESS = new Set(['token_emitted', 'request_finished']);
 
-/** One per loss that was detected and per device that joined, in order of time. */
+/** One per detected failure and per device that joined, in order of time. */
 export class Recoveries {
   readonly list: LiveRecovery[] = [];
   private readyAt_s = 0;

@@ -1,4 +1,4 @@
-/** Bounded, typed storage of what a run emits: grows by doubling up to a cap, then forgets the oldest. */
+/** Ring buffers for a run's events: they double up to a cap, then overwrite the oldest entry. */
 import type { Span, SpanKind } from '@/api/types';
 
 const SPAN_KINDS: readonly SpanKind[] = [
@@ -14,7 +14,7 @@ const SPAN_KINDS: readonly SpanKind[] = [
 
 const FIRST_CAPACITY = 256;
 
-/** Names repeat (operations, devices): a number per name keeps the rings small. */
+/** Interns names of operations and devices: a number per name keeps the buffers small. */
 export class Names {
   private readonly ids = new Map<string, number>();
   private readonly list: string[] = [];
@@ -34,7 +34,7 @@ export class Names {
   }
 }
 
-/** One span read back; its device is known from the ring's place. */
+/** A span read from a ring; the ring belongs to one device. */
 export type SpanView = Omit<Span, 'device' | 'message'>;
 
 type Column = Float64Array | Int32Array | Int16Array | Uint8Array;

@@ -111,8 +111,8 @@ describe('RunData', () => {
   it('names a lost device and the time of its loss', () => {
     const data = new RunData(cluster, model);
     data.apply([{ type: 'mark', time_s: 4.5, name: 'device_lost', device: 'b', facts: {} }]);
-    expect(data.device('b')!.lostAt_s).toBe(4.5);
-    expect(takeSnapshot(data, 1, 1).devices[1]!.activity.state).toBe('lost');
+    expect(data.device('b')!.failedAt_s).toBe(4.5);
+    expect(takeSnapshot(data, 1, 1).devices[1]!.activity.state).toBe('failed');
   });
 
   it('keeps every state of the run in order, with its detail, and logs it', () => {

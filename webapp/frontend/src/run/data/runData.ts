@@ -1,5 +1,5 @@
-/** Everything known of one run, folded from its events. Mutable and outside React on purpose: thousands of
- * events a second go in here, and only `snapshot.ts` (4 Hz) and the painters (30 Hz) look at it. */
+/** The state of one run, folded from its events. Mutable and outside React on purpose: thousands of
+ * events per second are applied here; `snapshot.ts` (4 Hz) and the canvases (30 Hz) read it. */
 import type {
   ClusterSpec,
   Mark,
@@ -34,11 +34,11 @@ const LANE_OF: Record<SpanKind, Lane> = {
 const SPAN_BUDGET = 400_000;
 const MAX_TOKENS = 20_000;
 const MAX_LOG = 2_000;
-/** Clock events come every quarter of a second; without one, time is not made up for longer than this. */
+/** Clock events come every 0.25 s; without one, time is extrapolated for at most this long. */
 const MAX_AHEAD_WALL_S = 0.6;
-/** Marks that are too many, or shown elsewhere: they stay out of the event log. */
+/** Marks that the event log leaves out: too many, or shown elsewhere. */
 const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided', 'heads', 'reloaded', 'request_finished']);
-/** What methods say of themselves, for their own views. */
+/** Marks of strategies, for their views. */
 const METHOD_MARKS = new Set([
   'promoted',
   'threshold',
@@ -68,7 +68,7 @@ export interface LogEntry {
   text: string;
 }
 
-/** A moment worth a vertical line on every chart. */
+/** A change of the cluster: a vertical line on every chart. */
 export interface Injection {
   time_s: number;
   name: string;
@@ -90,7 +90,7 @@ export interface LinkData {
   up: boolean;
   forward: DirectionData;
   backward: DirectionData;
-  /** Counts acknowledged changes, so that a control knows that its own has come back. */
+  /** Number of applied changes; a control waits until it grows. */
   changes: number;
 }
 
@@ -99,13 +99,13 @@ export interface DeviceData {
   memoryBytes: number;
   residentBytes: number;
   peakBytes: number;
-  lostAt_s: number | null;
+  failedAt_s: number | null;
   frozenAt_s: number | null;
-  /** Everything that it computes takes so many times as long as drawn. */
+  /** Factor on the time of every operation. */
   slowdown: number;
-  /** Counts acknowledged changes, as a link's does. */
+  /** Number of applied changes, as for a link. */
   changes: number;
-  /** Weights read from disk while the run went on, and the seconds that took. */
+  /** Bytes of weights loaded during the run, and the seconds this took. */
   loadedBytes: number;
   loading_s: number;
   lanes: Record<Lane, SpanRing>;
@@ -131,10 +131,10 @@ export class RunData {
   readonly heads = new HeadMap();
   readonly methodMarks = new Ring<Mark>(MAX_METHOD_MARKS);
   readonly layers: LayerTimes;
-  /** Changes that were asked for and not done; the log says why. */
+  /** Number of refused changes; the log has the reasons. */
   refusals = 0;
   private readonly byName = new Map<string, DeviceData>();
-  /** When each request arrived or last emitted: the next token's latency counts from there. */
+  /** By request the time of its arrival or newest token: the next token's latency counts from there. */
   private readonly since_s = new Map<number, number>();
   private logKey = 0;
 
@@ -147,7 +147,7 @@ export class RunData {
       memoryBytes: device.memory_bytes,
       residentBytes: 0,
       peakBytes: 0,
-      lostAt_s: null,
+      failedAt_s: null,
       frozenAt_s: null,
       slowdown: 1,
       changes: 0,
@@ -176,7 +176,7 @@ export class RunData {
     }));
   }
 
-  /** Events in the order of the run; `now_ms` is the wall clock at arrival (only for the moving clock). */
+  /** Applies events in order; `now_ms` is the wall clock at their arrival, for the extrapolated clock. */
   apply(events: readonly RunEvent[], now_ms = 0): void {
     for (const event of events) this.applyOne(event, now_ms);
     this.events += events.length;
@@ -186,7 +186,7 @@ export class RunData {
     return this.byName.get(name);
   }
 
-  /** Virtual time at wall clock `now_ms`: while the run goes on it moves between two clock events. */
+  /** Virtual time at wall clock `now_ms`; while the run is live, extrapolated from the newest clock event. */
   now_s(now_ms: number, live: boolean): number {
     if (!live || !this.clock || this.clock.wall_s <= 0) return this.time_s;
     const ahead_s = Math.min((now_ms - this.clock.at_ms) / 1000, MAX_AHEAD_WALL_S);
@@ -332,18 +332,18 @@ function direction(bit_per_s: number, delay_s: number, loss_frac: number): Direc
   return { use_bit_per_s: 0, set_bit_per_s: bit_per_s, measured_bit_per_s: null, delay_s, loss_frac };
 }
 
-/** A device that joins is there again with empty memory; one that stays silent too long is given up. */
+/** `loss_detected` comes from the other devices; all other marks confirm a change of this device. */
 function applyDeviceMark(device: DeviceData, mark: Mark): void {
   if (mark.name === 'loss_detected') {
-    device.lostAt_s ??= mark.time_s;
+    device.failedAt_s ??= mark.time_s;
     return;
   }
   device.changes += 1;
-  if (mark.name === 'device_lost') device.lostAt_s = mark.time_s;
+  if (mark.name === 'device_lost') device.failedAt_s = mark.time_s;
   if (mark.name === 'device_frozen') device.frozenAt_s = mark.time_s;
   if (mark.name === 'device_changed') device.slowdown = number(mark.facts['factor'], device.slowdown);
   if (mark.name === 'device_joined') {
-    device.lostAt_s = null;
+    device.failedAt_s = null;
     device.frozenAt_s = null;
   }
 }

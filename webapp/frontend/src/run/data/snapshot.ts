@@ -1,4 +1,4 @@
-/** What React sees of a run: an immutable picture, taken at most four times a second. */
+/** The immutable snapshot of a run that React renders, taken at most four times per second. */
 import { isOver, type Plan, type RunReport, type RunState } from '@/api/types';
 import { activity, type Activity } from './activity';
 import type { RunData, DirectionData, Injection, LogEntry, Token } from './runData';
@@ -10,12 +10,12 @@ export interface DeviceView {
   memoryBytes: number;
   residentBytes: number;
   peakBytes: number;
-  lostAt_s: number | null;
+  failedAt_s: number | null;
   frozenAt_s: number | null;
   slowdown: number;
   changes: number;
   activity: Activity;
-  /** Layer and part that it computed last inside the window, or null. */
+  /** The layer that it computed last inside the window, or null. */
   layer: number | null;
 }
 
@@ -51,13 +51,13 @@ export interface Snapshot {
   newestLayers: LayerLatency | null;
 }
 
-/** Enough passes to see every phase of a token, short enough to be 'now'. */
+/** Long enough for every phase of a token, short enough to be "now". */
 export const ACTIVITY_WINDOW_WALL_S = 0.75;
 
 export function takeSnapshot(data: RunData, version: number, dilation: number): Snapshot {
   const window_s = ACTIVITY_WINDOW_WALL_S / Math.max(dilation, 1e-6);
   const over = isOver(data.state);
-  // Nothing goes on after the end: what the last moments looked like is in the timeline.
+  // After the end no device is active.
   const now_s = over ? Infinity : data.time_s;
   return {
     version,
@@ -80,7 +80,7 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
         memoryBytes: device.memoryBytes,
         residentBytes: device.residentBytes,
         peakBytes: device.peakBytes,
-        lostAt_s: device.lostAt_s,
+        failedAt_s: device.failedAt_s,
         frozenAt_s: device.frozenAt_s,
         slowdown: device.slowdown,
         changes: device.changes,

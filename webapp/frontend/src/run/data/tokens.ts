@@ -1,8 +1,8 @@
-/** Tokens as people read them and as charts draw them. */
+/** Tokens as text, and as columns of a chart. */
 import type { RunSpec } from '@/api/types';
 import type { Token } from './runData';
 
-/** What to show for a token: its text, or its number where the model has no tokenizer. */
+/** A token's text, or its number if the model has no tokenizer. */
 export function textOf(token: Token): string {
   if (token.text !== '') return token.text;
   return token.token >= 0 ? ` ${token.token}` : ' ▢';

@@ -1,14 +1,14 @@
-/** What a person may do to a run: requests that change something on the server. */
+/** Commands to a run: change its cluster, or cancel it. */
 import { notifications } from '@mantine/notifications';
 import { api, sentence } from '@/api/client';
 import type { Command } from '@/api/types';
 
-/** Asks for a change of the running cluster; its effect comes back as an event. False: refused, and said so. */
+/** Requests a change of the running cluster; an event confirms it. Returns false after a refusal, which it shows. */
 export async function sendChange(id: number, command: Exclude<Command, { kind: 'stop' }>): Promise<boolean> {
   return told('The change was not accepted', api.post(`/runs/${id}/changes`, { command }));
 }
 
-/** Ends a run, or takes it out of the queue. */
+/** Cancels a run, running or queued. */
 export async function cancelRun(id: number): Promise<boolean> {
   return told('The run could not be stopped', api.post(`/runs/${id}/cancel`));
 }

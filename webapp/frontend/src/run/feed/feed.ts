@@ -1,10 +1,10 @@
-/** The event feed of one run: a WebSocket with a cursor. Whatever happens to the connection, every event
+/** The event feed of one run: a WebSocket with a cursor. However often the connection fails, every event
  * reaches `onEvents` exactly once and in order: the server replays from the last cursor that was applied. */
 import type { EventFrame, RunEvent } from '@/api/types';
 
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 8_000;
-/** The server's heartbeat comes every 2 s; after this long without any frame the line is dead. */
+/** The server sends a heartbeat every 2 s; after this long without a frame the connection counts as dead. */
 const SILENCE_MS = 7_000;
 
 export type FeedState = 'connecting' | 'live' | 'reconnecting' | 'refused' | 'ended';
@@ -14,16 +14,16 @@ export interface FeedOptions {
   url: string;
   onEvents: (events: readonly RunEvent[], now_ms: number) => void;
   onChange?: () => void;
-  /** Whether everything has come that ever will: then the connection is given up for good. */
+  /** Whether all events of the run have arrived: then the feed closes. */
   isComplete?: () => boolean;
   open?: (url: string) => WebSocket;
   now?: () => number;
 }
 
-/** Close codes with which the server says that trying again is useless. */
+/** Close codes after which reconnecting is useless. */
 const REFUSALS = new Map<number, string>([
-  [4400, 'The server does not understand where this page left off: reload it.'],
-  [4404, 'There is no such run any more.'],
+  [4400, 'The server does not accept the cursor of this page: reload it.'],
+  [4404, 'There is no such run.'],
 ]);
 
 export class Feed {
@@ -31,7 +31,7 @@ export class Feed {
   reason = '';
   cursor = '0';
   reconnects = 0;
-  /** Milliseconds from the server's sending to the arrival here, above the smallest ever seen. */
+  /** Milliseconds from sending to arrival, minus the smallest seen: the two clocks may differ. */
   lag_ms = 0;
   lastFrameAt_ms: number | null = null;
   lastEventAt_ms: number | null = null;
@@ -68,7 +68,7 @@ export class Feed {
       if (this.socket === socket) this.receive(JSON.parse(message.data) as EventFrame);
     };
     socket.onclose = (event: CloseEvent) => {
-      if (this.socket === socket) this.lost(event.code);
+      if (this.socket === socket) this.reconnect(event.code);
     };
   }
 
@@ -93,7 +93,7 @@ export class Feed {
     this.change('ended', '');
   }
 
-  private lost(code: number): void {
+  private reconnect(code: number): void {
     this.socket = null;
     const refusal = REFUSALS.get(code);
     if (refusal) {
@@ -103,16 +103,16 @@ export class Feed {
     this.reconnects += 1;
     this.timer = setTimeout(() => this.connect(), this.retry_ms);
     this.retry_ms = Math.min(this.retry_ms * 2, MAX_RETRY_MS);
-    this.change('reconnecting', 'The connection to the server is lost; trying again.');
+    this.change('reconnecting', 'Connection lost; reconnecting.');
   }
 
-  /** A half-open connection never closes by itself: drop it and ask again from the cursor. */
+  /** A half-open connection never closes by itself: close it and reconnect. */
   private dropIfSilent(): void {
     const socket = this.socket;
     if (!socket || this.lastFrameAt_ms === null || this.now() - this.lastFrameAt_ms < SILENCE_MS) return;
     this.socket = null;
     socket.close();
-    this.lost(1006);
+    this.reconnect(1006);
   }
 
   private change(state: FeedState, reason: string): void {

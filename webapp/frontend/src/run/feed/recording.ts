@@ -1,10 +1,10 @@
-/** A finished run's events, folded the same way as live ones. */
+/** Loads the stored events of a finished run into the same RunData as live ones. */
 import { useQuery } from '@tanstack/react-query';
 import { api } from '@/api/client';
 import type { ClusterSpec, ModelSpec, RunDetail, RunEvent } from '@/api/types';
 import { RunData } from '@/run/data/runData';
 
-/** A recording is complete and looked at at leisure: more of it is kept than of a live run. */
+/** Keeps more spans than a live run does. */
 const SPAN_BUDGET = 1_500_000;
 
 interface Page {

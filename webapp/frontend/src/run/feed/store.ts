@@ -1,4 +1,4 @@
-/** A run being watched: its data, its feed, and a picture for React four times a second. */
+/** A watched run: its data, its feed, and a snapshot for React four times per second. */
 import { useEffect, useState, useSyncExternalStore } from 'react';
 
 import { isOver, type ClusterSpec, type ModelSpec } from '@/api/types';
@@ -62,7 +62,7 @@ export class RunStore {
   }
 }
 
-/** Watches run `id` for as long as the calling component lives; a component is for one run only (key it by id). */
+/** Watches run `id` while the component is mounted. Key the component by the id. */
 export function useRunStore(id: number, cluster: ClusterSpec, model: ModelSpec, dilation: number): RunStore {
   const [store] = useState(() => new RunStore(id, cluster, model, dilation));
   useEffect(() => {

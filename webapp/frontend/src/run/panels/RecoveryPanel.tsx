@@ -23,13 +23,13 @@ const HOW: Record<Recovery['how'], string> = {
 
 interface Props {
   recoveries: readonly (Recovery | LiveRecovery)[];
-  /** How the run would have ended without new plans; null as long as nobody knows. */
+  /** How the run would have ended without new plans; null if not known. */
   without: Outcome | null;
-  /** How it did end; null while it goes on. */
+  /** How the run ended; null while it goes on. */
   outcome: Outcome | null;
 }
 
-/** Every loss and every device that joined: how long it took to know, to plan, to load and to go on. */
+/** Every failure and every join of a device: seconds to detect it, plan, load weights and emit the next token. */
 export function RecoveryPanel({ recoveries, without, outcome }: Props) {
   if (recoveries.length === 0) return null;
   const longest = Math.max(...recoveries.map(totalOf), 1e-9);
@@ -94,7 +94,7 @@ function Line({
   );
 }
 
-/** The steps in words; what is under way is said to be. */
+/** The steps in words, with the one that is not finished. */
 function stepsOf(recovery: Recovery | LiveRecovery, over: boolean): string {
   const done = STEPS.flatMap(({ key, label }) => {
     const value = recovery[key];

@@ -9,7 +9,7 @@ const COLORS: Partial<Record<RunState, string>> = {
   cancelled: 'gray',
 };
 
-/** The state of a run in one word; a pulse while something happens. */
+/** The state of a run in one word. */
 export function StatusBadge({ state }: { state: RunState }) {
   return (
     <Badge

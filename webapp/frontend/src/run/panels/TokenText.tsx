@@ -14,7 +14,7 @@ interface Props {
   live: boolean;
 }
 
-/** The generated text, token by token as it comes; the prompt in a quieter colour before it. */
+/** The prompt, dimmed, and the generated text, token by token. */
 export function TokenText({ spec, tokens, live }: Props) {
   const requests = requestsOf(tokens);
   const [chosen, setChosen] = useState<number | null>(null);
@@ -26,7 +26,7 @@ export function TokenText({ spec, tokens, live }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const count = shown.length;
   useEffect(() => {
-    // Only within its own box: the page must not move while somebody reads elsewhere.
+    // Scroll only this box, never the page.
     if (live && count > 0 && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [live, count]);
   return (

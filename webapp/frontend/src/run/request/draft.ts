@@ -1,4 +1,4 @@
-/** What a person has chosen so far, and the request that it means. */
+/** The draft of a new run: what a person has chosen so far, and the request to the server. */
 import type {
   ClusterSpec,
   ComputeModel,
@@ -16,12 +16,12 @@ export interface Draft {
   model: string;
   randomWeights: boolean;
   strategy: string;
-  /** Parameters by strategy, so that looking at another one forgets nothing. */
+  /** Parameters by strategy, kept while another strategy is selected. */
   params: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   promptKind: 'text' | 'length';
   prompt: string;
   promptTokens: number;
-  /** As the model sees it; null: random ones. */
+  /** PNG in the model's size; null: random pictures. */
   image: string | null;
   newTokens: number;
   requests: number;
@@ -62,22 +62,22 @@ export const FIRST_DRAFT: Draft = {
   notes: '',
 };
 
-/** Models that are not known (yet) are taken for language models. */
+/** A model that is not loaded yet counts as a language model. */
 export function readsText(model: ModelRow | undefined): boolean {
   return model?.reads_text ?? true;
 }
 
-/** What is still missing before this can be asked for, in one sentence; null if nothing is. */
+/** What the draft still lacks, in one sentence; null if it is complete. */
 export function missing(draft: Draft, model: ModelRow | undefined): string | null {
   if (draft.clusterId === null && draft.frozen === null) return 'Choose a cluster.';
   if (!draft.model) return 'Choose a model.';
   if (!draft.strategy) return 'Choose a strategy.';
   if (readsText(model) && draft.promptKind === 'text' && !draft.prompt.trim())
-    return 'Write a prompt, or ask for random tokens.';
+    return 'Write a prompt, or choose random tokens.';
   return null;
 }
 
-/** The model and the cluster that strategies are asked about; null as long as one is missing. */
+/** The model and cluster for which strategies are checked; null while one is missing. */
 export function pairOf({ frozen, clusterId, model }: Draft) {
   if (!model || (frozen === null && clusterId === null)) return null;
   return { model, ...(frozen ? { cluster: frozen } : { cluster_id: clusterId }) };

@@ -10,9 +10,9 @@ export interface ColumnSpec {
   key: string;
   title: string;
   sort?: SortKey;
-  /** Numbers stand at the right. */
+  /** Right-aligned. */
   numeric?: boolean;
-  /** Shown until a person chooses otherwise. */
+  /** Shown by default. */
   usual: boolean;
   cell: (run: RunRow, now: number) => ReactNode;
 }
@@ -59,7 +59,7 @@ export const COLUMNS: readonly ColumnSpec[] = [
   { key: 'owner', title: 'By', sort: 'owner', usual: false, cell: (run) => run.owner },
   {
     key: 'created',
-    title: 'Asked for',
+    title: 'Created',
     sort: 'created_at',
     usual: true,
     cell: (run, now) => (
@@ -100,9 +100,7 @@ function Verdicts({ run }: { run: RunRow }) {
       {run.correct !== null && (
         <Tooltip
           label={
-            run.correct
-              ? 'Correct: the same result as the reference'
-              : 'Not correct: another result than the reference'
+            run.correct ? 'Correct: agrees with the reference' : 'Not correct: differs from the reference'
           }
         >
           {run.correct ? (
@@ -113,7 +111,7 @@ function Verdicts({ run }: { run: RunRow }) {
         </Tooltip>
       )}
       {run.valid === false && (
-        <Tooltip label="The emulation was not as faithful as it should be: see the report">
+        <Tooltip label="Not valid: the emulation differs from its models, see the report">
           <IconAlertTriangle size={17} color="var(--loom-warn)" />
         </Tooltip>
       )}

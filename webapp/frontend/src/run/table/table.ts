@@ -1,4 +1,4 @@
-/** The list of runs as a table: which rows are shown, and in which order. */
+/** Filters and sorts the list of runs. */
 import { isOver, type RunRow } from '@/api/types';
 
 export interface Filter {
@@ -64,12 +64,12 @@ export function shown(runs: readonly RunRow[], filter: Filter): RunRow[] {
   });
 }
 
-/** Everything between queued and over is "running" to somebody who looks for it. */
+/** The filter "running" includes every state between queued and over. */
 export function statusGroup(run: RunRow): string {
   return isOver(run.status) || run.status === 'queued' ? run.status : 'running';
 }
 
-/** Stable; missing values come last in either direction. */
+/** A stable sort; missing values come last in both directions. */
 export function sorted(runs: readonly RunRow[], { key, descending }: Sort): RunRow[] {
   return runs.toSorted((one, other) => {
     const [a, b] = [one[key], other[key]];
@@ -82,13 +82,13 @@ export function sorted(runs: readonly RunRow[], { key, descending }: Sort): RunR
   });
 }
 
-/** The other direction of the same column, or the new column from its usual end. */
+/** The opposite direction of the same column, or the default direction of another one. */
 export function nextSort(now: Sort, key: SortKey): Sort {
   if (now.key === key) return { key, descending: !now.descending };
   return { key, descending: key === 'id' || key === 'created_at' || key === 'tokens_per_s' };
 }
 
-/** Values to choose from, each once, in order. */
+/** The distinct values, sorted. */
 export function choices(runs: readonly RunRow[], of: (run: RunRow) => string | string[]): string[] {
   return [...new Set(runs.flatMap(of))].toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 }

@@ -12,7 +12,7 @@ interface Props {
 
 const TIP_WIDTH = 230;
 
-/** Everything known of the span under the pointer. */
+/** The details of the span under the pointer. */
 export function SpanTip({ hit, x, y, width, color }: Props) {
   const { span, device } = hit;
   const left = x + 16 + TIP_WIDTH > width ? x - TIP_WIDTH - 12 : x + 16;

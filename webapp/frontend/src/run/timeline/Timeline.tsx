@@ -10,15 +10,15 @@ import { SpanTip } from './SpanTip';
 import classes from './timeline.module.css';
 import type { Viewport } from './viewport';
 
-/** A moving picture is redrawn this often; dragging and zooming are drawn at once. */
+/** Interval of redrawing while the run goes on; dragging and zooming redraw at once. */
 const MOVING_MS = 120;
-/** Off the screen, just often enough for a print or a picture of the whole page. */
+/** Off the screen, often enough for a print or a screenshot of the page. */
 const UNSEEN_MS = 2_000;
 
 interface Props {
   data: RunData;
   viewport: Viewport;
-  /** The newest virtual time, moving on between events. */
+  /** The present virtual time, extrapolated between events. */
   now: () => number;
   density?: Density;
   label: string;
@@ -30,7 +30,7 @@ interface Tip {
   y: number;
 }
 
-/** What every device did and when: one row of lanes per device, on a canvas of its own. */
+/** The spans of every device over virtual time, with one row of lanes per device, on a canvas. */
 export function Timeline({ data, viewport, now, density = roomy, label }: Props) {
   const { ref: box, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -106,7 +106,7 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
   );
 }
 
-/** Whether any of the element is on the screen: what nobody sees is painted rarely. */
+/** Whether any of the element is on the screen. */
 function useSeen(element: React.RefObject<Element | null>): React.RefObject<boolean> {
   const seen = useRef(true);
   useEffect(() => {
@@ -120,7 +120,7 @@ function useSeen(element: React.RefObject<Element | null>): React.RefObject<bool
   return seen;
 }
 
-/** React's wheel listeners are passive, and this one must keep the page from scrolling. */
+/** React's wheel listeners are passive; this one must prevent scrolling. */
 function useWheel(
   canvas: React.RefObject<HTMLCanvasElement | null>,
   viewport: Viewport,

@@ -6,11 +6,11 @@ import type { Viewport, Window } from './viewport';
 interface Props {
   viewport: Viewport;
   now: () => number;
-  /** Whether the run still goes on: only then there is something to follow. */
+  /** Whether the run still goes on; only then the timeline can follow it. */
   live: boolean;
 }
 
-/** How much of the run a timeline shows, and whether it follows. */
+/** Buttons for the stretch of time that a timeline shows, and for following the run. */
 export function TimelineControls({ viewport, now, live }: Props) {
   useSyncExternalStore(viewport.subscribe, () => viewport.version);
   const { following } = viewport;

@@ -1,4 +1,4 @@
-/** Paints a timeline. Spans narrower than a pixel melt into their neighbours, so cost follows pixels, not spans. */
+/** Paints a timeline. Spans narrower than a pixel are merged, so the cost depends on pixels, not spans. */
 import type { RunData } from '@/run/data/runData';
 import type { SpanRing } from '@/run/data/rings';
 import type { CanvasColors } from '../charts/colors';
@@ -72,7 +72,7 @@ function drawRow(scene: Scene, row: number): void {
   ctx.lineTo(width, top + 0.5);
   ctx.stroke();
   density.lanes.forEach((lane, at) => drawLane(scene, device.lanes[lane], laneTop(row, at, density)));
-  if (device.lostAt_s !== null) drawLoss(scene, device.lostAt_s, top);
+  if (device.failedAt_s !== null) drawFailure(scene, device.failedAt_s, top);
   ctx.fillStyle = colors.surface;
   ctx.fillRect(0, top + 1, density.labelWidth, rowHeight(density) - 1);
   const middle = top + rowHeight(density) / 2;
@@ -83,7 +83,7 @@ function drawRow(scene: Scene, row: number): void {
   ctx.font = colors.font;
   ctx.textAlign = 'left';
   ctx.textBaseline = 'middle';
-  ctx.fillStyle = device.lostAt_s === null ? colors.text : colors.bad;
+  ctx.fillStyle = device.failedAt_s === null ? colors.text : colors.bad;
   ctx.fillText(
     fitted(ctx, device.name, density.labelWidth - (density.laneHeight >= 9 ? 58 : 20)),
     12,
@@ -124,7 +124,7 @@ function drawLane(scene: Scene, ring: SpanRing, top: number): void {
   crowd.draw(ctx, top, height);
 }
 
-/** Spans too narrow to be seen one by one: a column is as strong as the share of its time that was busy. */
+/** Spans too narrow to be drawn alone: a column's opacity is the busy share of its time. */
 class Crowd {
   private readonly busy: Float32Array;
   private readonly color: string[] = [];
@@ -140,7 +140,7 @@ class Crowd {
     }
   }
 
-  /** Neighbours of the same strength are one rectangle. */
+  /** Neighbours of the same opacity are one rectangle. */
   draw(ctx: CanvasRenderingContext2D, top: number, height: number): void {
     let first = 0;
     for (let column = 1; column <= this.busy.length; column += 1) {
@@ -184,10 +184,14 @@ function drawName(
   ctx.fillText(fitted(ctx, text, to - from - 6), from + 3, middle + 0.5);
 }
 
-function drawLoss({ ctx, width, colors, density, viewport }: Scene, lostAt_s: number, top: number): void {
-  const x = Math.max(density.labelWidth, xOf(lostAt_s, viewport, width, density));
+function drawFailure(
+  { ctx, width, colors, density, viewport }: Scene,
+  failedAt_s: number,
+  top: number,
+): void {
+  const x = Math.max(density.labelWidth, xOf(failedAt_s, viewport, width, density));
   if (x >= width) return;
-  ctx.fillStyle = colors.lost;
+  ctx.fillStyle = colors.failed;
   ctx.fillRect(x, top + 1, width - x, rowHeight(density) - 1);
 }
 

@@ -1,4 +1,4 @@
-/** Where the rows of a timeline lie, and which span is under the pointer. */
+/** The geometry of a timeline's rows and lanes, and the span under the pointer. */
 import { LANES, type DeviceData, type Lane, type RunData } from '@/run/data/runData';
 import type { SpanRing, SpanView } from '@/run/data/rings';
 

@@ -18,7 +18,7 @@ export class Viewport {
     this.following = following;
   }
 
-  /** Moves along with the run; `now_s` is the newest virtual time. */
+  /** Follows the run; `now_s` is the present virtual time. */
   follow(now_s: number): void {
     if (!this.following && this.window !== 'all') return;
     const width = this.window === 'all' ? Math.max(now_s, MIN_SPAN_S) : this.end_s - this.start_s;
@@ -55,7 +55,7 @@ export class Viewport {
     this.tell();
   }
 
-  /** Makes the stretch `factor` times as long. Following keeps "now" in place, else `around_s` stays. */
+  /** Makes the stretch `factor` times as long, around "now" while following, else around `around_s`. */
   zoom(factor: number, around_s: number): void {
     const fixed = this.following ? this.end_s : around_s;
     const width = Math.max((this.end_s - this.start_s) * factor, MIN_SPAN_S);
@@ -87,7 +87,7 @@ export class Viewport {
   }
 }
 
-/** Round steps (1, 2 or 5 times a power of ten) so that about `count` of them fill `span`. */
+/** A round step (1, 2 or 5 times a power of ten) of which about `count` fill `span`. */
 export function tickStep(span: number, count: number): number {
   const raw = span / Math.max(count, 1);
   const power = 10 ** Math.floor(Math.log10(raw));

@@ -17,11 +17,11 @@ export type LinkEdgeType = Edge<
   'link'
 >;
 
-/** The two directions of a link run beside each other, this far from its middle. */
+/** Distance of each direction's line from the middle of the link. */
 const OFFSET = 3.5;
 const BUSY = 0.005;
 
-/** A link: one line per direction, as wide as it is used and moving the way the bytes go. */
+/** A link: one line per direction, with width and motion by its utilisation. */
 export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgeProps<LinkEdgeType>) {
   const from = useInternalNode(source);
   const to = useInternalNode(target);

@@ -33,7 +33,7 @@ interface Props {
 
 const FIT = { padding: 0.1, maxZoom: 1.15 };
 
-/** The cluster as it was drawn, with what happens on it now. Nothing can be moved here. */
+/** The cluster as it was drawn, with the present state of devices and links; read-only. */
 export function Topology(props: Props) {
   return (
     <ReactFlowProvider>

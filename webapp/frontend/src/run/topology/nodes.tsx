@@ -12,7 +12,7 @@ export type DeviceNodeType = Node<
 >;
 export type SwitchNodeType = Node<{ name: string }, 'switch'>;
 
-/** A device: what it does now, how its last moments were spent, how full its memory is. */
+/** A device: its activity now and in the last moments, and its memory. */
 export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNodeType>) {
   const { view, color, isSource, selected } = data;
   const { state, shares } = view.activity;
@@ -36,7 +36,7 @@ export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNod
       </div>
       <div className={classes.state} data-testid={`device-state-${view.name}`}>
         <span className={classes.lamp} />
-        {state === 'lost' ? `lost at ${view.lostAt_s?.toFixed(2)} s` : state}
+        {state === 'failed' ? `failed at ${view.failedAt_s?.toFixed(2)} s` : state}
         {state === 'computing' && view.layer !== null && view.layer >= 0 && (
           <span className={classes.dim}>layer {view.layer}</span>
         )}

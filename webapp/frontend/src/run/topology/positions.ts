@@ -1,4 +1,4 @@
-/** Where the nodes of a cluster are drawn when nobody has drawn it. */
+/** Positions of nodes for a cluster without a drawing. */
 import { graphlib, layout } from '@dagrejs/dagre';
 import type { ClusterSpec, Layout } from '@/api/types';
 

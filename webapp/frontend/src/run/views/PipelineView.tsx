@@ -88,7 +88,7 @@ export function PipelineView({ plan, model, devices, data }: ViewProps) {
             to_s={to_s}
             layers={model.num_layers}
             name={devices[stage.device]?.name ?? ''}
-            gone={data?.device(devices[stage.device]?.name ?? '')?.lostAt_s != null}
+            gone={data?.device(devices[stage.device]?.name ?? '')?.failedAt_s != null}
             running={data !== null}
           />
         ))}

@@ -56,7 +56,7 @@ export function SlotsView({ plan, devices, data }: ViewProps) {
             rank={rank}
             blocks={blocks}
             slots={slotsOf(plan, rank)}
-            gone={live !== undefined && live.lostAt_s !== null}
+            gone={live !== undefined && live.failedAt_s !== null}
             loaded={live ? bytes(live.loadedBytes) : '–'}
             busy={live && data && data.time_s > 0 ? percent(live.loading_s / data.time_s) : '–'}
           />
