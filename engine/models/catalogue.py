@@ -13,6 +13,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
 from engine.domain.values import Value
 from engine.models.families.hf_config import spec_of_config
+from engine.models.families.registry import FAMILIES
 from engine.models.weights.directory import SINGLE, read_spec, weight_files
 from engine.ops.sizes import model_bytes, num_parameters
 
@@ -104,6 +105,14 @@ def rows() -> tuple[CatalogueRow, ...]:
             )
         )
     return tuple(found)
+
+
+def smallest_models() -> tuple[str, ...]:
+    """The smallest model of every family that the catalogue has, in the order of the families: for tests."""
+    smallest: dict[str, CatalogueRow] = {}
+    for row in sorted(rows(), key=lambda row: row.num_parameters):
+        smallest.setdefault(row.family, row)
+    return tuple(smallest[family.name].name for family in FAMILIES if family.name in smallest)
 
 
 def resolve(name_or_directory: str, weights: str | None = None) -> tuple[ModelSpec, WeightsRef]:

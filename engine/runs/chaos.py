@@ -7,6 +7,7 @@ reason why nobody could finish it: the source is gone, or the survivors cannot h
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -16,11 +17,10 @@ from engine.domain.report import RunReport
 from engine.domain.scenario import Change, DropDevice, FreezeDevice, JoinDevice, LinkDown, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
-from engine.models.catalogue import resolve
+from engine.models.catalogue import resolve, smallest_models
 from engine.runs.predict import predict
 from engine.strategies.registry import STRATEGIES
 
-MODELS = ("tiny-gpt2", "tiny-llama", "tiny-bert", "tiny-opt", "tiny-qwen3")
 SILENCE_S = 0.5
 Ending = Literal["finished", "ended clearly", "wrong tokens", "hung", "failed"]
 GOOD: tuple[Ending, ...] = ("finished", "ended clearly")
@@ -58,9 +58,15 @@ def trial(seed: int, number: int) -> Trial:
         return Trial(seed, number, spec.model_copy(update={"scenario": scenario}))
 
 
+@cache
+def _models() -> tuple[str, ...]:
+    """The smallest model of every family that reads text alone."""
+    return tuple(name for name in smallest_models() if resolve(name)[0].vision is None)
+
+
 def _undisturbed(random: Random, number: int) -> RunSpec:
     strategy = random.choice(STRATEGIES)
-    model, weights = resolve(random.choice(MODELS), None)
+    model, weights = resolve(random.choice(_models()), None)
     requests = random.choice([1, 1, 2, 3])
     workload = Workload(
         prompt_tokens=random.randint(4, 14),

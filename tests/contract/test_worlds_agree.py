@@ -35,7 +35,7 @@ CLUSTERS = [
     cluster("uneven", [4e10, 1e10, 2.5e10, 3e9]),
     cluster("more-devices-than-heads", [1e10] * 6),
 ]
-FAMILIES = ["tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3", "tiny-vit", "tiny-llava"]
+FAMILIES = catalogue.smallest_models()
 WORKLOADS = {
     "one": {"requests": 1, "pattern": "sporadic"},
     "burst": {"requests": 3, "pattern": "bursty"},

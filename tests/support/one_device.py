@@ -14,8 +14,9 @@ from engine.ops import core as ops
 from engine.ops.layout import whole_model
 from engine.ops.torch_kernels import dispatch as arithmetic
 
-TINY = ("tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3")
-CAUSAL = ("tiny-gpt2", "tiny-opt", "tiny-llama", "tiny-qwen3")
+TINY = tuple(name for name in catalogue.smallest_models() if catalogue.resolve(name)[0].vision is None)
+"""The smallest model of every family that reads text alone."""
+CAUSAL = tuple(name for name in TINY if catalogue.resolve(name)[0].causal)
 LAPTOP = ClusterSpec(
     name="alone",
     source="d0",
