@@ -74,10 +74,11 @@ class SimulatedDevice(Device):
         self.frozen_since_s = self.kernel.now_s
 
     def thaw(self) -> None:
-        """Resume the programs that were held back."""
+        """Resume the programs that were held back, from now on."""
         self.frozen_since_s = None
         held_back, self.held_back = self.held_back, []
         for program, handle in held_back:
+            program.now_s = self.kernel.now_s
             self.kernel.resume(program, handle)
 
     def restart(self) -> None:

@@ -56,7 +56,7 @@ class FaultInjector:
         """Schedule all changes. `interrupt_on_join`: raise `DeviceJoined` when a device joins."""
         self.interrupt_on_join = interrupt_on_join
         for change in self.changes:
-            self.kernel.schedule(change.at_s, partial(self._apply, change), FAULT)
+            self.kernel.schedule(change.at_s, partial(self.apply, change), FAULT)
 
     def is_frozen(self, rank: int) -> bool:
         return self.devices[rank].frozen_since_s is not None
@@ -93,7 +93,8 @@ class FaultInjector:
 
     # changes of the scenario
 
-    def _apply(self, change: Change) -> None:
+    def apply(self, change: Change) -> None:
+        """`change` happens now."""
         for device in self.devices:
             device.change(change)
         match change:

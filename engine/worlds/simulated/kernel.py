@@ -43,7 +43,12 @@ class SimulationKernel:
         self._serial = 0
 
     def schedule(self, time_s: float, action: Action, priority: int = NORMAL) -> None:
-        """Call `action` at virtual time `time_s`; at equal times, lower priorities come first."""
+        """Call `action` at virtual time `time_s`; at equal times, lower priorities come first.
+
+        Raises `ValueError` if that is in the past: the clock does not go back.
+        """
+        if time_s < self.now_s:
+            raise ValueError(f"An action was scheduled for {time_s} s, but it is {self.now_s} s.")
         self._serial += 1
         heappush(self._heap, (time_s, priority, self._serial, action))
 

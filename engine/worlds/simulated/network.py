@@ -181,8 +181,9 @@ class SimulatedNetwork:
         path = PathConditions(took_s / segments, there_s, back_s, loss_frac, ack_loss_frac)
         random = Random(f"{self.seed} {message.src} {message.dst} {message.facts['message']}")
         delivery = self.connections[pair].deliver(segments, path, random, len(self.queues[pair]) > 1)
-        left_s = message.enters_s + max(took_s, delivery.left_s)
-        message.arrives_s = message.enters_s + max(took_s + there_s, delivery.arrived_s) + received_s
+        left_s = max(self.kernel.now_s, message.enters_s + max(took_s, delivery.left_s))
+        arrives_s = message.enters_s + max(took_s + there_s, delivery.arrived_s) + received_s
+        message.arrives_s = max(left_s, arrives_s)
         message.arrival_is_final = delivery.retransmission_was_lost
         self.kernel.schedule(left_s, lambda: self._depart_with_losses(message))
 

@@ -76,6 +76,13 @@ def test_an_action_that_is_scheduled_for_now_runs_before_time_moves_on():
     assert ran == ["first", "second", "now", "now, last", "later"]
 
 
+def test_an_action_in_the_past_is_refused():
+    kernel = SimulationKernel()
+    kernel.schedule(2.0, lambda: kernel.schedule(1.0, lambda: None))
+    with pytest.raises(ValueError, match=r"scheduled for 1.0 s, but it is 2.0 s"):
+        run_until_idle(kernel)
+
+
 def test_a_step_without_actions_is_an_error():
     with pytest.raises(IndexError):
         SimulationKernel().step()

@@ -1,0 +1,293 @@
+"""Faults of the simulated world: which device fails, who learns of it, when, and what they learn."""
+
+import pytest
+
+from engine.domain.errors import PeerLost
+from engine.domain.scenario import (
+    DropDevice,
+    FreezeDevice,
+    JoinDevice,
+    LinkDown,
+    LinkUp,
+    SetLoss,
+    SetRate,
+    SlowDevice,
+)
+from engine.worlds.simulated.faults import KILL_SEEN_S, DeviceJoined
+from engine.worlds.simulated.kernel import FAULT
+from tests.support.message_programs import PAYLOAD, RATE, receiver, run, sender, star, world_of
+
+A, B, C = 0, 1, 2
+SILENCE_S = 0.5
+
+
+def marks(trace, *names):
+    found = [item for item in trace if getattr(item, "name", "") in names and hasattr(item, "facts")]
+    return [(mark.name, pytest.approx(mark.time_s), mark.device) for mark in found]
+
+
+def detected(trace):
+    """(device, how, time, since when) of every failure that was announced."""
+    found = [item for item in trace if getattr(item, "name", "") == "loss_detected"]
+    return [
+        (mark.device, mark.facts["how"], pytest.approx(mark.time_s), pytest.approx(mark.facts["since_s"]))
+        for mark in found
+    ]
+
+
+async def waits_for(ctx, src, lost, tag="m"):
+    """Note what becomes of a message from `src`."""
+    try:
+        await ctx.recv(src, tag)
+        lost[ctx.rank] = None
+    except PeerLost as error:
+        lost[ctx.rank] = (error.device, pytest.approx(ctx.now_s))
+
+
+async def idles_until(ctx, time_s, dst=C):
+    """Keep device `ctx` busy with messages of a second each until after `time_s`."""
+    while ctx.now_s < time_s:
+        await ctx.send(PAYLOAD, dst, "idle")
+
+
+def test_a_killed_device_is_announced_when_its_connections_are_seen_closed():
+    world, trace = world_of(star(), [DropDevice(at_s=0.25, device="b")])
+    lost = {}
+    run(world, (A, lambda c: waits_for(c, B, lost)), (B, lambda c: sender(c, A, ["m"])))
+    assert lost == {A: ("b", 0.25 + KILL_SEEN_S)}
+    assert detected(trace) == [("b", "killed", 0.25 + KILL_SEEN_S, 0.25)]
+    assert marks(trace, "device_lost") == [("device_lost", 0.25, "b")]
+    assert world.faults.failed == {B}
+
+
+def test_all_devices_learn_of_a_failure_and_a_later_receive_fails_at_once():
+    world, _ = world_of(star(), [DropDevice(at_s=0.25, device="b")])
+    lost = {}
+
+    async def asks_late(ctx):
+        await idles_until(ctx, 1.0, dst=A)
+        await waits_for(ctx, B, lost)
+
+    run(world, (A, lambda c: waits_for(c, B, lost)), (C, asks_late))
+    assert lost == {A: ("b", 0.25 + KILL_SEEN_S), C: ("b", 1.0)}
+    assert [device.lost for device in world.devices] == [{B}, {B}, {B}]
+    assert world.devices[A].cluster_now.devices[B].role == "terminal"
+
+
+def test_a_send_to_a_device_that_fails_ends_when_the_failure_is_announced():
+    world, _ = world_of(star(), [DropDevice(at_s=0.25, device="b")])
+    sent = {}
+
+    async def sends(ctx):
+        await ctx.send(PAYLOAD, B, "m")
+        sent["first"] = ctx.now_s
+        await ctx.send(PAYLOAD, B, "n")
+        sent["second"] = ctx.now_s
+
+    run(world, (A, sends))
+    assert sent == {"first": pytest.approx(0.25 + KILL_SEEN_S), "second": pytest.approx(0.25 + KILL_SEEN_S)}
+
+
+def test_a_device_that_is_back_before_it_was_missed_is_not_announced():
+    world, trace = world_of(
+        star(),
+        [DropDevice(at_s=0.25, device="b"), JoinDevice(at_s=0.25 + KILL_SEEN_S / 2, device="b")],
+    )
+    run(world, (A, lambda c: sender(c, C, ["m"])))
+    assert detected(trace) == []
+    assert world.faults.failed == set()
+
+
+def test_a_frozen_device_of_the_plan_is_announced_after_the_silence():
+    world, trace = world_of(star(), [FreezeDevice(at_s=0.25, device="b")], silence_s=SILENCE_S)
+    lost = {}
+    run(world, (A, lambda c: waits_for(c, B, lost)), (B, lambda c: sender(c, A, ["m"])))
+    assert lost == {A: ("b", 0.25 + SILENCE_S)}
+    assert detected(trace) == [("b", "frozen", 0.25 + SILENCE_S, 0.25)]
+
+
+def test_a_frozen_device_that_was_sent_something_is_announced_after_the_silence():
+    changes = [FreezeDevice(at_s=0.25, device="b")]
+    world, trace = world_of(star(), changes, holders=(A,), silence_s=SILENCE_S)
+    lost = {}
+
+    async def asks(ctx):
+        ctx.send(PAYLOAD, B, "question")
+        await waits_for(ctx, B, lost)
+
+    run(world, (A, asks), (B, lambda c: receiver(c, [(A, "question")], {})))
+    assert lost == {A: ("b", 0.25 + SILENCE_S)}
+    assert detected(trace) == [("b", "frozen", 0.25 + SILENCE_S, 0.25)]
+
+
+def test_a_frozen_device_that_nobody_needs_is_not_announced():
+    world, trace = world_of(star(), [FreezeDevice(at_s=0.1, device="c")], silence_s=SILENCE_S)
+    run(world, (A, lambda c: sender(c, B, ["m", "n"])), (B, lambda c: receiver(c, [(A, "m"), (A, "n")], {})))
+    assert detected(trace) == []
+    assert marks(trace, "device_frozen") == [("device_frozen", 0.1, "c")]
+
+
+def at(world, change):
+    """Apply `change`. In a scenario, a device whose first change is to join would be absent at first."""
+    world.kernel.schedule(change.at_s, lambda: world.faults.apply(change), FAULT)
+
+
+def test_a_frozen_device_that_thaws_in_time_continues_from_then_on():
+    world, trace = world_of(star(), [FreezeDevice(at_s=0.25, device="b")], silence_s=5.0)
+    at(world, JoinDevice(at_s=1.5, device="b"))
+    times = {}
+
+    async def answers(ctx):
+        await ctx.recv(A, "question")
+        times["continues"] = ctx.now_s
+        ctx.send(PAYLOAD, A, "m")
+
+    async def asks(ctx):
+        ctx.send(PAYLOAD, B, "question")
+        await ctx.recv(B, "m")
+        times["answered"] = ctx.now_s
+
+    run(world, (A, asks), (B, answers))
+    # the question is there at 1.0, while b is frozen
+    assert times == {"continues": pytest.approx(1.5), "answered": pytest.approx(2.5)}
+    assert detected(trace) == []
+    assert marks(trace, "device_joined") == [("device_joined", 1.5, "b")]
+    assert world.devices[B].ledger.resident  # its memory is as it was
+
+
+def test_a_device_that_freezes_again_is_given_the_whole_silence_again():
+    changes = [FreezeDevice(at_s=0.1, device="b"), FreezeDevice(at_s=0.45, device="b")]
+    world, trace = world_of(star(), changes, silence_s=SILENCE_S)
+    at(world, JoinDevice(at_s=0.4, device="b"))
+    lost = {}
+    run(world, (A, lambda c: waits_for(c, B, lost)), (B, lambda c: receiver(c, [(A, "never")], {})))
+    assert detected(trace) == [("b", "frozen", 0.45 + SILENCE_S, 0.45)]
+    assert lost == {A: ("b", 0.45 + SILENCE_S)}
+
+
+def test_a_frozen_device_that_is_killed_is_announced_once():
+    changes = [FreezeDevice(at_s=0.1, device="b"), DropDevice(at_s=0.2, device="b")]
+    world, trace = world_of(star(), changes, silence_s=SILENCE_S)
+    lost = {}
+
+    async def asks(ctx):
+        await waits_for(ctx, B, lost)
+        await idles_until(ctx, 2.0)
+
+    run(world, (A, asks))
+    assert detected(trace) == [("b", "killed", 0.2 + KILL_SEEN_S, 0.2)]
+
+
+@pytest.mark.parametrize(("src", "dst"), [(A, B), (B, A), (B, C)])
+def test_of_the_ends_of_a_link_that_stays_down_it_is_not_the_source_that_fails(src, dst):
+    world, trace = world_of(star(), [LinkDown(at_s=0.25, link="b--s1")], silence_s=SILENCE_S)
+    lost = {}
+    run(world, (src, lambda c: sender(c, dst, ["m"])), (dst, lambda c: waits_for(c, src, lost)))
+    assert detected(trace) == [("b", "unreachable", 0.25 + SILENCE_S, 0.25)]
+
+
+def test_a_link_that_is_up_again_in_time_costs_no_device():
+    changes = [LinkDown(at_s=0.25, link="b--s1"), LinkUp(at_s=0.25 + SILENCE_S * 0.9, link="b--s1")]
+    world, trace = world_of(star(), changes, silence_s=SILENCE_S)
+    run(world, (A, lambda c: sender(c, B, ["m"])), (B, lambda c: receiver(c, [(A, "m")], {})))
+    assert detected(trace) == []
+    assert marks(trace, "link_down", "link_up") == [
+        ("link_down", 0.25, ""),
+        ("link_up", 0.25 + SILENCE_S * 0.9, ""),
+    ]
+
+
+def test_a_message_that_is_sent_over_a_link_that_is_long_down_makes_its_end_fail_after_the_silence():
+    world, trace = world_of(star(), [LinkDown(at_s=0.0, link="b--s1")], silence_s=SILENCE_S)
+    lost = {}
+
+    async def asks(ctx):
+        await idles_until(ctx, 2.0)
+        ctx.send(PAYLOAD, B, "question")
+        await waits_for(ctx, B, lost)
+
+    run(world, (A, asks))
+    assert detected(trace) == [("b", "unreachable", 2.0 + SILENCE_S, 0.0)]
+
+
+@pytest.mark.parametrize("fault", [DropDevice, FreezeDevice])
+def test_a_run_whose_source_fails_ends_with_an_error_that_says_so(fault):
+    world, _ = world_of(star(), [fault(at_s=0.25, device="a")], silence_s=SILENCE_S)
+    with pytest.raises(PeerLost, match=r"a was lost at .*, and it is the source") as lost:
+        run(world, (A, lambda c: waits_for(c, B, {})), (B, lambda c: waits_for(c, A, {})))
+    seen_s = KILL_SEEN_S if fault is DropDevice else SILENCE_S
+    assert lost.value.time_s == pytest.approx(0.25 + seen_s)
+
+
+def test_changes_of_links_and_speeds_are_marked_with_their_values():
+    changes = [
+        SetRate(at_s=0.1, link="a--s1", bit_per_s=RATE / 2),
+        SlowDevice(at_s=0.2, device="b", factor=3.0),
+        SetLoss(at_s=0.3, link="b--s1", loss_frac=0.0, direction="forward"),
+    ]
+    world, trace = world_of(star(), changes)
+    run(world, (A, lambda c: sender(c, C, ["m"])), (C, lambda c: receiver(c, [(A, "m")], {})))
+    found = [item for item in trace if getattr(item, "name", "") in ("link_changed", "device_changed")]
+    assert [(mark.time_s, mark.name, mark.device, mark.facts) for mark in found] == [
+        (0.1, "link_changed", "", {"link": "a--s1", "bit_per_s": RATE / 2, "direction": "both"}),
+        (0.2, "device_changed", "b", {"device": "b", "factor": 3.0}),
+        (0.3, "link_changed", "", {"link": "b--s1", "loss_frac": 0.0, "direction": "forward"}),
+    ]
+    # every device plans with the changes
+    for device in world.devices:
+        assert device.cluster_now.links[0].bit_per_s == RATE / 2
+        assert device.cluster_now.devices[B].flop_per_s == pytest.approx(1e9 / 3)
+
+
+def test_at_the_same_time_a_fault_comes_before_what_programs_do():
+    # the message would arrive at 1.0, when its receiver is killed
+    world, trace = world_of(star(), [DropDevice(at_s=1.0, device="b")])
+    run(world, (A, lambda c: sender(c, B, ["m"])), (B, lambda c: receiver(c, [(A, "m")], {})))
+    assert not [item for item in trace if getattr(item, "kind", "") == "recv"]
+
+
+def test_a_device_that_joins_interrupts_a_run_that_can_plan_again_and_no_other():
+    join = JoinDevice(at_s=0.5, device="b")
+    world, trace = world_of(star(), [DropDevice(at_s=0.1, device="b"), join], holders=(0,))
+    events = []
+
+    def recover(event):
+        events.append((type(event), str(event), world.now_s))
+        a, b = world.devices[A], world.devices[B]
+        return [(A, sender(a, B, ["again"])), (B, receiver(b, [(A, "again")], {}))]
+
+    world.run([(A, idles_until(world.devices[A], 1.0))], recover=recover)
+    assert events == [(DeviceJoined, "b joined at 0.500 s.", 0.5)]
+    arrived = [item for item in trace if getattr(item, "kind", "") == "recv"]
+    assert [(span.name, span.end_s) for span in arrived] == [("again", pytest.approx(1.5))]
+    world, trace = world_of(star(), [DropDevice(at_s=0.1, device="b"), join], holders=(0,))
+    run(world, (A, lambda c: sender(c, C, ["m"])), (C, lambda c: receiver(c, [(A, "m")], {})))
+    assert marks(trace, "device_joined") == [("device_joined", 0.5, "b")]
+
+
+def test_a_device_that_joins_has_empty_memory_and_is_known_to_all_again():
+    world, _ = world_of(star(), [DropDevice(at_s=0.1, device="b"), JoinDevice(at_s=0.5, device="b")])
+    run(world, (A, lambda c: sender(c, C, ["m"])), (C, lambda c: receiver(c, [(A, "m")], {})))
+    assert not world.devices[B].ledger.resident
+    assert world.devices[A].ledger.resident
+    assert [device.lost for device in world.devices] == [frozenset()] * 3
+    assert world.devices[A].cluster_now.devices[B].role != "terminal"
+
+
+def test_after_a_recovery_a_device_that_is_still_frozen_is_announced_if_the_new_plan_needs_it():
+    changes = [FreezeDevice(at_s=0.1, device="c"), DropDevice(at_s=1.0, device="b")]
+    world, trace = world_of(star(), changes, holders=(0, 1), silence_s=SILENCE_S)
+    needs_c = world_of(star(), holders=(0, 2))[0].plan
+
+    def recover(event):
+        if world.plan is needs_c:
+            return []
+        world.plan = needs_c
+        return [(A, receiver(world.devices[A], [(C, "m")], {}))]
+
+    world.run([(A, receiver(world.devices[A], [(B, "m")], {}))], recover=recover)
+    announced_s = 1.0 + KILL_SEEN_S
+    assert detected(trace) == [
+        ("b", "killed", announced_s, 1.0),
+        ("c", "frozen", announced_s + SILENCE_S, 0.1),
+    ]
