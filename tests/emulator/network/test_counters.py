@@ -7,9 +7,9 @@ Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls
 """
 TEXT = HEADER + (
-    "    lo:     100       1    0    0    0     0          0         0      100       1    0    0    0     0\n"
-    "d0-eth0: 7777777      12    1    2    3     4          5         6  8888888      34    0    0    0     0\n"
-    "d0-eth10:9999999999    1    0    0    0     0          0         0 12345678901    1    0    0    0    0\n"
+    "    lo:     100       1    0    0    0  0     0      0      100       1    0    0    0     0\n"
+    "d0-eth0: 7777777      12    1    2    3  4     5      6  8888888      34    0    0    0     0\n"
+    "d0-eth10:9999999999    1    0    0    0  0     0      0 12345678901    1    0    0    0    0\n"
 )
 
 

@@ -1,0 +1,140 @@
+"""What a session sends and takes between the calls of the engine, without a network or a process."""
+
+from collections import deque
+
+import pytest
+
+from emulator.session import server
+from emulator.session.client import _drain, _SessionClient
+from emulator.session.server import BATCH_S, Session
+from engine.domain.errors import PlanError, RunError
+from engine.domain.events import ClockTicked, StateChanged, to_json
+from engine.domain.spec import RunSpec
+from tests.support.one_device import spec_of
+
+TICK = ClockTicked(time_s=1.0, wall_s=2.0)
+RUNNING = StateChanged(state="running")
+
+
+class FakeLines:
+    """The other end's messages, one list per call of `receive`, and what was sent to it."""
+
+    def __init__(self, *received: list[dict[str, object]]):
+        self.waiting = deque(received)
+        self.sent: list[dict[str, object]] = []
+        self.closed = False
+
+    def receive(self, timeout_s: float) -> list[dict[str, object]]:
+        if not self.waiting:
+            self.closed = True
+            return []
+        return self.waiting.popleft()
+
+    def send(self, message: dict[str, object]) -> None:
+        if self.closed:
+            raise BrokenPipeError
+        self.sent.append(message)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The session's clock: its last entry."""
+    now_s = [50.0]
+    monkeypatch.setattr(server.time, "monotonic", lambda: now_s[-1])
+    return now_s
+
+
+def test_events_wait_for_their_batch_and_a_state_takes_all_before_it_along(clock: list[float]) -> None:
+    lines = FakeLines()
+    session = Session(lines)  # type: ignore[arg-type]
+    session.watch(TICK)
+    assert lines.sent == []
+    session.watch(RUNNING)
+    assert lines.sent == [{"events": to_json([TICK, RUNNING])}]
+
+
+def test_a_batch_is_sent_once_it_is_old_enough(clock: list[float]) -> None:
+    lines = FakeLines([], [])
+    session = Session(lines)  # type: ignore[arg-type]
+    session.watch(TICK)
+    clock.append(50.0 + 0.9 * BATCH_S)
+    assert session.next_command() is None
+    assert lines.sent == []
+    clock.append(50.0 + 1.1 * BATCH_S)
+    session.next_command()
+    assert lines.sent == [{"events": to_json([TICK])}]
+    session.flush()
+    assert len(lines.sent) == 1  # an empty batch is not sent
+
+
+def test_commands_come_in_order_and_stop_is_none_of_them() -> None:
+    first, second = {"kind": "link_down", "link": "a--b"}, {"kind": "link_up", "link": "a--b"}
+    session = Session(FakeLines([first, {"kind": "stop"}, second], [], []))  # type: ignore[arg-type]
+    assert session.next_command() == first
+    assert session.next_command() == second
+    assert session.should_stop()
+
+
+def test_a_session_without_an_owner_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(server.os, "_exit", leave)
+    with pytest.raises(SystemExit):
+        Session(FakeLines()).should_stop()  # type: ignore[arg-type]
+
+
+class FakeIsolated:
+    """A session's process that has written `complaint` before it ended."""
+
+    sock = None
+    complaint_text = "Traceback\nthe reason"
+
+    def note_members(self) -> None:
+        self.noted = True
+
+    def complaint(self) -> str:
+        return self.complaint_text
+
+    def last_words(self) -> str:
+        return self.complaint_text.splitlines()[-1]
+
+
+def client(*received: list[dict[str, object]], commands: tuple[dict[str, str], ...] = ()):
+    import queue
+
+    asked: queue.Queue[dict[str, str]] = queue.Queue()
+    for command in commands:
+        asked.put(command)
+    events: list[object] = []
+    made = _SessionClient(FakeIsolated(), events.extend, asked)  # type: ignore[arg-type]
+    made.lines = FakeLines(*received)  # type: ignore[assignment]
+    return made, events
+
+
+def spec() -> RunSpec:
+    return spec_of("tiny-gpt2")
+
+
+def test_a_session_that_ends_without_a_report_is_an_error_with_its_last_line() -> None:
+    made, events = client([{"events": to_json([RUNNING])}], commands=({"kind": "stop"},))
+    with pytest.raises(RunError, match=r"ended without a report: the reason\."):
+        made.run(spec())
+    assert events == [RUNNING]
+    assert made.lines.sent == [{"spec": spec().model_dump(mode="json")}, {"kind": "stop"}]
+    assert made.session.noted
+
+
+def test_an_error_of_the_session_keeps_its_class_and_carries_what_the_process_wrote() -> None:
+    made, _ = client([{"error": {"kind": "PlanError", "message": "no plan"}}])
+    with pytest.raises(PlanError, match="no plan") as caught:
+        made.run(spec())
+    assert caught.value.__notes__ == ["Traceback\nthe reason"]
+
+
+def test_a_command_to_a_session_that_has_just_ended_is_dropped() -> None:
+    made, _ = client()
+    made.lines.closed = True
+    made._send({"kind": "stop"})
+    assert made.lines.sent == []
+    assert _drain(made.commands) == []
