@@ -5,8 +5,12 @@ import os
 import subprocess
 import sys
 
+import hypothesis
 import pytest
 
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", deadline=None)
+hypothesis.settings.load_profile("same")
 pytest_plugins = ["tests.support.timeouts"]
 
 

@@ -1,0 +1,83 @@
+"""`./loom coverage`: run the tests under coverage and print branch coverage per room.
+
+    ./loom coverage                        every test that does not run alone, and the table
+    ./loom coverage tests/engine/ops       only these tests (any arguments for pytest)
+    ./loom coverage --write                also write the table to docs/testing.md
+
+Processes that tests start or fork are measured too. Tests that measure time are left out: measuring coverage
+slows them down, so they would judge the wrong thing; `./loom coverage -m ""` runs them nevertheless.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.mutation.document import write_section
+from webapp.ops.check import ALONE
+
+ROOT = Path(__file__).resolve().parents[1]
+TOP = ("engine", "emulator", "topologies", "webapp")
+COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
+
+
+def main(arguments: list[str]) -> int:
+    """Returns pytest's exit status."""
+    write = "--write" in arguments
+    chosen = [argument for argument in arguments if argument != "--write"]
+    coverage = (sys.executable, "-m", "coverage")
+    subprocess.run((*coverage, "erase"), cwd=ROOT, check=True)
+    workers = ("-n", str(len(os.sched_getaffinity(0))), "--dist", "loadfile")
+    selection = () if "-m" in chosen else ("-m", f"not ({ALONE})")
+    tests = (sys.executable, "-m", "pytest", "-q", "--cov", "--cov-report=", *workers, *selection, *chosen)
+    status = subprocess.run(tests, cwd=ROOT).returncode
+    report = subprocess.run(
+        (*coverage, "json", "-q", "-o", "-"), cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    table = as_markdown(rooms_of(json.loads(report.stdout)["files"]))
+    sys.stdout.write(table + "\n")
+    if write:
+        write_section("coverage", table)
+    return status
+
+
+def room_of(path: str) -> str:
+    """`engine/ops/cost.py` is in `engine/ops`; a file directly in a top folder is in that folder."""
+    parts = Path(path).parts
+    return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+
+
+def rooms_of(files: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Room → sums of `COUNTS`, in alphabetical order. `files` is that of coverage's JSON report."""
+    rooms: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COUNTS, 0))
+    for path, file in files.items():
+        if Path(path).parts[0] in TOP:
+            for name in COUNTS:
+                rooms[room_of(path)][name] += file["summary"][name]
+    return dict(sorted(rooms.items()))
+
+
+def share(covered: int, total: int) -> str:
+    return f"{covered / total:.1%}" if total else "–"
+
+
+def as_markdown(rooms: Mapping[str, Mapping[str, int]]) -> str:
+    lines = ["| room | statements | run | branches | taken |", "| --- | ---: | ---: | ---: | ---: |"]
+    every = {name: sum(room[name] for room in rooms.values()) for name in COUNTS}
+    for room, counts in {**rooms, "all": every}.items():
+        statements, lines_run, branches, taken = (counts[name] for name in COUNTS)
+        lines.append(
+            f"| {room} | {statements} | {share(lines_run, statements)} | {branches} | "
+            f"{share(taken, branches)} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,154 @@
+"""`./loom mutate`: how many small bugs planted in the deciding modules do their tests find?
+
+./loom mutate                       sample mutants of every module in modules.toml
+./loom mutate engine/ops/cost.py    of these modules only
+./loom mutate --known               plant the bugs of known.toml: each must make its tests fail
+./loom mutate --write               also write the results to docs/testing.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.mutation.document import write_section
+from tests.mutation.mutants import Mutant, sample
+from tests.mutation.trial import changed, copy_of_the_project, run_tests
+
+HERE = Path(__file__).resolve().parent
+LIMIT_FACTOR, LIMIT_S = 5.0, 30.0
+"""A mutant may take so much longer than the unchanged module; then it counts as found."""
+
+
+class Score(NamedTuple):
+    """What became of a module's mutants."""
+
+    module: str
+    tried: int
+    survivors: tuple[Mutant, ...]
+
+    @property
+    def killed(self) -> int:
+        return self.tried - len(self.survivors)
+
+
+def table_of(name: str) -> list[dict[str, Any]]:
+    tables: list[dict[str, Any]] = tomllib.loads((HERE / name).read_text(encoding="utf-8")).popitem()[1]
+    return tables
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="loom mutate", description=__doc__.splitlines()[0])
+    parser.add_argument("modules", nargs="*", help="paths of modules.toml (all)")
+    parser.add_argument("--known", action="store_true", help="plant the bugs of known.toml instead")
+    parser.add_argument("--sample", type=int, default=12, metavar="N", help="mutants per module (12)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="repeats the same sample (1)")
+    parser.add_argument("--write", action="store_true", help="write the results to docs/testing.md")
+    args = parser.parse_args(arguments)
+    with copy_of_the_project() as copy:
+        if args.known:
+            return plant_known(copy, args.write)
+        return score_modules(copy, args)
+
+
+def plant_known(copy: Path, write: bool) -> int:
+    """Returns 1 if a bug does not apply or its tests pass."""
+    rows, missed = [], 0
+    for bug in table_of("known.toml"):
+        path = copy / bug["file"]
+        text = path.read_text(encoding="utf-8")
+        if text.count(bug["old"]) != 1:
+            ending = f"does not apply: the old text occurs {text.count(bug['old'])} times"
+        else:
+            with changed(path, text.replace(bug["old"], bug["new"])):
+                ending = run_tests(copy, bug["tests"], 600.0, copy / "log")
+        missed += ending not in ("failed", "timed out")
+        rows.append((bug["name"], bug["file"], ending))
+        say(f"{bug['name']}: {ending}")
+    if write:
+        lines = ["| planted bug | file | its tests |", "| --- | --- | --- |"]
+        lines += [f"| {name} | `{file}` | {ending} |" for name, file, ending in rows]
+        write_section("known", "\n".join(lines))
+    return 1 if missed else 0
+
+
+def score_modules(copy: Path, args: argparse.Namespace) -> int:
+    """Returns 1 if the tests of a module fail as they are, or a survivor has no argument."""
+    wanted = [row for row in table_of("modules.toml") if not args.modules or row["path"] in args.modules]
+    unknown = set(args.modules) - {row["path"] for row in wanted}
+    if unknown:
+        say(f"not in modules.toml: {', '.join(sorted(unknown))}")
+        return 2
+    argued = table_of("survivors.toml")
+    scores = [score for row in wanted if (score := score_of(copy, row, args.sample, args.seed)) is not None]
+    unargued = [
+        (score.module, mutant)
+        for score in scores
+        for mutant in score.survivors
+        if not any(is_argued(entry, score.module, mutant) for entry in argued)
+    ]
+    text = as_markdown(scores, argued, args)
+    say(text)
+    if args.write:
+        write_section("mutation", text)
+    return 1 if unargued or len(scores) < len(wanted) else 0
+
+
+def is_argued(entry: dict[str, Any], module: str, mutant: Mutant) -> bool:
+    return (entry["module"], entry["old"], entry["new"]) == (module, mutant.old, mutant.new)
+
+
+def score_of(copy: Path, row: dict[str, Any], count: int, seed: int) -> Score | None:
+    """None if the tests fail on the module as it is."""
+    path, log = copy / row["path"], copy / "log"
+    begin = time.monotonic()
+    first = run_tests(copy, row["tests"], 600.0, log)
+    took_s = time.monotonic() - begin
+    if first != "passed":
+        say(f"{row['path']}: its tests {first} without a mutant:\n{log.read_text(errors='replace')[-2000:]}")
+        return None
+    survivors = []
+    mutants = sample(path, count, seed)
+    for mutant in mutants:
+        with changed(path, mutant.text):
+            ending = run_tests(copy, row["tests"], LIMIT_S + LIMIT_FACTOR * took_s, log)
+        if ending == "passed":
+            survivors.append(mutant)
+            say(f"{row['path']}:{mutant.line}: survives: {mutant.old}  →  {mutant.new}")
+    say(f"{row['path']}: {len(mutants) - len(survivors)} of {len(mutants)} found, {took_s:.0f} s a run")
+    return Score(row["path"], len(mutants), tuple(survivors))
+
+
+def as_markdown(scores: list[Score], argued: list[dict[str, Any]], args: argparse.Namespace) -> str:
+    tried, killed = sum(score.tried for score in scores), sum(score.killed for score in scores)
+    lines = [
+        f"{killed} of {tried} mutants found ({killed / max(tried, 1):.0%}); at most {args.sample} a module, "
+        f"seed {args.seed}.",
+        "",
+        "| module | mutants | found |",
+        "| --- | ---: | ---: |",
+        *(f"| `{score.module}` | {score.tried} | {score.killed} |" for score in scores),
+    ]
+    survivors = [(score.module, mutant) for score in scores for mutant in score.survivors]
+    if survivors:
+        lines += ["", "| survivor | change | why it may survive |", "| --- | --- | --- |"]
+    for module, mutant in survivors:
+        why = next(
+            (e["why"] for e in argued if is_argued(e, module, mutant)), "not argued: a test is missing"
+        )
+        old, new = (text.replace("|", "\\|") for text in (mutant.old, mutant.new))
+        lines.append(f"| `{module}` | `{old}` → `{new}` | {why} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+"""Runs tests over a changed copy of the project: does any of them fail?
+
+Each trial is a fork of this process, which has imported the libraries that tests use, but nothing of the
+project: a trial so costs the tests' own time only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import numpy
+import pydantic
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+Ending = Literal["passed", "failed", "timed out", "no tests"]
+IMPORTED = (numpy, pydantic, torch)
+"""Imported here so that no trial has to."""
+
+
+@contextmanager
+def copy_of_the_project() -> Iterator[Path]:
+    """A temporary folder with all files that git does not ignore; the checkout itself is never changed."""
+    listed = subprocess.run(
+        ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"),
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
+    with TemporaryDirectory(prefix="edgeloom-mutation-") as folder:
+        copy = Path(folder)
+        for name in filter(None, listed.split("\0")):
+            if (ROOT / name).is_file():
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, copy / name)
+        yield copy
+
+
+@contextmanager
+def changed(path: Path, text: str) -> Iterator[None]:
+    """`path` has `text` inside, and its old text and times afterwards."""
+    before, times = path.read_text(encoding="utf-8"), path.stat()
+    path.write_text(text, encoding="utf-8")
+    os.utime(
+        path, ns=(times.st_atime_ns, times.st_mtime_ns + 10**9)
+    )  # compiled files of the old text are stale
+    try:
+        yield
+    finally:
+        path.write_text(before, encoding="utf-8")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def run_tests(copy: Path, tests: Sequence[str], limit_s: float, log: Path) -> Ending:
+    """pytest in a fork of this process, in `copy`, until the first failure or `limit_s`."""
+    pid = os.fork()
+    if pid == 0:
+        _become_pytest(copy, tests, log)
+    deadline_s = time.monotonic() + limit_s
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            break
+        if time.monotonic() > deadline_s:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return "timed out"
+        time.sleep(0.02)
+    code = os.waitstatus_to_exitcode(status)
+    if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return "no tests"
+    return "passed" if code == 0 else "failed"
+
+
+def _become_pytest(copy: Path, tests: Sequence[str], log: Path) -> None:
+    """Never returns."""
+    code = 1
+    try:
+        os.setsid()
+        output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        for descriptor in (1, 2):
+            os.dup2(output, descriptor)
+        os.chdir(copy)
+        sys.path = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
+        for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
+            del sys.modules[name]
+        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]))
+        sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)

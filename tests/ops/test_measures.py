@@ -1,0 +1,88 @@
+"""What `./loom coverage` and `./loom mutate` compute about the tests."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.branch_coverage import as_markdown, rooms_of
+from tests.mutation.document import DOCUMENT, write_section
+from tests.mutation.mutants import sample
+
+ROOT = Path(__file__).resolve().parents[2]
+MUTATION = ROOT / "tests" / "mutation"
+KNOWN = tomllib.loads((MUTATION / "known.toml").read_text())["bug"]
+MODULES = tomllib.loads((MUTATION / "modules.toml").read_text())["module"]
+CODE = "def larger(a, b):\n    return a if a > b else b + 1\n"
+
+
+@pytest.mark.parametrize("bug", KNOWN, ids=lambda bug: bug["name"])
+def test_a_known_bug_still_has_its_place_and_its_tests(bug) -> None:
+    assert (ROOT / bug["file"]).read_text().count(bug["old"]) == 1
+    assert bug["new"] != bug["old"]
+    assert all((ROOT / test.partition("::")[0]).exists() for test in bug["tests"])
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module["path"])
+def test_a_module_of_the_mutation_table_and_its_tests_exist(module) -> None:
+    assert (ROOT / module["path"]).is_file()
+    assert all((ROOT / test.partition("::")[0]).exists() for test in module["tests"])
+
+
+def test_no_module_is_twice_in_the_mutation_table() -> None:
+    paths = [module["path"] for module in MODULES]
+    assert len(set(paths)) == len(paths)
+
+
+def test_a_sample_of_mutants_is_the_same_for_the_same_seed_and_each_changes_one_line(tmp_path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(CODE)
+    every = sample(module, 100, seed=1)
+    assert {mutant.new for mutant in every} >= {
+        "return a if a >= b else b + 1",
+        "return a if a <= b else b + 1",
+        "return a if a > b else b - 1",
+    }
+    assert all(mutant.line == 2 and mutant.text != CODE for mutant in every)
+    assert sample(module, 2, seed=1) == every[:2]
+    assert [mutant.text for mutant in sample(module, 100, seed=2)] != [mutant.text for mutant in every]
+
+
+def test_a_section_of_the_document_is_replaced_and_the_rest_stays(tmp_path) -> None:
+    document = tmp_path / "testing.md"
+    document.write_text("before\n<!-- coverage -->\nold\n<!-- end coverage -->\nafter\n")
+    write_section("coverage", "new", document)
+    assert document.read_text() == "before\n<!-- coverage -->\nnew\n<!-- end coverage -->\nafter\n"
+    with pytest.raises(ValueError, match="the markers <!-- mutation -->"):
+        write_section("mutation", "new", document)
+
+
+@pytest.mark.parametrize("name", ["coverage", "mutation", "known"])
+def test_the_document_has_the_sections_that_commands_write(name: str) -> None:
+    assert f"<!-- {name} -->\n" in DOCUMENT.read_text()
+    assert f"<!-- end {name} -->\n" in DOCUMENT.read_text()
+
+
+def file(statements: int, run: int, branches: int, taken: int) -> dict:
+    return {
+        "summary": {
+            "num_statements": statements,
+            "covered_lines": run,
+            "num_branches": branches,
+            "covered_branches": taken,
+        }
+    }
+
+
+def test_coverage_is_summed_by_room_and_files_of_no_room_are_left_out() -> None:
+    files = {
+        "engine/ops/cost.py": file(10, 5, 4, 1),
+        "engine/ops/torch_kernels/dispatch.py": file(10, 10, 0, 0),
+        "webapp/redis.py": file(4, 4, 0, 0),
+        "tests/conftest.py": file(99, 0, 9, 0),
+    }
+    assert as_markdown(rooms_of(files)).splitlines()[2:] == [
+        "| engine/ops | 20 | 75.0% | 4 | 25.0% |",
+        "| webapp | 4 | 100.0% | 0 | – |",
+        "| all | 24 | 79.2% | 4 | 25.0% |",
+    ]
