@@ -6,6 +6,8 @@ Every error is `{"detail": sentence, "fields": [{"path", "message"}]}`. The Open
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
@@ -20,12 +22,18 @@ from webapp.catalogue import router as catalogue
 from webapp.clusters.api import router as clusters
 from webapp.errors import Unavailable
 from webapp.health import router as health
+from webapp.openapi.document import Document
 from webapp.pictures import router as pictures
 from webapp.runs.api import router as runs
 from webapp.scenarios import router as scenarios
 
 
 class Api(NinjaAPI):
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> Document:
+        return Document(self, self.get_root_path(path_params or {}) if path_prefix is None else path_prefix)
+
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """The view's own name: what generated clients call the method."""
         return operation.view_func.__name__

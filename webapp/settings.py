@@ -60,6 +60,7 @@ INSTALLED_APPS = [
     "webapp.accounts",
     "webapp.clusters",
     "webapp.runs",
+    "webapp.openapi",
 ]
 
 MIDDLEWARE = [

@@ -126,10 +126,13 @@ class Fidelity(Value):
     notes: tuple[str, ...] = ()
 
 
+OutcomeKind = Literal["finished", "out_of_memory", "peer_lost", "deadlock", "cancelled", "failed"]
+
+
 class Outcome(Value):
     """How the run ended. `sentence` is for people."""
 
-    kind: Literal["finished", "out_of_memory", "peer_lost", "deadlock", "cancelled", "failed"] = "finished"
+    kind: OutcomeKind = "finished"
     sentence: str = ""
     device: str = ""
     time_s: float = 0.0

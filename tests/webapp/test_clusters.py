@@ -14,7 +14,7 @@ import topologies
 from engine.domain.cluster import LinkSpec
 from tests.support.web import Browser
 from topologies.shapes import copies, shape
-from webapp.clusters.layout import Layout, arrange, enabled
+from webapp.clusters.layout import CanvasLayout, arrange, enabled
 from webapp.clusters.models import Cluster
 
 
@@ -177,10 +177,10 @@ def test_the_demo_clusters_are_made_once(db: None) -> None:
 
 def test_disabled_devices_and_links_take_no_part() -> None:
     spec = topologies.load("voltage-6")
-    kept = enabled(spec, Layout(disabled=("vm-6", "vm-5")))
+    kept = enabled(spec, CanvasLayout(disabled=("vm-6", "vm-5")))
     assert [device.name for device in kept.devices] == ["vm-1", "vm-2", "vm-3", "vm-4", "terminal"]
     assert all("vm-6" not in (link.a, link.b) for link in kept.links)
-    assert enabled(spec, Layout()) == spec
+    assert enabled(spec, CanvasLayout()) == spec
 
 
 @given(name=st.sampled_from(["star", "ring", "mesh", "tree"]), count=st.integers(1, 24))

@@ -18,7 +18,7 @@ from engine.domain.values import NonNegative, Positive
 from topologies.shapes import copies, shape
 from webapp.accounts.access import operator
 from webapp.clusters import services
-from webapp.clusters.layout import Layout, arrange
+from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
 from webapp.clusters.validation import Validation, validate
 
@@ -30,7 +30,7 @@ class Drawing(Schema):
     """A cluster and how it is drawn."""
 
     spec: ClusterSpec
-    layout: Layout = Layout()
+    layout: CanvasLayout = CanvasLayout()
 
 
 class Edit(Drawing):
@@ -55,7 +55,7 @@ class TomlIn(Schema):
 
 class ValidationIn(Schema):
     spec: dict[str, Any]
-    layout: Layout = Layout()
+    layout: CanvasLayout = CanvasLayout()
     model: str | None = None
     strategy: str | None = None
 

@@ -23,14 +23,14 @@ class Position(Value):
     y: float
 
 
-class Layout(Value):
+class CanvasLayout(Value):
     """`disabled` holds names of nodes, and of links as `a--b`, that stay drawn but take no part in a run."""
 
     positions: dict[str, Position] = Field(default_factory=dict)
     disabled: tuple[str, ...] = ()
 
 
-def arrange(cluster: ClusterSpec) -> Layout:
+def arrange(cluster: ClusterSpec) -> CanvasLayout:
     """Positions for a cluster that nobody has drawn: trees around their centre, all else on a circle."""
     neighbours = neighbours_of(cluster)
     is_tree = len(cluster.links) == len(neighbours) - 1
@@ -38,10 +38,10 @@ def arrange(cluster: ClusterSpec) -> Layout:
     left = min(x for x, _ in places.values())
     top = min(y for _, y in places.values())
     positions = {name: Position(x=round(x - left, 1), y=round(y - top, 1)) for name, (x, y) in places.items()}
-    return Layout(positions=positions)
+    return CanvasLayout(positions=positions)
 
 
-def enabled(cluster: ClusterSpec, layout: Layout) -> ClusterSpec:
+def enabled(cluster: ClusterSpec, layout: CanvasLayout) -> ClusterSpec:
     """The cluster without what is switched off; raises `SpecError` if the rest is no cluster."""
     off = set(layout.disabled)
     if not off:

@@ -12,7 +12,7 @@ import topologies
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.stored import read, to_document
-from webapp.clusters.layout import Layout, arrange
+from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
 from webapp.errors import Conflict
 
@@ -32,12 +32,12 @@ def spec_of(cluster: Cluster) -> ClusterSpec:
     return read(ClusterSpec, cluster.spec, f"The cluster {cluster.name}").needed()
 
 
-def layout_of(cluster: Cluster) -> Layout:
+def layout_of(cluster: Cluster) -> CanvasLayout:
     """Raises `SpecError`, as `spec_of`."""
-    return read(Layout, cluster.layout, f"The drawing of {cluster.name}").needed()
+    return read(CanvasLayout, cluster.layout, f"The drawing of {cluster.name}").needed()
 
 
-def create(spec: ClusterSpec, layout: Layout, owner: User | None) -> Cluster:
+def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Cluster:
     """Raises `SpecError` if the name is taken."""
     try:
         with transaction.atomic():
@@ -52,7 +52,7 @@ def create(spec: ClusterSpec, layout: Layout, owner: User | None) -> Cluster:
         raise name_taken(spec) from error
 
 
-def update(cluster_id: int, spec: ClusterSpec, layout: Layout, version: int) -> Cluster:
+def update(cluster_id: int, spec: ClusterSpec, layout: CanvasLayout, version: int) -> Cluster:
     """Store edits made to `version`; raises `Conflict` if somebody else stored a newer one meanwhile."""
     cluster = find(cluster_id)
     try:

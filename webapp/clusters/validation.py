@@ -16,7 +16,7 @@ from engine.ops.ledger import Ledger
 from engine.ops.sizes import model_bytes
 from engine.strategies.registry import strategy as find_strategy
 from webapp.catalogue import resolve_model
-from webapp.clusters.layout import Layout, enabled
+from webapp.clusters.layout import CanvasLayout, enabled
 
 
 class Problem(Value):
@@ -48,7 +48,9 @@ class Validation(Value):
     fits: Fits
 
 
-def validate(spec: dict[str, Any], layout: Layout, model: str | None, strategy: str | None) -> Validation:
+def validate(
+    spec: dict[str, Any], layout: CanvasLayout, model: str | None, strategy: str | None
+) -> Validation:
     try:
         cluster = enabled(ClusterSpec.parse(spec, "cluster"), layout)
     except SpecError as error:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import Field
 
+from engine.domain.events import RunState
 from engine.domain.plan import Plan
-from engine.domain.report import RunReport
+from engine.domain.report import OutcomeKind, RunReport
 from engine.domain.scenario import Direction
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_report, read_spec
@@ -26,7 +27,7 @@ class PredictionOut(Schema):
 class RunRow(Schema):
     id: int
     name: str
-    status: str
+    status: RunState
     detail: str
     created_at: datetime
     started_at: datetime | None
@@ -36,7 +37,7 @@ class RunRow(Schema):
     strategy: str
     owner: str
     queue_position: int | None = Field(description="1 is next; None unless queued.")
-    outcome: str | None
+    outcome: OutcomeKind | None
     latency_s: float | None
     ttft_s: float | None
     tpot_s: float | None

@@ -1,6 +1,6 @@
 import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, api, setCsrfToken } from './client';
-import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunDetail, RunRow } from './types';
+import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunRow, StoredRun } from './types';
 import { isOver } from './types';
 
 export const queryClient = new QueryClient({
@@ -126,7 +126,7 @@ export function useRun(id: number, enabled = true) {
   return useQuery({
     enabled,
     queryKey: ['runs', id],
-    queryFn: ({ signal }) => api.get<RunDetail>(`/runs/${id}`, signal),
+    queryFn: ({ signal }) => api.get<StoredRun>(`/runs/${id}`, signal),
     refetchInterval: (query) => (query.state.data && isOver(query.state.data.status) ? false : 3_000),
     staleTime: 0,
   });

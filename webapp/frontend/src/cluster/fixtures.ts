@@ -4,6 +4,7 @@ import { addDevice, addSwitch, connect, type Drawing, emptyDrawing } from './dra
 
 export const board: DevicePreset = {
   name: 'board',
+  role: 'worker',
   title: 'A board',
   flop_per_s: 1e9,
   memory_bytes: 1e9,

@@ -1,4 +1,5 @@
-import type { DeviceSpec } from './cluster';
+/** What there is to choose from: names for the generated types. A parameters' form follows their JSON schema. */
+import type { Schemas } from './schemas';
 
 /** One property of a strategy's JSON schema, as far as forms need it. */
 export interface SchemaProperty {
@@ -23,56 +24,16 @@ export interface ParamsSchema {
   $defs?: Record<string, SchemaProperty>;
 }
 
-export interface StrategyRow {
-  name: string;
-  title: string;
-  paper: string;
-  summary: string;
-  lossless: boolean;
-  params_schema: ParamsSchema;
-}
-
-export interface ModelRow {
-  name: string;
-  title: string;
-  family: string;
-  num_layers: number;
-  hidden_size: number;
-  num_heads: number;
-  num_kv_heads: number;
-  num_parameters: number;
-  weight_bytes: number;
-  trained: boolean;
-  causal: boolean;
-  has_head: boolean;
-  reads_text: boolean;
-  /** Rows that a picture has; 0 for a model that sees none. */
-  image_rows: number;
-  num_classes: number;
-  max_positions: number;
-  source: string;
-}
-
+export type StrategyRow = Omit<Schemas['StrategyOut'], 'params_schema'> & { params_schema: ParamsSchema };
+/** `image_rows` are the rows that a picture has; 0 for a model that sees none. */
+export type ModelRow = Schemas['ModelOut'];
 /** PNG in base64, as a model sees it. */
-export interface Picture {
-  image: string;
-  image_size: number;
-}
+export type Picture = Schemas['PictureOut'];
+export type DevicePreset = Schemas['DeviceSpec'];
+export type TopologyRow = Schemas['TopologyOut'];
+export type Shape = Schemas['ShapeIn']['shape'];
 
-export type DevicePreset = Omit<DeviceSpec, 'role'> & { role?: DeviceSpec['role'] };
-
-export interface TopologyRow {
-  name: string;
-  title: string;
-  description: string;
-}
-
-export type Shape = 'star' | 'ring' | 'mesh' | 'tree';
-
-export interface Catalogue {
+export type Catalogue = Omit<Schemas['CatalogueOut'], 'strategies' | 'shapes'> & {
   strategies: StrategyRow[];
-  models: ModelRow[];
-  presets: DevicePreset[];
-  topologies: TopologyRow[];
   shapes: Shape[];
-}
+};

@@ -1,56 +1,21 @@
-/** Answers of the API that combine a request, its specification, its plan and its report. */
-import type { RunReport } from './report';
-import type { Plan, RunRequest, RunSpec, RunState } from './run';
+/** Answers of the API about runs: names for the generated types. */
+import type { RunRequest, RunSpec } from './run';
+import type { Schemas } from './schemas';
 
-export interface RunRow {
-  id: number;
-  name: string;
-  status: RunState;
-  /** What the current state is about; empty when there is nothing to say. */
-  detail: string;
-  created_at: string;
-  started_at: string | null;
-  finished_at: string | null;
-  cluster_name: string;
-  model: string;
-  strategy: string;
-  owner: string;
-  queue_position: number | null;
-  outcome: string | null;
-  latency_s: number | null;
-  ttft_s: number | null;
-  tpot_s: number | null;
-  tokens_per_s: number | null;
-  correct: boolean | null;
-  valid: boolean | null;
-  tags: string[];
+export type RunRow = Schemas['RunRow'];
+
+/**
+ * A run as the server has stored it; `spec` is null if it cannot be read, and `problems` says why. `request` is
+ * what was asked for, its cluster frozen: asking it again gives the same run.
+ */
+export type StoredRun = Omit<Schemas['RunDetail'], 'request'> & { request: RunRequest };
+
+/** A run whose specification can be read: what pages show. */
+export type RunDetail = StoredRun & { spec: RunSpec };
+
+export function isReadable(run: StoredRun): run is RunDetail {
+  return run.spec !== null;
 }
 
-export interface RunDetail extends RunRow {
-  notes: string;
-  /** What was asked for, its cluster frozen: asking it again gives the same run. */
-  request: RunRequest;
-  spec: RunSpec;
-  plan: Plan | null;
-  report: RunReport | null;
-  prediction: RunReport | null;
-  error: string | null;
-}
-
-export interface PredictResult {
-  report: RunReport;
-  plan: Plan | null;
-}
-
-export interface Comparison {
-  runs: { id: number; name: string }[];
-  params: { path: string; values: unknown[]; differs: boolean }[];
-  metrics: {
-    name: string;
-    unit: string;
-    values: (number | null)[];
-    deltas: (number | null)[];
-    better: 'lower' | 'higher' | null;
-  }[];
-  [series: string]: unknown;
-}
+export type PredictResult = Schemas['PredictionOut'];
+export type Comparison = Schemas['ComparisonOut'];

@@ -4,7 +4,7 @@ import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import { api, sentence } from '@/api/client';
-import type { RunDetail } from '@/api/types';
+import { isReadable, type StoredRun } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
@@ -42,7 +42,7 @@ export function ComparePage() {
   const details = useQueries({
     queries: (enough ? ids : []).map((id) => ({
       queryKey: ['runs', id],
-      queryFn: ({ signal }: { signal: AbortSignal }) => api.get<RunDetail>(`/runs/${id}`, signal),
+      queryFn: ({ signal }: { signal: AbortSignal }) => api.get<StoredRun>(`/runs/${id}`, signal),
     })),
   });
   const change = (next: number[], base: number | undefined) =>
@@ -83,7 +83,10 @@ export function ComparePage() {
       </Center>
     );
   const data = comparison.data;
-  const runs = details.map((query) => query.data).filter((run): run is RunDetail => run !== undefined);
+  const runs = details
+    .map((query) => query.data)
+    .filter((run) => run !== undefined)
+    .filter(isReadable);
   return (
     <Page
       wide

@@ -3,7 +3,7 @@ import { lazy, Suspense } from 'react';
 import { useParams, useSearchParams } from 'react-router';
 import { ApiError, sentence } from '@/api/client';
 import { useRun } from '@/api/queries';
-import { isOver } from '@/api/types';
+import { isOver, isReadable } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { NotFound } from '@/components/NotFound';
@@ -25,6 +25,13 @@ export function RunPage() {
     return (
       <Page title="Run">
         <ErrorPanel message={sentence(run.error)} onRetry={() => run.refetch()} />
+      </Page>
+    );
+  }
+  if (!isReadable(run.data)) {
+    return (
+      <Page title={run.data.name}>
+        <ErrorPanel title="This run cannot be shown" message={run.data.problems.join(' ')} />
       </Page>
     );
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Plan, Slice, Work } from '@/api/types';
+import type { ModelSpec, Plan, Slice, Work } from '@/api/types';
 import { model } from '@/run/data/fixtures';
 import { allocate, describeSlice, phasesDiffer } from './cells';
 
@@ -9,6 +9,8 @@ const slice = (fields: Partial<Slice>): Slice => ({
   axis: 'all',
   start: 0,
   stop: 0,
+  bare: false,
+  bits: 0,
   ...fields,
 });
 
@@ -73,7 +75,7 @@ describe('allocate', () => {
       allocate(plan([]), { ...model, has_head }, 'prefill').columns.map((one) => one.key);
     expect(keys(true)).toEqual(['embed', '0', '1', 'lm_head']);
     expect(keys(false)).toEqual(['embed', '0', '1']);
-    const seeing = { ...model, vision: { image_size: 336, patch_size: 14, tower: {} } };
+    const seeing = { ...model, vision: { tower: {} } as NonNullable<ModelSpec['vision']> };
     expect(allocate(plan([]), seeing, 'prefill').columns[0]?.key).toBe('vision');
   });
 });

@@ -95,7 +95,7 @@ describe('blocksOf', () => {
   const holding = (layer: number, part: 'attention' | 'ffn', home: Holding['home']): Holding => ({
     device: 0,
     home,
-    slice: { layer, part, axis: 'all', start: 0, stop: 0 },
+    slice: { layer, part, axis: 'all', start: 0, stop: 0, bare: false, bits: 0 },
   });
   const holdings = [
     holding(0, 'attention', 'resident'),

@@ -1,0 +1,77 @@
+"""The OpenAPI document and the front end's types: complete answers, every event, and drift is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from engine.domain.events import RunState
+from engine.strategies.registry import STRATEGIES
+from webapp.api import api
+from webapp.openapi.management.commands import write_api_types
+from webapp.openapi.management.commands.write_api_types import for_types
+
+SCHEMAS: dict[str, Any] = api.get_openapi_schema(path_prefix="/api/")["components"]["schemas"]
+
+
+def referred(schema: Any) -> set[str]:
+    """Names of the components that `schema` refers to."""
+    if isinstance(schema, list):
+        return {name for item in schema for name in referred(item)}
+    if not isinstance(schema, dict):
+        return set()
+    own = {schema["$ref"].rpartition("/")[2]} if isinstance(schema.get("$ref"), str) else set()
+    return own.union(*(referred(value) for value in schema.values()))
+
+
+def test_every_component_that_is_named_is_there() -> None:
+    assert referred(SCHEMAS) <= SCHEMAS.keys()
+
+
+def test_an_answer_has_every_field_though_a_request_may_leave_some_out() -> None:
+    for name in ("RunSpec", "ModelSpec", "Slice", "RunReport", "Plan", "ClusterSpec", "RunDetail"):
+        assert set(SCHEMAS[name]["required"]) == set(SCHEMAS[name]["properties"]), name
+    assert {"bare", "bits"} <= set(SCHEMAS["Slice"]["properties"])
+    assert "profile" in SCHEMAS["RunSpec"]["properties"]
+    assert set(SCHEMAS["RunRequest"]["required"]) == {"model", "strategy"}
+
+
+def test_a_frame_of_the_web_socket_may_have_every_kind_of_event() -> None:
+    names = referred(SCHEMAS["EventFrame"])
+    kinds = {SCHEMAS[name]["properties"]["type"]["const"] for name in names}
+    assert kinds == {"span", "mark", "state", "clock", "links", "log", "plan", "report"}
+    assert SCHEMAS["StateChanged"]["properties"]["state"]["enum"] == list(get_args(RunState))
+    assert SCHEMAS["StateChanged"]["required"] == ["type", "state", "detail"]
+
+
+def test_a_plan_has_the_layout_of_one_of_the_strategies() -> None:
+    assert referred(SCHEMAS["Plan"]["properties"]["layout"]) == {"Layout"}
+    kinds = {SCHEMAS[name]["properties"]["kind"]["const"] for name in referred(SCHEMAS["Layout"])}
+    assert kinds == {strategy.Layout.model_fields["kind"].default for strategy in STRATEGIES}
+
+
+def test_types_need_no_titles_and_defaults_but_fields_of_these_names_stay() -> None:
+    schema = {"title": "A", "properties": {"title": {"title": "Title", "default": 1}, "default": {}}}
+    assert for_types(schema) == {"properties": {"title": {}, "default": {}}}
+
+
+def test_files_that_differ_from_the_api_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "openapi.json").write_text("{}")
+        (folder / "schema.ts").write_text("export {}")
+
+    generated = tmp_path / "generated"
+    monkeypatch.setattr(write_api_types, "GENERATED", generated)
+    monkeypatch.setattr(write_api_types, "write", write)
+    monkeypatch.setattr(write_api_types.settings, "BASE_DIR", tmp_path, raising=False)
+    with pytest.raises(CommandError, match=r"openapi\.json, schema\.ts in generated differ"):
+        call_command("write_api_types", "--check")
+    call_command("write_api_types")
+    call_command("write_api_types", "--check")
+    (generated / "schema.ts").write_text("changed by hand")
+    with pytest.raises(CommandError, match=r"^schema\.ts in generated differ"):
+        call_command("write_api_types", "--check")
