@@ -1,4 +1,4 @@
-"""Device processes as their parent sees them: fork, tell, hear, end. Only they are touched, by pid."""
+"""One device process as its parent sees it: fork, send, receive, kill. Only these processes, by their pid."""
 
 from __future__ import annotations
 
@@ -14,10 +14,17 @@ from typing import Any
 from engine.worlds.real.device_process import Assignment, device_process
 
 EXIT_TIMEOUT_S = 2.0
+"""Wall seconds that a process has to exit before it is killed."""
+
+Message = dict[str, Any]
+"""A message to or from a device process; `type` says which."""
 
 
 class Child:
-    """A device process as its parent sees it."""
+    """A device process. `state` is the last that it reported: listening, ready, halted, stuck, finished…
+
+    `heard_s` is the wall time of its last message, `asked_s` of the last "ping" to it.
+    """
 
     def __init__(self, rank: int, name: str, pid: int, sock: socket.socket):
         self.rank, self.name, self.pid, self.sock = rank, name, pid, sock
@@ -26,13 +33,13 @@ class Child:
         self.heard_s = self.asked_s = time.monotonic()
         self.state = "forked"
 
-    def tell(self, **message: Any) -> None:
-        """One that is gone already hears nothing: its end is noticed where it is read."""
+    def send(self, **message: Any) -> None:
+        """Send a message. A process that has ended gets none: `receive` reports its end."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.sock.sendall((json.dumps(message) + "\n").encode())
 
-    def hear(self) -> list[dict[str, Any]] | None:
-        """Messages that have arrived; None when the process has closed its end."""
+    def receive(self) -> list[Message] | None:
+        """The messages that have arrived; None if the process has closed its end."""
         try:
             data = self.sock.recv(1 << 20)
         except ConnectionResetError:
@@ -44,7 +51,7 @@ class Child:
 
 
 def fork_device(rank: int, name: str, assignment: Assignment, others: Collection[Child]) -> Child:
-    """A new process that is device `rank`; it lets go of what it inherits of `others`."""
+    """Start a process that runs device `rank`. It closes the sockets of `others`, which it inherits."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     pid = os.fork()
     if pid == 0:
@@ -57,10 +64,10 @@ def fork_device(rank: int, name: str, assignment: Assignment, others: Collection
 
 
 def end_all(children: Collection[Child], at_once: bool) -> None:
-    """Every process is gone when this returns: told to exit, and killed if `at_once` or if it is slow."""
+    """End every process and wait until it is gone. With `at_once`, or if one is slow to exit, kill it."""
     for child in children:
-        with contextlib.suppress(OSError):  # it is gone already
-            child.tell(type="exit")
+        with contextlib.suppress(OSError):  # it has ended already
+            child.send(type="exit")
     deadline_s = time.monotonic() + EXIT_TIMEOUT_S
     for child in children:
         if at_once:
@@ -73,5 +80,6 @@ def end_all(children: Collection[Child], at_once: bool) -> None:
 
 
 def kill(pid: int) -> None:
+    """Kill the process if it still runs."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

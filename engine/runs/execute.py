@@ -1,4 +1,4 @@
-"""A real run from spec to report: plan, build the network, launch, verify, fold."""
+"""A real run from spec to report: plan, build the network, run the devices, verify, fold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.reports.verify import compare_with_reference
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
-from engine.runs.supervisor import Launch
+from engine.runs.supervisor import Callbacks, Supervisor
 from engine.strategies.registry import strategy
 from engine.worlds.real.device_process import Assignment
 from engine.worlds.real.dilation import choose_dilation
@@ -88,18 +88,8 @@ class _Execution:
             assignment = Assignment(
                 spec, prepared.plan, prepared.requests, network, spec.dilation != "native", Path(results)
             )
-            launch = Launch(
-                assignment,
-                network,
-                dilation,
-                pairs,
-                self.watch,
-                self._with_text,
-                next_command,
-                should_stop,
-                before_start,
-            )
-            result = launch.run()
+            calls = Callbacks(self.watch, self._with_text, next_command, should_stop, before_start)
+            result = Supervisor(assignment, network, dilation, pairs, calls).run()
             self._lap("running")
             self.timings["devices_ready"] = result.ready_s
             outputs = Path(results) / "outputs.safetensors"

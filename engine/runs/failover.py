@@ -1,214 +1,133 @@
-"""Losses in a real run: who is believed lost, and how the others go on.
+"""How a real run goes on after a device has failed or joined: halt, plan again, connect, start.
 
-A process that ended is lost. A device that somebody suspects (silent, unreachable) is ended first, so that it
-is lost for all. If the source is suspected it is asked: if it answers, who suspected it is cut off. All
-devices learn of a loss at once, and a strategy may cope by itself. Where a program did not, the parent halts
-all, plans again for what is left to do (`recovery.py`), connects, and starts all together.
+A strategy may cope with a failure by itself. If a program did not, or if a device has joined, all programs
+are halted and a new plan covers what is left to do (`replan.py`). A further failure begins this again.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import Protocol
 
-from engine.domain.errors import EdgeLoomError
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import RunError
 from engine.domain.plan import Plan
-from engine.domain.report import Outcome
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
-from engine.runs.children import Child
-from engine.runs.predict import Prepared, gave_up, outcome_of, simulate
-from engine.runs.replan import replan, unfinished
+from engine.runs.active_run import ActiveRun, Pairs
+from engine.runs.failures import FailureDetector
+from engine.runs.pool import DevicePool
+from engine.runs.predict import Prepared, outcome_of, simulate
+from engine.runs.replan import recover
 from engine.strategies.registry import strategy
-from engine.worlds.common.device import takes_part
-from engine.worlds.real.watchdog import ASK_AFTER_S, LEAST_SILENCE_S
-
-if TYPE_CHECKING:
-    from engine.runs.supervisor import Launch
 
 RESTART_LEAD_S = 0.02
-NO_ANSWER_S = 2.0
+"""Wall seconds between the order to start and the start."""
+
 FEW_TOKENS = 2
-"""As many as it takes to see who talks to whom: the prompt's, and one fed back."""
+"""The tokens after which it is known who sends to whom: the prompt's, and one that is fed back."""
+
+
+class Collect(Protocol):
+    """Waits until devices (all, or `ranks`) report `state`. False if one fails meanwhile or the run ends."""
+
+    def __call__(self, state: str, ranks: Collection[int] | None = None) -> bool: ...
 
 
 class Failover:
-    """One run's losses. `pairs` are the (sender, receiver) ranks that the current plan needs."""
+    """Makes new plans for one run, and starts them."""
 
-    def __init__(self, launch: Launch, pairs: frozenset[tuple[int, int]]):
-        self.launch = launch
-        self.pairs = pairs
+    def __init__(self, run: ActiveRun, pool: DevicePool, failures: FailureDetector, collect: Collect):
+        self.run, self.pool, self.failures, self._collect = run, pool, failures, collect
         self.epoch = 0
-        self.reporters: set[int] = set()
-        self.asked_s = 0.0
-        self.joining: set[int] = set()
-        self.reason = ""
-
-    def suspect(self, reporter: int, rank: int) -> None:
-        """`reporter` hears nothing of `rank`: one of them is ended, once it is clear which."""
-        if rank == self.launch.cluster.source_rank:
-            self.reporters.add(reporter)
-            self._ask_source()
-        else:
-            self.launch.give_up(rank)
-
-    def _ask_source(self) -> None:
-        source = self.launch.children.get(self.launch.cluster.source_rank)
-        if source is not None and not self.asked_s:
-            self.asked_s = time.monotonic()
-            source.tell(type="ping")
-
-    def watch(self, children: Iterable[Child]) -> None:
-        """Of devices that are to do something, end those that do not even answer: they are frozen."""
-        now_s = time.monotonic()
-        for child in children if self.launch.start_s else ():
-            if child.asked_s <= child.heard_s < now_s - ASK_AFTER_S:
-                child.asked_s = now_s
-                child.tell(type="ping")
-            elif child.asked_s > child.heard_s and now_s - child.asked_s > NO_ANSWER_S:
-                self.launch.give_up(child.rank)
-
-    def answered(self, child: Child) -> None:
-        """If it is the source that was suspected: who cannot hear it is the one that is cut off."""
-        if child.rank != self.launch.cluster.source_rank:
-            return
-        self.asked_s = 0.0
-        for reporter in self.reporters & self.launch.children.keys():
-            self.launch.give_up(reporter)
-        self.reporters.clear()
-
-    def _watch_source(self) -> None:
-        """A source that has said nothing for long is asked; one that does not answer is given up."""
-        launch, now_s = self.launch, time.monotonic()
-        source = launch.cluster.source_rank
-        silence_s = max(LEAST_SILENCE_S, launch.spec.silence_s * launch.dilation)
-        if source not in launch.children or launch.children[source].state != "running":
-            return
-        if now_s - launch.children[source].heard_s > silence_s:
-            self._ask_source()
-        if self.asked_s and now_s - self.asked_s > LEAST_SILENCE_S:
-            launch.give_up(source)
-
-    def lost(self, child: Child) -> None:
-        """A process has ended: say so, and tell the others."""
-        launch = self.launch
-        fault = self._fault(child.name)
-        how = {"device_lost": "killed", "device_frozen": "frozen", "link_down": "unreachable"}
-        facts = {
-            "how": how[fault.name] if fault else "killed",
-            "since_s": fault.time_s if fault else launch.now_s,
-        }
-        if fault is None:
-            launch.happened(Mark(launch.now_s, "device_lost", child.name))
-        launch.happened(Mark(launch.now_s, "loss_detected", child.name, facts))
-        launch.conditions.lose(child.rank)
-        self.joining.discard(child.rank)
-        talks = any(child.rank in pair for pair in self.pairs)  # also who holds no weights may be waited for
-        needed = talks or takes_part(launch.cluster, launch.plan, child.rank)
-        sentence = f"{child.name} was lost at {launch.now_s:.3f} s"
-        if child.rank == launch.cluster.source_rank:
-            self._end(f"{sentence}, and it is the source: nobody else has the prompt.", child.name)
-        elif needed and (launch.spec.failover == "stop" or not launch.start_s):
-            self._end(f"{sentence} and has a part in the plan.", child.name)
-        elif needed:
-            self.reason = f"{sentence}."
-            launch.tell_all(type="lost", rank=child.rank)
-
-    def join(self, rank: int) -> None:
-        """A device comes, with empty memory: a new process, which the next plan may use."""
-        self._fork_empty(rank)
-        self.joining.add(rank)
-
-    def _fork_empty(self, rank: int) -> None:
-        launch = self.launch
-        holdings = tuple(holding for holding in launch.plan.holdings if holding.device != rank)
-        empty = launch.plan.model_copy(update={"holdings": holdings})
-        launch.fork(rank, launch.assignment._replace(plan=empty))
 
     def act(self) -> None:
-        """Plan again if a program is stuck, or a device has joined."""
-        launch = self.launch
-        self._watch_source()
-        states = {rank: child.state for rank, child in launch.children.items()}
-        stuck = "stuck" in states.values()
-        come = self.joining and all(states.get(rank) == "listening" for rank in self.joining)
-        if launch.outcome is not None or not (stuck or come):
+        """Plan again if a program is stuck, or if all devices that join are ready for a plan."""
+        run, joining = self.run, self.run.joining
+        has_joined = bool(joining) and self.pool.with_state("listening", joining) == joining
+        if run.outcome is not None or not (has_joined or self.pool.with_state("stuck")):
             return
-        if come:
-            names = ", ".join(launch.cluster.devices[rank].name for rank in sorted(self.joining))
-            self.reason = f"{names} joined at {launch.now_s:.3f} s."
-            for rank in self.joining:
-                launch.conditions.join(rank)
-            self.joining.clear()
-        self._go_on()
+        if has_joined:
+            names = ", ".join(run.cluster.devices[rank].name for rank in sorted(joining))
+            self.failures.reason = f"{names} joined at {run.now_s:.3f} s."
+            for rank in joining:
+                run.conditions.join(rank)
+            joining.clear()
+        while run.outcome is None and not self._go_on():
+            continue  # another device has failed meanwhile
 
-    def _go_on(self) -> None:
-        """Halt, plan, connect, start. A further loss meanwhile begins it anew."""
-        launch = self.launch
-        launch.tell_all(type="halt")
-        while not launch.collect("halted"):
-            if launch.outcome is not None:
-                return
-        requests = unfinished(launch.assignment.requests, launch.trace)
-        if not requests:  # the last token was out already
-            for child in launch.children.values():
-                child.state = "finished"
-            return
+    def _go_on(self) -> bool:
+        """Halt, plan, connect, start. False if a further failure, or the end of the run, came between."""
+        run, pool = self.run, self.pool
+        pool.halt()
+        while not self._collect("halted"):
+            if run.outcome is not None:
+                return False
         try:
-            plan = replan(launch.spec, launch.plan, launch.conditions.cluster, requests)
-            self.pairs = pairs_of(launch.spec, plan, _first_tokens(launch.spec, plan, requests))
-        except EdgeLoomError as error:
-            launch.outcome = outcome_of(gave_up(Exception(self.reason), error))
-            return
-        launch.plan, self.epoch = plan, self.epoch + 1
-        told = plan.model_dump(mode="json")
-        launch.happened(Mark(launch.now_s, "replanned", facts={"reason": self.reason, "plan": told}))
-        idle = launch.needed() - launch.children.keys()  # devices that no plan has used so far
-        for rank in idle:
-            self._fork_empty(rank)
-        if not launch.collect("listening", idle):
-            if launch.outcome is None:
-                self._go_on()
-            return
-        launch.tell_connections(
-            "resume",
-            self.pairs,
-            plan=told,
+            requests = recover(run.spec, run.requests, _RealRun(run), Exception(self.failures.reason))
+        except RunError as error:
+            run.outcome = outcome_of(error)
+            return False
+        if not requests:  # the last token was emitted before the failure
+            for child in pool.children.values():
+                child.state = "finished"
+            return True
+        self.epoch += 1
+        unused = run.needed_ranks() - pool.children.keys()  # devices that no plan has used so far
+        for rank in unused:
+            pool.fork_empty(rank, run.plan)
+        if not self._collect("listening", unused):
+            return False
+        pool.connect(
+            run.pairs,
+            type="resume",
+            plan=run.plan.model_dump(mode="json"),
             epoch=self.epoch,
-            lost=sorted(launch.conditions.lost),
+            lost=sorted(run.conditions.lost),
             requests=[request.model_dump(mode="json") for request in requests],
         )
-        if launch.collect("ready"):
-            launch.begin(time.monotonic() + RESTART_LEAD_S)
-        elif launch.outcome is None:
-            self._go_on()
-
-    def _fault(self, name: str) -> Mark | None:
-        """What was done to the device and is not over yet: it is the cause."""
-        launch = self.launch
-        links = {link.name for link in launch.cluster.links if name in (link.a, link.b)}
-        found = None
-        for item in launch.trace:
-            if not isinstance(item, Mark):
-                continue
-            done_to_it = item.device == name and item.name in ("device_lost", "device_frozen")
-            cut_off = item.name == "link_down" and item.facts.get("link") in links
-            if done_to_it or cut_off:
-                found = item
-            elif item.device == name and item.name in ("device_joined", "loss_detected"):
-                found = None
-        return found
-
-    def _end(self, sentence: str, device: str) -> None:
-        launch = self.launch
-        launch.outcome = Outcome(kind="peer_lost", sentence=sentence, device=device, time_s=launch.now_s)
+        if not self._collect("ready"):
+            return False
+        assert run.start_wall_s is not None, "only a run that has started can go on"
+        pool.start(run.start_wall_s, run.dilation, run.clock() + RESTART_LEAD_S)
+        return True
 
 
-def pairs_of(spec: RunSpec, plan: Plan, trace: list[Span | Mark]) -> frozenset[tuple[int, int]]:
-    """Who sends to whom under `plan`: what its prediction shows, and what the strategy says besides."""
+class _RealRun:
+    """An active run as `recover` needs it."""
+
+    def __init__(self, run: ActiveRun):
+        self.run = run
+
+    @property
+    def plan(self) -> Plan:
+        return self.run.plan
+
+    @property
+    def cluster_now(self) -> ClusterSpec:
+        return self.run.conditions.cluster
+
+    @property
+    def trace(self) -> list[Span | Mark]:
+        return self.run.trace
+
+    @property
+    def now_s(self) -> float:
+        return self.run.now_s
+
+    def adopt(self, plan: Plan, requests: tuple[Request, ...]) -> None:
+        spec = self.run.spec
+        self.run.pairs = pairs_of(spec, plan, _first_tokens(spec, plan, requests))
+        self.run.plan = plan
+
+    def record(self, mark: Mark) -> None:
+        self.run.record(mark)
+
+
+def pairs_of(spec: RunSpec, plan: Plan, trace: list[Span | Mark]) -> Pairs:
+    """Who sends to whom under `plan`: by its predicted `trace`, and by what the strategy adds."""
     ranks = {device.name: rank for rank, device in enumerate(spec.cluster.devices)}
     talking = {
         (ranks[item.device], ranks[item.peer])
@@ -219,7 +138,7 @@ def pairs_of(spec: RunSpec, plan: Plan, trace: list[Span | Mark]) -> frozenset[t
 
 
 def _first_tokens(spec: RunSpec, plan: Plan, requests: tuple[Request, ...]) -> list[Span | Mark]:
-    """What the simulated world shows of `plan` over the first tokens, undisturbed."""
+    """The predicted trace of `plan` over the first tokens, without the changes of the scenario."""
     few = min(spec.workload.new_tokens, max(request.emitted for request in requests) + FEW_TOKENS)
     workload = spec.workload.model_copy(update={"new_tokens": few})
     short = spec.model_copy(update={"workload": workload, "scenario": Scenario()})

@@ -1,12 +1,13 @@
-"""The simulated world's part of a run: check the spec, plan it, play it through in virtual time."""
+"""Runs in the simulated world: check the spec, plan it, simulate it in virtual time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from engine.domain.cluster import ClusterSpec
 from engine.domain.conditions import Conditions, absent_at_start
-from engine.domain.errors import EdgeLoomError, PeerLost, PlanError, RunError
+from engine.domain.errors import PlanError, RunError
 from engine.domain.events import Event, PlanMade, ReportMade
 from engine.domain.plan import Plan
 from engine.domain.report import Outcome, RunReport
@@ -17,7 +18,7 @@ from engine.models.inputs.prompts import requests_of
 from engine.program.serve import go_on, serve
 from engine.reports.fold import fold
 from engine.reports.versions import versions
-from engine.runs.replan import replan, unfinished
+from engine.runs.replan import recover
 from engine.strategies.registry import strategy
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.world import Programs, SimulatedWorld
@@ -105,20 +106,14 @@ def simulate(
     def source_of(rank: int) -> SimulatedSource | None:
         return source if rank == spec.cluster.source_rank else None
 
-    def recover(event: Exception) -> Programs:
-        """Plan what is left over the devices that there are now."""
-        requests = unfinished(prepared.requests, trace)
-        cluster, lost = source.device.cluster_now, source.device.lost
+    def recovered(event: Exception) -> Programs:
+        """The programs that go on after `event`: none if every request was finished."""
+        lost = source.device.lost
         if spec.cluster.source_rank in lost:
             raise event
+        requests = recover(spec, prepared.requests, _SimulatedRun(world, source, trace), event)
         if not requests:
             return []
-        try:
-            world.plan = replan(spec, world.plan, cluster, requests)
-        except EdgeLoomError as error:
-            raise gave_up(event, error) from error
-        facts = {"reason": str(event), "plan": world.plan.model_dump(mode="json")}
-        trace.append(Mark(world.now_s, "replanned", facts=facts))
         return [
             (
                 rank,
@@ -142,16 +137,35 @@ def simulate(
         if rank not in absent
     ]
     try:
-        world.run(programs, should_stop, recover if spec.failover == "replan" else None)
+        world.run(programs, should_stop, recovered if spec.failover == "replan" else None)
     except RunError as error:
         return trace, outcome_of(error)
     return trace, Outcome()
 
 
-def gave_up(event: Exception, error: Exception) -> RunError:
-    """The end of a run that lost a device and cannot go on without it."""
-    device, time_s = (event.device, event.time_s) if isinstance(event, RunError) else ("", 0.0)
-    return PeerLost(f"{event} The others cannot go on: {error}", device, time_s)
+class _SimulatedRun:
+    """A simulated world as `recover` needs it."""
+
+    def __init__(self, world: SimulatedWorld, source: SimulatedSource, trace: list[Span | Mark]):
+        self.world, self.source, self.trace = world, source, trace
+
+    @property
+    def plan(self) -> Plan:
+        return self.world.plan
+
+    @property
+    def cluster_now(self) -> ClusterSpec:
+        return self.source.device.cluster_now
+
+    @property
+    def now_s(self) -> float:
+        return self.world.now_s
+
+    def adopt(self, plan: Plan, requests: tuple[Request, ...]) -> None:
+        self.world.plan = plan
+
+    def record(self, mark: Mark) -> None:
+        self.trace.append(mark)
 
 
 def outcome_of(error: RunError) -> Outcome:

@@ -1,16 +1,17 @@
-"""What comes after a loss: which tokens are kept, what is left to do, and the plan for it. Pure.
+"""A new plan after a device has failed or joined: which tokens are kept, what is left to do, who does it.
 
-Tokens that the source has emitted are kept: every unfinished request goes on as a prompt of all it has,
-so KV caches are rebuilt by one prefill, whatever the strategy.
+Emitted tokens are kept: every unfinished request goes on with a prompt of all its tokens so far, so one
+prefill builds the KV caches again, whatever the strategy. Both worlds recover through `recover`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.errors import PlanError
+from engine.domain.errors import EdgeLoomError, PeerLost, PlanError, RunError
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -18,7 +19,57 @@ from engine.domain.workload import Request
 from engine.strategies.registry import strategy
 
 UNKNOWN_TOKEN = 0
-"""Stands for a token of the simulated world, which knows how many there are and not which."""
+"""Stands for a token of the simulated world, which counts tokens and does not know them."""
+
+
+class RecoverableRun(Protocol):
+    """A run of either world whose programs have been halted."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def cluster_now(self) -> ClusterSpec:
+        """The cluster as it is now, with failed devices as terminals."""
+
+    @property
+    def trace(self) -> Sequence[Span | Mark]: ...
+
+    @property
+    def now_s(self) -> float: ...
+
+    def adopt(self, plan: Plan, requests: tuple[Request, ...]) -> None:
+        """Make `plan` the current one, for these requests. Raises `EdgeLoomError` if it cannot."""
+
+    def record(self, mark: Mark) -> None:
+        """Add a mark to the trace."""
+
+
+def recover(
+    spec: RunSpec, requests: tuple[Request, ...], run: RecoverableRun, event: Exception
+) -> tuple[Request, ...]:
+    """Give `run` a new plan over the devices that there are, because of `event`.
+
+    Returns what is left to do: all programs start again with these requests under `run.plan`. Empty if every
+    request was finished. Raises `PeerLost` if there is no plan.
+    """
+    left = unfinished(requests, run.trace)
+    if not left:
+        return ()
+    try:
+        plan = replan(spec, run.plan, run.cluster_now, left)
+        run.adopt(plan, left)
+    except EdgeLoomError as error:
+        raise no_recovery(event, error) from error
+    facts = {"reason": str(event), "plan": plan.model_dump(mode="json")}
+    run.record(Mark(run.now_s, "replanned", facts=facts))
+    return left
+
+
+def no_recovery(event: Exception, error: Exception) -> PeerLost:
+    """The end of a run that cannot go on after `event`, because planning raised `error`."""
+    device, time_s = (event.device, event.time_s) if isinstance(event, RunError) else ("", 0.0)
+    return PeerLost(f"{event} The others cannot go on: {error}", device, time_s)
 
 
 def unfinished(requests: Iterable[Request], trace: Iterable[Span | Mark]) -> tuple[Request, ...]:

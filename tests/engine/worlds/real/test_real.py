@@ -47,7 +47,9 @@ SPECS = {
     "pipeline goes on": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")]),
     "tensor parallel goes on": spec_of("megatron", [DropDevice(at_s=0.1, device="c")]),
     "frozen": spec_of("megatron", [FreezeDevice(at_s=0.1, device="b")], silence_s=0.6),
-    "comes back": spec_of("voltage", [DropDevice(at_s=0.05, device="b"), JoinDevice(at_s=0.1, device="b")]),
+    "comes back": spec_of(  # slow enough for a new process to be there before the last token
+        "voltage", [DropDevice(at_s=0.05, device="b"), JoinDevice(at_s=0.1, device="b")], dilation=8.0
+    ),
     "divided anew": spec_of(
         "voltage",
         [SlowDevice(at_s=0.1, device="b", factor=20)],

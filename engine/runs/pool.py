@@ -1,0 +1,115 @@
+"""The device processes of one real run: fork, connect, start, halt, read, kill.
+
+The pool knows processes and messages, and nothing of plans, failures or changes.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from engine.domain.plan import Plan
+from engine.runs.active_run import Pairs
+from engine.runs.children import Child, Message, end_all, kill
+
+Fork = Callable[[int, Plan, Collection[Child]], Child]
+"""Starts the process of a device with the weights that a plan gives it; the others are running already."""
+
+
+class DevicePool:
+    """The processes by rank in `children`; `address_of` gives the IP address of a device."""
+
+    def __init__(self, fork: Fork, address_of: Callable[[int], str], clock: Callable[[], float]):
+        self.children: dict[int, Child] = {}
+        self._ended: list[Child] = []
+        self._fork, self._address_of, self._clock = fork, address_of, clock
+        self._connected: set[tuple[int, int]] = set()
+        self._selector = selectors.DefaultSelector()
+
+    def fork(self, rank: int, plan: Plan) -> None:
+        """Start device `rank` with the weights that `plan` gives it."""
+        child = self._fork(rank, plan, self.children.values())
+        self.children[rank] = child
+        self._selector.register(child.sock, selectors.EVENT_READ, child)
+
+    def fork_empty(self, rank: int, plan: Plan) -> None:
+        """Start device `rank` without weights."""
+        holdings = tuple(holding for holding in plan.holdings if holding.device != rank)
+        self.fork(rank, plan.model_copy(update={"holdings": holdings}))
+
+    def read(self, timeout_s: float) -> list[tuple[Child, Message | None]]:
+        """Wait up to `timeout_s` for messages of the devices. None: that process has ended."""
+        found: list[tuple[Child, Message | None]] = []
+        for key, _ in self._selector.select(timeout_s):
+            child: Child = key.data
+            messages = child.receive()
+            if messages is None:
+                self._remove(child)
+                found.append((child, None))
+                continue
+            child.heard_s = self._clock()
+            found += [(child, message) for message in messages]
+        return found
+
+    def _remove(self, child: Child) -> None:
+        self._selector.unregister(child.sock)
+        self._ended.append(self.children.pop(child.rank))
+        self._connected = {pair for pair in self._connected if child.rank not in pair}
+
+    def connect(self, pairs: Pairs, **message: Any) -> None:
+        """Send `message` to all, with the connections that each must open and must wait for.
+
+        Pairs connect in both directions, so that each device can ask whether the other is there.
+        """
+        wanted = {way for src, dst in pairs for way in ((src, dst), (dst, src))}
+        wanted = {(src, dst) for src, dst in wanted if src in self.children and dst in self.children}
+        missing, self._connected = wanted - self._connected, self._connected | wanted
+        addresses = [(rank, self._address_of(rank), child.port) for rank, child in self.children.items()]
+        for rank, child in self.children.items():
+            peers = sorted(dst for src, dst in missing if src == rank)
+            expect = sum(1 for _, dst in self._connected if dst == rank)
+            child.send(**message, addresses=addresses, peers=peers, expect=expect)
+
+    def start(self, start_s: float, dilation: float, begin_s: float) -> None:
+        """Let all programs begin at wall time `begin_s`; virtual time 0 is wall time `start_s`."""
+        for child in self.children.values():
+            child.state = "running"
+            child.send(type="start", start_s=start_s, dilation=dilation, begin_s=begin_s)
+
+    def halt(self) -> None:
+        """Stop all programs; each device reports "halted"."""
+        for child in self.children.values():
+            child.state = "halting"  # an older report of "halted" must not count
+            child.send(type="halt")
+
+    def send_all(self, **message: Any) -> None:
+        for child in self.children.values():
+            child.send(**message)
+
+    def ping(self, child: Child) -> None:
+        """Ask a device process whether it still runs."""
+        child.asked_s = self._clock()
+        child.send(type="ping")
+
+    def kill(self, rank: int) -> None:
+        """Kill the process of device `rank` if it still runs."""
+        if rank in self.children:
+            kill(self.children[rank].pid)
+
+    def signal(self, rank: int, number: signal.Signals) -> None:
+        """Send a signal to the process of device `rank` if there is one."""
+        if rank in self.children:
+            os.kill(self.children[rank].pid, number)
+
+    def with_state(self, state: str, ranks: Iterable[int] | None = None) -> set[int]:
+        """The ranks (among `ranks`) whose process last reported `state`."""
+        among = self.children.keys() if ranks is None else ranks
+        return {rank for rank in among if rank in self.children and self.children[rank].state == state}
+
+    def close(self, at_once: bool) -> None:
+        """End all processes and wait until they are gone; with `at_once` kill them."""
+        end_all([*self.children.values(), *self._ended], at_once)
+        self._selector.close()

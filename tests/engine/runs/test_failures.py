@@ -1,0 +1,190 @@
+"""Which devices are held to have failed, and what the run makes of it. D = 2, and d0 is the source."""
+
+import pytest
+
+from engine.domain.trace import Mark
+from engine.runs.failures import NO_ANSWER_S, FailureDetector, fault_of
+from engine.worlds.real.watchdog import ASK_AFTER_S, LEAST_SILENCE_S
+from tests.support.fake_devices import FakeClock, active_run, running_pool
+
+
+class Case:
+    def __init__(self, **more):
+        self.clock = FakeClock()
+        self.run = active_run(self.clock, **more)
+        self.pool = running_pool(self.clock, self.run)
+        self.failures = FailureDetector(self.run, self.pool)
+
+    def end(self, rank):
+        """Let the process of a device end."""
+        self.pool.devices[rank].sock.close()
+        ((child, _),) = [found for found in self.pool.read(1.0) if found[1] is None]
+        self.failures.handle_end(child)
+
+    def marks(self):
+        return [(item.name, item.device, item.facts) for item in self.run.trace]
+
+
+@pytest.fixture
+def case():
+    case = Case()
+    yield case
+    case.pool.close(at_once=True)
+
+
+def test_a_suspected_device_is_killed(case):
+    case.failures.suspect(0, 2)
+    assert case.pool.killed == [2]
+
+
+def test_a_suspected_source_is_asked_once_and_lives(case):
+    case.failures.suspect(1, 0)
+    case.failures.suspect(2, 0)
+    assert case.pool.killed == []
+    assert case.pool.got(0) == [{"type": "ping"}]
+
+
+def test_if_the_source_answers_those_who_suspect_it_are_killed(case):
+    case.failures.suspect(1, 0)
+    case.failures.handle_pong(case.pool.children[2])
+    assert case.pool.killed == []
+    case.failures.handle_pong(case.pool.children[0])
+    assert case.pool.killed == [1]
+    case.failures.handle_pong(case.pool.children[0])
+    assert case.pool.killed == [1]
+
+
+def test_a_source_that_does_not_answer_is_killed(case):
+    case.failures.suspect(1, 0)
+    case.clock.now_s += LEAST_SILENCE_S - 0.01
+    case.failures.check_source()
+    assert case.pool.killed == []
+    case.clock.now_s += 0.02
+    case.failures.check_source()
+    assert case.pool.killed == [0]
+
+
+def test_a_source_may_be_silent_for_as_long_as_the_dilated_limit():
+    case = Case(silence_s=3.0)  # virtual: 6 s of wall time at D = 2
+    case.clock.now_s += 5.9
+    case.failures.check_source()
+    assert case.pool.got(0) == []
+    case.clock.now_s += 0.2
+    case.failures.check_source()
+    assert case.pool.got(0) == [{"type": "ping"}]
+    assert case.pool.killed == []
+    case.pool.close(at_once=True)
+
+
+def test_a_source_that_does_not_run_is_not_watched(case):
+    case.pool.children[0].state = "ready"
+    case.clock.now_s += 1000.0
+    case.failures.check_source()
+    assert (case.pool.got(0), case.pool.killed) == ([], [])
+
+
+def test_a_process_that_is_waited_for_is_asked_and_then_killed(case):
+    child = case.pool.children[1]
+    case.clock.now_s += ASK_AFTER_S + 0.01
+    case.failures.check_waiting([child])
+    assert case.pool.got(1) == [{"type": "ping"}]
+    case.clock.now_s += NO_ANSWER_S - 0.01
+    case.failures.check_waiting([child])
+    assert case.pool.killed == []
+    case.clock.now_s += 0.02
+    case.failures.check_waiting([child])
+    assert case.pool.killed == [1]
+
+
+def test_a_process_that_answers_lives(case):
+    child = case.pool.children[1]
+    case.clock.now_s += ASK_AFTER_S + 0.01
+    case.failures.check_waiting([child])
+    child.heard_s = case.clock.now_s + 0.1
+    case.clock.now_s += NO_ANSWER_S + 1.0
+    case.failures.check_waiting([child])
+    assert case.pool.killed == []
+
+
+def test_before_the_start_nobody_is_hurried():
+    case = Case(started=False)
+    case.clock.now_s += 1000.0
+    case.failures.check_waiting(case.pool.children.values())
+    assert (case.pool.got(1), case.pool.killed) == ([], [])
+    case.pool.close(at_once=True)
+
+
+def test_a_failed_device_is_recorded_and_the_others_are_told(case):
+    case.clock.now_s += 1.0  # half a virtual second
+    case.end(1)
+    assert case.marks() == [
+        ("device_lost", "d1", {}),
+        ("loss_detected", "d1", {"how": "killed", "since_s": 0.5}),
+    ]
+    assert case.pool.got(0) == case.pool.got(2) == [{"type": "lost", "rank": 1}]
+    assert case.run.conditions.lost == {1}
+    assert case.run.outcome is None
+    assert case.failures.reason == "d1 was lost at 0.500 s."
+
+
+def test_the_cause_of_a_failure_is_the_change_that_made_it(case):
+    case.run.record(Mark(0.25, "device_frozen", "d1"))
+    case.clock.now_s += 1.0
+    case.end(1)
+    assert case.marks()[1:] == [("loss_detected", "d1", {"how": "frozen", "since_s": 0.25})]
+
+
+def test_without_the_source_the_run_ends(case):
+    case.end(0)
+    assert case.run.outcome.kind == "peer_lost"
+    assert case.run.outcome.device == "d0"
+    assert "it is the source" in case.run.outcome.sentence
+
+
+def test_a_run_that_must_stop_at_a_failure_ends():
+    case = Case(failover="stop")
+    case.end(2)
+    assert case.run.outcome.sentence == "d2 was lost at 0.000 s and has a part in the plan."
+    case.pool.close(at_once=True)
+
+
+def test_a_failure_before_the_start_ends_the_run():
+    case = Case(started=False)
+    case.end(2)
+    assert case.run.outcome.kind == "peer_lost"
+    case.pool.close(at_once=True)
+
+
+def test_a_device_that_the_plan_does_not_use_may_fail():
+    case = Case(strategy="single")
+    case.end(2)
+    assert case.run.outcome is None
+    assert case.pool.got(0) == []
+    assert case.run.conditions.lost == {2}
+    case.pool.close(at_once=True)
+
+
+def test_a_device_without_weights_that_talks_is_needed():
+    case = Case(strategy="single", pairs=frozenset({(0, 2)}))
+    case.end(2)
+    assert case.pool.got(0) == [{"type": "lost", "rank": 2}]
+    case.pool.close(at_once=True)
+
+
+def cause(case, *marks):
+    return fault_of(case.run.cluster, marks, "d1")
+
+
+def test_the_last_fault_that_is_not_over_is_the_cause(case):
+    froze, cut = Mark(1.0, "device_frozen", "d1"), Mark(2.0, "link_down", "", {"link": "d1--s1"})
+    assert cause(case) is None
+    assert cause(case, froze) is froze
+    assert cause(case, froze, cut) is cut
+    assert cause(case, froze, Mark(3.0, "device_joined", "d1")) is None
+    assert cause(case, froze, Mark(3.0, "loss_detected", "d1")) is None
+
+
+def test_what_happens_to_others_is_not_the_cause(case):
+    other = Mark(1.0, "device_frozen", "d2")
+    elsewhere = Mark(2.0, "link_down", "", {"link": "d2--s1"})
+    assert cause(case, other, elsewhere, Mark(3.0, "token_emitted", "d1")) is None
