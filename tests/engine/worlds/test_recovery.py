@@ -1,4 +1,4 @@
-"""After a loss, in the simulated world: the sentence is finished, for every strategy and whoever is lost."""
+"""Simulated runs in which a device fails: every strategy still finishes the text, whichever device it is."""
 
 import pytest
 

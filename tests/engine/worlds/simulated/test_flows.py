@@ -1,4 +1,4 @@
-"""Shared links: max-min fair rates, and the same ends as when every rate is recomputed at every event."""
+"""Flows on shared links: they end when they would if all rates were recomputed at every event."""
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +25,7 @@ def path_of(src, dst):
 
 
 class EveryRateAtEveryEvent:
-    """What `SharedLinks` promises, in the plainest way."""
+    """The reference: all rates are recomputed whenever anything happens."""
 
     def __init__(self, capacity):
         self.capacity, self.down = dict(capacity), set()
