@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -21,6 +21,7 @@ from engine.reports.versions import versions
 from engine.runs.replan import recover
 from engine.strategies.registry import strategy
 from engine.worlds.common.source import SimulatedSource
+from engine.worlds.simulated.device import Decisions
 from engine.worlds.simulated.world import Programs, SimulatedWorld
 
 Watch = Callable[[Event], None]
@@ -78,10 +79,6 @@ def predict(
     report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario})
     watch(ReportMade.of(report))
     return report
-
-
-Decisions = Mapping[tuple[str, str], Any]
-"""What a real run decided, by device and name of the choice."""
 
 
 def decisions_in(trace: Iterable[Span | Mark]) -> Decisions:

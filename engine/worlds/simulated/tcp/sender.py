@@ -20,7 +20,7 @@ from engine.worlds.simulated.tcp.round_trip import RTO_MAX_S, RoundTripTime
 DUP_THRESH = 3
 """So many segments acknowledged beyond a gap show a loss without a reordering window (RFC 5681, 8985)."""
 
-State = Literal["open", "fast_recovery", "timeout_recovery"]
+SenderState = Literal["open", "fast_recovery", "timeout_recovery"]
 
 
 class Delivery(NamedTuple):
@@ -45,7 +45,7 @@ class TcpSender:
         self.congestion, self.round_trip, self.path = congestion, round_trip, path
         self.total = len(path.received)
         self.now_s = 0.0
-        self.state: State = "open"
+        self.state: SenderState = "open"
         # sequence numbers
         self.snd_una = 0  # the first segment that is not acknowledged
         self.snd_nxt = 0  # the first that was never sent

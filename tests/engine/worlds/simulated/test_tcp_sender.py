@@ -8,7 +8,7 @@ import pytest
 
 from engine.worlds.simulated.tcp.connection import TcpConnection
 from engine.worlds.simulated.tcp.rack import TIMER_MIN_S
-from tests.support.tcp_cases import HALF, SEGMENT_S, Draws, LosesThese, delivered, path
+from tests.support.tcp_cases import HALF, SEGMENT_S, Draws, delivered, path
 
 MS = 0.001
 
@@ -78,10 +78,9 @@ def test_no_time_out_is_longer_than_two_minutes():
 
 
 def test_an_acknowledgement_ends_the_doubling():
-    # segment 0 of two is lost three times; then it arrives, and segment 1 is not given 8 times as long
-    tcp, _ = delivered(1, 0, 1, 2)
-    again = tcp.deliver(1, path(0.0, HALF), LosesThese(0))
-    assert again.arrived_s < 0.25
+    # a window of one: segment 0 is lost and sent again at 201; its ACK is back at 202, when 1 goes and is
+    # lost. Its time-out is not a doubled one
+    assert arrived_ms(2, 0, 2, cwnd=1.0) == pytest.approx(202 + 201 + 1)
 
 
 def test_after_a_time_out_all_that_is_unacknowledged_is_sent_again():
