@@ -103,6 +103,14 @@ def test_the_window_limits_what_is_in_flight():
     assert arrived_ms(8, delay_s=0.05, cwnd=2.0) == pytest.approx(202 + 2 + 50)
 
 
+@pytest.mark.parametrize(("segments", "cwnd"), [(4, 5), (3, 4)])
+def test_a_window_grows_by_one_after_a_round_trip_in_which_it_was_full(segments, cwnd):
+    tcp = TcpConnection()
+    tcp.congestion.cwnd = tcp.congestion.ssthresh = 4.0
+    tcp.deliver(segments, path(0.05), Draws())
+    assert tcp.congestion.cwnd == cwnd
+
+
 def test_a_message_behind_shows_a_loss_as_more_segments_of_the_same_message_would():
     # the last of 5 segments is lost; the third segment of the next message shows it
     assert arrived_ms(5, 4, delay_s=0.05, followed=True) == pytest.approx(8 + 100 + 1 + 50)
