@@ -1,7 +1,8 @@
-"""Measures this machine as a device: one thread, the same arithmetic that models run. Half a minute.
+"""Measures how fast one thread of this machine runs the kernels of models. Takes half a minute.
 
-Gives two things. A `HostProfile` is the table behind the compute model `measured` and behind the choice
-of the dilation. A `DeviceSpec` is this machine as a row for a cluster file: the roofline that fits it.
+The result has two parts. A `HostProfile` is the table of times for the compute model `measured` and for the
+choice of the dilation. A `DeviceSpec` describes this machine in a cluster file, with the roofline that fits
+the table.
 """
 
 from __future__ import annotations
@@ -43,9 +44,13 @@ if TYPE_CHECKING:  # torch takes a while to import
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SIDES = (32, 128, 384, 1024, 3072)  # of the matrices
 ROUNDS = 3
-"""How often everything is timed, some time apart. What else uses the machine only adds: the least counts."""
+"""How often everything is timed, some time apart. The least counts: other processes only add time."""
 
-SMALLEST = ("tiny-gpt2", "tiny-bert", "tiny-llama")  # models in which calling is what takes the time
+SMALLEST = (
+    "tiny-gpt2",
+    "tiny-bert",
+    "tiny-llama",
+)  # models whose operations mostly take the time of calling them
 DISK_BYTES = 64 << 20
 
 Times = Mapping[Name, float]
@@ -53,9 +58,9 @@ Times = Mapping[Name, float]
 
 
 def calibrate(models: Sequence[str] = (), rows: Sequence[int] = ()) -> tuple[Calibration, list[Comparison]]:
-    """Measure now; operations of `models` on so many `rows` also, in turn with the rest, and compare.
+    """Measure now; time operations of `models` on `rows` rows in turn with the rest, and compare.
 
-    What neighbours do to this machine's speed comes and goes within minutes: in turn it changes both alike.
+    The speed of a shared machine changes within minutes; measuring in turn lets it change both alike.
     Sets torch to one thread in this process.
     """
     stores = [random_weights(name) for name in models]
@@ -70,9 +75,9 @@ def host_profile(
     stores: Sequence[WeightStore] = (),
     operation_rows: Sequence[int] = (),
 ) -> tuple[HostProfile, list[TimedOperation]]:
-    """This host's times; of products with weights, on a grid of `rows` and of `sides` of the matrices.
+    """This host's times of kernels, products on a grid of `rows` and of `sides` of the matrices.
 
-    And those of the operations of the models of `stores`, each on `operation_rows`.
+    Also the times of the operations of the models of `stores` on `operation_rows`.
     """
     import torch
 
@@ -93,7 +98,7 @@ def host_profile(
 
 
 def as_tables(times: Times) -> HostProfile:
-    """All but what calling attention costs."""
+    """The profile from the times, without the cost of calling attention."""
     passes = tuple(_pass(times, name) for name in pass_names())
     return HostProfile(
         host=host_name(),
@@ -153,7 +158,7 @@ def _row(sizes: Sequence[int], count: int, seconds: float) -> MeasuredRow:
 
 
 def _attention_call(tables: HostProfile, crowd: Callable[[], Any]) -> MeasuredPass:
-    """What attention costs beyond what `tables` say of its kernels: views, tables, the KV cache."""
+    """The time of attention beyond that of its kernels in `tables`: views, RoPE tables, the KV cache."""
     surplus = []
     for name in SMALLEST:
         timed = time_sequence(random_weights(name), "parts", 1, 16, crowd)
@@ -165,7 +170,7 @@ def _attention_call(tables: HostProfile, crowd: Callable[[], Any]) -> MeasuredPa
 
 
 def _pass(times: Times, name: str) -> MeasuredPass:
-    """What one row costs, and every element beyond."""
+    """Overhead and time per element of a pass, from its times on few and on many rows."""
     few, many = (rows * PASS_COLS * passes_in(name) for rows in PASS_ROWS)
     few_s, many_s = (times["pass", name, rows] for rows in PASS_ROWS)
     per_element_s = max(0.0, many_s - few_s) / (many - few)
@@ -175,7 +180,7 @@ def _pass(times: Times, name: str) -> MeasuredPass:
 
 
 def _disk_byte_per_s() -> float:
-    """Writing through to the disk and dropping it from the cache, then reading it once."""
+    """Write a file to the disk, drop it from the page cache, and time reading it once."""
     block = os.urandom(1 << 20)
     with tempfile.NamedTemporaryFile(dir=Path.home()) as file:
         for _ in range(DISK_BYTES >> 20):
@@ -191,7 +196,7 @@ def _disk_byte_per_s() -> float:
 
 
 def main(models: str, rows: str) -> int:
-    """In a process of its own, so that its torch threads and memory end with it."""
+    """Print the calibration as JSON. It has its own process, so that its torch threads and memory end."""
     found, comparisons = calibrate(models.split(",") if models else (), json.loads(f"[{rows}]"))
     json.dump({"calibration": found.to_json(), "comparisons": comparisons}, sys.stdout)
     return 0

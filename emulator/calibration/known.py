@@ -1,4 +1,4 @@
-"""This host's calibration: kept in the cache, measured when it is missing or was of another processor."""
+"""Keeps this host's calibration in the cache; measures it if it is missing or is of another processor."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def calibration_file() -> Path:
 
 
 def known_calibration() -> Calibration | None:
-    """What was measured on this processor before, or None."""
+    """The calibration in the cache if it is of this processor, or None."""
     path = calibration_file()
     try:
         known = Calibration.from_json(path.read_text(), str(path))
@@ -59,7 +59,7 @@ def measured_calibration() -> Calibration:
 
 
 def measured_beside(models: Sequence[str], rows: Sequence[int]) -> tuple[Calibration, list[list[Any]]]:
-    """Measure now, in a process of its own, and operations of `models` on `rows` in turn with it.
+    """Measure now in a child process, and time operations of `models` on `rows` rows in turn.
 
     Returns the fields of their `Comparison`s (`residuals.py`). Raises `HostError` if that fails.
     """
@@ -79,7 +79,7 @@ def measured_beside(models: Sequence[str], rows: Sequence[int]) -> tuple[Calibra
 
 
 def keep(calibration: Calibration) -> None:
-    """For later runs on this processor."""
+    """Write the calibration to the cache."""
     path = calibration_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}")
@@ -88,7 +88,7 @@ def keep(calibration: Calibration) -> None:
 
 
 def host_name() -> str:
-    """Processor model: what a profile is good for."""
+    """The processor's model name, for which a profile holds."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -96,7 +96,7 @@ def host_name() -> str:
 
 
 def needs_profile(spec: RunSpec) -> bool:
-    """Whether the run depends on this host's speed and does not say it itself."""
+    """Whether the run depends on this host's speed and has no profile yet."""
     if spec.profile is not None:
         return False
     models = {spec.compute_model or device.compute_model for device in spec.cluster.devices}

@@ -1,7 +1,7 @@
-"""Operations of whole models, timed on this host: what the compute models' figures are judged by.
+"""Times the operations of whole models on this host, to compare the compute models with.
 
-An operation is timed in its place, between the others of a model in turn and on their results: how long it
-takes depends on what of its weights and inputs the caches still hold, and so on what ran since.
+An operation is timed between the others of its model and on their results, because its time depends on which
+of its weights and inputs the caches still hold.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def time_operations(stores: Sequence[WeightStore], rows: Sequence[int] = ROWS) -
 
 
 def random_weights(name: str) -> WeightStore:
-    """Of a model of the catalogue; it holds nothing yet."""
+    """A weight store of a model of the catalogue with random weights; nothing is loaded yet."""
     from engine.models.weights.store import WeightStore
 
     model, weights = catalogue.resolve(name, "random")
@@ -113,7 +113,9 @@ def time_sequence(
                 if turns > WARM_UP_TURNS:
                     times[step.label].append(time.thread_time() - began_s)
                 shape = Meta(tuple(result.shape), model.dtype)
-                if shape in recent:  # as fresh as the result is, but numbers that never grow or vanish
+                if (
+                    shape in recent
+                ):  # in the cache like the result, but with numbers that neither grow nor vanish
                     recent[shape].append(result.copy_(numbers[shape]))
     first = {step.label: step for step in reversed(steps)}
     return [
@@ -152,7 +154,7 @@ def _parts(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
 
 
 def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
-    """As two tensor-parallel devices have them."""
+    """Half the heads and half the columns at a time, as on two tensor-parallel devices."""
     x, heads, columns = _hidden(model, rows), model.num_heads, model.intermediate_size
     for layer in _layers(model):
         for half, (start, stop) in enumerate(((0, heads // 2), (heads // 2, heads))):
@@ -165,7 +167,7 @@ def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
 
 
 def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
-    """As sequence-parallel devices have them; the last ones of a causal model see the most rows."""
+    """Position shards, as on sequence-parallel devices; the last of a causal model attends to most rows."""
     if rows < SHARDS * SHARDS:
         return
     x, size = _hidden(model, rows), -(-rows // SHARDS)
@@ -191,7 +193,7 @@ SEQUENCES: dict[str, Callable[[ModelSpec, int, str | None], Iterator[_Step]]] = 
 
 
 def _layers(model: ModelSpec) -> range:
-    """As many layers as leave the caches between two turns, or all."""
+    """Enough layers that weights have left the caches when their turn comes again, or all."""
     per_layer = model_bytes(model) // model.num_layers
     return range(min(model.num_layers, -(-WORKING_SET_BYTES // per_layer)))
 

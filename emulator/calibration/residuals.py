@@ -1,4 +1,4 @@
-"""How far each compute model is off on this host: operations of whole models, predicted and timed."""
+"""Compares each compute model's predicted times of operations with those measured on this host."""
 
 from __future__ import annotations
 

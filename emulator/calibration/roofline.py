@@ -1,4 +1,4 @@
-"""The roofline that fits measured times of kernels best: four figures of a device, by least squares."""
+"""Fits the four figures of a device's roofline to measured times of kernels, by least squares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seconds of one core that a piece of work takes: processor time, since others may be using this machine."""
+"""Measures the processor time of a function, since other processes may use this machine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 FIGURE_S = 0.1
-"""Time spent on one figure, unless told otherwise."""
+"""Default time spent on one figure."""
 
 MIN_SAMPLES = 4
 
 
 def typical_s(work: Callable[[], Any], figure_s: float = FIGURE_S) -> float:
-    """Seconds of `work` over and over, when nothing disturbs. Batches, because the clock has a cost too."""
+    """Lower quartile of the seconds of `work`, called in batches because reading the clock takes time too."""
     work()
     began_s = time.perf_counter()
     work()
@@ -30,7 +30,7 @@ def typical_s(work: Callable[[], Any], figure_s: float = FIGURE_S) -> float:
 
 
 def in_place_s(work: Callable[[], Any], before: Callable[[], Any], figure_s: float = FIGURE_S) -> float:
-    """Seconds of `work` after `before`, which is not counted but leaves the caches as it does."""
+    """Lower quartile of the seconds of `work` after `before`, which is not timed but changes the caches."""
     times: list[float] = []
     end_s = time.perf_counter() + figure_s
     while time.perf_counter() < end_s or len(times) < MIN_SAMPLES:
@@ -42,7 +42,7 @@ def in_place_s(work: Callable[[], Any], before: Callable[[], Any], figure_s: flo
 
 
 def quartile(times: Sequence[float]) -> float:
-    """The lower one: of what disturbs, all only adds."""
+    """The lower quartile: disturbances only add time."""
     return statistics.quantiles(times, n=4)[0]
 
 

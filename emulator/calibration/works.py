@@ -1,6 +1,6 @@
-"""What calibration times: products, attention and element-wise passes, the way models compute them.
+"""The kernels that calibration times: products, attention and element-wise passes, as models compute them.
 
-A figure is named by a tuple: what it is, then its sizes.
+A figure is named by a tuple: its kind, then its sizes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Name = tuple[Any, ...]
 
 
 class Figure(NamedTuple):
-    """Seconds of `work` over and over, or in its place after `before`."""
+    """`work` to time, alone or each time after `before`."""
 
     work: Work
     figure_s: float
@@ -47,10 +47,10 @@ class Figure(NamedTuple):
 
 
 class Works:
-    """Makes what is to be timed. Close it to let go of its memory.
+    """Makes the kernels to time. Close it to free its memory.
 
-    All matrices are parts of one mapped file, as models' weights are: what a fresh array costs by its small
-    pages, up to a fifth of a product with one row, they do not.
+    All matrices are parts of one mapped file, as the weights of models are. A fresh array has small pages,
+    which would add up to a fifth to a product with one row.
     """
 
     def __init__(self, torch: Any):

@@ -1,5 +1,7 @@
-"""`loom chaos`: many runs, each with a loss at a random moment; none may hang, give a wrong token or leave
-anything behind. What failed is printed with the numbers that repeat it.
+"""`loom chaos`: runs a campaign of trials, each with a device failure at a random moment.
+
+No trial may hang, emit a wrong token or leave anything behind. A failed trial is printed with its seed and
+number, which repeat it.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 def _play(play: Callable[[Trial], RunReport], one: Trial) -> Ended:
     try:
         report = play(one)
-    except Exception as error:  # whatever it is, it is a finding, and the campaign goes on
+    except Exception as error:  # any error is a finding, and the campaign goes on
         return Ended(one, "failed", f"{type(error).__name__}: {error}", ())
     recoveries_s = tuple(
         recovery.detect_s + recovery.replan_s + recovery.reload_s + recovery.rebuild_s

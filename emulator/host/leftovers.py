@@ -1,6 +1,7 @@
-"""Records of running sessions, so that one left behind by a crash can be ended: by pid and start time.
+"""Records the processes of running sessions, so that a later start can end those that a crash left.
 
-Normally nothing is left: every process of a session dies with its owner. Nothing is ever found by name.
+Normally none is left, since the kernel kills a session with its owner. Processes are identified by pid and
+start time, never by name.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 
 class Process(NamedTuple):
-    """A process for good: pids are used again, but never with the same start time."""
+    """Identifies a process: a pid can be reused, but not with the same start time."""
 
     pid: int
     start_ticks: int
@@ -40,7 +41,7 @@ def children(pid: int) -> list[Process]:
 
 
 def record(directory: Path, owner: Process, members: list[Process]) -> Path:
-    """Write down who owns a session and which processes hold it up; returns the file to unlink at its end."""
+    """Write the owner and the processes of a session to a file, which the caller unlinks at its end."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"session-{members[0].pid}.json"
     path.write_text(json.dumps({"owner": owner, "members": members}))
@@ -48,10 +49,10 @@ def record(directory: Path, owner: Process, members: list[Process]) -> Path:
 
 
 def cleanup_stale(directory: Path) -> int:
-    """End the sessions whose owner is gone; returns how many processes were killed."""
+    """End the sessions whose owner has ended; returns the number of processes killed."""
     killed = 0
     for path in sorted(directory.glob("session-*.json")):
-        with contextlib.suppress(FileNotFoundError):  # its owner ended it just now
+        with contextlib.suppress(FileNotFoundError):  # its owner has just removed it
             data = json.loads(path.read_text())
             if is_alive(Process(*data["owner"])):
                 continue
@@ -62,7 +63,7 @@ def cleanup_stale(directory: Path) -> int:
 
 
 def kill(known: Process) -> bool:
-    """SIGKILL exactly this process; False if it is gone."""
+    """Send SIGKILL to this process; False if it has ended."""
     if not is_alive(known):
         return False
     try:

@@ -1,7 +1,7 @@
-"""Work inside the network namespace of another process.
+"""Runs commands and functions inside the network namespaces of other processes.
 
-`run_each` starts one process per node at once and waits for all; `inside` borrows a thread, since
-`setns` moves only the calling thread and a socket stays in the namespace where it was made.
+`run_each` starts one process per node at once and waits for all. `inside` calls a function on a thread, since
+`setns` moves only the calling thread, and a socket stays in the namespace in which it was made.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def inside(pid: int, work: Callable[[], T]) -> T:
 
 
 def run_each(commands: Sequence[Command]) -> list[str]:
-    """Run all at once; their outputs in order. Raises `HostError` with the first complaint."""
+    """Run all at once; returns their outputs in order. Raises `HostError` with the first failure."""
     running = [
         subprocess.Popen(
             ["mnexec", "-a", str(command.pid), *command.argv],

@@ -1,4 +1,4 @@
-"""Where the emulator keeps its own few files on this host."""
+"""The directories in which the emulator keeps its files on this host."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def state_directory() -> Path:
 
 
 def cache_directory() -> Path:
-    """What is worth keeping and can be made again: the host's calibration."""
+    """For files that can be made again: the host's calibration."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "edgeloom"

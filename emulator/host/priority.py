@@ -1,10 +1,10 @@
-"""Emulations before whatever else runs on this host: a late wake-up is a wrong figure in a report.
+"""Gives emulations priority over other processes of this host, since a late wake-up distorts a report.
 
-Measured on two cores under a load of ten, lateness of a sleeping thread (95 %, longest): untouched 2.8 and
-27 ms; nice 2.6 and 41; nice with short slices 1.7 and 9; real time 0.08 and 0.4. So the thread of a paced
-device that moves messages and keeps the time runs in real time. Its threads that compute do not: where
-real time fills a core, the kernel stops it for 50 ms of each second (sched_rt_runtime_us), which made 115 ms
-of every fourth operation of 65. They are nice, which leaves them nearly all of a core that others want too.
+Lateness of a sleeping thread on two cores under a load of ten (95 %, longest): unchanged 2.8 and 27 ms; nice
+2.6 and 41; nice with short slices 1.7 and 9; real time 0.08 and 0.4. Therefore the first thread of a paced
+device, which moves messages and keeps the time, runs in real time. Threads that compute do not: the kernel
+stops real-time threads that fill a core for 50 ms of each second (sched_rt_runtime_us), which made every
+fourth operation of 65 ms take 115. They are nice, which leaves them nearly all of a core that others use too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ LOOP_PRIORITY = 1
 
 
 def raise_priority() -> None:
-    """Raise this process and its future children, also where the kernel shares its time by session first."""
+    """Raise the priority of this process and its future children, and of its autogroup if the kernel has
+    these.
+    """
     os.nice(NICENESS)
     autogroup = Path("/proc/self/autogroup")
     if autogroup.exists():
@@ -28,13 +30,13 @@ def raise_priority() -> None:
 
 
 def run_in_real_time(pid: int) -> None:
-    """The first thread of process `pid`."""
-    with contextlib.suppress(ProcessLookupError):  # it ended just now
+    """Give the first thread of process `pid` real-time priority."""
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
         os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(LOOP_PRIORITY))
 
 
 def children_in_real_time(but: frozenset[int]) -> None:
-    """The first thread of every child process of this one, `but` some."""
+    """Give the first thread of every child of this process real-time priority, except `but`."""
     for child in children(os.getpid()):
         if child.pid not in but:
             run_in_real_time(child.pid)

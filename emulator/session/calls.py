@@ -1,6 +1,7 @@
-"""Run one function in private namespaces, as emulations do: `python -m emulator.session.calls FD`.
+"""Calls one function in a process with private namespaces, as emulations have them.
 
-For benchmarks and tests: arguments and result travel as JSON.
+Benchmarks and tests use it. Arguments and result travel as JSON; `python -m emulator.session.calls FD` is the
+process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from engine.domain.errors import EdgeLoomError, HostError
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a module's function, run isolated and in its turn. Raises its `EdgeLoomError`."""
+    """The result of a module's function, called in new namespaces when it is this call's turn on the host.
+
+    Raises the function's `EdgeLoomError`.
+    """
     state = state_directory()
 
     def waiting(ahead: int) -> None:

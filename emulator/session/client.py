@@ -68,7 +68,7 @@ def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
 
 
 class _SessionClient:
-    """Until the session ends: events out, commands in."""
+    """The caller's end of a session: forwards its events and sends it commands until it ends."""
 
     def __init__(self, session: Isolated, on_events: OnEvents, commands: queue.Queue[LiveCommand]):
         self.session = session

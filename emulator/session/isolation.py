@@ -1,7 +1,7 @@
-"""A child process in network, mount and process namespaces of its own, which dies with its parent.
+"""Starts a child process in its own network, mount and process namespaces; it is killed with its parent.
 
-Its end is the end of everything that ran inside: processes, interfaces, mounts. Names inside can
-collide with nothing outside, so several emulations, and other people's Mininets, live side by side.
+When it ends, the kernel removes everything inside: processes, interfaces, mounts. Names inside cannot collide
+with names outside, so several emulations and other Mininets can run at the same time.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ TAIL_BYTES = 2000
 
 
 class Isolated:
-    """`python -m MODULE FD` isolated; `sock` is our end of the socket whose other end is its FD.
+    """Runs `python -m MODULE FD` in new namespaces; `sock` is connected to its file descriptor FD.
 
-    It inherits `turn`, which is held until its last process is gone, and has only the turn's cores.
+    It inherits the files of `turn`, so the turn ends with its last process, and may use only the turn's
+    cores.
     """
 
     def __init__(self, module: str, records: Path, turn: Turn):
@@ -45,7 +46,7 @@ class Isolated:
         line = ("setpriv", "--pdeathsig", "KILL", *confine, *UNSHARE, *python)
         # One thread per process: many devices share few cores, and pacing times single threads.
         environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        # It imports from where we do, and nothing from the directory that a person happens to be in.
+        # Import from where this process imports, and nothing from the current directory.
         paths = [str(ROOT), *(path for path in sys.path if path)]
         environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
         with theirs:
@@ -62,7 +63,7 @@ class Isolated:
         return self
 
     def note_members(self) -> None:
-        """Write down the init too, once it is there: the file lets a later start end what a crash left."""
+        """Add the init process to the record once it runs, so that a later start can end it after a crash."""
         self.record = self._record()
 
     def __exit__(
@@ -76,17 +77,19 @@ class Isolated:
         self.errors.close()
 
     def members(self) -> list[Process]:
-        """The process that unshared, and the init of the namespaces: its death ends all inside."""
+        """The process that called unshare, and the init of the namespaces; the kernel kills the others with
+        it.
+        """
         outer = process(self.popen.pid)
         return [] if outer is None else [outer, *children(self.popen.pid)]
 
     def complaint(self) -> str:
-        """The end of what the child wrote on standard error: the reason why it died, if it had time."""
+        """The last bytes of the child's standard error, which usually say why it ended."""
         self.errors.seek(max(0, self.errors.seek(0, os.SEEK_END) - TAIL_BYTES))
         return self.errors.read().decode(errors="replace").strip()
 
     def last_words(self) -> str:
-        """The last line of it."""
+        """The last line of `complaint()`."""
         lines = self.complaint().splitlines()
         return lines[-1].rstrip(".") if lines else "it was killed"
 

@@ -1,8 +1,8 @@
-"""One emulation from the inside: `python -m emulator.session.server FD`, init of its own namespaces.
+"""The process of one emulation, init of its own namespaces: `python -m emulator.session.server FD`.
 
-It reads a RunSpec from the socket FD, runs it over a `MininetNetwork`, sends events in batches and takes
-live commands. It has no threads while devices are forked: whatever it does besides the run, it does when
-the engine calls `watch`, `next_command` or `should_stop`.
+It reads a RunSpec from the socket FD, runs it over a `MininetNetwork`, sends events in batches and receives
+live commands. It forks devices and therefore has no threads: it uses the socket only when the engine calls
+`watch`, `next_command` or `should_stop`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Session:
                 self.stopping = True
             else:
                 self.commands.append(command)
-        if self.lines.closed:  # the owner is gone, and so is the reason to run
+        if self.lines.closed:  # the caller has ended: end the run
             os._exit(1)
 
     def _first(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Session:
 
 
 def _private_scratch() -> None:
-    """Temporary files live in memory and vanish with the namespace, however it ends."""
+    """Keep temporary files in a memory file system, which the kernel removes with the namespace."""
     scratch = state_directory() / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "edgeloom", str(scratch)], check=True)

@@ -1,8 +1,8 @@
-"""One emulation at a time per host, unless told otherwise: on the same cores both would lie.
+"""Queues emulations: one at a time per host by default, since runs on the same cores would slow each other.
 
-Each run holds a numbered ticket file, locked as long as its process lives. A run's turn comes when fewer
-lower tickets are locked than runs are allowed at once; a crash frees its ticket by itself. Runs beside each
-other have a share of the cores each, which no other run has: a seat, locked in the same way.
+Each run holds a numbered ticket file, locked as long as its process lives. A run starts when fewer lower
+tickets are locked than runs may go on at once; the kernel unlocks the ticket of a run that crashes. Runs that
+go on at the same time have disjoint shares of the cores, each a locked `seat` file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RUNS_AT_ONCE = "LOOM_RUNS_AT_ONCE"
 
 
 class Turn(NamedTuple):
-    """Whoever inherits `descriptors` holds the turn. The run may use `cores`, and no other run does."""
+    """A process that inherits `descriptors` holds the turn. The run alone may use `cores`."""
 
     descriptors: tuple[int, ...]
     cores: frozenset[int]
@@ -51,7 +51,9 @@ def turn(
                 seen = ahead
             give_up()
             time.sleep(POLL_S)
-        while (taken := _lock_share(directory, len(seats))) is None:  # its last holder is just leaving
+        while (
+            taken := _lock_share(directory, len(seats))
+        ) is None:  # its last holder has not unlocked it yet
             give_up()
             time.sleep(POLL_S)
         number, seat = taken
@@ -72,7 +74,7 @@ def runs_at_once() -> int:
 
 
 def shares(cores: Collection[int], count: int) -> list[frozenset[int]]:
-    """`cores` in `count` parts as even as can be; raises `HostError` if somebody would get none."""
+    """`cores` in `count` parts whose sizes differ by one at most. Raises `HostError` if a part is empty."""
     every = sorted(cores)
     if count > len(every):
         raise HostError(
@@ -111,7 +113,7 @@ def _draw(directory: Path) -> tuple[int, Path]:
 
 
 def _ahead(directory: Path, own: Path) -> int:
-    """Lower tickets whose holder lives; those of the dead are removed."""
+    """The number of lower tickets that are locked. Removes tickets whose run has ended."""
     count = 0
     for path in sorted(directory.glob("ticket-*")):
         if path.name >= own.name:

@@ -1,4 +1,4 @@
-"""What a session and its owner say to each other: JSON lines over a socket, errors included."""
+"""Sends messages between a session and its caller as lines of JSON over a socket, errors included."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.domain.errors import EdgeLoomError, OutOfMemory, RunError, SpecError
 
 
 class JsonLines:
-    """One end of the conversation."""
+    """One end of the socket; `closed` is True once the other end has closed."""
 
     def __init__(self, sock: socket.socket):
         self.sock = sock
@@ -22,7 +22,7 @@ class JsonLines:
         self.sock.sendall((json.dumps(message) + "\n").encode())
 
     def receive(self, timeout_s: float) -> list[dict[str, Any]]:
-        """Whole messages that are there within `timeout_s` (0: now). `closed` turns True at the end."""
+        """Wait `timeout_s` at most (0: not at all) for data; return the messages that are complete."""
         self.sock.settimeout(timeout_s)
         try:
             data = self.sock.recv(1 << 20)

@@ -1,4 +1,4 @@
-"""Devices, switches and links: the one description that is drawn, planned, emulated and tested."""
+"""ClusterSpec: the devices, switches and links of a cluster, and the paths between its devices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class DeviceSpec(Value):
     memory_bytes: Positive = Field(description="Memory for weights, KV cache and activations.")
     memory_byte_per_s: Positive = Field(description="Memory bandwidth, byte/s.")
     on_chip_weight_bytes: Positive | None = Field(
-        default=None, description="What of it weights may take; the others stay off chip. Empty: all of it."
+        default=None,
+        description="Part of memory for weights on chip; other weights stay off chip. Empty: all of it.",
     )
     disk_byte_per_s: Positive = Field(default=200e6, description="Rate at which weights load, byte/s.")
     staging_byte_per_s: Positive | None = Field(
@@ -143,8 +144,8 @@ class ClusterSpec(Value):
         return tuple(rank for rank, device in enumerate(self.devices) if device.role == "worker")
 
     def without(self, ranks: Iterable[int]) -> ClusterSpec:
-        """The same devices and links, but devices `ranks` compute nothing. Routes stay what they are."""
-        _ = self._trees  # found before the copy, which keeps them
+        """The same cluster with devices `ranks` as terminals, which compute nothing. Routes do not change."""
+        _ = self._trees  # computed before the copy, which shares them
         devices = list(self.devices)
         for rank in ranks:
             devices[rank] = devices[rank].model_copy(update={"role": "terminal"})
@@ -183,7 +184,9 @@ class ClusterSpec(Value):
         return sum(self.links[hop.link].delay(hop.forward) for hop in self.path(src, dst))
 
     def next_hop(self, at: str, goal: str) -> tuple[str, Hop]:
-        """Where a packet for device `goal` goes from node `at`. Devices forward for others, like switches."""
+        """The next node and link for a packet at `at` to device `goal`. Devices forward packets like
+        switches.
+        """
         return self._trees[goal][at]
 
     @cached_property

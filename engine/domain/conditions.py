@@ -1,4 +1,4 @@
-"""The cluster as it is now: what the scenario and the people at the browser have made of the drawn one."""
+"""Tracks the cluster as it is now: the given one after the changes of the scenario and of live commands."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from engine.domain.scenario import (
 
 
 class Conditions:
-    """One observer's view. `cluster` is `drawn` with changed rates, delays, losses and speeds, and with
-    lost or absent devices as terminals: planners can be called on it. Paths stay the drawn ones'.
+    """One observer's view. `cluster` is `drawn` with changed rates, delays, packet losses and speeds, and
+    with failed or absent devices as terminals, so planners can use it. Paths stay those of `drawn`.
     """
 
     def __init__(self, drawn: ClusterSpec, absent: Iterable[int] = ()):
@@ -30,7 +30,7 @@ class Conditions:
             self.lose(rank)
 
     def apply(self, change: Change) -> None:
-        """What a change makes of links and speeds; who is lost is for others to find out."""
+        """Apply a change of a link or a speed. `lose` and `join` track failures and joins."""
         if isinstance(change, SetRate | SetDelay | SetLoss):
             index = self.cluster.link_index(change.link)
             self._replace_link(index, changed_link(self.cluster.links[index], change))
@@ -71,7 +71,7 @@ def changed_link(link: LinkSpec, change: SetRate | SetDelay | SetLoss) -> LinkSp
 
 
 def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
-    """`device` with a busy neighbour: every operation takes `factor` times as long."""
+    """`device` with all operations taking `factor` times as long, as beside a busy neighbour."""
     return device.model_copy(
         update={
             "flop_per_s": device.flop_per_s / factor,
@@ -83,7 +83,7 @@ def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
 
 
 def absent_at_start(cluster: ClusterSpec, scenario: Scenario) -> frozenset[int]:
-    """Devices whose first change is to join: nobody counts on them before."""
+    """Devices whose first change is to join: plans do not use them before."""
     first: dict[int, Change] = {}
     for change in scenario.changes:
         if isinstance(change, DropDevice | JoinDevice):

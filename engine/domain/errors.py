@@ -1,4 +1,4 @@
-"""Every error a person may see. One sentence: what, where, expected, actual, remedy.
+"""All errors shown to people. A message is one sentence: what, where, expected, actual, remedy.
 
 EdgeLoomError
 ├── SpecError        bad input: a cluster, model, workload, scenario or parameter   exit 2
@@ -6,9 +6,9 @@ EdgeLoomError
 ├── HostError        this machine cannot do it: what is missing and how to get it    exit 2
 └── RunError         a run that started and has a result other than "finished"       exit 3
     ├── OutOfMemory  a device needs more than its memory_bytes
-    ├── PeerLost     a device died or fell silent
-    ├── Deadlock     ranks wait for messages that nobody will send
-    └── Cancelled    somebody pressed stop
+    ├── PeerLost     a device failed or was silent too long
+    ├── Deadlock     ranks wait for messages that no rank will send
+    └── Cancelled    the run was stopped on request
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class OutOfMemory(RunError):
 
 
 class PeerLost(RunError):
-    """A device died or fell silent while others needed it."""
+    """A device failed or was silent too long while others needed it."""
 
 
 class Deadlock(RunError):
-    """Every rank waits and nothing is on its way."""
+    """Every rank waits for a message, and none is being sent."""
 
 
 class Cancelled(RunError):

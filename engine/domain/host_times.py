@@ -1,4 +1,4 @@
-"""What one host takes for matrix products and element-wise passes: tables of measured times, as a value."""
+"""HostProfile: tables of the times that one host takes for matrix products and element-wise passes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class MeasuredRow(Value):
 class MeasuredPass(Value):
     """An element-wise pass of one name: seconds per call and per element.
 
-    That of attention is what calling it costs beyond its products; their times include the softmax.
+    The pass "attention" is the overhead of attention beyond its two products, whose times include the
+    softmax.
     """
 
     name: Name
@@ -37,7 +38,7 @@ class MeasuredPass(Value):
 
 
 class HostProfile(Value):
-    """What `calibrate` measured on one host, one thread per device process.
+    """The times that `calibrate` measured on one host, with one thread.
 
     `products` are those with weights; `attention` is scores, softmax and values together, per FLOP of the
     two products (empty: like `products`). Both are full grids over rows, inner and cols. `passes` are known
@@ -64,7 +65,7 @@ class HostProfile(Value):
         """Seconds of `count` products [rows, inner] × [inner, cols]."""
         flops = 2 * count * rows * inner * cols
         if name == ATTENTION and self.attention:
-            # wide × seen and seen × wide are the two halves of one computation, and cost the same
+            # scores (wide × seen) and values (seen × wide) have the same cost
             wide, seen = sorted((inner, cols))
             return flops * self._attention.s_per_flop(rows, wide, seen) + self.op_overhead_s
         return flops * self._products.s_per_flop(rows, inner, cols) + self.op_overhead_s

@@ -1,4 +1,4 @@
-"""A transformer's shape, in Hugging Face's meaning of the words."""
+"""ModelSpec: the shape and the variants of a transformer, named as in Hugging Face configs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RopeScaling(Value):
 
 
 class ModelSpec(Value):
-    """One model. A family is a row of differences (`engine/models/families/`), not a class.
+    """One model. A family sets the fields after `dtype` (`engine/models/families/`).
 
     Shapes everywhere: B batch, T new tokens, S all tokens, D hidden_size, H num_heads, K num_kv_heads,
     E head_dim, F intermediate_size, V vocab_size.
@@ -50,7 +50,7 @@ class ModelSpec(Value):
     vocab_size: Count = Field(description="0 for a model that reads no text.")
     max_positions: int = Field(gt=0)
     dtype: Literal["float32", "bfloat16"] = "float32"
-    # the row of differences
+    # what families differ in
     causal: bool = True
     norm: Literal["layernorm", "rmsnorm"] = "layernorm"
     norm_eps: Positive = 1e-5
@@ -85,7 +85,7 @@ class ModelSpec(Value):
 
     @property
     def scores_reorder(self) -> bool:
-        """Whether (q W_K) xᵀ equals q Kᵀ: no rotation and no norm stands between q and W_K."""
+        """Whether (q W_K) xᵀ equals q Kᵀ: neither RoPE nor a norm of each key is between q and W_K."""
         return self.positions != "rope" and not self.qk_norm
 
     @property
@@ -102,19 +102,19 @@ class ModelSpec(Value):
 
     @property
     def image_rows(self) -> int:
-        """Rows of a prompt that are a picture's."""
+        """Rows of a prompt that are an image's."""
         return self.vision.num_rows if self.vision else 0
 
     @property
     def num_text_tokens(self) -> int:
-        """Token ids below this are text: a model with a tower keeps one for pictures."""
+        """Token ids below this are text; a model with a tower reserves one for images."""
         tower = self.vision.tower if self.vision else None
         return tower.image_token if tower else self.vocab_size
 
 
 @lru_cache(maxsize=64)
 def tower_model(model: ModelSpec) -> ModelSpec:
-    """The tower of a model that has one, as a model of its own: its layers are ordinary ones."""
+    """The vision tower of a model as a model of its own, with ordinary layers."""
     assert model.vision is not None and model.vision.tower is not None
     tower = model.vision.tower
     return ModelSpec(

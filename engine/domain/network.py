@@ -1,4 +1,4 @@
-"""The one protocol through which an emulator plugs into the engine: a network that devices live in."""
+"""The interface between the engine and an emulated network, and a network of plain loopback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from engine.domain.scenario import Change
 
 
 class LinkMeasurement(NamedTuple):
-    """One direction of a link: asked for and achieved (virtual bit/s), and the back end that shapes it."""
+    """One direction of a link: the wanted and the measured rate (virtual bit/s), and the back end that shapes
+    it.
+    """
 
     link: int
     forward: bool
@@ -20,7 +22,9 @@ class LinkMeasurement(NamedTuple):
 
 
 class LinkState(NamedTuple):
-    """One direction of a link now: frames' bytes sent so far, rate asked for and last measured (virtual)."""
+    """One direction of a link now: bytes of frames sent so far, the wanted and the last measured rate
+    (virtual).
+    """
 
     link: int
     forward: bool
@@ -31,10 +35,10 @@ class LinkState(NamedTuple):
 
 
 class Network(Protocol):
-    """Made for one run with a dilation D: links run at rate / D and delays at D × delay. Rates in its
-    answers are virtual.
+    """The network of one run with dilation D: links have rate / D and D × delay, in wall time.
 
-    A context manager: entering builds it, leaving removes everything it made.
+    The rates that its methods return are virtual. Entering the context manager builds the network, leaving it
+    removes everything that was made.
     """
 
     cluster: ClusterSpec
@@ -54,7 +58,7 @@ class Network(Protocol):
         """Whether receivers must hold messages for the delay of a link, because the network cannot."""
 
     def apply(self, change: Change) -> dict[str, Any]:
-        """Do a live change; returns facts read back from the kernel (for the acknowledgement)."""
+        """Apply a live change; returns what the kernel reports, for the acknowledgement."""
 
     def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
         """Send real data over each direction of each link (or of links `only`); 1–2 s in all at most."""

@@ -1,4 +1,4 @@
-"""RunReport: what is kept of a run. Written once, never changed; pages, tables and comparisons read it."""
+"""RunReport: the result of a run. It is written once; pages, tables and comparisons read it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LayerReport(Value):
 
 
 class ClassReport(Value):
-    """A class that a classifier finds likely."""
+    """One of a classifier's most likely classes."""
 
     index: int
     probability: float
@@ -68,7 +68,7 @@ class RequestReport(Value):
 
 
 class Attribution(Value):
-    """Where the end-to-end time went, along the critical path; the parts add up to `latency_s`."""
+    """The end-to-end time by kind, along the critical path; the parts add up to `latency_s`."""
 
     compute_s: float = 0.0
     link_s: float = 0.0
@@ -130,7 +130,7 @@ OutcomeKind = Literal["finished", "out_of_memory", "peer_lost", "deadlock", "can
 
 
 class Outcome(Value):
-    """How the run ended. `sentence` is for people."""
+    """How the run ended; `sentence` explains it."""
 
     kind: OutcomeKind = "finished"
     sentence: str = ""

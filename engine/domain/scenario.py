@@ -1,4 +1,4 @@
-"""Timed changes of a run: what was done live, or is to be done, in virtual seconds."""
+"""Timed changes of links and devices during a run, in virtual seconds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class SetLoss(Value):
 
 
 class SlowDevice(Value):
-    """Everything that the device computes takes `factor` times as long as drawn (a busy neighbour)."""
+    """Everything that the device computes takes `factor` times as long as drawn (like beside a busy
+    neighbour).
+    """
 
     kind: Literal["slow_device"] = "slow_device"
     at_s: NonNegative
@@ -74,7 +76,7 @@ class DropDevice(Value):
 
 
 class FreezeDevice(Value):
-    """The device stops where it is and says nothing: no connection is closed."""
+    """The device stops computing and sending, but closes no connection."""
 
     kind: Literal["freeze_device"] = "freeze_device"
     at_s: NonNegative
@@ -82,7 +84,7 @@ class FreezeDevice(Value):
 
 
 class JoinDevice(Value):
-    """A device that was dropped, or that was not there from the start, comes with empty memory."""
+    """A device that was dropped, or was absent at the start, joins with empty memory."""
 
     kind: Literal["join_device"] = "join_device"
     at_s: NonNegative
@@ -96,7 +98,7 @@ CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 """Validates a change from plain data."""
 
 LiveCommand = dict[str, Any]
-"""What a person asks of a running run: a change without its time, or `{"kind": "stop"}`."""
+"""A live command to a run: a change without its time, or `{"kind": "stop"}`."""
 
 
 class Scenario(Value):

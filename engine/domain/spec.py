@@ -1,4 +1,4 @@
-"""RunSpec: everything that decides a run. Same spec, same seed: same run."""
+"""RunSpec: everything that a run depends on. The same spec and seed give the same run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from engine.domain.workload import Workload
 
 
 class WeightsRef(Value):
-    """Where the weights are. `random` makes them from the seed; `directory` is a local Hugging Face one."""
+    """Where the weights are. `random`: drawn from the seed; `directory`: a local Hugging Face directory."""
 
     kind: Literal["random", "directory"] = "random"
     directory: str = ""
 
 
 class RunSpec(Value):
-    """A run, fully resolved: no presets, no names that need a look-up except the strategy's.
+    """A run with everything resolved: only the strategy is given by name.
 
     `dilation` is wall seconds per virtual second; "auto" chooses it, "native" switches pacing off.
     """
@@ -38,8 +38,11 @@ class RunSpec(Value):
     compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
     profile: HostProfile | None = Field(default=None, description="This host's times, for `measured`.")
     dilation: Positive | Literal["auto", "native"] = "auto"
-    silence_s: Positive = Field(default=2.0, description="Virtual seconds of silence that mean a lost peer.")
+    silence_s: Positive = Field(
+        default=2.0, description="Virtual seconds of silence after which a peer counts as failed."
+    )
     failover: Literal["replan", "stop"] = Field(
-        default="replan", description="After a loss: plan again over the survivors and go on, or end the run."
+        default="replan",
+        description="After a device failed: plan again over the others and go on, or end the run.",
     )
     seed: Count = 0

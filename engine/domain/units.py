@@ -1,10 +1,10 @@
-"""The only place that converts units. Inside everything is SI: seconds, bytes, bit/s, FLOP/s."""
+"""Converts and prints units. All values in the engine are in SI units: seconds, bytes, bit/s, FLOP/s."""
 
 from __future__ import annotations
 
 KILO, MEGA, GIGA, TERA = 1e3, 1e6, 1e9, 1e12
 BITS_PER_BYTE = 8
-ROUNDS_UP = 0.9995  # with three digits this much of a unit is a whole one, not 1e+03 of the next smaller
+ROUNDS_UP = 0.9995  # rounded to three digits, 999.5 of a unit is 1 of the next larger one
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
 

@@ -24,7 +24,7 @@ class Value(BaseModel):
     def parse(cls, data: Any, where: str) -> Any:
         """Validate plain data; raises `SpecError` whose sentence names the field.
 
-        `where` is what a person would look for: a file name, "request body", …
+        `where` names the source of the data in messages: a file name, "request body", …
         """
         try:
             return cls.model_validate(data)
@@ -39,7 +39,7 @@ def raise_spec_error(error: ValidationError, where: str) -> NoReturn:
     fields = [
         (field_path(item["loc"]), complaint(item))
         for item in items
-        # a list that lost its wrong items is also "too short": that is no second problem
+        # pydantic also calls a list "too short" once it has removed wrong items: no second problem
         if item["type"] != "too_short"
         or not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in deeper)
     ]
@@ -50,7 +50,7 @@ def raise_spec_error(error: ValidationError, where: str) -> NoReturn:
 
 
 def complaint(item: Any) -> str:
-    """Pydantic's message in our words: what was expected, and what was there if that is short."""
+    """The message of one problem: what was expected, and the value if it is short."""
     if item["type"] == "extra_forbidden":
         return "unknown key"
     if item["type"] == "missing":

@@ -1,8 +1,8 @@
-"""How pictures become rows of a transformer.
+"""How a vision model turns an image into rows of a transformer.
 
-Two ways. ViT (Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021): the model's own layers work on
-patches, behind a CLS row. LLaVA-1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", CVPR
-2024): a tower of its own layers and a projector make rows that stand among those of the text.
+There are two kinds. ViT (Dosovitskiy et al., "An Image is Worth 16x16 Words", ICLR 2021): the model's own
+layers work on patches, behind a CLS row. LLaVA-1.5 (Liu et al., "Improved Baselines with Visual Instruction
+Tuning", CVPR 2024): a tower of its own layers and a projector make rows that stand among those of the text.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Channels = tuple[float, float, float]
 
 
 class TowerSpec(Value):
-    """An encoder in front of a language model, and the two-layer projector behind it.
+    """An image encoder before a language model, and the two-layer projector between them.
 
-    `num_layers` are those of the stored encoder; its hidden states `feature_layer` (-1: the last ones) go on,
-    without the CLS row. A prompt has `image_token` where the picture's rows belong.
+    `num_layers` counts the stored encoder's layers. The projector takes its hidden states `feature_layer`
+    (-1: the last ones) without the CLS row. A prompt has `image_token` at the positions of the image's rows.
     """
 
     num_layers: int = Field(gt=0)
@@ -46,15 +46,15 @@ class TowerSpec(Value):
 
     @property
     def used_layers(self) -> int:
-        """Layers that are computed: those behind the features change nothing."""
+        """Layers that are computed: later ones do not change the features."""
         return self.num_layers + 1 + self.feature_layer
 
 
 class VisionSpec(Value):
-    """What a model does with a picture: to its size, to numbers, to patches.
+    """How a model resizes an image, normalises it and cuts it into patches.
 
-    `crop`: the shorter edge becomes `image_size` and the middle is kept; otherwise the picture is squeezed.
-    Numbers are (value / 255 - mean) / std for each channel.
+    `crop`: the shorter edge becomes `image_size` and the middle is kept; otherwise both edges are scaled to
+    `image_size`. Numbers are (value / 255 - mean) / std for each channel.
     """
 
     image_size: int = Field(gt=0, description="Pixels of each edge.")
@@ -82,7 +82,7 @@ class VisionSpec(Value):
 
     @property
     def num_rows(self) -> int:
-        """Rows that a picture has in the model's layers: its patches, and without a tower the CLS row."""
+        """Rows of an image in the model's layers: its patches, and the CLS row unless there is a tower."""
         return self.num_patches + (self.tower is None)
 
     @property

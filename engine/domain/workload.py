@@ -1,4 +1,4 @@
-"""What is asked of the cluster: prompts, how many tokens, when requests arrive."""
+"""The workload of a run: prompts, numbers of tokens, and when requests arrive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Workload(Value):
     """`requests` prompts of equal length. Exactly one of `prompt` and `prompt_tokens` gives them, and none
     for a model that reads no text.
 
-    A model that sees gets `image` with every request, or a random picture for each.
+    A vision model gets `image` with every request, or a random image with each.
 
     sporadic: one request at a time, the next arrives when the last is answered.
     bursty: all arrive at time 0 (LIME, section V: as many as there are devices).
@@ -29,8 +29,8 @@ class Workload(Value):
 
 
 class Request(Value):
-    """A workload made concrete: token ids of one request. The last `emitted` of them are answers already:
-    a request that goes on after a loss begins with all that it has.
+    """The token ids of one request. The last `emitted` of them were generated already: a request that goes on
+    after a device failed starts with its prompt and all tokens generated so far.
     """
 
     index: Count

@@ -1,8 +1,8 @@
-"""How long an operation takes on a device, and how much it moves: the very same object in both worlds.
+"""Computes how long an operation takes on a device and how many bytes it moves. Both worlds use it.
 
-An operation is a list of kernels (matrix products, attention products, element-wise passes). Four
-compute models turn kernels into seconds (FLOPs / rate alone is a wrong device model: skinny products
-run at a fraction of the peak and read all weights):
+An operation is a list of kernels (matrix products, attention products, element-wise passes). Four compute
+models turn kernels into seconds (FLOPs / rate alone is wrong: products with few rows run at a fraction of the
+peak rate and read all weights):
 
 flops      FLOPs / flop_per_s: the papers' arithmetic.
 roofline   max(FLOPs / (flop_per_s · e), bytes / memory_byte_per_s) + op_overhead_s per kernel, with the
@@ -27,8 +27,8 @@ from engine.domain.model import ModelSpec
 class Kernel:
     """One pass over data. A product is [rows, inner] × [inner, cols], `count` of them.
 
-    `name` says what the pass is where hosts differ in that: a norm, an activation, "attention" for scores,
-    softmax and values, which hosts compute in one go. Only `measured` looks at it.
+    `name` names passes whose times differ between hosts: a norm, an activation, or "attention" for scores,
+    softmax and values, which hosts fuse into one kernel. Only the compute model `measured` uses it.
     """
 
     kind: Literal["product", "elementwise"]
@@ -85,7 +85,9 @@ def attention_kernels(rows: int, wide: int, seen: int, element_bytes: int, count
 
 
 def position_kernels(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
-    """What families do to `heads` projected queries and `keys` keys per row: norm each head, rotate it."""
+    """Norms and rotary positions of `heads` projected queries and `keys` keys per row, if the family has
+    them.
+    """
     size, width = model.element_bytes, (heads + keys) * model.head_dim
     norms = (elementwise(rows, width, size, name="rmsnorm"),) if model.qk_norm else ()
     turns = (elementwise(rows, width, size, name="rope"),) if model.positions == "rope" else ()

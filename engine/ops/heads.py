@@ -1,4 +1,4 @@
-"""Attention taken apart, so that other devices may compute heads without having any weights.
+"""Attention split into three operations, so that devices without weights can compute heads.
 
 `Project` (norm, W_q W_k W_v, norms of heads, RoPE), `Attend` (softmax(q·kᵀ/√E)·v) and `Join` (W_o) in this
 order are `Attention`: over all heads, over a range [start, stop) of them, or over some rows at a
@@ -175,7 +175,7 @@ class Regroup:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """A whole projection [B, H+2K, T, E] → what a head is recognised by: [H, 2E + `points`], float32.
+    """A whole projection [B, H+2K, T, E] → features that identify a head: [H, 2E + `points`], float32.
 
     Per head f_sep = (mean of Q rows, mean of K rows) and f_inter[t] = Q[t]·K[t], resampled from T to
     `points` values by linear interpolation; Q unscaled and after RoPE, all means also over the batch

@@ -1,4 +1,4 @@
-"""Rows of a KV cache as tensors: taken out, put back, dropped. What moving caches between devices needs.
+"""Operations that copy rows of a KV cache to a tensor and back, or drop them, to move them between devices.
 
 Rows count from the first one that this device has of the cache: a device that only stores rows for another
 one starts at 0, whatever their positions in the sequence. Tensors are [2, B, K, rows, E]: keys and values.
@@ -60,7 +60,7 @@ class PutRows:
 
 @dataclass(frozen=True, slots=True)
 class DropRows:
-    """Forget rows [start, stop), the last ones of `layer`'s cache; the result is empty."""
+    """Remove rows [start, stop), the last ones of `layer`'s cache; the result is empty."""
 
     layer: int
     start: int

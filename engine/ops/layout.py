@@ -1,4 +1,4 @@
-"""Which tensors a slice of a model consists of, and which part of each: names, shapes and cuts, no numbers.
+"""Lists the tensors of a slice of a model: their names, their shapes and which rows or columns belong to it.
 
 Canonical names are those of a linear layer's mathematics: `q k v o` for attention, `up gate down` for the
 feed-forward part, every matrix [outputs, inputs]. `engine/models/families/` maps them to the names and

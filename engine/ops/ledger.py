@@ -1,6 +1,6 @@
-"""The logical memory ledger of one device: what the model says is in memory, whatever the host has.
+"""Accounts for the memory of one emulated device: weights, KV caches and working sets, in bytes.
 
-Both worlds keep it in the same way, so peaks agree to the byte.
+Both worlds keep the same ledger, so their peaks agree to the byte. The host's own memory plays no part.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Ledger:
         return size
 
     def _shared_embedding_bytes(self) -> int:
-        """A tied head reads the embedding table: one copy serves both."""
+        """Bytes of the embedding table, which a tied head shares."""
         return self.model.vocab_size * self.model.hidden_size * self.model.element_bytes
 
     def evict(self, piece: Slice) -> None:
@@ -70,7 +70,7 @@ class Ledger:
         return self.cached.get((op.cache, op.layer), (0, 0))[0] if op.cache else 0
 
     def run(self, op: Op, inputs: Sequence[Meta], cost: Cost) -> None:
-        """Account for one run of `op`: its working set for the peak, its KV rows for good."""
+        """Account for one run of `op`: its working set while it runs, and its new KV rows."""
         self.need(op)
         if op.cache:
             if (op.cache, op.layer) in self.dropped:
@@ -86,7 +86,8 @@ class Ledger:
         self._check(working, f"{op.name} of layer {op.layer}" if op.layer >= 0 else op.name)
 
     def store_rows(self, cache: str, layer: int, rows: int) -> int:
-        """Account for the oldest `rows` rows of a KV cache on disk; returns the bytes it had not yet.
+        """Account for writing the oldest `rows` rows of a KV cache to disk; returns the bytes that are new
+        there.
 
         Raises `PlanError` if they are not in memory.
         """
@@ -101,7 +102,7 @@ class Ledger:
         return max(0, rows - before) * (size // have)
 
     def drop_rows(self, cache: str, layer: int) -> int:
-        """Rows that the disk has leave memory; returns how many. Raises `PlanError` if it has none."""
+        """Remove rows that are on disk from memory; returns their number. Raises `PlanError` if none are."""
         rows = self.on_disk.get((cache, layer), 0)
         if not rows or (cache, layer) in self.dropped:
             raise PlanError(
@@ -116,7 +117,7 @@ class Ledger:
         return rows
 
     def fetch_rows(self, cache: str, layer: int) -> int:
-        """Dropped rows are in memory again; returns their bytes (0 if none were dropped)."""
+        """Put dropped rows back into memory; returns their bytes (0 if none were dropped)."""
         rows, moved = self.dropped.pop((cache, layer), (0, 0))
         if rows:
             have, size = self.cached[cache, layer]
@@ -126,7 +127,7 @@ class Ledger:
         return moved
 
     def release(self, cache: str) -> None:
-        """Forget a finished sequence's KV cache, on disk too."""
+        """Remove a finished sequence's KV cache, also from disk."""
         for rows in (self.on_disk, self.dropped):
             for key in [key for key in rows if key[0] == cache]:
                 del rows[key]
@@ -134,7 +135,7 @@ class Ledger:
             self.kv_bytes -= self.cached.pop(key)[1]
 
     def release_all(self) -> None:
-        """Forget all KV caches."""
+        """Remove all KV caches."""
         self.cached.clear()
         self.on_disk.clear()
         self.dropped.clear()

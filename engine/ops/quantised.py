@@ -1,4 +1,4 @@
-"""A layer whose matrices are in 8 or 4 bits: each is restored, then multiplied with."""
+"""A layer with 8-bit or 4-bit matrices: each is converted back before it is multiplied."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Attention whose oldest keys and values are not cached but computed again from their tokens, step by step.
+"""Attention that recomputes the oldest keys and values from their tokens in every step, instead of caching
+them.
 
-What LIME's baselines do when the KV cache no longer fits (Lin et al., "LIME", section V): evicted tokens
+LIME's baselines do so when the KV cache no longer fits (Lin et al., "LIME", section V): evicted tokens
 go through all layers again with the new one, and their keys and values live only while their layer runs.
 The oldest go first, so the cache always has the newest rows.
 """
@@ -23,7 +24,7 @@ from engine.ops.tensors import Meta
 class EmbedAgain:
     """Token ids [B, T] at positions `start`… → their hidden rows after those of the `evicted` oldest tokens.
 
-    It remembers the ids it has seen, under the name of the KV cache. Evicted tokens that are among the new
+    It keeps the ids of earlier steps under the name of the KV cache. Evicted tokens that are among the new
     ones come once: the result has T + min(evicted, start) rows.
     """
 

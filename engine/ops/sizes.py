@@ -1,4 +1,4 @@
-"""How large weights and KV caches are, in bytes, from the spec alone."""
+"""Computes the bytes of weights and KV caches from a model's spec."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from engine.domain.plan import Bits, Slice
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
 
 GROUP_INPUTS = 128
-"""Inputs that share a scale in 4 bits."""
+"""Inputs that share one scale in 4-bit quantisation."""
 HIGHEST = {8: 127, 4: 7}
 SCALE_BYTES = 2
 
@@ -15,7 +15,7 @@ SCALE_BYTES = 2
 def weight_bytes(model: ModelSpec, piece: Slice) -> int:
     """Bytes of `piece`, norms and output biases of its part included.
 
-    A tied head counts its table: whoever holds `embed` too keeps one copy and subtracts it once.
+    A tied head includes its table: the caller subtracts it once for a device that also has `embed`.
     """
     return sum(
         quantised_bytes(part, piece.bits)

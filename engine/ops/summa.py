@@ -1,4 +1,4 @@
-"""A feed-forward part in blocks of both matrices' dimensions, as SUMMA multiplies: X'_j = Σ_k X_k · W_kj.
+"""The feed-forward part in two-dimensional blocks of its matrices, as in SUMMA: X'_j = Σ_k X_k · W_kj.
 
 Xu and You, "An Efficient 2D Method for Training Super-Large Deep Learning Models" (IPDPS 2023), as Hu et al.,
 "AdaptLink" (AAAI 2025 workshop), Fig. 3, use it. The sum over k is complete before the activation: applied to

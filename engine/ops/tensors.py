@@ -1,7 +1,7 @@
-"""Structure without arithmetic: the few tensor manipulations a strategy may do outside `ctx.compute`.
+"""Views and other tensor manipulations without arithmetic, which a strategy may do outside `ctx.compute`.
 
-They work alike on real torch tensors and on `Meta`, the simulated world's tensor (a shape and a dtype).
-They cost nothing in either world: views and bookkeeping.
+They work on torch tensors and on `Meta`, the simulated world's tensor (a shape and a dtype), and take no
+virtual time in either world.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.domain.units import DTYPE_BYTES
 
 
 class Meta(NamedTuple):
-    """A tensor without numbers."""
+    """A tensor's shape and dtype, without elements."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
@@ -36,7 +36,7 @@ def meta_of(x: Tensor) -> Meta:
 
 
 def payload_bytes(x: Tensor) -> int:
-    """Bytes of the numbers alone."""
+    """Bytes of the elements, without a message's header."""
     return int(prod(x.shape)) * DTYPE_BYTES[dtype_of(x)]
 
 
@@ -75,7 +75,7 @@ def concat(parts: Sequence[Tensor], dim: int) -> Tensor:
 
 
 def zeros(shape: tuple[int, ...], like: Tensor, dtype: str) -> Tensor:
-    """Zeros of `shape`, in the world of `like`."""
+    """Zeros of `shape`: a `Meta` if `like` is one, else a torch tensor."""
     if isinstance(like, Meta):
         return Meta(shape, dtype)
     import torch

@@ -1,4 +1,4 @@
-"""The feed-forward part taken apart into its two matrices, so that a few rows can be done at a time.
+"""The feed-forward part split into its two products, so that a few rows can be computed at a time.
 
 `Expand` (norm, first matrix or matrices, activation) and `Contract` (second matrix) in this order are
 `FeedForward` over the same columns; between them rows are [B, T, columns].

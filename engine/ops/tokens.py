@@ -1,4 +1,4 @@
-"""Choosing tokens where the logits are, so that only ids have to travel."""
+"""Chooses tokens on the device that has the logits, so that it sends ids only."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Collective operations over `ctx.send` and `ctx.recv`, within a group: a tuple of ranks, all of which call.
+"""Collective operations over `ctx.send` and `ctx.recv`. All ranks of a group call them.
 
-K is the group's size, z the bytes of the tensor. Sums run in ring or rank order, never in order of
-arrival, and every member ends with the numbers that one member computed: results are bit-identical on
-all devices. Everybody knows all sizes beforehand, so pieces without elements are not sent.
-`tag` must be unique to one collective; its messages rely on the order within (sender, tag).
+K is the group's size, z the bytes of the tensor. Sums run in ring or rank order, never in order of arrival,
+and every sum is computed on one member and copied to the others, so results are bit-identical on all devices.
+All members know all sizes beforehand, so pieces without elements are not sent. `tag` must be unique to one
+collective, because messages with the same sender and tag are told apart by their order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AllGather = Literal["direct", "ring"]
 ReduceScatter = Literal["ring", "direct"]
 Group = tuple[int, ...]
 Rows = Callable[[int], Awaitable[Tensor]]
-"""This member's addend for the rows of member i: there already, or computed from when it is asked for."""
+"""This member's addend for the rows of member i, computed already or from the call on."""
 
 
 async def all_reduce(ctx: Ctx, x: Tensor, group: Group, tag: str, algorithm: AllReduce = "ring") -> Tensor:
@@ -62,8 +62,8 @@ async def reduce_scatter(
 ) -> Tensor | None:
     """The sum of all members' rows of member i, on member i, which has `sizes[i]` rows; None without rows.
 
-    `addends(i)` is asked for once per member with rows, those first that have the longest way, and while
-    what came before is on its way. Rows of member i are summed in the order i+1, i+2, …, i.
+    `addends(i)` is called once per member with rows, the farthest member first, while earlier results are
+    being sent. Rows of member i are summed in the order i+1, i+2, …, i.
     ring    each member adds its own to what comes from the left: sends (N - sizes[i])·r.
     direct  each member sends its own to their owner, which adds: also (N - sizes[i])·r, in one hop.
     """
@@ -78,7 +78,7 @@ def rows_in(x: Tensor, sizes: Sequence[int], dim: int = 1) -> Rows:
 
 
 class _Ready:
-    """Something to await that is there already: nobody minds if it never is awaited."""
+    """An awaitable whose value is known already. Unlike a coroutine, it may stay unawaited."""
 
     def __init__(self, value: Tensor):
         self.value = value
@@ -207,7 +207,7 @@ async def ring_gather(
     tag: str,
     arrived: Callable[[int, Tensor], None],
 ) -> None:
-    """All members' shards around the ring: `arrived(i, shard)`, the own one first, as each is passed on."""
+    """Pass all members' shards around the ring; calls `arrived(i, shard)` for each, the own one first."""
     size, me = len(group), group.index(ctx.rank)
     right, left = group[(me + 1) % size], group[(me - 1) % size]
     for step in range(size):

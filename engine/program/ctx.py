@@ -1,8 +1,8 @@
-"""The only words a strategy may await. Both worlds implement this protocol; nothing else is promised.
+"""The interface through which a strategy computes, sends and receives. Both worlds implement it.
 
-Every verb starts at once and returns a handle: `y = await ctx.compute(…)` is synchronous use;
-`h = ctx.send(…); …; await h` is overlap. A handle may be awaited once or never. Each device has FIFO
-resources (compute, disk, one connection per ordered pair of devices), so contention needs no words.
+Every operation starts at once and returns a handle: `y = await ctx.compute(…)` waits for it, `h =
+ctx.send(…); …; await h` overlaps it with other work. A handle may be awaited once or never. Each device has
+FIFO resources (compute, disk, one connection per ordered pair of devices), which serialise what contends.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from engine.ops.tensors import Tensor
 
 
 class Handle(Protocol):
-    """Something started. Awaiting it gives its value or raises the `RunError` that ended it."""
+    """An operation that was started. Awaiting it gives its value or raises the `RunError` that ended it."""
 
     def __await__(self) -> Generator[Any, Any, Any]: ...
 
 
 Note = tuple[int, ...]
-"""A few integers that travel with a message, for what its receiver cannot know beforehand."""
+"""A few integers sent with a message that its receiver cannot know beforehand."""
 
 
 class Decision(Protocol):
-    """A data-dependent choice: what it is on real tensors, and what to suppose without any.
+    """A data-dependent choice, with a default for the simulated world, which has no data.
 
-    Answers are JSON: they go into the trace, and from there into a simulation of the same run.
+    Answers are JSON. The trace records them, and a simulation of the same run repeats them.
     """
 
     def __call__(self, *inputs: Tensor) -> Any: ...
 
     def prior(self, *inputs: Tensor) -> Any:
-        """The simulated world's answer where no real run has given one; `inputs` have shapes only."""
+        """The simulated world's answer if no real run has recorded one; `inputs` have shapes only."""
 
 
 class Ctx(Protocol):
     """One device's view of a run.
 
-    A peer that is lost raises `PeerLost` (its `device` is the peer's name) where a program awaits a message
-    from it. A strategy may catch it and go on; if it does not, the run re-plans over the survivors. What
-    is sent to a lost peer is dropped, and the handle is done.
+    Awaiting a message from a peer that has failed raises `PeerLost` (its `device` is the peer's name). A
+    strategy may catch it and continue; otherwise the run re-plans over the remaining devices. A message to a
+    failed peer is dropped, and its handle is done.
     """
 
     rank: int
@@ -57,13 +57,13 @@ class Ctx(Protocol):
 
     @property
     def cluster_now(self) -> ClusterSpec:
-        """The cluster as this device knows it now: rates and delays of links and speeds of devices as
-        they were changed, lost devices as terminals. Devices learn of a change at different moments.
+        """The cluster as this device knows it now: changed rates, delays and speeds, failed devices as
+        terminals. Devices learn of a change at different times.
         """
 
     @property
     def lost(self) -> frozenset[int]:
-        """Ranks that this device knows to be lost."""
+        """Ranks of the devices that have failed or left, as far as this device knows."""
 
     @property
     def now_s(self) -> float:
@@ -76,7 +76,7 @@ class Ctx(Protocol):
         """
 
     def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
-        """To rank `dst`; done when the last byte has left. Sending to oneself is an error.
+        """Send to rank `dst`; done when the last byte is sent. A device cannot send to itself.
 
         `note` costs 8 bytes per integer (64 bits, signed).
         """
@@ -88,45 +88,45 @@ class Ctx(Protocol):
         """`(note, tensor)` of the next message with `tag` from rank `src`."""
 
     def load(self, piece: Slice) -> Handle:
-        """Weights of `piece` from disk into memory, at disk_byte_per_s."""
+        """Load the weights of `piece` from disk into memory, at disk_byte_per_s."""
 
     def evict(self, piece: Slice) -> None:
-        """Weights of `piece` leave memory at once."""
+        """Remove the weights of `piece` from memory at once."""
 
     def holds(self, piece: Slice) -> bool:
-        """Whether weights of just this `piece` are in memory or on their way there."""
+        """Whether exactly this `piece` is in memory or being loaded."""
 
     def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
-        """The oldest `rows` rows of a KV cache to disk, at disk_byte_per_s, except those it has already.
+        """Write the oldest `rows` rows of a KV cache to disk, at disk_byte_per_s, except those already there.
 
-        They stay in memory until they are dropped, and must not change until the handle is done.
+        They stay in memory until `drop_rows`, and must not change until the handle is done.
         """
 
     def drop_rows(self, cache: str, layer: int) -> None:
-        """Those rows of a KV cache that the disk has leave memory at once."""
+        """Remove the rows of a KV cache that are on disk from memory, at once."""
 
     def fetch_rows(self, cache: str, layer: int) -> Handle:
-        """Dropped rows of a KV cache back into memory, before the others, at disk_byte_per_s.
+        """Read dropped rows of a KV cache back into memory, at disk_byte_per_s.
 
-        An operation on the cache needs all its rows in memory: it raises `PlanError` otherwise.
+        An operation on the cache raises `PlanError` unless all its rows are in memory.
         """
 
     def release(self, cache: str) -> None:
         """Forget the KV cache of a finished sequence."""
 
     def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
-        """The only door for data-dependent choices; at once, and free in virtual time.
+        """Make a data-dependent choice; takes no virtual time. All such choices must go through it.
 
-        The real world calls `choice(*inputs)` and records the answer; the simulated world answers from a
-        record of the same run, or with `choice.prior(*inputs)`. What a choice costs is for the strategy to
-        compute with operations beforehand. `name` is unique within a run of one device.
+        The real world calls `choice(*inputs)` and records the answer. The simulated world answers from the
+        record of the same run, or with `choice.prior(*inputs)`. A strategy accounts for the cost of a choice
+        by computing operations before it. `name` is unique within a run of one device.
         """
 
     def spawn(self, program: Coroutine[Any, Any, Any]) -> Handle:
-        """Run another program on this device, interleaved with this one; the handle gives its result."""
+        """Start another program on this device, interleaved with this one; the handle gives its result."""
 
     def at(self, request: int, token: int) -> None:
-        """Spans of the calling program belong to this request and token from now on."""
+        """Attribute the spans of the calling program to this request and token from now on."""
 
     def mark(self, name: str, **facts: Any) -> None:
-        """Put an event into the trace, at `now_s`."""
+        """Add an event to the trace, at `now_s`."""

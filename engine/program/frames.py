@@ -1,5 +1,6 @@
-"""How a tensor crosses a connection: a fixed header, a note of integers, then the tensor's bytes.
-The same sizes in both worlds.
+"""The format of a message: a fixed header, a note of integers, then the tensor's bytes.
+
+Both worlds use these sizes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ EPOCHS = 256
 
 
 class FrameHeader(NamedTuple):
-    """Times are monotonic wall seconds, one clock for all devices: `sent_s` is the sender's logical time
-    of sending, `due_s` the earliest time at which an idle path could have delivered the message. `epoch`
-    tells messages of a plan that was given up; it counts modulo `EPOCHS`.
+    """The header of one message.
+
+    Times are monotonic wall seconds of the one clock of all devices: `sent_s` is the sender's logical time of
+    sending, `due_s` the earliest time at which an idle path could have delivered the message. `epoch` counts
+    plans, modulo `EPOCHS`: a device ignores messages of an earlier plan.
     """
 
     message: int
@@ -39,7 +42,7 @@ class FrameHeader(NamedTuple):
 
     @property
     def body_bytes(self) -> int:
-        """What follows the header: note and tensor."""
+        """Bytes after the header: note and tensor."""
         return self.note_size * NOTE_BYTES + self.payload_bytes
 
     def pack(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The one loop that every device runs, in both worlds: requests in, forward passes, tokens out."""
+"""The loop that every device runs in both worlds: it turns requests into forward passes and tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Batch = tuple[Request, ...]
 
 
 class SourceIO(Protocol):
-    """What the device `cluster.source` does besides computing."""
+    """What only the device `cluster.source` does: it has the prompts and receives the results."""
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         """Token ids [B, T] of a batch; marks its requests as arrived, once each."""
@@ -35,7 +35,7 @@ async def serve(
     requests: Sequence[Request],
     source: SourceIO | None,
 ) -> None:
-    """Answer all `requests`; `source` is None on all devices but the source."""
+    """Answer all `requests`; `source` is None on all other devices."""
     for wave in waves(strategy, workload, requests):
         await _answer(ctx, strategy, plan, wave, workload.new_tokens, source)
 
@@ -49,7 +49,7 @@ async def go_on(
     requests: Sequence[Request],
     source: SourceIO | None,
 ) -> None:
-    """After a new plan: load the weights that are `missing` on this device, then serve what is left."""
+    """Continue with a new plan: load the weights `missing` on this device, then answer what is left."""
     for handle in [ctx.load(piece) for piece in missing]:
         await handle
     ctx.mark("reloaded", slices=len(missing))
@@ -59,7 +59,7 @@ async def go_on(
 def waves(
     strategy: Strategy, workload: Workload, requests: Sequence[Request]
 ) -> tuple[tuple[Batch, ...], ...]:
-    """Which requests run together. The waves follow each other; the batches of one may overlap.
+    """The requests in the order in which they run. Waves run one by one; the batches of a wave may overlap.
 
     sporadic: waves of one request. bursty: one wave, of one batch or of one micro-batch per request.
     """
@@ -78,8 +78,8 @@ async def _answer(
     new_tokens: int,
     source: SourceIO | None,
 ) -> None:
-    """All tokens of a wave. A token of every batch is through before any batch's next one starts (GPipe's
-    flush), unless the strategy is continuous. A batch is known by its first request.
+    """Generate all tokens of a wave. All batches finish a token before any starts the next (GPipe's flush),
+    unless the strategy is continuous. The index of its first request identifies a batch.
     """
     tokens: dict[int, Tensor] = {}
     last = max(new_tokens - 1, 0)
@@ -111,7 +111,7 @@ async def _answer(
 
 
 class _Inputs(Sequence[Tensor | None]):
-    """The tokens of each step, looked up when they are asked for: later ones follow from earlier results."""
+    """The input tokens of each step, looked up on access, since later ones follow from earlier results."""
 
     def __init__(self, steps: Sequence[Step], tokens: Mapping[int, Tensor]):
         self.steps = steps
@@ -125,7 +125,9 @@ class _Inputs(Sequence[Tensor | None]):
 
 
 def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
-    """The forward pass that gives token `index` of a batch: first over all there is, then one row each."""
+    """The forward pass that gives token `index` of a batch: the first over the whole prompt, then one row
+    each.
+    """
     rows, fed_back = len(batch[0].tokens), index - batch[0].emitted
     return Step(
         phase="decode" if fed_back else "prefill",

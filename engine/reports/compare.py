@@ -1,4 +1,4 @@
-"""2–6 reports side by side: what differs in what was asked, and what that did to the result."""
+"""Compares two to six reports: which fields of their specs differ, and how their figures differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Better = Literal["lower", "higher"]
 
 
 class RunColumn(Value):
-    """Which run a column is about."""
+    """The run of a column."""
 
     name: str
     world: Literal["simulated", "real"]
@@ -75,12 +75,12 @@ class Metric(NamedTuple):
 
 
 def _if_finished(value: Callable[[RunReport], float]) -> Callable[[RunReport], float | None]:
-    """A run that ended early has no latency to compare."""
+    """`value`, or None for a run that did not finish."""
     return lambda report: value(report) if report.outcome.kind == "finished" else None
 
 
 def _recovery_s(report: RunReport) -> float | None:
-    """Of all recoveries together; None without one, or if no token came after it."""
+    """Seconds of all recoveries together; None without one, or if no token followed one of them."""
     times = [
         None if one.rebuild_s is None else one.detect_s + one.replan_s + one.reload_s + one.rebuild_s
         for one in report.recoveries
@@ -162,9 +162,9 @@ def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
 
 
 def compare_params(reports: Sequence[RunReport]) -> tuple[ParamRow, ...]:
-    """Every field of the specs (and the world and dilation that came of them); names of runs left out.
+    """Every field of the specs and the world, without the names of runs.
 
-    A field differs if its value does or if only some runs have it: false, 0 and "" are values.
+    A field differs if its values do or if only some runs have it; false, 0 and "" are values.
     """
     flats = [_asked(report) for report in reports]
     paths = list(dict.fromkeys(path for flat in flats for path in flat))
@@ -179,7 +179,7 @@ def compare_params(reports: Sequence[RunReport]) -> tuple[ParamRow, ...]:
 def flatten(value: Any, path: str = "") -> dict[str, Any]:
     """`{"a": [{"b": 1}]}` → `{"a[0].b": 1}`; empty lists and objects stay as values.
 
-    List items that have a name go by it: a device that moved in the list is the same device.
+    List items with a name are labelled by it, so that a device that moved in the list is the same device.
     """
     if isinstance(value, dict) and value:
         items = [(f"{path}.{key}" if path else str(key), item) for key, item in value.items()]
@@ -204,7 +204,7 @@ def token_gaps(report: RunReport) -> tuple[float, ...]:
 
 
 def aligned(report: RunReport) -> tuple[LayerReport, ...]:
-    """The layers' times since the first of them began."""
+    """The layers with times relative to the first start."""
     zero_s = min((layer.start_s for layer in report.layers), default=0.0)
     return tuple(
         layer.model_copy(update={"start_s": layer.start_s - zero_s, "end_s": layer.end_s - zero_s})
@@ -229,7 +229,7 @@ def _label(item: Any) -> str:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equal, and not only by Python's `0 == False`."""
+    """Whether both are equal and both or neither are booleans (in Python, `0 == False`)."""
     return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
 
 

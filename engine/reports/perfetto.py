@@ -1,4 +1,4 @@
-"""Trace → Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open.
+"""Converts a trace to Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open.
 
 One process per device; threads compute, send, recv, load and wait; a flow arrow from every send to its
 recv; instant events for marks; memory as a counter. Times are virtual microseconds.
@@ -42,13 +42,16 @@ def chrome_trace(cluster: ClusterSpec, trace: Sequence[Span | Mark], title: str 
 
 
 class _Lanes:
-    """Threads per device and kind, as many as overlap: the viewer wants nested or disjoint slices."""
+    """Assigns spans of one device and kind to threads, so that the slices of a thread never overlap.
+
+    The viewer shows overlapping slices of one thread wrongly.
+    """
 
     def __init__(self) -> None:
         self.busy_until_s: dict[tuple[str, str], list[float]] = {}
 
     def place(self, span: Span) -> int:
-        """Thread id of a free lane; spans come in the order of their starts."""
+        """Thread id of a free lane. Call it in the order of the spans' starts."""
         lanes = self.busy_until_s.setdefault((span.device, span.kind), [])
         for lane, until_s in enumerate(lanes):
             if until_s <= span.start_s:

@@ -1,4 +1,4 @@
-"""What a report says about the software and the machine that made it."""
+"""Finds the versions of the software and of the machine, which a report records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PACKAGES = ("torch", "transformers", "safetensors", "pydantic", "mininet")
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, the kernel and the packages that decide a run's numbers."""
+    """Versions of Python, the kernel and the packages that a run's numbers depend on, if installed."""
     found = {"python": platform.python_version(), "kernel": platform.release(), "machine": platform.machine()}
     for package in PACKAGES:
         try:
