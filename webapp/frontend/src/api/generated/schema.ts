@@ -537,7 +537,7 @@ export interface components {
         Accepted: {
             id: number;
         };
-        /** @description Where the end-to-end time went, along the critical path; the parts add up to `latency_s`. */
+        /** @description The end-to-end time by kind, along the critical path; the parts add up to `latency_s`. */
         Attribution: {
             compute_s: number;
             link_s: number;
@@ -580,7 +580,7 @@ export interface components {
         ChangeIn: {
             command: components["schemas"]["LiveChange"];
         };
-        /** @description A class that a classifier finds likely. */
+        /** @description One of a classifier's most likely classes. */
         ClassReport: {
             index: number;
             label: string;
@@ -711,7 +711,7 @@ export interface components {
             /** @description Fixed cost of one message, s. */
             message_overhead_s: number;
             name: string;
-            /** @description What of it weights may take; the others stay off chip. Empty: all of it. */
+            /** @description Part of memory for weights on chip; other weights stay off chip. Empty: all of it. */
             on_chip_weight_bytes: number | null;
             /** @description Fixed cost of one kernel, s. */
             op_overhead_s: number;
@@ -860,7 +860,7 @@ export interface components {
             sentence: string;
             strategy: string;
         };
-        /** @description The device stops where it is and says nothing: no connection is closed. */
+        /** @description The device stops computing and sending, but closes no connection. */
         FreezeDevice: {
             at_s: number;
             device: string;
@@ -927,7 +927,7 @@ export interface components {
             slice: components["schemas"]["Slice"];
         };
         /**
-         * @description What `calibrate` measured on one host, one thread per device process.
+         * @description The times that `calibrate` measured on one host, with one thread.
          *
          *     `products` are those with weights; `attention` is scores, softmax and values together, per FLOP of the
          *     two products (empty: like `products`). Both are full grids over rows, inner and cols. `passes` are known
@@ -943,7 +943,7 @@ export interface components {
             passes: components["schemas"]["MeasuredPass"][];
             products: components["schemas"]["MeasuredRow"][];
         };
-        /** @description A device that was dropped, or that was not there from the start, comes with empty memory. */
+        /** @description A device that was dropped, or was absent at the start, joins with empty memory. */
         JoinDevice: {
             at_s: number;
             device: string;
@@ -1061,7 +1061,8 @@ export interface components {
         /**
          * @description An element-wise pass of one name: seconds per call and per element.
          *
-         *     That of attention is what calling it costs beyond its products; their times include the softmax.
+         *     The pass "attention" is the overhead of attention beyond its two products, whose times include the
+         *     softmax.
          */
         MeasuredPass: {
             name: string;
@@ -1104,7 +1105,7 @@ export interface components {
             weight_bytes: number;
         };
         /**
-         * @description One model. A family is a row of differences (`engine/models/families/`), not a class.
+         * @description One model. A family sets the fields after `dtype` (`engine/models/families/`).
          *
          *     Shapes everywhere: B batch, T new tokens, S all tokens, D hidden_size, H num_heads, K num_kv_heads,
          *     E head_dim, F intermediate_size, V vocab_size.
@@ -1156,7 +1157,7 @@ export interface components {
             number,
             number
         ];
-        /** @description How the run ended. `sentence` is for people. */
+        /** @description How the run ended; `sentence` explains it. */
         Outcome: {
             device: string;
             /** @enum {string} */
@@ -1552,7 +1553,7 @@ export interface components {
             valid: boolean | null;
         };
         /**
-         * @description A run, fully resolved: no presets, no names that need a look-up except the strategy's.
+         * @description A run with everything resolved: only the strategy is given by name.
          *
          *     `dilation` is wall seconds per virtual second; "auto" chooses it, "native" switches pacing off.
          */
@@ -1562,7 +1563,7 @@ export interface components {
             compute_model: ("roofline" | "serial" | "measured" | "flops") | null;
             dilation: number | ("auto" | "native");
             /**
-             * @description After a loss: plan again over the survivors and go on, or end the run.
+             * @description After a device failed: plan again over the others and go on, or end the run.
              * @enum {string}
              */
             failover: "replan" | "stop";
@@ -1575,7 +1576,7 @@ export interface components {
             profile: components["schemas"]["HostProfile"] | null;
             scenario: components["schemas"]["Scenario"];
             seed: number;
-            /** @description Virtual seconds of silence that mean a lost peer. */
+            /** @description Virtual seconds of silence after which a peer counts as failed. */
             silence_s: number;
             strategy: string;
             weights: components["schemas"]["WeightsRef"];
@@ -1754,7 +1755,10 @@ export interface components {
             };
             window: number;
         };
-        /** @description Everything that the device computes takes `factor` times as long as drawn (a busy neighbour). */
+        /**
+         * @description Everything that the device computes takes `factor` times as long as drawn (like beside a busy
+         *     neighbour).
+         */
         SlowDevice: {
             at_s: number;
             device: string;
@@ -1861,10 +1865,10 @@ export interface components {
             title: string;
         };
         /**
-         * @description An encoder in front of a language model, and the two-layer projector behind it.
+         * @description An image encoder before a language model, and the two-layer projector between them.
          *
-         *     `num_layers` are those of the stored encoder; its hidden states `feature_layer` (-1: the last ones) go on,
-         *     without the CLS row. A prompt has `image_token` where the picture's rows belong.
+         *     `num_layers` counts the stored encoder's layers. The projector takes its hidden states `feature_layer`
+         *     (-1: the last ones) without the CLS row. A prompt has `image_token` at the positions of the image's rows.
          */
         TowerSpec: {
             /** @enum {string} */
@@ -1946,10 +1950,10 @@ export interface components {
             strategy?: string | null;
         };
         /**
-         * @description What a model does with a picture: to its size, to numbers, to patches.
+         * @description How a model resizes an image, normalises it and cuts it into patches.
          *
-         *     `crop`: the shorter edge becomes `image_size` and the middle is kept; otherwise the picture is squeezed.
-         *     Numbers are (value / 255 - mean) / std for each channel.
+         *     `crop`: the shorter edge becomes `image_size` and the middle is kept; otherwise both edges are scaled to
+         *     `image_size`. Numbers are (value / 255 - mean) / std for each channel.
          */
         VisionSpec: {
             crop: boolean;
@@ -1970,7 +1974,7 @@ export interface components {
             ];
             tower: components["schemas"]["TowerSpec"] | null;
         };
-        /** @description Where the weights are. `random` makes them from the seed; `directory` is a local Hugging Face one. */
+        /** @description Where the weights are. `random`: drawn from the seed; `directory`: a local Hugging Face directory. */
         WeightsRef: {
             directory: string;
             /** @enum {string} */
@@ -1987,7 +1991,7 @@ export interface components {
          * @description `requests` prompts of equal length. Exactly one of `prompt` and `prompt_tokens` gives them, and none
          *     for a model that reads no text.
          *
-         *     A model that sees gets `image` with every request, or a random picture for each.
+         *     A vision model gets `image` with every request, or a random image with each.
          *
          *     sporadic: one request at a time, the next arrives when the last is answered.
          *     bursty: all arrive at time 0 (LIME, section V: as many as there are devices).
