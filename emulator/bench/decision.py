@@ -17,7 +17,7 @@ from engine.ops.heads import Features, Importance, Project
 from engine.ops.layout import whole_model
 from engine.strategies.edgeformer.allocation import allocate, li_scores, normalised
 from engine.strategies.edgeformer.choices import Book, Learn, Lookup
-from engine.strategies.edgeformer.costs import Rows, sites_of
+from engine.strategies.edgeformer.costs import AttentionRows, sites_of
 from engine.strategies.edgeformer.memory import FEATURE_POINTS
 from engine.strategies.edgeformer.params import EdgeFormerParams
 
@@ -105,7 +105,7 @@ def _row(name: str, num_tokens: int) -> tuple[str, ...]:
     ]
     features = [compute(Features(layer, FEATURE_POINTS), packed) for layer, packed in enumerate(blocks)]
     cluster = star(DEVICES, 10e9, 1e8)
-    rows = Rows(1, num_tokens, num_tokens)
+    rows = AttentionRows(1, num_tokens, num_tokens)
     rooms = [len(heads)] * DEVICES
     sites = sites_of(cluster, model, 0, range(1, DEVICES), len(heads), rooms, rows, "corrected")
     importance = normalised([float(head) for head in heads])

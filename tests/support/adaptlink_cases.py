@@ -5,7 +5,7 @@ from engine.domain.plan import Placement
 from engine.models.weights.store import WeightStore
 from engine.program.serve import serve
 from engine.program.strategy import Strategy
-from engine.strategies.adaptlink.roles import Room
+from engine.strategies.adaptlink.roles import MemoryBudget
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import end_holdings, end_work
@@ -19,7 +19,7 @@ def room_of(cluster, model, workload, beta=1.0):
     ends = Placement(
         strategy="adaptlink", holdings=end_holdings(cluster, model), work=end_work(cluster, model)
     )
-    return Room(cluster, model, demand_of(model, workload, True), ends, beta)
+    return MemoryBudget(cluster, model, demand_of(model, workload, True), ends, beta)
 
 
 def with_memory(cluster, **memory_bytes):

@@ -2,8 +2,8 @@
 
 from itertools import product
 
-from engine.strategies.lime.allocation import Allocation, Ring, planned_s
-from engine.strategies.lime.cost import Hop, StepTimes
+from engine.strategies.lime.allocation import LayerAllocation, Ring, planned_s
+from engine.strategies.lime.cost import HopTime, StepTimes
 
 MB, MS = 1e6, 1e-3
 
@@ -19,7 +19,7 @@ def ring(
     attention_frac=1 / 3,
 ):
     """A ring of equal hops; attention takes its share of a layer's time."""
-    hops = tuple(Hop(hop_s) for _ in layer_s) if len(layer_s) > 1 else (Hop(),)
+    hops = tuple(HopTime(hop_s) for _ in layer_s) if len(layer_s) > 1 else (HopTime(),)
     step = StepTimes(
         tuple(layer_s),
         tuple(attention_frac * one for one in layer_s),
@@ -51,7 +51,7 @@ def every_allocation(one, num_segments):
                 for num, k, memory in zip(layers, slots, one.memory_bytes, strict=True)
             )
             if fits and min(layers) >= num_segments:
-                yield Allocation(num_segments, layers, slots)
+                yield LayerAllocation(num_segments, layers, slots)
 
 
 def brute_force_s(one, num_segments):

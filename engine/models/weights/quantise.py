@@ -28,10 +28,6 @@ class Quantised:
     packed: Tensor
     scales: Tensor
 
-    @property
-    def stored_bytes(self) -> int:
-        return sum(x.numel() * x.element_size() for x in (self.packed, self.scales))
-
     def restored(self, dtype: torch.dtype) -> Tensor:
         """[outputs, inputs], as products need it."""
         if self.bits == 8:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.strategies.adaptlink.roles import Roles, Room, Shard, ffn_passes, ffn_time
+from engine.strategies.adaptlink.roles import ColumnShard, MemoryBudget, Roles, ffn_passes, ffn_time
 
 SWAP_MARGIN = 0.9
 
 
-def roles_with(room: Room, roles: Roles, joiner: int) -> Roles:
+def roles_with(room: MemoryBudget, roles: Roles, joiner: int) -> Roles:
     """`roles` with device `joiner` as secondary, as backup, or with nothing to do.
 
     What is compared is T = F/P + O/B of both, as the cluster is now: the emulated devices keep to it.
@@ -34,7 +34,7 @@ def roles_with(room: Room, roles: Roles, joiner: int) -> Roles:
     return roles._replace(backups={**roles.backups, target.device: (copy,)})
 
 
-def target_of(room: Room, roles: Roles, joiner: int) -> Shard | None:
+def target_of(room: MemoryBudget, roles: Roles, joiner: int) -> ColumnShard | None:
     """The shard that a joiner gets: one without a complete backup, else the slowest secondary's.
 
     None if it has no room for any, or none can be given: heads stay where their KV cache is.
@@ -56,17 +56,17 @@ def swaps(joiner_s: float, owner_s: float, margin: float = SWAP_MARGIN) -> bool:
     return joiner_s < margin * owner_s
 
 
-def is_saved(roles: Roles, shard: Shard) -> bool:
+def is_saved(roles: Roles, shard: ColumnShard) -> bool:
     """Whether backups have all of its columns."""
     saved = sum(piece.stop - piece.start for piece in roles.backups.get(shard.device, ()))
     return saved == shard.stop - shard.start
 
 
-def _times_s(room: Room, roles: Roles, ranks: list[int]) -> Mapping[int, float]:
+def _times_s(room: MemoryBudget, roles: Roles, ranks: list[int]) -> Mapping[int, float]:
     passes = ffn_passes(room.model, room.demand)
     return {rank: ffn_time(room.cluster, room.model, passes, rank, roles.primary).total_s for rank in ranks}
 
 
-def _bytes_of(room: Room, roles: Roles, shard: Shard) -> float:
+def _bytes_of(room: MemoryBudget, roles: Roles, shard: ColumnShard) -> float:
     columns = (shard.stop - shard.start) / room.model.intermediate_size
     return roles.num_split * columns * room.ffn_bytes

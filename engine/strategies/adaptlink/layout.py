@@ -6,12 +6,12 @@ from typing import Literal
 
 from engine.domain.plan import Layout
 from engine.domain.values import Count, Fraction, NonNegative, Value
-from engine.strategies.adaptlink.roles import HeadShare, Roles, Shard
+from engine.strategies.adaptlink.roles import ColumnShard, HeadShare, Roles
 
-Partition = Literal["columns", "summa"]
+FfnPartition = Literal["columns", "summa"]
 
 
-class StepTimes(Value):
+class PredictedStep(Value):
     """Seconds of all layers of one step: by the paper's equation 5, with messages of full size, and if the
     primary computed everything.
     """
@@ -21,8 +21,8 @@ class StepTimes(Value):
     primary_alone: NonNegative
 
 
-class SideTimes(Value):
-    """Seconds that each device spends on one split part, by rank: see `StepTimes`."""
+class PredictedSides(Value):
+    """Seconds that each device spends on one split part, by rank: see `PredictedStep`."""
 
     eq5: dict[int, NonNegative]
     exact: dict[int, NonNegative]
@@ -31,8 +31,8 @@ class SideTimes(Value):
 class Predicted(Value):
     """What the planner expects of one step: of a token, or of an encoder's prompt."""
 
-    step_s: StepTimes
-    sides_s: SideTimes
+    step_s: PredictedStep
+    sides_s: PredictedSides
 
 
 class SharesLayout(Layout):
@@ -44,14 +44,14 @@ class SharesLayout(Layout):
     """
 
     kind: Literal["shares"] = "shares"
-    partition: Partition
+    partition: FfnPartition
     primary: Count
     grid: Count
     split_layers: tuple[Count, ...]
     shares: dict[int, tuple[Count, ...]]
-    shards: tuple[Shard, ...]
+    shards: tuple[ColumnShard, ...]
     heads: tuple[HeadShare, ...]
-    backups: dict[int, tuple[Shard, ...]]
+    backups: dict[int, tuple[ColumnShard, ...]]
     coverage: Fraction
     epoch: Count = 0
     workers: tuple[Count, ...]

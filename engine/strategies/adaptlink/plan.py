@@ -7,8 +7,14 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Slice, Work
 from engine.ops.core import Attention, Residual
 from engine.ops.operation import Op
-from engine.strategies.adaptlink.layout import Partition, Predicted, SharesLayout, SideTimes, StepTimes
-from engine.strategies.adaptlink.roles import Roles, Shard, ffn_passes, ffn_time
+from engine.strategies.adaptlink.layout import (
+    FfnPartition,
+    Predicted,
+    PredictedSides,
+    PredictedStep,
+    SharesLayout,
+)
+from engine.strategies.adaptlink.roles import ColumnShard, Roles, ffn_passes, ffn_time
 from engine.strategies.adaptlink.shares import sides_s
 from engine.strategies.shared.demand import Demand, Pass, block_passes, check_memory, end_passes
 from engine.strategies.shared.ends import layer_slices
@@ -21,7 +27,7 @@ def plan_of_roles(
     demand: Demand,
     ends: Placement,
     roles: Roles,
-    partition: Partition = "columns",
+    partition: FfnPartition = "columns",
 ) -> Plan[SharesLayout]:
     """`roles` as a plan; raises `PlanError` if a device lacks memory for its part of it."""
     held = _pieces(model, roles)
@@ -66,7 +72,7 @@ def plan_of_roles(
 
 
 def layout_of(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, roles: Roles, partition: Partition
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, roles: Roles, partition: FfnPartition
 ) -> SharesLayout:
     """`roles` with what the page draws: shares in blocks of the grid, and predicted times."""
     width = model.intermediate_size // roles.grid
@@ -116,12 +122,12 @@ def predicted(cluster: ClusterSpec, model: ModelSpec, demand: Demand, roles: Rol
 
     by_eq5, exactly = sides(exact=False), sides(exact=True)
     return Predicted(
-        step_s=StepTimes(
+        step_s=PredictedStep(
             eq5=step_s(by_eq5),
             exact=step_s(exactly),
             primary_alone=model.num_layers * (attention_s + times[0].compute_s),
         ),
-        sides_s=SideTimes(eq5=by_eq5, exact=exactly),
+        sides_s=PredictedSides(eq5=by_eq5, exact=exactly),
     )
 
 
@@ -149,5 +155,5 @@ def _heads(layer: int, start: int, stop: int) -> Slice:
     return Slice(layer=layer, part="attention", axis="heads", start=start, stop=stop)
 
 
-def _columns(layer: int, shard: Shard) -> Slice:
+def _columns(layer: int, shard: ColumnShard) -> Slice:
     return Slice(layer=layer, part="ffn", axis="columns", start=shard.start, stop=shard.stop)

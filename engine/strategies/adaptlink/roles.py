@@ -34,7 +34,7 @@ from engine.strategies.shared.demand import (
 from engine.strategies.shared.shares import pass_s
 
 
-class Shard(NamedTuple):
+class ColumnShard(NamedTuple):
     """Columns [start, stop) of every split feed-forward part, on `device` (rank)."""
 
     device: int
@@ -57,9 +57,9 @@ class Roles(NamedTuple):
     primary: int
     grid: int
     num_split: int
-    shards: tuple[Shard, ...]
+    shards: tuple[ColumnShard, ...]
     heads: tuple[HeadShare, ...]
-    backups: Mapping[int, tuple[Shard, ...]]
+    backups: Mapping[int, tuple[ColumnShard, ...]]
 
     def coverage(self) -> float:
         """Share of the secondaries' columns that some backup has."""
@@ -69,7 +69,7 @@ class Roles(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Room:
+class MemoryBudget:
     """Bytes: what one device may use, what it needs besides layers, and what layers need of it."""
 
     cluster: ClusterSpec
@@ -153,7 +153,7 @@ def primary_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> int:
 
 
 def roles_of(
-    room: Room, primary: int, grid: int, share: float | None, max_secondaries: int, backups: bool
+    room: MemoryBudget, primary: int, grid: int, share: float | None, max_secondaries: int, backups: bool
 ) -> Roles:
     """The roles with the fewest secondaries. Raises `PlanError` if memory is too small for any.
 
@@ -162,7 +162,7 @@ def roles_of(
     cluster, model, demand = room.cluster, room.model, room.demand
     mine = room.primary(primary)
     if mine.over_bytes <= 0:
-        return Roles(primary, grid, 0, (Shard(primary, 0, model.intermediate_size),), (), {})
+        return Roles(primary, grid, 0, (ColumnShard(primary, 0, model.intermediate_size),), (), {})
     passes = ffn_passes(model, demand)
     times = {rank: ffn_time(cluster, model, passes, rank, primary) for rank in cluster.workers}
     candidates = sorted(
@@ -191,18 +191,18 @@ def roles_of(
     raise _too_small(room, primary, mine, rooms)
 
 
-def shards_of(model: ModelSpec, ranks: Sequence[int], split: Split, grid: int) -> tuple[Shard, ...]:
+def shards_of(model: ModelSpec, ranks: Sequence[int], split: Split, grid: int) -> tuple[ColumnShard, ...]:
     """Consecutive columns, the primary's first, though it may have none; no other shard is empty."""
     width, shards, at = model.intermediate_size // grid, [], 0
     for number, (rank, size) in enumerate(zip(ranks, split.blocks, strict=True)):
         if size or not number:
-            shards.append(Shard(rank, at, at + size * width))
+            shards.append(ColumnShard(rank, at, at + size * width))
             at += size * width
     return tuple(shards)
 
 
 def place_heads(
-    room: Room, over_bytes: float, left_bytes: Mapping[int, float]
+    room: MemoryBudget, over_bytes: float, left_bytes: Mapping[int, float]
 ) -> tuple[HeadShare, ...] | None:
     """Whole KV groups for secondaries, last layer first, until `over_bytes` are moved; None without room."""
     model, left, shares = room.model, dict(left_bytes), []
@@ -226,12 +226,12 @@ def place_heads(
 
 
 def place_backups(
-    shards: Sequence[Shard],
+    shards: Sequence[ColumnShard],
     idle_bytes: Mapping[int, float],
     column_bytes: float,
     rest_bytes: float,
     width: int,
-) -> dict[int, tuple[Shard, ...]]:
+) -> dict[int, tuple[ColumnShard, ...]]:
     """Copies of the secondaries' shards on inactive devices, the largest shard first.
 
     The first device with room for all of a shard has it, so that a failover changes no bit; without such a
@@ -248,7 +248,7 @@ def place_backups(
             if whole:
                 stop = shard.stop
             if stop > at:
-                pieces.append(Shard(rank, at, stop))
+                pieces.append(ColumnShard(rank, at, stop))
                 left[rank] -= (stop - at) * column_bytes + rest_bytes
                 at = stop
         if pieces:
@@ -261,7 +261,7 @@ def _piece(part: Part, start: int, stop: int) -> Slice:
     return Slice(layer=0, part=part, axis=axis, start=start, stop=stop)
 
 
-def _too_small(room: Room, primary: int, mine: Primary, rooms: Mapping[int, float]) -> PlanError:
+def _too_small(room: MemoryBudget, primary: int, mine: Primary, rooms: Mapping[int, float]) -> PlanError:
     device = room.cluster.devices[primary]
     need = mine.usable_bytes + mine.over_bytes
     others = ", ".join(

@@ -18,7 +18,7 @@ from engine.program.ctx import Ctx, Note
 from engine.program.strategy import Step
 from engine.strategies.adaptlink import summa
 from engine.strategies.adaptlink.layout import SharesLayout
-from engine.strategies.adaptlink.roles import HeadShare, Shard
+from engine.strategies.adaptlink.roles import ColumnShard, HeadShare
 from engine.strategies.shared.ends import cache_of, tag
 
 END, FFN, HEADS, SUMMA = range(4)
@@ -59,7 +59,7 @@ class Asker:
         self.by_summa = layout.partition == "summa"
         mine, *others = self.members
         self.columns = mine.stop
-        self.serving: dict[Shard, tuple[Shard, ...]] = {shard: (shard,) for shard in others}
+        self.serving: dict[ColumnShard, tuple[ColumnShard, ...]] = {shard: (shard,) for shard in others}
         self.backups = layout.backups
         self.heads: dict[int, list[HeadShare]] = {}
         for share in layout.heads:
@@ -124,7 +124,7 @@ class Asker:
         return await ctx.compute(Residual(layer, "ffn"), x, total)
 
     async def _partials(
-        self, number: int, layer: int, h: Tensor, shard: Shard, asked: list[tuple[int, Note]]
+        self, number: int, layer: int, h: Tensor, shard: ColumnShard, asked: list[tuple[int, Note]]
     ) -> list[Tensor]:
         """The shard's partial sums, from its backups if its device is lost; `h` is kept until then."""
         while True:
@@ -136,7 +136,7 @@ class Asker:
                     (piece.device, self._ask(FFN, number, layer, piece, h)) for piece in self.serving[shard]
                 ]
 
-    def _promote(self, shard: Shard, layer: int, loss: PeerLost) -> None:
+    def _promote(self, shard: ColumnShard, layer: int, loss: PeerLost) -> None:
         """The backups of a lost secondary take its columns; raises `loss` if they do not have them all."""
         if self.serving[shard] != (shard,) or not self._is_saved(shard):
             raise loss
@@ -150,13 +150,13 @@ class Asker:
             backups=[list(piece) for piece in self.serving[shard]],
         )
 
-    def _is_saved(self, shard: Shard) -> bool:
+    def _is_saved(self, shard: ColumnShard) -> bool:
         """Whether backups have all that its device had: all columns, and there were no heads."""
         saved = sum(piece.stop - piece.start for piece in self.backups.get(shard.device, ()))
         has_heads = any(share.device == shard.device for shares in self.heads.values() for share in shares)
         return saved == shard.stop - shard.start and not has_heads
 
-    def _hand_over(self, shard: Shard) -> None:
+    def _hand_over(self, shard: ColumnShard) -> None:
         self.epoch += 1
         self.serving[shard] = self.backups[shard.device]
 

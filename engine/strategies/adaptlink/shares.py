@@ -4,7 +4,7 @@ Hu et al., "AdaptLink: A Heterogeneity-Aware Adaptive Framework for Distributed 
 workshop), section "Dynamic Allocation Strategy". The paper balances p · F/P_pri against
 (1 - p) · (F/P_sec + O/B), equation 5. Its factor (1 - p) on O/B does not hold for the real messages: whoever
 has a slice of the columns receives all of the input and returns a partial sum of full size, whatever the
-share. `exact_share` counts that.
+share: `sides_s` counts either way.
 """
 
 from __future__ import annotations
@@ -30,19 +30,6 @@ class FfnTime(NamedTuple):
     def total_s(self) -> float:
         """The paper's T of a secondary: F/P + O/B, one-way delays included."""
         return self.compute_s + self.output_s
-
-
-def balanced_share(primary_s: float, secondary_s: float) -> float:
-    """p* of equation 5: both sides take primary_s · secondary_s / (primary_s + secondary_s)."""
-    return secondary_s / (primary_s + secondary_s)
-
-
-def exact_share(primary_s: float, compute_s: float, messages_s: float) -> float:
-    """p where p · primary_s = (1 - p) · compute_s + messages_s; 1 if even the last column is not worth it.
-
-    `messages_s` is the whole way of input and output, whatever the share.
-    """
-    return min(1.0, (compute_s + messages_s) / (primary_s + compute_s))
 
 
 def sides_s(shares: Sequence[float], times: Sequence[FfnTime], exact: bool) -> tuple[float, ...]:

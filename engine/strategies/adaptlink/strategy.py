@@ -23,9 +23,9 @@ from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Params, Step
 from engine.strategies.adaptlink.join import roles_with
-from engine.strategies.adaptlink.layout import Partition, SharesLayout
+from engine.strategies.adaptlink.layout import FfnPartition, SharesLayout
 from engine.strategies.adaptlink.plan import plan_of_roles
-from engine.strategies.adaptlink.roles import Room, primary_of, roles_of
+from engine.strategies.adaptlink.roles import MemoryBudget, primary_of, roles_of
 from engine.strategies.adaptlink.serve import Asker, answer_questions
 from engine.strategies.adaptlink.shares import grid_size
 from engine.strategies.shared.demand import demand_of
@@ -49,7 +49,7 @@ class AdaptLinkParams(Params):
     backups: Literal["auto", "none"] = Field(
         default="auto", description="Copies of the secondaries' columns on devices that are inactive."
     )
-    partition: Partition = Field(
+    partition: FfnPartition = Field(
         default="columns",
         description="Split parts by columns, or in 2D blocks with SUMMA's broadcasts (then without backups).",
     )
@@ -108,12 +108,12 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
 
     def _room(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
-    ) -> Room:
+    ) -> MemoryBudget:
         demand = demand_of(model, workload, self.batches_bursts)
         ends = Placement(
             strategy=self.name, holdings=end_holdings(cluster, model), work=end_work(cluster, model)
         )
-        return Room(cluster, model, demand, ends, params.beta)
+        return MemoryBudget(cluster, model, demand, ends, params.beta)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[SharesLayout]) -> frozenset[tuple[int, int]]:
         """A backup is asked once its secondary is lost."""

@@ -1,6 +1,6 @@
 """AdaptLink's 2D partition as SUMMA runs it, for comparison: more messages than by columns, the same numbers.
 
-Hu et al., "AdaptLink" (AAAI 2025 workshop), section "Model Partition for Parallel Inference", Fig. 3; its
+Hu et al., "AdaptLink" (AAAI 2025 workshop), section "Model FfnPartition for Parallel Inference", Fig. 3; its
 equation 4 has the factors the other way round, which does not fit their shapes. A device owns the blocks of
 its columns in both matrices, and the hidden units of as many blocks of the input and of the output. In round
 k the owner of input block k sends it to all; partial outputs go to the owners of their blocks, who add them
@@ -16,17 +16,17 @@ from engine.ops.summa import SummaActivate, SummaDown, SummaUp
 from engine.ops.tensors import Tensor, concat, narrow
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
-from engine.strategies.adaptlink.roles import Shard
+from engine.strategies.adaptlink.roles import ColumnShard
 from engine.strategies.shared.ends import tag
 
 
-def input_block(ctx: Ctx, member: Shard, h: Tensor) -> Tensor:
+def input_block(ctx: Ctx, member: ColumnShard, h: Tensor) -> Tensor:
     """The hidden units of `h` [B, T, D] that `member` owns."""
     return narrow(h, 2, *_units(ctx, member))
 
 
 async def feed_forward(
-    ctx: Ctx, step: Step, layer: int, members: Sequence[Shard], block: Tensor
+    ctx: Ctx, step: Step, layer: int, members: Sequence[ColumnShard], block: Tensor
 ) -> Tensor | None:
     """One member's part of a layer; the primary, who is the first, gets the output [B, T, D].
 
@@ -56,7 +56,9 @@ async def feed_forward(
     return concat(others if output is None else [output, *others], 2)
 
 
-async def _sums(ctx: Ctx, step: Step, layer: int, members: Sequence[Shard], me: int, block: Tensor) -> Tensor:
+async def _sums(
+    ctx: Ctx, step: Step, layer: int, members: Sequence[ColumnShard], me: int, block: Tensor
+) -> Tensor:
     """The complete sums of this device's columns, in the order of the input blocks."""
     mine, sums = members[me], None
     for index, member in enumerate(members):
@@ -74,7 +76,7 @@ async def _sums(ctx: Ctx, step: Step, layer: int, members: Sequence[Shard], me: 
     return sums
 
 
-def _units(ctx: Ctx, member: Shard) -> tuple[int, int]:
+def _units(ctx: Ctx, member: ColumnShard) -> tuple[int, int]:
     """Its hidden units: as many blocks of them as of columns. The grid divides both widths."""
     model = ctx.model
     first, last = (at * model.hidden_size // model.intermediate_size for at in (member.start, member.stop))

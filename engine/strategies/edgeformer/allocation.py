@@ -36,7 +36,7 @@ class Site(NamedTuple):
         return self.fixed_s + heads * self.head_s if heads else 0.0
 
 
-class Allocation(NamedTuple):
+class HeadAllocation(NamedTuple):
     """`device_of` has the rank of every head, -1 for a pruned one. `evaluations` counts Δ + m·c terms."""
 
     device_of: tuple[int, ...]
@@ -69,7 +69,7 @@ def allocate(
     min_keep: int = 0,
     only: Sequence[int] | None = None,
     barred: Collection[int] = (),
-) -> Allocation:
+) -> HeadAllocation:
     """Algorithm 1: heads by falling importance, each to the first site that meets the deadline, else pruned.
 
     `sites[0]` is the owner; ties go to it, then to the lower rank. balance: the site that is through
@@ -110,11 +110,11 @@ def allocate(
             device_of[head] = sites[0].rank
             count[0] += 1
             collab_s = max(collab_s, sites[0].busy_s(count[0]))
-    return Allocation(tuple(device_of), collab_s, evaluations)
+    return HeadAllocation(tuple(device_of), collab_s, evaluations)
 
 
 def li_scores(
-    importance: Sequence[float], allocation: Allocation, sites: Sequence[Site], weight: float
+    importance: Sequence[float], allocation: HeadAllocation, sites: Sequence[Site], weight: float
 ) -> tuple[float | None, ...]:
     """LiScore λI + (1-λ)·T_min/T of every retained head (Eq. 15, bounded reading), None for pruned ones.
 
@@ -131,11 +131,11 @@ def li_scores(
 
 def prune_to_deadline(
     importance: Sequence[float],
-    allocation: Allocation,
+    allocation: HeadAllocation,
     sites: Sequence[Site],
     t_max_s: float,
     weight: float,
-) -> Allocation:
+) -> HeadAllocation:
     """Stage 3, for costs that changed since the assignment: heads stay where they are, and of the slowest
     device's heads the one with the lowest LiScore is pruned until the makespan meets the deadline.
     Heads of devices that are not among `sites` any more are pruned.
@@ -165,7 +165,7 @@ def by_importance(importance: Sequence[float]) -> tuple[int, ...]:
     return tuple(sorted(range(len(importance)), key=lambda head: (-importance[head], head)))
 
 
-def _busy_s(allocation: Allocation, sites: Sequence[Site]) -> dict[int, float]:
+def _busy_s(allocation: HeadAllocation, sites: Sequence[Site]) -> dict[int, float]:
     """Attention time of every device that has heads, in the order of `sites`."""
     counts = {site.rank: allocation.device_of.count(site.rank) for site in sites}
     missing = set(allocation.device_of) - counts.keys() - {PRUNED}

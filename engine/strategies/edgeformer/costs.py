@@ -24,7 +24,7 @@ CostModel = Literal["corrected", "paper", "device"]
 DeadlineMode = Literal["ratio", "forward_s", "block_s", "none"]
 
 
-class Rows(NamedTuple):
+class AttentionRows(NamedTuple):
     """Sizes of one block's attention: `batch` sequences, `new` rows over `seen` rows."""
 
     batch: int
@@ -39,7 +39,7 @@ def sites_of(
     neighbours: Sequence[int],
     own_room: int,
     lent_rooms: Sequence[int],
-    rows: Rows,
+    rows: AttentionRows,
     cost_model: CostModel,
 ) -> tuple[Site, ...]:
     """The owner first, then `neighbours` (ranks), as `cluster` is now. `lent_rooms` is by rank."""
@@ -53,7 +53,7 @@ def sites_of(
 
 
 def local_s(
-    cluster: ClusterSpec, model: ModelSpec, rank: int, rows: Rows, cost_model: CostModel
+    cluster: ClusterSpec, model: ModelSpec, rank: int, rows: AttentionRows, cost_model: CostModel
 ) -> tuple[float, float]:
     """Fixed seconds, and seconds per head, of attention on device `rank`."""
     device = cluster.devices[rank]
@@ -65,7 +65,7 @@ def local_s(
 
 
 def link_s(
-    cluster: ClusterSpec, model: ModelSpec, owner: int, rank: int, rows: Rows, cost_model: CostModel
+    cluster: ClusterSpec, model: ModelSpec, owner: int, rank: int, rows: AttentionRows, cost_model: CostModel
 ) -> tuple[float, float]:
     """Fixed seconds of a round trip, and seconds per head for Q, K, V there and the context back."""
     there, back = path_bit_per_s(cluster, owner, rank), path_bit_per_s(cluster, rank, owner)
@@ -102,7 +102,7 @@ def path_bit_per_s(cluster: ClusterSpec, src: int, dst: int) -> float:
     return min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
 
 
-def _attend_s(cluster: ClusterSpec, model: ModelSpec, rank: int, rows: Rows, heads: int) -> float:
+def _attend_s(cluster: ClusterSpec, model: ModelSpec, rank: int, rows: AttentionRows, heads: int) -> float:
     """Seconds of `heads` heads on device `rank`, as its compute model prices them."""
     numbers = (0,) * heads
     attend = Attend(0, numbers, kv_of(model, numbers))

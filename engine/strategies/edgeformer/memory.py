@@ -27,7 +27,7 @@ FEATURE_POINTS = 64
 """Values to which f_inter is resampled, so that inputs of any length can be compared."""
 
 
-class Rooms(NamedTuple):
+class HeadRooms(NamedTuple):
     """Heads that a device has room for, by rank: at once in a block of its own, and in each of others'."""
 
     own: tuple[int, ...]
@@ -45,7 +45,7 @@ def rooms_for_heads(
     owned: Sequence[OwnedBlocks],
     demand: Demand,
     caches: bool,
-) -> Rooms:
+) -> HeadRooms:
     """How many heads every device can attend, such that no run of the plan can exceed its memory.
 
     Blocks of its own come first. What a device lends to others' blocks includes, with `caches`, K and V of
@@ -83,7 +83,7 @@ def rooms_for_heads(
         needs = [max(busy, need) + foreign * min(m, model.num_kv_heads) for m, need in enumerate(lent_needs)]
         own.append(mine)
         lent.append(_most(needs, free) if rank in cluster.workers else 0)
-    return Rooms(tuple(own), tuple(lent))
+    return HeadRooms(tuple(own), tuple(lent))
 
 
 def _most(needs: Sequence[int], free: float) -> int:

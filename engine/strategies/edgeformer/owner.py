@@ -19,7 +19,7 @@ from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.strategies.edgeformer.allocation import (
     PRUNED,
-    Allocation,
+    HeadAllocation,
     Site,
     allocate,
     even_split,
@@ -28,9 +28,9 @@ from engine.strategies.edgeformer.allocation import (
     prune_to_deadline,
 )
 from engine.strategies.edgeformer.choices import Book, Learn, Lookup
-from engine.strategies.edgeformer.costs import Rows, deadline_s, sites_of
+from engine.strategies.edgeformer.costs import AttentionRows, deadline_s, sites_of
 from engine.strategies.edgeformer.layout import HeadsLayout
-from engine.strategies.edgeformer.memory import FEATURE_POINTS, Rooms
+from engine.strategies.edgeformer.memory import FEATURE_POINTS, HeadRooms
 from engine.strategies.shared.ends import tag
 
 END, ATTEND, REGROUP = range(3)
@@ -39,24 +39,24 @@ END, ATTEND, REGROUP = range(3)
 class Kept(NamedTuple):
     """An assignment that stays for the tokens of a sequence, and the conditions under which it was made."""
 
-    allocation: Allocation
+    allocation: HeadAllocation
     raw: tuple[float, ...]
     cluster: ClusterSpec
     lost: frozenset[int]
 
 
-class State:
+class OwnerState:
     """What a device remembers between passes of one plan."""
 
     def __init__(self, plan: Plan[HeadsLayout], book: Book):
         self.version, layout = plan.version, plan.layout
         self.params = layout.params
-        self.rooms = Rooms(layout.own_heads, layout.lent_heads)
+        self.rooms = HeadRooms(layout.own_heads, layout.lent_heads)
         self.workers = layout.workers
         self.book = book
         self.kept: dict[tuple[str, int], Kept] = {}
-        self.deadlines_s: dict[Rows, float] = {}
-        self.sites: dict[Rows, tuple[Site, ...]] = {}
+        self.deadlines_s: dict[AttentionRows, float] = {}
+        self.sites: dict[AttentionRows, tuple[Site, ...]] = {}
         self.conditions: tuple[ClusterSpec, frozenset[int]] | None = None
         self.shown: dict[int, object] = {}
         self.prompts: dict[str, Tensor] = {}
@@ -65,7 +65,7 @@ class State:
 class Owner:
     """One pass over the blocks of this device. `cache` is None where every pass starts from scratch."""
 
-    def __init__(self, ctx: Ctx, state: State, step: Step, cache: str | None):
+    def __init__(self, ctx: Ctx, state: OwnerState, step: Step, cache: str | None):
         self.ctx, self.state, self.step, self.cache = ctx, state, step, cache
         self.model, self.params = ctx.model, state.params
         self.heads: Heads = tuple(range(ctx.model.num_heads))
@@ -78,7 +78,7 @@ class Owner:
         packed = await ctx.compute(Project(layer, 0, num_heads, first_row), x)
         q, kv = narrow(packed, 1, 0, num_heads), narrow(packed, 1, num_heads, shape_of(packed)[1])
         batch, new = shape_of(x)[:2]
-        rows = Rows(batch, new, first_row + new)
+        rows = AttentionRows(batch, new, first_row + new)
         if self.cache and self.step.phase == "decode":
             allocation = await self._reuse_allocation(layer, rows)
         else:
@@ -95,7 +95,9 @@ class Owner:
 
     # who attends what
 
-    async def _assign(self, layer: int, packed: Tensor, q: Tensor, kv: Tensor, rows: Rows) -> Allocation:
+    async def _assign(
+        self, layer: int, packed: Tensor, q: Tensor, kv: Tensor, rows: AttentionRows
+    ) -> HeadAllocation:
         raw, hits = await self._importance(layer, packed, q, kv)
         allocation = self._allocate(raw, rows)
         if self.cache:
@@ -124,7 +126,7 @@ class Owner:
                 raw[head] = value
         return tuple(raw), len(self.heads) - len(missed)
 
-    def _allocate(self, raw: Sequence[float], rows: Rows) -> Allocation:
+    def _allocate(self, raw: Sequence[float], rows: AttentionRows) -> HeadAllocation:
         params, below = self.params, self.params.prune_below
         return allocate(
             normalised(raw),
@@ -143,7 +145,7 @@ class Owner:
             return None
         return even_split(len(self.heads), [rank for rank in self.state.workers if rank in there])
 
-    async def _reuse_allocation(self, layer: int, rows: Rows) -> Allocation:
+    async def _reuse_allocation(self, layer: int, rows: AttentionRows) -> HeadAllocation:
         """The assignment of the prefill; another one if links, speeds or devices have changed since."""
         assert self.cache
         kept = self.state.kept[self.cache, layer]
@@ -178,7 +180,7 @@ class Owner:
         self.state.kept[self.cache, layer] = Kept(allocation, kept.raw, now, lost)
         return allocation
 
-    async def _move(self, layer: int, before: Allocation, after: Allocation, batch: int) -> None:
+    async def _move(self, layer: int, before: HeadAllocation, after: HeadAllocation, batch: int) -> None:
         """Bring the neighbours' K and V up to what they attend from now on, from the master copy."""
         assert self.cache
         for rank in self._neighbours():
@@ -198,7 +200,7 @@ class Owner:
         here = [rank for rank in self.state.workers if rank in now and rank not in self.ctx.lost]
         return [rank for rank in here if rank != self.ctx.rank]
 
-    def _sites(self, rows: Rows) -> tuple[Site, ...]:
+    def _sites(self, rows: AttentionRows) -> tuple[Site, ...]:
         """Who may attend heads of these rows, and at what cost, as things are now."""
         now, lost, before = self.ctx.cluster_now, self.ctx.lost, self.state.conditions
         if before is None or before[0] is not now or before[1] != lost:
@@ -208,13 +210,15 @@ class Owner:
             self.state.sites[rows] = self._sites_in(now, self._neighbours(), rows)
         return self.state.sites[rows]
 
-    def _sites_in(self, cluster: ClusterSpec, neighbours: Sequence[int], rows: Rows) -> tuple[Site, ...]:
+    def _sites_in(
+        self, cluster: ClusterSpec, neighbours: Sequence[int], rows: AttentionRows
+    ) -> tuple[Site, ...]:
         rooms, me = self.state.rooms, self.ctx.rank
         return sites_of(
             cluster, self.model, me, neighbours, rooms.own[me], rooms.lent, rows, self.params.cost_model
         )
 
-    def _deadline_s(self, rows: Rows) -> float:
+    def _deadline_s(self, rows: AttentionRows) -> float:
         """T_max of a block with these rows; a ratio is one of the undisturbed cluster, whatever happens."""
         if rows not in self.state.deadlines_s:
             others = [rank for rank in self.state.workers if rank != self.ctx.rank]
@@ -230,7 +234,7 @@ class Owner:
         return self.state.deadlines_s[rows]
 
     def _mark_allocation(
-        self, layer: int, allocation: Allocation, raw: Sequence[float], rows: Rows, hits: int
+        self, layer: int, allocation: HeadAllocation, raw: Sequence[float], rows: AttentionRows, hits: int
     ) -> None:
         """Mark who attends which head, if it differs from what was marked last."""
         device_of = list(allocation.device_of)
@@ -257,7 +261,9 @@ class Owner:
 
     # attention
 
-    async def _attend(self, layer: int, allocation: Allocation, q: Tensor, kv: Tensor, rows: Rows) -> Tensor:
+    async def _attend(
+        self, layer: int, allocation: HeadAllocation, q: Tensor, kv: Tensor, rows: AttentionRows
+    ) -> Tensor:
         """Attention's sum [B, T, D]: neighbours' heads travel while the owner attends its own."""
         ctx, step = self.ctx, self.step
         sites = {site.rank: site for site in self._sites(rows)}

@@ -26,9 +26,9 @@ from engine.program.strategy import Step, Strategy
 from engine.strategies.edgeformer.allocation import even_split
 from engine.strategies.edgeformer.choices import Book
 from engine.strategies.edgeformer.layout import HeadsLayout, OwnedBlocks
-from engine.strategies.edgeformer.memory import Rooms, rooms_for_heads
+from engine.strategies.edgeformer.memory import HeadRooms, rooms_for_heads
 from engine.strategies.edgeformer.neighbour import lend
-from engine.strategies.edgeformer.owner import Owner, State
+from engine.strategies.edgeformer.owner import Owner, OwnerState
 from engine.strategies.edgeformer.params import EdgeFormerParams
 from engine.strategies.edgeformer.plan import place_blocks
 from engine.strategies.shared.demand import Demand, demand_of
@@ -126,7 +126,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         return result
 
 
-async def _embed(ctx: Ctx, state: State, step: Step, tokens: Tensor, cache: str | None) -> Tensor:
+async def _embed(ctx: Ctx, state: OwnerState, step: Step, tokens: Tensor, cache: str | None) -> Tensor:
     """Hidden rows of the new tokens; without a cache, of all tokens so far."""
     if cache or not step.cache:
         return await embed(ctx, step, tokens)
@@ -136,12 +136,12 @@ async def _embed(ctx: Ctx, state: State, step: Step, tokens: Tensor, cache: str 
     return await embed(ctx, step.model_copy(update={"start": 0}), tokens)
 
 
-def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> State:
+def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> OwnerState:
     """This device's state under `plan`. The state for a new plan takes over the mapping tables."""
     known = ctx.memory.get(EdgeFormer.name)
-    state = known if isinstance(known, State) else None
+    state = known if isinstance(known, OwnerState) else None
     if state is None or state.version != plan.version:
-        state = State(plan, state.book if state else Book(plan.layout.params))
+        state = OwnerState(plan, state.book if state else Book(plan.layout.params))
         ctx.memory[EdgeFormer.name] = state
     return state
 
@@ -158,7 +158,7 @@ def _recomputed(model: ModelSpec, demand: Demand) -> Demand:
 
 def _keeps_all(
     blocks: Sequence[OwnedBlocks],
-    rooms: Rooms,
+    rooms: HeadRooms,
     workers: tuple[int, ...],
     num_heads: int,
     params: EdgeFormerParams,

@@ -37,7 +37,7 @@ from engine.strategies.shared.pipeline import Pipeline, StagesLayout, ends_place
 from engine.strategies.shared.shares import layer_s, pass_s
 from engine.strategies.shared.stages import Room, Stage, consecutive, fill, layer_bytes, rooms_of
 
-Schedule = Literal["no-bubbles", "bubbles"]
+DecodeSchedule = Literal["no-bubbles", "bubbles"]
 
 
 class EdgeShardParams(Params):
@@ -46,7 +46,7 @@ class EdgeShardParams(Params):
         description="What the stages minimise: the time of one request, or the slowest stage or link; "
         "auto: latency for single requests, throughput for bursts.",
     )
-    schedule: Schedule = Field(
+    schedule: DecodeSchedule = Field(
         default="no-bubbles",
         description="no-bubbles: a request of a burst starts its next token at once; bubbles: all wait "
         "until everybody has the current one.",
@@ -59,7 +59,7 @@ class PlannedPipelineLayout(StagesLayout):
 
     kind: Literal["planned_pipeline"] = "planned_pipeline"
     objective: Objective
-    schedule: Schedule
+    schedule: DecodeSchedule
     planner: Literal["exact", "layer-wise heuristic"]
     planned_s: NonNegative
 
@@ -87,7 +87,12 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
         )
 
     def _plan(
-        self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, objective: Objective, schedule: Schedule
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        demand: Demand,
+        objective: Objective,
+        schedule: DecodeSchedule,
     ) -> Plan[PlannedPipelineLayout]:
         ends = ends_placement(self.name, cluster, model)
         rooms = rooms_of(cluster, model, demand, ends)

@@ -59,7 +59,7 @@ class Ring(NamedTuple):
         return self.load_s[device] + self.step.layer_s[device]
 
 
-class Allocation(NamedTuple):
+class LayerAllocation(NamedTuple):
     """Per device of a ring: layers in all segments, and streamed layers per stage."""
 
     num_segments: int
@@ -67,14 +67,14 @@ class Allocation(NamedTuple):
     slots: tuple[int, ...]
 
 
-def allocate(ring: Ring, num_segments: int, mode: Mode) -> Allocation | None:
+def allocate(ring: Ring, num_segments: int, mode: Mode) -> LayerAllocation | None:
     """The allocation of `mode` into two segments or more; None if the memory does not suffice.
 
     Algorithm 1 is about the layers that are left over: without any, the exact plan is the only one.
     """
     if sum(ring.capacity(device) for device in range(ring.size)) >= ring.num_layers:
         mode = "exact"
-    ways: dict[Mode, Callable[[Ring, int], Allocation | None]] = {
+    ways: dict[Mode, Callable[[Ring, int], LayerAllocation | None]] = {
         "exact": exact,
         "dp": dynamic_program,
         "printed": printed,
@@ -82,14 +82,14 @@ def allocate(ring: Ring, num_segments: int, mode: Mode) -> Allocation | None:
     return ways[mode](ring, num_segments)
 
 
-def planned_s(ring: Ring, chosen: Allocation) -> float:
+def planned_s(ring: Ring, chosen: LayerAllocation) -> float:
     """The closed form for whole streamed layers."""
     fronts_s = [slots * layer_s for slots, layer_s in zip(chosen.slots, ring.step.layer_s, strict=True)]
     loads_s = [slots * load_s for slots, load_s in zip(chosen.slots, ring.load_s, strict=True)]
     return closed_form_s(ring.step, chosen.layers, chosen.num_segments, fronts_s, loads_s)
 
 
-def exact(ring: Ring, num_segments: int) -> Allocation | None:
+def exact(ring: Ring, num_segments: int) -> LayerAllocation | None:
     """The least `planned_s`; ties: fewer slots, then the lexicographically smaller layers.
 
     For every bound on the loaders' time there is a best spread of layers: devices in the order of their
@@ -119,12 +119,12 @@ def exact(ring: Ring, num_segments: int) -> Allocation | None:
         if layers is None:
             continue
         slots = tuple(options[device][num] for device, num in enumerate(layers))
-        key = (planned_s(ring, Allocation(num_segments, layers, slots)), sum(slots), layers)
+        key = (planned_s(ring, LayerAllocation(num_segments, layers, slots)), sum(slots), layers)
         best = key if best is None else min(best, key)
     if best is None:
         return None
     layers = best[2]
-    return Allocation(num_segments, layers, tuple(options[i][num] for i, num in enumerate(layers)))
+    return LayerAllocation(num_segments, layers, tuple(options[i][num] for i, num in enumerate(layers)))
 
 
 def _options(ring: Ring, device: int, num_segments: int) -> Iterator[tuple[int, int]]:
@@ -169,7 +169,7 @@ def _cheapest(ring: Ring, allowed: Sequence[Sequence[int]]) -> tuple[int, ...] |
     return best[ring.num_layers][1] if ring.num_layers in best else None
 
 
-def dynamic_program(ring: Ring, num_segments: int) -> Allocation | None:
+def dynamic_program(ring: Ring, num_segments: int) -> LayerAllocation | None:
     """Algorithm 1, its cost the largest uncovered load: loads of different devices overlap.
 
     Every device is filled first; the layers that are left cost slots. The idle times are those of the
@@ -200,7 +200,7 @@ def dynamic_program(ring: Ring, num_segments: int) -> Allocation | None:
     return _with_slots(ring, num_segments, layers)
 
 
-def printed(ring: Ring, num_segments: int) -> Allocation | None:
+def printed(ring: Ring, num_segments: int) -> LayerAllocation | None:
     """Algorithm 1 as printed chooses the devices that stream; layers fill what their slots make room for.
 
     The paper spreads left/num_segments layers per segment and forgets the memory of the slots
@@ -218,7 +218,7 @@ def printed(ring: Ring, num_segments: int) -> Allocation | None:
             return None
         layers = fastest_first(ring, least, most)
         if layers is not None:
-            return Allocation(num_segments, layers, slots)
+            return LayerAllocation(num_segments, layers, slots)
     return None
 
 
@@ -241,10 +241,10 @@ def printed_slots(num_layers: int, load_s: Sequence[float], idle: Sequence[float
     return tuple(slots)
 
 
-def _with_slots(ring: Ring, num_segments: int, layers: tuple[int, ...]) -> Allocation:
+def _with_slots(ring: Ring, num_segments: int, layers: tuple[int, ...]) -> LayerAllocation:
     slots = [ring.slots_for(device, num, num_segments) for device, num in enumerate(layers)]
     assert all(num is not None for num in slots), "layers were chosen among those that fit"
-    return Allocation(num_segments, layers, tuple(num or 0 for num in slots))
+    return LayerAllocation(num_segments, layers, tuple(num or 0 for num in slots))
 
 
 def stages_of_segments(layers: Sequence[int], num_segments: int) -> tuple[tuple[int, ...], ...]:

@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from engine.strategies.lime.allocation import Allocation, Ring
+from engine.strategies.lime.allocation import LayerAllocation, Ring
 from engine.strategies.lime.cost import StreamedBlock, idle_s
 
 Streams = Literal["layer", "ffn", "attention", "nothing"]
@@ -44,20 +44,20 @@ def blocks_of(streams: Sequence[Streams]) -> tuple[StreamedBlock, ...]:
     )
 
 
-def whole_layers(chosen: Allocation) -> tuple[tuple[Streams, ...], ...]:
+def whole_layers(chosen: LayerAllocation) -> tuple[tuple[Streams, ...], ...]:
     """Residency by layers: every slot streams all of its layer."""
     layer: Streams = "layer"
     return tuple((layer,) * slots for slots in chosen.slots)
 
 
-def spare_bytes(ring: Ring, chosen: Allocation, device: int, streams: Sequence[Streams]) -> float:
+def spare_bytes(ring: Ring, chosen: LayerAllocation, device: int, streams: Sequence[Streams]) -> float:
     """What `device` has left beside its weights, its slots and the KV caches assumed."""
     layers, further = chosen.layers[device], chosen.num_segments - 1
     weights_bytes = (layers - further * load_frac(ring, streams)) * ring.layer_bytes
     return ring.memory_bytes[device] - weights_bytes - layers * ring.kv_bytes
 
 
-def refine(ring: Ring, chosen: Allocation) -> tuple[tuple[Streams, ...], ...]:
+def refine(ring: Ring, chosen: LayerAllocation) -> tuple[tuple[Streams, ...], ...]:
     """Make blocks resident where the load is least covered, until that device has no room or no need."""
     streams = [list(one) for one in whole_layers(chosen)]
     spare = [spare_bytes(ring, chosen, device, one) for device, one in enumerate(streams)]
@@ -80,7 +80,7 @@ def refine(ring: Ring, chosen: Allocation) -> tuple[tuple[Streams, ...], ...]:
     return tuple(tuple(one) for one in streams)
 
 
-def _keep_one(ring: Ring, chosen: Allocation, streams: list[Streams], spare: float) -> float | None:
+def _keep_one(ring: Ring, chosen: LayerAllocation, streams: list[Streams], spare: float) -> float | None:
     """Let one block stay in memory, in `streams`; its share of a layer, or None if none fits."""
     unit_bytes = (chosen.num_segments - 1) * ring.layer_bytes
     attention, ffn = ring.attention_frac, 1 - ring.attention_frac

@@ -26,7 +26,7 @@ class StreamedBlock(NamedTuple):
     part: LayerPart
 
 
-class Hop(NamedTuple):
+class HopTime(NamedTuple):
     """One hidden state to the next device: `transfer_s` occupies the link, `delay_s` does not."""
 
     transfer_s: float = 0.0
@@ -47,9 +47,9 @@ class StepTimes(NamedTuple):
 
     layer_s: tuple[float, ...]
     attention_s: tuple[float, ...]
-    hops: tuple[Hop, ...]
-    leave: Hop
-    enter: Hop | None = None
+    hops: tuple[HopTime, ...]
+    leave: HopTime
+    enter: HopTime | None = None
     begin_s: float = 0.0
     end_s: float = 0.0
 

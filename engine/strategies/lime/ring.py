@@ -14,7 +14,7 @@ from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
 from engine.program.frames import FRAME_HEADER_BYTES
 from engine.strategies.lime.allocation import (
-    Allocation,
+    LayerAllocation,
     Mode,
     Ring,
     allocate,
@@ -23,7 +23,7 @@ from engine.strategies.lime.allocation import (
     stages_of_segments,
 )
 from engine.strategies.lime.blocks import Streams, blocks_of, load_frac, refine, whole_layers
-from engine.strategies.lime.cost import Hop, StepTimes, StreamedBlock, steady_step_s
+from engine.strategies.lime.cost import HopTime, StepTimes, StreamedBlock, steady_step_s
 from engine.strategies.shared.demand import Demand, Pass, end_passes, hidden
 from engine.strategies.shared.ends import layer_slices
 from engine.strategies.shared.shares import largest_remainder, pass_s
@@ -33,7 +33,7 @@ from engine.strategies.shared.stages import fill
 class RingPlacement(NamedTuple):
     """An allocation made concrete: [segment][device] → layers [start, stop), streamed blocks per device."""
 
-    chosen: Allocation
+    chosen: LayerAllocation
     streams: tuple[tuple[Streams, ...], ...]
     stages: tuple[tuple[tuple[int, int], ...], ...]
     step_s: float
@@ -43,10 +43,10 @@ class RingPlacement(NamedTuple):
         return tuple(blocks_of(one) for one in self.streams)
 
 
-def hop_of(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> Hop:
+def hop_of(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> HopTime:
     """A message of `size_bytes` from rank to rank on an idle path; nothing to oneself."""
     if src == dst:
-        return Hop()
+        return HopTime()
     path = cluster.path(src, dst)
     rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
     wire_bytes = FRAME_HEADER_BYTES + size_bytes
@@ -55,7 +55,7 @@ def hop_of(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> Hop:
         for rate in (cluster.devices[rank].staging_byte_per_s for rank in (src, dst))
     )
     occupied_s = cluster.devices[src].message_overhead_s + sent_s + transfer_s(wire_bytes, rate)
-    return Hop(occupied_s, cluster.delay_s(src, dst) + received_s)
+    return HopTime(occupied_s, cluster.delay_s(src, dst) + received_s)
 
 
 def step_times(
@@ -158,17 +158,17 @@ def _segment_counts(ring: Ring, mode: Mode) -> range:
     return range(2, most + 1)
 
 
-def _all_resident(ring: Ring) -> list[Allocation]:
+def _all_resident(ring: Ring) -> list[LayerAllocation]:
     """Plain pipelines: as much as fits on the fastest, or in proportion to speed; everybody has a stage."""
     most = [ring.capacity(device) for device in range(ring.size)]
     fastest = fastest_first(ring, [1] * ring.size, most)
     speeds = [1 / layer_s for layer_s in ring.step.layer_s]
     shares = [1 + more for more in largest_remainder(ring.num_layers - ring.size, speeds)]
     ways = (fastest, fill(shares, most))
-    return [Allocation(1, layers, (0,) * ring.size) for layers in ways if layers is not None]
+    return [LayerAllocation(1, layers, (0,) * ring.size) for layers in ways if layers is not None]
 
 
-def _placed(ring: Ring, chosen: Allocation, fine_grained: bool, num_micro_batches: int) -> RingPlacement:
+def _placed(ring: Ring, chosen: LayerAllocation, fine_grained: bool, num_micro_batches: int) -> RingPlacement:
     streams = refine(ring, chosen) if fine_grained else whole_layers(chosen)
     sizes = stages_of_segments(chosen.layers, chosen.num_segments)
     loads_s = [load_frac(ring, one) * ring.load_s[device] for device, one in enumerate(streams)]

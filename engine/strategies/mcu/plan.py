@@ -57,12 +57,12 @@ class TreeLayout(Layout):
     tiles: tuple[tuple[Count, ...], ...]
     block: dict[Literal["prefill", "decode"], BlockEstimate]
 
-    def share_of(self, rank: int) -> Share:
+    def share_of(self, rank: int) -> ChipShare:
         chip = self.group.index(rank)
-        return Share(rank, self.heads[chip], self.columns[chip], self.tiles[chip], self.regimes[chip])
+        return ChipShare(rank, self.heads[chip], self.columns[chip], self.tiles[chip], self.regimes[chip])
 
 
-class Share(NamedTuple):
+class ChipShare(NamedTuple):
     """What one chip has of every block, half-open; `tiles` are the bounds of columns in memory together."""
 
     rank: int
@@ -148,7 +148,7 @@ def make_plan(
     return placement.with_layout(layout)
 
 
-def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tuple[Share, ...]:
+def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tuple[ChipShare, ...]:
     """Of every chip that has a share; the root, which is the source if that is a chip, is the first."""
     source, workers = cluster.source_rank, cluster.workers
     group = (source, *(rank for rank in workers if rank != source)) if source in workers else workers
@@ -165,7 +165,7 @@ def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tup
     regimes = [regime_of(largest, model.num_layers, limit) for limit in limits if limit is not None]
     regime: Regime = max(regimes, key=REGIMES.index, default="resident")
     return tuple(
-        Share(
+        ChipShare(
             rank,
             *one,
             _tiles(model, *one, limit if regime == "streamed" else None),
@@ -197,7 +197,7 @@ def _estimates(
     cluster: ClusterSpec,
     model: ModelSpec,
     demand: Demand,
-    shares: tuple[Share, ...],
+    shares: tuple[ChipShare, ...],
     levels: Sequence[Level],
     regime: Regime,
 ) -> dict[Literal["prefill", "decode"], BlockEstimate]:
@@ -213,7 +213,11 @@ def _estimates(
 
 
 def _check(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, placement: Placement, shares: tuple[Share, ...]
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    placement: Placement,
+    shares: tuple[ChipShare, ...],
 ) -> None:
     """Resident weights, fetched ones, KV caches and working sets against each chip's memory."""
     kept: dict[int, int] = {}
@@ -232,7 +236,7 @@ def _check(
     )
 
 
-def _passes(model: ModelSpec, demand: Demand, share: Share, is_root: bool) -> list[Pass]:
+def _passes(model: ModelSpec, demand: Demand, share: ChipShare, is_root: bool) -> list[Pass]:
     """One chip's operations over the prompt, and over the last token that is fed back."""
     cache = "plan" if demand.generates else None
     sizes = [(demand.rows, 0)] + [(1, demand.cached_rows - 1)] * (demand.new_tokens > 1)

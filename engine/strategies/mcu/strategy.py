@@ -26,7 +26,7 @@ from engine.ops.operation import LayerPart, Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Done, Params, Step, Strategy
-from engine.strategies.mcu.plan import Share, TreeLayout, make_plan
+from engine.strategies.mcu.plan import ChipShare, TreeLayout, make_plan
 from engine.strategies.mcu.tree import broadcast_from_root, place_of, reduce_to_root
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
@@ -118,7 +118,7 @@ class Chip:
             await handle
         self.pending = []
 
-    async def block(self, layer: int, share: Share, step: Step, x: Tensor | None) -> Tensor | None:
+    async def block(self, layer: int, share: ChipShare, step: Step, x: Tensor | None) -> Tensor | None:
         """The residual stream (after the norm in post-norm models) at the root, None elsewhere."""
         await self.fetched()
         ctx, prefetches = self.ctx, share.regime == "double-buffered"
@@ -133,7 +133,7 @@ class Chip:
         return x
 
     async def _part(
-        self, layer: int, part: LayerPart, share: Share, step: Step, x: Tensor | None
+        self, layer: int, part: LayerPart, share: ChipShare, step: Step, x: Tensor | None
     ) -> Tensor | None:
         """Broadcast, partial sums, reduction: one synchronisation. The skip is added once, on the root."""
         ctx, model = self.ctx, self.ctx.model
@@ -152,7 +152,7 @@ class Chip:
         return await ctx.compute(Residual(layer, part), x, total)
 
     async def _partial(
-        self, layer: int, part: LayerPart, share: Share, step: Step, x: Tensor
+        self, layer: int, part: LayerPart, share: ChipShare, step: Step, x: Tensor
     ) -> Tensor | None:
         """The sum over this chip's heads or columns; None if it has none."""
         ctx, streams = self.ctx, share.regime == "streamed"

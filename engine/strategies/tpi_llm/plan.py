@@ -46,7 +46,7 @@ Streams = tuple[tuple[int, int], ...]
 """(block, rows): the block streams in steps after which the KV cache has at least so many rows. In the
 order in which blocks begin to; either none streams or more than a window holds."""
 
-StreamsOf = Callable[["Share"], Streams]
+StreamsOf = Callable[["MemberShare"], Streams]
 
 
 class SlidingWindowLayout(AllReduceLayout):
@@ -81,7 +81,7 @@ def ratios_of(text: str, members: int) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Share:
+class MemberShare:
     """What the planner knows of one member: its share of every block with its bytes, and its memory.
 
     `fixed_bytes` is all that neither streams nor grows with the cache: the ends, norms, the largest
@@ -119,7 +119,7 @@ def fullest_window(sizes: Sequence[int], window: int) -> int:
 
 def shares_in(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, placement: Placement, bounds: Bounds
-) -> tuple[Share, ...]:
+) -> tuple[MemberShare, ...]:
     """The members' shares, in the group's order."""
     kv_bytes, passes = kv_bytes_of(bounds, model, demand), passes_of(cluster, bounds, model, demand)
     shares = []
@@ -134,7 +134,7 @@ def shares_in(
             fixed += sum(_piece_bytes(model, _norm_of(block)) for block in blocks)
         kv_row_bytes = kv_bytes[rank] // demand.memory_rows if demand.cached_rows else 0
         memory_bytes = cluster.devices[rank].memory_bytes
-        shares.append(Share(rank, blocks, tuple(sizes), fixed, kv_row_bytes, memory_bytes))
+        shares.append(MemberShare(rank, blocks, tuple(sizes), fixed, kv_row_bytes, memory_bytes))
     return tuple(shares)
 
 
@@ -166,7 +166,7 @@ def blocks_of(bounds: Bounds | AllReduceLayout, rank: int, num_layers: int) -> t
     )
 
 
-def streams_always(share: Share, window: int, retain_every: int) -> Streams:
+def streams_always(share: MemberShare, window: int, retain_every: int) -> Streams:
     """All blocks but one feed-forward part in every `retain_every` (0: none is kept), from the start."""
     blocks = [
         block
@@ -176,7 +176,7 @@ def streams_always(share: Share, window: int, retain_every: int) -> Streams:
     return tuple((block, 0) for block in blocks) if len(blocks) > window else ()
 
 
-def streams_as_needed(share: Share, window: int, rows: int) -> Streams:
+def streams_as_needed(share: MemberShare, window: int, rows: int) -> Streams:
     """Blocks stay while there is memory; as the cache grows to `rows` rows they begin to stream: the largest
     part first, feed-forward before attention, from the last layer back.
     """
@@ -251,7 +251,7 @@ def with_streams(
 def _check_memory(
     cluster: ClusterSpec,
     name: str,
-    shares: Sequence[Share],
+    shares: Sequence[MemberShare],
     streams: Mapping[int, Streams],
     window: int,
     demand: Demand,
@@ -277,7 +277,7 @@ def _predicted_s(
     model: ModelSpec,
     demand: Demand,
     bounds: Bounds,
-    shares: Sequence[Share],
+    shares: Sequence[MemberShare],
     streams: Mapping[int, Streams],
     window: int,
     how: AllReduce,

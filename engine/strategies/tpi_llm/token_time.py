@@ -57,19 +57,6 @@ def steady_token_s(
     return ends_s[-1] - ends_s[-2]
 
 
-def never_stalls(attention: BlockTime, ffn: BlockTime, all_reduce_s: float) -> bool:
-    """Proposition 3's condition on a whole layer: its computing and all-reduces cover its loads."""
-    busy_s = attention.compute_s + ffn.compute_s + 2 * all_reduce_s
-    return busy_s >= (attention.load_s or 0.0) + (ffn.load_s or 0.0)
-
-
-def never_stalls_tightly(attention: BlockTime, ffn: BlockTime, all_reduce_s: float) -> bool:
-    """Proposition 4: each block's computing and all-reduce cover the load of the block after it."""
-    return attention.compute_s + all_reduce_s >= (ffn.load_s or 0.0) and ffn.compute_s + all_reduce_s >= (
-        attention.load_s or 0.0
-    )
-
-
 def all_reduce_s(how: AllReduce, members: int, size_bytes: float, bit_per_s: float, delay_s: float) -> float:
     """Seconds of an all-reduce of `size_bytes` over equal links: `delay_s` is one path's delay.
 

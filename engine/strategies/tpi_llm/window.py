@@ -16,7 +16,7 @@ from engine.program.strategy import Step
 from engine.strategies.tpi_llm.plan import SlidingWindowLayout, blocks_of, streaming_at
 
 
-class Window:
+class WeightWindow:
     """Blocks in the order of computation, step after step; `streaming[i]` are those that stream in step i.
 
     A use is one block in one step. Up to the use `ahead` every streaming block has its place in the window
@@ -74,8 +74,8 @@ class Window:
             self.ahead += 1
 
 
-def window_of(ctx: Ctx, layout: SlidingWindowLayout, steps: Sequence[Step]) -> Window:
+def window_of(ctx: Ctx, layout: SlidingWindowLayout, steps: Sequence[Step]) -> WeightWindow:
     """This device's window in `steps`, as planned."""
     streams = layout.streams[ctx.rank]
     streaming = [streaming_at(streams, step.start + step.rows) for step in steps]
-    return Window(ctx, layout.window, blocks_of(layout, ctx.rank, ctx.model.num_layers), streaming)
+    return WeightWindow(ctx, layout.window, blocks_of(layout, ctx.rank, ctx.model.num_layers), streaming)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from engine.domain.plan import Layout
 from engine.domain.values import Count, NonNegative
-from engine.strategies.voltage.positions import OrderChoice, Shard
+from engine.strategies.voltage.positions import OrderChoice, PositionShard
 
 GatherChoice = Literal["direct", "ring", "causal"]
 LastLayerRows = Literal["all", "needed"]
@@ -30,5 +30,5 @@ class PositionsLayout(Layout):
     last_layer_rows: LastLayerRows
     decode: Decode
     repartition: bool
-    shards: tuple[Shard, ...] = ()
+    shards: tuple[PositionShard, ...] = ()
     room_bytes: tuple[int, ...] = ()

@@ -18,13 +18,20 @@ from engine.program.ctx import Ctx, Note
 from engine.strategies.shared.demand import Pass, hidden, working_bytes
 from engine.strategies.shared.shares import pass_s
 from engine.strategies.voltage.layout import PositionsLayout
-from engine.strategies.voltage.positions import OrderChoice, Shard, ShardTime, bounds, search, shard_of
+from engine.strategies.voltage.positions import (
+    OrderChoice,
+    PositionShard,
+    ShardTime,
+    bounds,
+    search,
+    shard_of,
+)
 
 SPEEDS = ("flop_per_s", "memory_byte_per_s", "op_overhead_s", "measured_scale")
 """What a busy neighbour changes of a device."""
 
 
-def shards_at(model: ModelSpec, layout: PositionsLayout, ends: Sequence[int]) -> tuple[Shard, ...]:
+def shards_at(model: ModelSpec, layout: PositionsLayout, ends: Sequence[int]) -> tuple[PositionShard, ...]:
     """The devices' shards at these bounds: one per device of `layout`, some of them empty."""
     return tuple(
         shard_of(
@@ -40,12 +47,14 @@ def shards_at(model: ModelSpec, layout: PositionsLayout, ends: Sequence[int]) ->
     )
 
 
-def shards_for(model: ModelSpec, layout: PositionsLayout, rows: int) -> tuple[Shard, ...]:
+def shards_for(model: ModelSpec, layout: PositionsLayout, rows: int) -> tuple[PositionShard, ...]:
     """The planned shares of a pass over `rows` rows."""
     return shards_at(model, layout, bounds(rows, layout.ratios))
 
 
-def last_layer(model: ModelSpec, layout: PositionsLayout, shards: tuple[Shard, ...]) -> tuple[Shard, ...]:
+def last_layer(
+    model: ModelSpec, layout: PositionsLayout, shards: tuple[PositionShard, ...]
+) -> tuple[PositionShard, ...]:
     """The shards of the last layer: with last_layer_rows "needed" one row of whoever owns it, which for a
     decoder is the last and for a classifier the first.
     """
@@ -81,7 +90,7 @@ def shard_time(
     devices: Sequence[DeviceSpec],
     batch: int,
     num_positions: int,
-    shard: Callable[[int, int, int], Shard],
+    shard: Callable[[int, int, int], PositionShard],
     room_bytes: Sequence[float],
 ) -> ShardTime:
     """Seconds of a layer's shard by device index and rows; infinite where its working set does not fit."""
@@ -180,7 +189,7 @@ def best_bounds(
     """
     num_positions = old[-1]
 
-    def shard(index: int, start: int, stop: int) -> Shard:
+    def shard(index: int, start: int, stop: int) -> PositionShard:
         return shard_of(model, index, range(start, stop), num_positions, order, trims, index == owner)
 
     seconds = shard_time(model, devices, batch, num_positions, shard, room_bytes)

@@ -30,7 +30,7 @@ from engine.strategies.shared.ends import end_holdings, end_work, layer_slices
 from engine.strategies.shared.shares import fastest, named_worker, prefill_layer_s
 from engine.strategies.voltage.layout import Decode, GatherChoice, LastLayerRows, PositionsLayout
 from engine.strategies.voltage.partition import last_layer, shard_time, shards_for
-from engine.strategies.voltage.positions import OrderChoice, Shard, bounds, search, shard_of
+from engine.strategies.voltage.positions import OrderChoice, PositionShard, bounds, search, shard_of
 from engine.strategies.voltage.time import forward_s
 
 
@@ -177,7 +177,7 @@ def _ratios(
         return shares
     decodes = None if params.decode == "recompute" else _free_owner(cluster, model, demand, params)
 
-    def shard(index: int, start: int, stop: int) -> Shard:
+    def shard(index: int, start: int, stop: int) -> PositionShard:
         # with trimmed keys only the device with the last rows sees all keys, so it must fill the KV cache
         owns = stop == demand.rows if params.causal_trim and decodes is not None else ranks[index] == decodes
         return shard_of(
@@ -221,7 +221,7 @@ def _owner(
 
 
 def _works(
-    model: ModelSpec, params: VoltageParams, shards: Sequence[Shard], final: Sequence[Shard]
+    model: ModelSpec, params: VoltageParams, shards: Sequence[PositionShard], final: Sequence[PositionShard]
 ) -> list[Work]:
     """Who computes what: of a last layer of which one row is needed, its owner does all there is to do."""
     works = []
@@ -239,7 +239,7 @@ def _works(
     return works
 
 
-def _rows_of(piece: Slice, shard: Shard) -> Slice:
+def _rows_of(piece: Slice, shard: PositionShard) -> Slice:
     return piece.model_copy(update={"axis": "positions", "start": shard.start, "stop": shard.stop})
 
 

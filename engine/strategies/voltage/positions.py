@@ -53,7 +53,7 @@ def orders(
     return ("reorder" if model.scores_reorder else "naive"), "reorder"
 
 
-class Shard(Value):
+class PositionShard(Value):
     """One device's part of every layer: rows [start, stop) from keys [0, keys_stop), and how."""
 
     device: int
@@ -81,11 +81,11 @@ def shard_of(
     choice: OrderChoice,
     trims: bool,
     owns: bool,
-) -> Shard:
+) -> PositionShard:
     """`trims`: keys end where the causal mask hides the rest; `owns`: this device fills a KV cache."""
     keys = rows.stop if trims and model.causal else num_positions
     score, value = orders(model, len(rows), keys, choice, owns)
-    return Shard(
+    return PositionShard(
         device=device, start=rows.start, stop=rows.stop, keys_stop=keys, score_order=score, value_order=value
     )
 

@@ -15,11 +15,15 @@ from engine.domain.units import transfer_s
 from engine.ops.tensors import payload_bytes
 from engine.strategies.shared.demand import Demand, Pass, hidden
 from engine.strategies.shared.shares import pass_s
-from engine.strategies.voltage.positions import Shard
+from engine.strategies.voltage.positions import PositionShard
 
 
 def forward_s(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, shards: Sequence[Shard], final: Sequence[Shard]
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    shards: Sequence[PositionShard],
+    final: Sequence[PositionShard],
 ) -> float:
     """Seconds from the embedded prompt at the source to the last layer's rows there; `final` are the shards
     of that layer.
@@ -27,7 +31,7 @@ def forward_s(
     source, x = cluster.source_rank, hidden(model, demand.batch, demand.rows)
     row_bytes = payload_bytes(x) // demand.rows
 
-    def layer_s(pieces: Sequence[Shard]) -> float:
+    def layer_s(pieces: Sequence[PositionShard]) -> float:
         return max(
             pass_s(cluster.devices[piece.device], model, Pass(piece.op(0, None), (x,)))
             for piece in pieces

@@ -24,7 +24,9 @@ class RowFiles:
 
     def store(self, cache: str, layer: int, rows: int) -> None:
         """The oldest `rows` rows to disk, as far as it has not got them."""
-        self.files.setdefault((cache, layer), RowFile()).store(self.caches[cache, layer], rows)
+        if (cache, layer) not in self.files:
+            self.files[cache, layer] = RowFile()
+        self.files[cache, layer].store(self.caches[cache, layer], rows)
 
     def drop(self, cache: str, layer: int, rows: int) -> None:
         """The oldest `rows` rows leave memory."""

@@ -14,7 +14,7 @@ from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.trace import Mark, Span
 from engine.ops.sizes import kv_bytes_per_row
 from engine.runs.predict import predict
-from engine.strategies.adaptlink.roles import Shard, place_backups
+from engine.strategies.adaptlink.roles import ColumnShard, place_backups
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import weights_bytes
 from tests.support.adaptlink_cases import RATES, room_of, run_dying, tight, with_memory
@@ -213,13 +213,13 @@ def test_a_backup_has_its_copy_in_memory_from_the_start():
 
 
 def test_a_shard_too_large_for_any_backup_is_spread_over_several():
-    shards = [Shard(0, 0, 8), Shard(1, 8, 40), Shard(2, 40, 64)]
+    shards = [ColumnShard(0, 0, 8), ColumnShard(1, 8, 40), ColumnShard(2, 40, 64)]
     backups = place_backups(shards, {3: 20.0, 4: 26.0, 5: 60.0}, column_bytes=1.0, rest_bytes=2.0, width=8)
-    assert backups == {1: (Shard(5, 8, 40),), 2: (Shard(4, 40, 64),)}
+    assert backups == {1: (ColumnShard(5, 8, 40),), 2: (ColumnShard(4, 40, 64),)}
     backups = place_backups(shards, {3: 20.0, 4: 18.0}, column_bytes=1.0, rest_bytes=2.0, width=8)
-    assert backups == {1: (Shard(3, 8, 24), Shard(4, 24, 40))}
+    assert backups == {1: (ColumnShard(3, 8, 24), ColumnShard(4, 24, 40))}
     backups = place_backups(shards, {3: 12.0}, column_bytes=1.0, rest_bytes=2.0, width=8)
-    assert backups == {1: (Shard(3, 8, 16),)}
+    assert backups == {1: (ColumnShard(3, 8, 16),)}
 
 
 def test_a_bad_grid_is_refused():

@@ -13,8 +13,6 @@ from engine.ops.sizes import weight_bytes
 from engine.strategies.adaptlink.shares import (
     FfnTime,
     Primary,
-    balanced_share,
-    exact_share,
     fill_blocks,
     grid_size,
     sides_s,
@@ -24,6 +22,19 @@ from tests.support.small_cases import GPT2
 
 MB = 1e6
 seconds = st.floats(1e-6, 1e3)
+
+
+def balanced_share(primary_s: float, secondary_s: float) -> float:
+    """p* of equation 5: both sides take primary_s · secondary_s / (primary_s + secondary_s)."""
+    return secondary_s / (primary_s + secondary_s)
+
+
+def exact_share(primary_s: float, compute_s: float, messages_s: float) -> float:
+    """p where p · primary_s = (1 - p) · compute_s + messages_s; 1 if even the last column is not worth it.
+
+    `messages_s` is the whole way of input and output, whatever the share.
+    """
+    return min(1.0, (compute_s + messages_s) / (primary_s + compute_s))
 
 
 def test_a_secondary_that_takes_twice_as_long_leaves_two_thirds_to_the_primary():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.strategies.edgeformer.allocation import (
-    Allocation,
+    HeadAllocation,
     Site,
     allocate,
     by_importance,
@@ -215,7 +215,7 @@ def test_after_a_change_the_slowest_device_loses_its_lowest_scores():
     assert after.collab_s == pytest.approx(2.4576 * MS)
     lost = prune_to_deadline(IMPORTANCE, before, sites()[:2], math.inf, 0.8)
     assert lost.device_of == (-1, 2, 2, -1, -1, 1, 1, 1)
-    assert isinstance(lost, Allocation)
+    assert isinstance(lost, HeadAllocation)
 
 
 def test_more_devices_than_heads_leaves_some_without():

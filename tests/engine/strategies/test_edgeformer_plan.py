@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from engine.domain.errors import PlanError
 from engine.models import catalogue
 from engine.strategies.edgeformer.allocation import Site, allocate
-from engine.strategies.edgeformer.costs import Rows, deadline_s, link_s, local_s, sites_of
+from engine.strategies.edgeformer.costs import AttentionRows, deadline_s, link_s, local_s, sites_of
 from engine.strategies.edgeformer.plan import Capacity, allocate_blocks
 from tests.support.small_cases import GPT2, LLAMA, plan_of, spec_of, star
 
 EIGHT_HEADS = GPT2.model_copy(update={"num_heads": 8, "num_kv_heads": 8, "head_dim": 16, "hidden_size": 128})
-ROWS = Rows(1, 32, 32)
+ROWS = AttentionRows(1, 32, 32)
 
 
 def capacities(*rows):
@@ -123,7 +123,7 @@ def test_a_round_trip_costs_both_delays_and_both_overheads():
 def test_at_thirteen_teraflops_lending_heads_never_pays():
     """OPT-1.3B, 256 tokens, 16 bits, 600 Mbit/s; all heads but one would have to outweigh the transfer."""
     opt = GPT2.model_copy(update={"num_heads": 32, "num_kv_heads": 32, "head_dim": 64, "dtype": "bfloat16"})
-    rows = Rows(1, 256, 256)
+    rows = AttentionRows(1, 256, 256)
     fast = star([13e12, 13e12])
     links = tuple(link.model_copy(update={"bit_per_s": 600e6}) for link in fast.links)
     fast = fast.model_copy(update={"links": links})

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from engine.strategies.lime.allocation import (
-    Allocation,
+    LayerAllocation,
     Ring,
     allocate,
     bounds_of_stages,
@@ -18,7 +18,7 @@ from engine.strategies.lime.allocation import (
     stages_of_segments,
 )
 from engine.strategies.lime.blocks import blocks_of, load_frac, refine, spare_bytes, whole_layers
-from engine.strategies.lime.cost import Hop, closed_form_s, event_model, idle_s, steady_step_s
+from engine.strategies.lime.cost import HopTime, closed_form_s, event_model, idle_s, steady_step_s
 from engine.strategies.lime.ring import best_placement
 from tests.support.lime_cases import EXAMPLE, MB, MS, brute_force_s, compositions, ring
 
@@ -59,7 +59,7 @@ def drawn(seed, max_devices=3, max_layers=11, kv=True):
 @pytest.mark.parametrize("row", TABLE)
 def test_the_worked_example(row):
     segments, layers, slots, stages, in_memory, closed_ms, one_ms, two_ms = row
-    chosen = Allocation(segments, layers, slots)
+    chosen = LayerAllocation(segments, layers, slots)
     assert stages_of_segments(layers, segments) == stages
     assert tuple(num - k * (segments - 1) for num, k in zip(layers, slots, strict=True)) == in_memory
     assert planned_s(EXAMPLE, chosen) / MS == pytest.approx(closed_ms)
@@ -68,16 +68,16 @@ def test_the_worked_example(row):
 
 
 def test_the_exact_plan_of_the_example_is_its_optimum():
-    assert exact(EXAMPLE, 3) == Allocation(3, (5, 3), (1, 0))
+    assert exact(EXAMPLE, 3) == LayerAllocation(3, (5, 3), (1, 0))
     best = best_placement(EXAMPLE, "exact", 0, True, 1)
-    assert best.chosen == Allocation(3, (5, 3), (1, 0)) and best.step_s / MS == pytest.approx(116)
+    assert best.chosen == LayerAllocation(3, (5, 3), (1, 0)) and best.step_s / MS == pytest.approx(116)
     assert best_placement(EXAMPLE, "exact", 0, True, 2).step_s / MS == pytest.approx(142)
     assert min(brute_force_s(EXAMPLE, segments) for segments in (2, 3, 4)) / MS == pytest.approx(116)
 
 
 def test_blocks_become_resident_where_the_load_is_least_covered():
     one = ring(8, (10 * MS, 20 * MS), (20 * MS, 60 * MS), (300 * MB, 370 * MB))
-    chosen = Allocation(2, (4, 4), (1, 1))
+    chosen = LayerAllocation(2, (4, 4), (1, 1))
     assert planned_s(one, chosen) / MS == pytest.approx(160)
     assert spare_bytes(one, chosen, 1, ("layer",)) / MB == pytest.approx(70)
     streams = refine(one, chosen)
@@ -172,7 +172,7 @@ def test_events_take_as_long_as_the_closed_form_or_longer_where_stages_differ(se
         hop_s=draw.randint(0, 3) * MS,
     )
     slots = tuple(draw.randint(0, num // segments) for num in layers)
-    chosen = Allocation(segments, layers, slots)
+    chosen = LayerAllocation(segments, layers, slots)
     event_ms, closed_ms = steady_ms(one, chosen, 1), planned_s(one, chosen) / MS
     if equal:
         assert event_ms == pytest.approx(closed_ms)
@@ -190,7 +190,7 @@ def better(one, what):
     if what == "speed":
         layer_s = (step.layer_s[0] / 2, *step.layer_s[1:])
         return one._replace(step=step._replace(layer_s=layer_s))
-    hops = tuple(Hop(hop.transfer_s / 2) for hop in step.hops)
+    hops = tuple(HopTime(hop.transfer_s / 2) for hop in step.hops)
     return one._replace(step=step._replace(hops=hops, leave=hops[-1]))
 
 
@@ -217,8 +217,32 @@ def test_no_plan_where_the_slots_themselves_do_not_fit():
 
 
 def test_a_terminal_source_adds_the_way_in_and_the_way_out():
-    step = EXAMPLE.step._replace(enter=Hop(2 * MS), leave=Hop(3 * MS), begin_s=4 * MS, end_s=5 * MS)
+    step = EXAMPLE.step._replace(enter=HopTime(2 * MS), leave=HopTime(3 * MS), begin_s=4 * MS, end_s=5 * MS)
     stages = ((2, 2), (2, 2))
     times = event_model(stages, [(), ()], [0.0, 0.0], [step])
     assert times[0] / MS == pytest.approx(4 + 2 + 120 + 3 * 1 + 3 + 5)
     assert step.around_s(2) / MS == pytest.approx(2 + 3 * 1 + 3)
+
+
+@pytest.mark.parametrize(("device", "front_ms", "idle_ms"), [(0, 0, 62), (0, 10, 52), (1, 20, 42)])
+def test_a_device_s_slots_are_idle_while_others_compute_and_hidden_states_travel(device, front_ms, idle_ms):
+    """Equation 2 by hand: a segment has two layers on either device, 2 · 10 + 2 · 20 ms, and two hops of
+    1 ms; the device needs its slots until its streamed layers are computed.
+    """
+    assert idle_s(EXAMPLE.step, (4, 4), 2, device, front_ms * MS) / MS == pytest.approx(idle_ms)
+
+
+def test_idle_time_counts_both_the_transfer_and_the_delay_of_every_hop():
+    step = EXAMPLE.step._replace(hops=(HopTime(3 * MS, 4 * MS), HopTime(5 * MS, 6 * MS)))
+    assert idle_s(step, (4, 4), 2, 0, 10 * MS) / MS == pytest.approx(60 - 10 + 3 + 4 + 5 + 6)
+
+
+def test_hops_that_cover_a_load_keep_the_refinement_from_spending_memory():
+    """A load of 100 ms is not covered by the 50 ms in which others compute; with 60 ms of hops it is."""
+
+    def streams(hop_s):
+        one = ring(8, (10 * MS, 20 * MS), (100 * MS, 0.0), (400 * MB, 400 * MB), hop_s=hop_s)
+        return refine(one, LayerAllocation(2, (4, 4), (1, 0)))
+
+    assert streams(0.0)[0] != ("layer",)
+    assert streams(30 * MS)[0] == ("layer",)

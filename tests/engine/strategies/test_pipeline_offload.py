@@ -7,9 +7,10 @@ from engine.domain.errors import PlanError
 from engine.domain.plan import Slice
 from engine.ops.sizes import weight_bytes
 from engine.strategies.lime.ring import best_placement, step_times
-from engine.strategies.pipeline_offload.slots import cycles_of, num_missing, offload_events, turns_of
+from engine.strategies.pipeline_offload.slots import cycles_of, num_missing, turns_of
 from engine.strategies.shared.demand import demand_of
 from tests.support.lime_cases import EXAMPLE, MB, MS
+from tests.support.offload_events import offload_events
 from tests.support.small_cases import GPT2, MODELS, plan_of, play, sends, spec_of, star
 
 

@@ -301,3 +301,12 @@ def test_with_grouped_queries_the_cheaper_order_is_still_found(group, keys, posi
     assert product_flops(model, rows, positions, *chosen) == min(
         product_flops(model, rows, positions, *pair) for pair in product(["naive", "reorder"], repeat=2)
     )
+
+
+@pytest.mark.parametrize(("rates", "sizes"), [((4e10, 1e10), [8, 2]), ((1e10, 4e10), [2, 8])])
+def test_a_device_four_times_as_fast_gets_four_times_the_positions(rates, sizes):
+    """With FLOPs / rate as the device model, ten positions are 8 and 2."""
+    cluster = star(rates, compute_model="flops", op_overhead_s=0.0)
+    plan = plan_of(spec_of("voltage", BERT, cluster, rows=10, ratio="proportional"))
+    assert plan.layout.ratios == pytest.approx([size / 10 for size in sizes])
+    assert [shard.size for shard in plan.layout.shards] == sizes

@@ -13,7 +13,7 @@ from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.tensor_parallel import shares_placement
 from engine.strategies.tpi_llm.plan import (
-    Share,
+    MemberShare,
     fullest_window,
     ratios_of,
     shares_in,
@@ -26,8 +26,6 @@ from engine.strategies.tpi_llm.strategy import bounds_by_ratio
 from engine.strategies.tpi_llm.token_time import (
     BlockTime,
     all_reduce_s,
-    never_stalls,
-    never_stalls_tightly,
     steady_token_s,
     token_ends_s,
 )
@@ -46,6 +44,19 @@ def test_32_layers_take_what_the_event_loop_of_the_paper_says(window, token_ms):
 def test_loads_twice_as_slow_make_the_disk_the_bound():
     blocks = [BlockTime(11, 36), BlockTime(17, 60)] * 32
     assert steady_token_s([blocks], ALL_REDUCE_MS, 2) == 32 * (36 + 60) == 3072
+
+
+def never_stalls(attention: BlockTime, ffn: BlockTime, all_reduce_s: float) -> bool:
+    """Proposition 3's condition on a whole layer: its computing and all-reduces cover its loads."""
+    busy_s = attention.compute_s + ffn.compute_s + 2 * all_reduce_s
+    return busy_s >= (attention.load_s or 0.0) + (ffn.load_s or 0.0)
+
+
+def never_stalls_tightly(attention: BlockTime, ffn: BlockTime, all_reduce_s: float) -> bool:
+    """Proposition 4: each block's computing and all-reduce cover the load of the block after it."""
+    return attention.compute_s + all_reduce_s >= (ffn.load_s or 0.0) and ffn.compute_s + all_reduce_s >= (
+        attention.load_s or 0.0
+    )
 
 
 def test_the_papers_figures_hide_their_loads_in_a_whole_layer_but_not_block_by_block():
@@ -143,7 +154,7 @@ def test_the_fullest_window_is_the_most_that_any_neighbours_weigh(sizes, window)
 
 def share(memory_bytes, sizes=(3, 8) * 4, kv_row_bytes=2, fixed_bytes=5):
     blocks = tuple(Slice(layer=b // 2, part=("attention", "ffn")[b % 2]) for b in range(len(sizes)))
-    return Share(0, blocks, tuple(sizes), fixed_bytes, kv_row_bytes, memory_bytes)
+    return MemberShare(0, blocks, tuple(sizes), fixed_bytes, kv_row_bytes, memory_bytes)
 
 
 def test_with_enough_memory_nothing_streams():
