@@ -17,7 +17,7 @@ from engine.worlds.simulated.faults import KILL_SEEN_S, DeviceJoined
 from engine.worlds.simulated.kernel import FAULT
 from tests.support.message_programs import PAYLOAD, RATE, receiver, run, sender, star, world_of
 
-A, B, C = 0, 1, 2
+A, B, C, D = 0, 1, 2, 3
 SILENCE_S = 0.5
 
 
@@ -93,8 +93,9 @@ def test_a_device_that_is_back_before_it_was_missed_is_not_announced():
         star(),
         [DropDevice(at_s=0.25, device="b"), JoinDevice(at_s=0.25 + KILL_SEEN_S / 2, device="b")],
     )
-    run(world, (A, lambda c: sender(c, C, ["m"])))
+    run(world, (A, lambda c: idles_until(c, 1.0)))
     assert detected(trace) == []
+    assert marks(trace, "device_joined") == [("device_joined", 0.25 + KILL_SEEN_S / 2, "b")]
     assert world.faults.failed == set()
 
 
@@ -276,14 +277,15 @@ def test_a_device_that_joins_has_empty_memory_and_is_known_to_all_again():
 
 def test_after_a_recovery_a_device_that_is_still_frozen_is_announced_if_the_new_plan_needs_it():
     changes = [FreezeDevice(at_s=0.1, device="c"), DropDevice(at_s=1.0, device="b")]
-    world, trace = world_of(star(), changes, holders=(0, 1), silence_s=SILENCE_S)
-    needs_c = world_of(star(), holders=(0, 2))[0].plan
+    world, trace = world_of(star("abcd"), changes, holders=(A, B), silence_s=SILENCE_S)
+    needs_c = world_of(star("abcd"), holders=(A, C))[0].plan
 
     def recover(event):
         if world.plan is needs_c:
             return []
         world.plan = needs_c
-        return [(A, receiver(world.devices[A], [(C, "m")], {}))]
+        # something always happens, so the run is never idle
+        return [(A, receiver(world.devices[A], [(C, "m")], {})), (D, idles_until(world.devices[D], 5.0, A))]
 
     world.run([(A, receiver(world.devices[A], [(B, "m")], {}))], recover=recover)
     announced_s = 1.0 + KILL_SEEN_S
@@ -291,3 +293,47 @@ def test_after_a_recovery_a_device_that_is_still_frozen_is_announced_if_the_new_
         ("b", "killed", announced_s, 1.0),
         ("c", "frozen", announced_s + SILENCE_S, 0.1),
     ]
+
+
+def test_a_recovery_starts_no_program_on_a_device_that_has_failed_and_is_not_announced_yet():
+    changes = [DropDevice(at_s=1.0, device="b"), DropDevice(at_s=1.0 + KILL_SEEN_S / 2, device="c")]
+    world, _ = world_of(star(), changes)
+    started = []
+
+    async def starts(ctx):
+        started.append(ctx.rank)
+
+    def recover(event):
+        return [(rank, starts(world.devices[rank])) for rank in (A, C)]
+
+    world.run([(A, receiver(world.devices[A], [(B, "m")], {}))], recover=recover)
+    assert started == [A]
+
+
+def received(trace):
+    return [item for item in trace if getattr(item, "kind", "") == "recv"]
+
+
+def test_what_a_failed_device_had_sent_is_not_delivered_after_its_failure_was_announced():
+    # the message has left at 1.0 and would arrive at 2.0
+    world, trace = world_of(star(delay_s=0.5), [DropDevice(at_s=1.5, device="b")])
+    lost = {}
+
+    async def asks_late(ctx):
+        await idles_until(ctx, 3.0)
+        await waits_for(ctx, B, lost)
+
+    run(world, (A, asks_late), (B, lambda c: sender(c, A, ["m"])))
+    assert lost == {A: ("b", 3.0)}
+    assert not [span for span in received(trace) if span.name == "m"]
+
+
+def test_what_was_sent_to_a_failed_device_does_not_arrive():
+    world, trace = world_of(star(delay_s=0.5), [DropDevice(at_s=1.995, device="b")])
+
+    async def sends(ctx):
+        await ctx.send(PAYLOAD, B, "m")
+        await idles_until(ctx, 3.0)
+
+    run(world, (A, sends))
+    assert not [span for span in received(trace) if span.device == "b"]

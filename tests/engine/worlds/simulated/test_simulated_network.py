@@ -269,6 +269,7 @@ def test_a_repair_that_is_lost_again_waits_for_a_time_out():
     scene = Scene(LOSSY, seed_where(lost_twice))
     scene.send("late", A, B, size_bytes=SEGMENT_BYTES)
     scene.send("next", A, B, size_bytes=SEGMENT_BYTES, at_s=0.01)
+    scene.send("one more", A, B, size_bytes=SEGMENT_BYTES, at_s=0.1)  # repairs nothing
     scene.run()
     assert scene.arrived["late"] == pytest.approx(0.01 + 4 * SEGMENT_S + SEGMENT_S + RTO_MIN_S, rel=0.01)
 

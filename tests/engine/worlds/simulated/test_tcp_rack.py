@@ -64,12 +64,14 @@ def test_the_newest_transmission_counts_whatever_the_order_of_acknowledgements()
     assert (rack.newest, rack.rtt_s) == (Transmission(7, 6.0), 14.0)
 
 
-def test_a_timer_that_runs_is_not_put_off():
-    in_flight = sent_at(0.0, 1.0)
+def test_a_timer_that_runs_is_not_put_off_by_a_longer_round_trip():
+    in_flight = sent_at(0.0, 1.0, 2.0)
     rack = after_ack_of(1, in_flight, now_s=11.0)
     rack.find_lost(in_flight, 4.0, 11.0)
     timer_s = rack.timer_s
-    rack.find_lost(in_flight, 4.0, 12.0)
+    rack.on_acked(in_flight.pop(2), 13.5)
+    assert rack.rtt_s == 11.5
+    rack.find_lost(in_flight, 4.0, 13.5)
     assert rack.timer_s == timer_s
 
 
