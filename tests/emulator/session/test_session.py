@@ -22,7 +22,7 @@ class FakeLines:
     def __init__(self, *received: list[dict[str, object]]):
         self.waiting = deque(received)
         self.sent: list[dict[str, object]] = []
-        self.closed = False
+        self.closed = self.broken = False
 
     def receive(self, timeout_s: float) -> list[dict[str, object]]:
         if not self.waiting:
@@ -31,7 +31,7 @@ class FakeLines:
         return self.waiting.popleft()
 
     def send(self, message: dict[str, object]) -> None:
-        if self.closed:
+        if self.broken:
             raise BrokenPipeError
         self.sent.append(message)
 
@@ -134,7 +134,8 @@ def test_an_error_of_the_session_keeps_its_class_and_carries_what_the_process_wr
 
 def test_a_command_to_a_session_that_has_just_ended_is_dropped() -> None:
     made, _ = client()
-    made.lines.closed = True
+    made.lines.broken = True
     made._send({"kind": "stop"})
     assert made.lines.sent == []
+    assert made.lines.closed
     assert _drain(made.commands) == []

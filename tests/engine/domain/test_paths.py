@@ -1,0 +1,109 @@
+"""Paths against a search of all of them; clusters that make no sense are refused."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from engine.domain.errors import SpecError
+from tests.support.small_clusters import cluster, link
+
+RATES = (1e6, 2e6, 5e6, 1e7)
+
+
+def cost(drawn, nodes):
+    """(hops, seconds per bit) of a walk over `nodes`, or None if it is none."""
+    seconds = 0.0
+    for a, b in itertools.pairwise(nodes):
+        found = [x for x in drawn.links if {x.a, x.b} == {a, b}]
+        if not found:
+            return None
+        seconds += 1 / found[0].rate(found[0].a == a)
+    return len(nodes) - 1, seconds
+
+
+def nodes_of(drawn, src, dst):
+    at, nodes = drawn.devices[src].name, [drawn.devices[src].name]
+    for hop in drawn.path(src, dst):
+        here = drawn.links[hop.link]
+        assert at == (here.a if hop.forward else here.b)
+        at = here.b if hop.forward else here.a
+        nodes.append(at)
+    assert at == drawn.devices[dst].name
+    return nodes
+
+
+@st.composite
+def clusters(draw):
+    """A tree over three devices and two switches, and some more links, with random rates both ways."""
+    names = ["a", "b", "c", "s", "t"]
+    tree = [(names[index], names[draw(st.integers(0, index - 1))]) for index in range(1, 5)]
+    others = [pair for pair in itertools.combinations(names, 2) if set(pair) not in map(set, tree)]
+    rate = st.sampled_from(RATES)
+    links = [
+        link(a, b, draw(rate), reverse_bit_per_s=draw(rate))
+        for a, b in [*tree, *draw(st.lists(st.sampled_from(others), unique=True, max_size=4))]
+    ]
+    return cluster("a b c", "s t", *links)
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters())
+def test_a_path_has_the_fewest_hops_and_then_the_least_time_per_bit(drawn):
+    names = ["a", "b", "c", "s", "t"]
+    for src, dst in itertools.permutations(range(3), 2):
+        found = cost(drawn, nodes_of(drawn, src, dst))
+        ends = names[src], names[dst]
+        middle = [name for name in names if name not in ends]
+        walks = (
+            cost(drawn, (ends[0], *inside, ends[1]))
+            for size in range(4)
+            for inside in itertools.permutations(middle, size)
+        )
+        best = min(walk for walk in walks if walk is not None)
+        assert found[0] == best[0]
+        assert found[1] == pytest.approx(best[1])
+
+
+def test_a_delay_adds_up_over_the_directions_of_a_path():
+    drawn = cluster(
+        "a b", "s", link("a", "s", delay_s=0.25, reverse_delay_s=0.5), link("b", "s", delay_s=1.0)
+    )
+    assert drawn.delay_s(0, 1) == 1.25
+    assert drawn.delay_s(1, 0) == 1.5
+    assert drawn.path(0, 0) == ()
+
+
+def test_names_find_ranks_and_links_in_either_order():
+    drawn = cluster("a b", "", link("a", "b"))
+    assert (drawn.rank("b"), drawn.link_index("a--b"), drawn.link_index("b--a")) == (1, 0, 0)
+    with pytest.raises(SpecError, match="has no device c: it has a, b"):
+        drawn.rank("c")
+    with pytest.raises(SpecError, match="has no link a--c: it has a--b"):
+        drawn.link_index("a--c")
+
+
+@pytest.mark.parametrize(
+    ("devices", "switches", "links", "message"),
+    [
+        ("a a", "", [], "the name a is used twice"),
+        ("a b", "", [("a", "c")], r"links\[0\] ends at c"),
+        ("a b", "", [("a", "a")], r"links\[0\] connects a to itself"),
+        ("a b", "", [("a", "b"), ("b", "a")], r"links\[1\] is a second link between b and a"),
+        ("a b c", "s", [("a", "b"), ("c", "s")], "c cannot reach a"),
+    ],
+)
+def test_a_cluster_that_makes_no_sense_is_refused(devices, switches, links, message):
+    with pytest.raises(ValidationError, match=message):
+        cluster(devices, switches, *(link(a, b) for a, b in links))
+
+
+def test_terminals_compute_nothing_and_one_device_must():
+    drawn = cluster("a b c", "", link("a", "b"), link("b", "c"))
+    assert drawn.without([1]).workers == (0, 2)
+    data = drawn.without([0, 1]).model_dump()
+    data["devices"][2]["role"] = "terminal"
+    with pytest.raises(ValidationError, match="every device is a terminal"):
+        type(drawn).model_validate(data)
