@@ -1,0 +1,105 @@
+"""What makes a run correct: the reference's tokens, and its numbers to a small relative error.
+
+The reference is made up here; `test_lossy_runs.py` has what transformers really says.
+"""
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models.reference.transformers_outputs import Reference
+from engine.reports import verify
+from tests.support.small_cases import BERT, GPT2, star
+
+# two requests, three tokens each, a vocabulary of four: the largest number of all is 8, the likeliest tokens
+# are 3, 0, 1 and 2, 2, 0
+LOGITS = (
+    torch.tensor([[0.0, 1.0, 2.0, 8.0], [4.0, 1.0, 0.0, 2.0], [1.0, 3.0, 0.0, 2.0]]),
+    torch.tensor([[1.0, 1.0, 5.0, 2.0], [0.0, 1.0, 4.0, 2.0], [8.0, 1.0, 0.0, 2.0]]),
+)
+TOKENS = ((3, 0, 1), (2, 2, 0))
+
+
+@pytest.fixture
+def judge(tmp_path, monkeypatch):
+    """Correctness of a run with the tensors that are given, against the reference that is given."""
+
+    def of(got, reference=None, dtype="float32", new_tokens=3):
+        kept = reference or Reference(TOKENS, LOGITS, ())
+        monkeypatch.setattr(verify, "load_or_compute", lambda spec: kept)
+        model = (GPT2 if new_tokens else BERT).model_copy(update={"dtype": dtype})
+        workload = Workload(prompt_tokens=4, new_tokens=new_tokens, requests=len(kept.tensors()))
+        spec = RunSpec(cluster=star((1e9,)), model=model, strategy="single", workload=workload)
+        save_file(got, tmp_path / "outputs.safetensors")
+        return verify.compare_with_reference(spec, tmp_path / "outputs.safetensors")
+
+    return of
+
+
+def logits(add=0.0, request=0, token=0, entry=3):
+    """The reference's logits, one of which is larger by `add`."""
+    found = {f"logits.{index}": rows.clone() for index, rows in enumerate(LOGITS)}
+    found[f"logits.{request}"][token, entry] += add
+    return found
+
+
+def test_the_references_own_numbers_are_correct(judge):
+    found = judge(logits())
+    assert (found.checked, found.ok, found.token_identical, found.why) == (True, True, True, "")
+    assert (found.max_abs_error, found.max_rel_error) == (0.0, 0.0)
+
+
+def test_the_relative_error_is_the_largest_difference_over_the_largest_number(judge):
+    found = judge(logits(add=-0.0004))
+    assert found.max_abs_error == pytest.approx(0.0004, rel=1e-2)
+    assert found.max_rel_error == pytest.approx(0.0004 / 8, rel=1e-2)
+    assert found.ok is True
+
+
+@pytest.mark.parametrize(("rel_error", "ok"), [(0.9e-4, True), (1.2e-4, False), (1e-3, False), (5e-2, False)])
+def test_the_same_tokens_are_not_enough_when_the_numbers_are_off(judge, rel_error, ok):
+    found = judge(logits(add=8 * rel_error))
+    assert found.token_identical is True
+    assert found.ok is ok
+    if not ok:
+        assert "the largest relative error is" in found.why
+        assert "expected at most 1e-04" in found.why
+
+
+@pytest.mark.parametrize(("rel_error", "ok"), [(1e-2, True), (3e-2, False)])
+def test_half_precision_may_be_off_by_two_percent(judge, rel_error, ok):
+    assert judge(logits(add=8 * rel_error), dtype="bfloat16").ok is ok
+
+
+def test_an_error_in_any_request_and_token_counts(judge):
+    assert judge(logits(add=0.1, request=1, token=2, entry=1)).ok is False
+
+
+def test_another_token_is_wrong_and_said_so(judge):
+    found = judge(logits(add=2.0, request=1, token=1, entry=3) | {})
+    assert found.token_identical is True  # 4.0 is as large as 2.0 + 2.0, and comes first
+    found = judge(logits(add=2.5, request=1, token=1, entry=3))
+    assert (found.ok, found.token_identical) == (False, False)
+    assert found.why.startswith(verify.TOKENS_DIFFER)
+
+
+def test_an_encoder_is_judged_by_its_numbers_alone(judge):
+    hidden = torch.tensor([[1.0, -2.0], [0.5, 4.0]])
+    reference = Reference((), (), (hidden,))
+    right = judge({"hidden.0": hidden.clone()}, reference, new_tokens=0)
+    assert (right.ok, right.token_identical) == (True, None)
+    wrong = judge({"hidden.0": hidden + 0.001}, reference, new_tokens=0)
+    assert wrong.ok is False
+    assert wrong.max_rel_error == pytest.approx(0.001 / 4, rel=1e-2)
+
+
+def test_where_only_token_ids_come_they_alone_are_compared(judge):
+    same = {f"tokens.{index}": torch.tensor(ids) for index, ids in enumerate(TOKENS)}
+    found = judge(same)
+    assert (found.ok, found.token_identical, found.max_rel_error) == (True, True, None)
+    assert "only tokens" in found.why
+    other = same | {"tokens.1": torch.tensor([2, 2, 1])}
+    found = judge(other)
+    assert (found.ok, found.token_identical, found.why) == (False, False, verify.TOKENS_DIFFER)
