@@ -1,4 +1,4 @@
-"""What EdgeFormer's decisions cost, beside the forward pass that they are for: on one core, natively."""
+"""Measure what EdgeFormer's decisions for one prefill cost, beside the forward pass itself, on one core."""
 
 from __future__ import annotations
 
@@ -13,13 +13,8 @@ from engine.cli.command import Environment
 from engine.domain.units import human_s
 from engine.models import catalogue
 from engine.ops.core import Block, Embed, Head
-from engine.ops.heads import Features, Importance, Project
 from engine.ops.layout import whole_model
-from engine.strategies.edgeformer.allocation import allocate, li_scores, normalised
-from engine.strategies.edgeformer.choices import Book, Learn, Lookup
-from engine.strategies.edgeformer.costs import AttentionRows, sites_of
-from engine.strategies.edgeformer.memory import FEATURE_POINTS
-from engine.strategies.edgeformer.params import EdgeFormerParams
+from engine.strategies.edgeformer.prefill_decisions import PrefillDecisions
 
 if TYPE_CHECKING:
     import torch
@@ -84,43 +79,18 @@ def _row(name: str, num_tokens: int) -> tuple[str, ...]:
             states.append(compute(Block(layer), states[-1]))
         return [*states[:-1], compute(Head(), states[-1])]
 
-    layers, heads = range(model.num_layers), tuple(range(model.num_heads))
-    width, book = 2 * model.head_dim, Book(EdgeFormerParams())
-    keys = tuple(range(model.num_kv_heads))
-
-    def measured(packed: torch.Tensor, layer: int) -> torch.Tensor:
-        cut = model.num_heads + model.num_kv_heads
-        queries, known = packed[:, : model.num_heads], packed[:, model.num_heads : cut]
-        return compute(Importance(layer, heads, keys), queries, known)
-
+    decisions = PrefillDecisions(model, star(DEVICES, 10e9, 1e8), num_tokens, compute)
     for _ in range(LEARNT):
-        for layer, x in zip(layers, forward(prompt()), strict=False):
-            packed = compute(Project(layer, 0, model.num_heads), x)
-            learn = Learn(book, layer, width, heads)
-            learn(measured(packed, layer), compute(Features(layer, FEATURE_POINTS), packed))
+        decisions.read(forward(prompt()))
+        decisions.learn()
     tokens = prompt()
-    blocks = [
-        compute(Project(layer, 0, model.num_heads), x)
-        for layer, x in zip(layers, forward(tokens), strict=False)
-    ]
-    features = [compute(Features(layer, FEATURE_POINTS), packed) for layer, packed in enumerate(blocks)]
-    cluster = star(DEVICES, 10e9, 1e8)
-    rows = AttentionRows(1, num_tokens, num_tokens)
-    rooms = [len(heads)] * DEVICES
-    sites = sites_of(cluster, model, 0, range(1, DEVICES), len(heads), rooms, rows, "corrected")
-    importance = normalised([float(head) for head in heads])
-
-    def decide() -> None:
-        for _ in layers:
-            found = allocate(importance, sites, 1.0)
-            li_scores(importance, found, sites, 0.8)
-
+    decisions.read(forward(tokens))
     *times, exact_s = _best_s(
         lambda: forward(tokens),
-        lambda: [compute(Features(i, FEATURE_POINTS), packed) for i, packed in enumerate(blocks)],
-        lambda: [Lookup(book, i, width, idle=False)(found) for i, found in enumerate(features)],
-        decide,
-        lambda: [measured(packed, layer) for layer, packed in enumerate(blocks)],
+        decisions.features,
+        decisions.look_up,
+        decisions.allocate,
+        decisions.importance,
     )
     share = sum(times[1:]) / times[0]
     return (name, str(num_tokens), *map(human_s, times), f"{share:.1%}", human_s(exact_s))
