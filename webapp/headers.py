@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import sync_and_async_middleware
+
+GetResponse = Callable[[HttpRequest], Any]
+"""The next middleware, or the view: it returns a response, or an awaitable of one."""
 
 # Styles may be inline because the component library sets style attributes and style elements;
 # scripts may not.
@@ -25,7 +30,8 @@ CONTENT_SECURITY_POLICY = "; ".join(
 )
 
 
-def browser_policy(get_response: Callable) -> Callable:
+@sync_and_async_middleware
+def browser_policy(get_response: GetResponse) -> GetResponse:
     """Middleware: the content security and permissions policies on every response."""
 
     def with_headers(response: HttpResponse) -> HttpResponse:
@@ -45,7 +51,3 @@ def browser_policy(get_response: Callable) -> Callable:
         return with_headers(get_response(request))
 
     return sync_middleware
-
-
-browser_policy.sync_capable = True
-browser_policy.async_capable = True

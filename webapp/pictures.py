@@ -23,7 +23,7 @@ class PictureOut(Schema):
 
 
 @router.post("/models/{name}/picture", response=PictureOut, auth=operator)
-def prepare_picture(request: HttpRequest, name: str, file: UploadedFile = File(...)) -> PictureOut:  # noqa: B008
+def prepare_picture(request: HttpRequest, name: str, file: File[UploadedFile]) -> PictureOut:
     """A PNG or JPEG file → the picture as the model sees it. Nothing is stored."""
     vision = _vision_of(name)
     if (file.size or 0) > MAX_FILE_BYTES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import redis
 import redis.asyncio
@@ -46,6 +47,28 @@ def async_client() -> redis.asyncio.Redis:
         socket_connect_timeout=CONNECT_TIMEOUT_S,
         socket_timeout=ANSWER_TIMEOUT_S,
     )
+
+
+def push(key: str, text: str, keep_s: int) -> None:
+    """Append to the list `key`, which then expires after `keep_s`."""
+    with client().pipeline() as pipe:
+        pipe.rpush(key, text)
+        pipe.expire(key, keep_s)
+        pipe.execute()
+
+
+def pop(key: str, timeout_s: int) -> str | None:
+    """Take the first of the list `key`; None if there is none within `timeout_s`."""
+    answer: Any = client().blpop([key], timeout=timeout_s)
+    return None if answer is None else str(answer[1])
+
+
+def count_up(key: str, keep_s: int) -> int:
+    """The next number of the counter `key`, from 1 on; it expires after `keep_s`."""
+    with client().pipeline() as pipe:
+        pipe.incr(key)
+        pipe.expire(key, keep_s)
+        return int(pipe.execute()[0])
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def get_trace_scenario(request: HttpRequest, name: str) -> Scenario:
 
 
 @router.post("/scenarios", response=Scenario, auth=operator)
-def read_scenario_file(request: HttpRequest, file: UploadedFile = File(...)) -> Scenario:  # noqa: B008
+def read_scenario_file(request: HttpRequest, file: File[UploadedFile]) -> Scenario:
     """A CSV trace, or a scenario in TOML or JSON → its changes. Nothing is stored."""
     name = str(file.name)
     if (file.size or 0) > MAX_FILE_BYTES:

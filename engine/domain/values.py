@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -21,7 +21,7 @@ class Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
-    def parse(cls, data: Any, where: str) -> Any:
+    def parse(cls, data: Any, where: str) -> Self:
         """Validate plain data; raises `SpecError` whose sentence names the field.
 
         `where` names the source of the data in messages: a file name, "request body", …

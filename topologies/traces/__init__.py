@@ -52,7 +52,7 @@ TRACES = {"walk": walk, "neighbours": neighbours, "tunnels": tunnels}
 def rows_of(name: str) -> Iterator[str]:
     """The lines of `<name>.csv`; a rate that stays what it is has no line of its own."""
     yield "at_s,link,bit_per_s"
-    before = -1
+    before = -1.0
     for step, share in enumerate(TRACES[name](Random(name))):
         bit_per_s = round(share * BASE_BIT_PER_S, -4)
         if bit_per_s != before:

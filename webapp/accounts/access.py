@@ -31,6 +31,12 @@ def refuse_forged(request: HttpRequest) -> None:
         raise HttpError(403, "The request carries no valid CSRF token: reload the page, then try again.")
 
 
+class UserRequest(HttpRequest):
+    """A request that a guard has let through: `auth` is who sent it."""
+
+    auth: User
+
+
 class Viewer(APIKeyCookie):
     """A session cookie, with the CSRF token on unsafe methods."""
 

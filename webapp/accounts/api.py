@@ -50,6 +50,6 @@ def log_in(request: HttpRequest, credentials: Credentials) -> SessionOut:
 
 
 @router.post("/logout", response={204: None})
-def log_out(request: HttpRequest) -> Status:
+def log_out(request: HttpRequest) -> Status[None]:
     logout(request)
     return Status(204, None)

@@ -16,7 +16,7 @@ from engine.domain.cluster import ClusterSpec, LinkSpec
 from engine.domain.errors import SpecError
 from engine.domain.values import NonNegative, Positive
 from topologies.shapes import copies, shape
-from webapp.accounts.access import operator
+from webapp.accounts.access import UserRequest, operator
 from webapp.clusters import services
 from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
@@ -98,7 +98,7 @@ def list_clusters(request: HttpRequest) -> list[ClusterOut]:
 
 
 @router.post("", response={201: ClusterOut}, auth=operator)
-def create_cluster(request: HttpRequest, drawing: Drawing) -> Status:
+def create_cluster(request: UserRequest, drawing: Drawing) -> Status[ClusterOut]:
     return Status(201, row(services.create(drawing.spec, drawing.layout, request.auth)))
 
 
@@ -135,7 +135,7 @@ def update_cluster(request: HttpRequest, cluster_id: int, edit: Edit) -> Cluster
 
 
 @router.delete("/{int:cluster_id}", response={204: None}, auth=operator)
-def delete_cluster(request: HttpRequest, cluster_id: int) -> Status:
+def delete_cluster(request: HttpRequest, cluster_id: int) -> Status[None]:
     """Runs keep their own copy of the cluster."""
     services.find(cluster_id).delete()
     return Status(204, None)

@@ -60,7 +60,7 @@ def enabled(cluster: ClusterSpec, layout: CanvasLayout) -> ClusterSpec:
 
 
 def neighbours_of(cluster: ClusterSpec) -> dict[str, list[str]]:
-    names = [node.name for node in (*cluster.devices, *cluster.switches)]
+    names = [device.name for device in cluster.devices] + [switch.name for switch in cluster.switches]
     neighbours: dict[str, list[str]] = {name: [] for name in names}
     for link in cluster.links:
         neighbours[link.a].append(link.b)

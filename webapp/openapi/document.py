@@ -11,7 +11,6 @@ from typing import Any
 
 from ninja.openapi.schema import REF_TEMPLATE, OpenAPISchema
 from ninja.schema import NinjaGenerateJsonSchema
-from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode
 from pydantic_core import core_schema
 
@@ -58,7 +57,7 @@ class Document(OpenAPISchema):
 
     def _create_schema_from_model(
         self,
-        model: type[BaseModel],
+        model: Any,
         by_alias: bool = True,
         remove_level: bool = True,
         mode: JsonSchemaMode = "validation",

@@ -15,7 +15,7 @@ from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.stored import Stored, read_report, to_document
 from engine.reports.compare import compare
-from webapp.accounts.access import operator
+from webapp.accounts.access import UserRequest, operator
 from webapp.errors import Conflict
 from webapp.redis import redis_needed
 from webapp.runs import exports, live, predictions, services
@@ -53,7 +53,7 @@ def get_supports(request: HttpRequest, body: Pair) -> dict[str, str | None]:
 
 
 @router.post("/runs", response={201: Accepted}, auth=operator)
-def start_run(request: HttpRequest, body: RunRequest) -> Status:
+def start_run(request: UserRequest, body: RunRequest) -> Status[dict[str, Any]]:
     return Status(201, {"id": services.create(body, request.auth).pk})
 
 
@@ -103,7 +103,7 @@ def edit_run(request: HttpRequest, run_id: int, edit: RunEdit) -> dict[str, Any]
 
 
 @router.delete("/runs/{int:run_id}", response={204: None}, auth=operator)
-def delete_run(request: HttpRequest, run_id: int) -> Status:
+def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
     run = services.find(run_id)
     if run.status in ACTIVE:
         raise Conflict(f"{run} is {run.status}: cancel it before deleting it.")
@@ -112,20 +112,20 @@ def delete_run(request: HttpRequest, run_id: int) -> Status:
 
 
 @router.post("/runs/{int:run_id}/cancel", response={202: None}, auth=operator)
-def cancel_run(request: HttpRequest, run_id: int) -> Status:
+def cancel_run(request: UserRequest, run_id: int) -> Status[None]:
     services.cancel(services.find(run_id), request.auth.username)
     return Status(202, None)
 
 
 @router.post("/runs/{int:run_id}/changes", response={202: Accepted}, auth=operator)
-def change_run(request: HttpRequest, run_id: int, body: ChangeIn) -> Status:
+def change_run(request: UserRequest, run_id: int, body: ChangeIn) -> Status[dict[str, Any]]:
     """Asked for now; the run's events say when it is in force (`link_changed`, `device_lost`, …)."""
     number = services.change(services.find(run_id), body.command, request.auth.username)
     return Status(202, {"id": number})
 
 
 @router.post("/runs/{int:run_id}/replay", response={201: Accepted}, auth=operator)
-def replay_run(request: HttpRequest, run_id: int, body: ReplayRequest) -> Status:
+def replay_run(request: UserRequest, run_id: int, body: ReplayRequest) -> Status[dict[str, Any]]:
     """The same run again, with what was done live as its scenario, and with these fields instead."""
     run = services.find(run_id)
     return Status(201, {"id": services.create(replayed(run, body), request.auth).pk})
@@ -174,7 +174,7 @@ def with_report(run_id: int) -> Run:
 
 
 def stored_report(run: Run) -> Stored[RunReport]:
-    return read_report(run.report, f"The report of {run}")
+    return read_report(run.report or {}, f"The report of {run}")
 
 
 def download(text: str, content_type: str, name: str) -> HttpResponse:

@@ -9,7 +9,7 @@ from typing import Self
 
 from engine.domain.events import Logged
 from engine.domain.scenario import LiveCommand
-from webapp.redis import GONE, client
+from webapp.redis import GONE, count_up, pop, push
 from webapp.runs.live import Publisher
 
 KEEP_S = 12 * 3600
@@ -23,11 +23,8 @@ def list_of(run_id: int) -> str:
 def send(run_id: int, command: LiveCommand, by: str) -> int:
     """Hand a command to the run's worker; returns the command's number. Raises Redis' errors."""
     key = list_of(run_id)
-    with client().pipeline() as pipe:
-        pipe.incr(f"{key}:count").expire(f"{key}:count", KEEP_S)
-        number = pipe.execute()[0]
-        pipe.rpush(key, json.dumps({"id": number, "by": by, "command": command})).expire(key, KEEP_S)
-        pipe.execute()
+    number = count_up(f"{key}:count", KEEP_S)
+    push(key, json.dumps({"id": number, "by": by, "command": command}), KEEP_S)
     return number
 
 
@@ -52,12 +49,12 @@ class CommandFeed:
     def _work(self) -> None:
         while not self.stopping.is_set():
             try:
-                answer = client().blpop([list_of(self.run_id)], timeout=WAIT_S)
+                answer = pop(list_of(self.run_id), WAIT_S)
             except GONE:
                 self.stopping.wait(WAIT_S)  # commands come again when Redis does
                 continue
             if answer is not None:
-                message = json.loads(answer[1])
+                message = json.loads(answer)
                 text = f"{message['by']} asks: {describe(message['command'])}"
                 self.publisher.publish([Logged(level="info", text=text)])
                 self.queue.put(message["command"])

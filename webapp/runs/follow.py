@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from typing import Any
 
 from channels.db import database_sync_to_async
+from redis.asyncio import Redis
 
 from webapp.redis import async_client
 from webapp.runs.live import Batch, batch_of, next_segment, stream_of
@@ -15,7 +17,7 @@ HEARTBEAT_S = 2.0
 READ_BATCHES = 100
 
 
-async def follow(run_id: int, since: int) -> AsyncIterator[list[Batch]]:
+async def follow(run_id: int, since: int) -> AsyncGenerator[list[Batch]]:
     """Batches after `since` in order, without gaps; an empty list every `HEARTBEAT_S` of silence.
 
     Goes on after the end of the run, silent; ends when the run is deleted. Raises Redis' errors.
@@ -47,8 +49,8 @@ async def follow(run_id: int, since: int) -> AsyncIterator[list[Batch]]:
         await redis.aclose()
 
 
-async def read_live(redis, run_id: int, since: int) -> list[Batch]:
-    answer = await redis.xread(
+async def read_live(redis: Redis, run_id: int, since: int) -> list[Batch]:
+    answer: Any = await redis.xread(
         {stream_of(run_id): f"{since}-0"}, count=READ_BATCHES, block=int(HEARTBEAT_S * 1000)
     )
     return [batch_of(entry) for entry in answer[0][1]] if answer else []

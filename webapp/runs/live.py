@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from django.db import connection
 from django.db.models import Max
@@ -75,10 +75,11 @@ def stored_batches(run_id: int, since: int) -> Iterator[Batch]:
 
 def live_batches(run_id: int, since: int) -> list[Batch]:
     """Batches after `since` that are in the stream now. Raises Redis' errors."""
-    return [batch_of(entry) for entry in client().xrange(stream_of(run_id), min=f"({since}-0")]
+    entries: Any = client().xrange(stream_of(run_id), min=f"({since}-0")
+    return [batch_of(entry) for entry in entries]
 
 
-def entry_of(events: str) -> dict[str, str]:
+def entry_of(events: str) -> dict[Any, Any]:
     """A batch's fields in the stream."""
     return {"events": events, "schema": str(SCHEMA)}
 

@@ -11,7 +11,7 @@ from engine.domain.errors import EdgeLoomError, HostError, PlanError, SpecError
 from engine.domain.spec import RunSpec
 from webapp.celery import app as celery
 from webapp.errors import Unavailable
-from webapp.redis import client, redis_needed
+from webapp.redis import pop, push, redis_needed
 from webapp.runs import workers
 
 PATIENCE_S = 60
@@ -33,16 +33,14 @@ def ask(spec: RunSpec) -> dict[str, Any]:
         celery.send_task("plan.predict", arguments, queue="plan", expires=PATIENCE_S)
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            answer = client().blpop([key], timeout=BLOCK_S)
+            answer = pop(key, BLOCK_S)
             if answer is not None:
-                return opened(json.loads(answer[1]))
+                return opened(json.loads(answer))
     raise Unavailable(f"No prediction within {PATIENCE_S} s: the planning workers are busy, try again later.")
 
 
 def reply(key: str, message: dict[str, Any]) -> None:
-    with client().pipeline() as pipe:
-        pipe.rpush(key, json.dumps(message)).expire(key, PATIENCE_S)
-        pipe.execute()
+    push(key, json.dumps(message), PATIENCE_S)
 
 
 def sealed(error: EdgeLoomError) -> dict[str, Any]:
@@ -54,7 +52,8 @@ def sealed(error: EdgeLoomError) -> dict[str, Any]:
 
 def opened(message: dict[str, Any]) -> dict[str, Any]:
     if "error" not in message:
-        return message["report"]
+        report: dict[str, Any] = message["report"]
+        return report
     if message["error"] == "SpecError":
         raise SpecError(message["detail"], [(path, text) for path, text in message["fields"]])
     raise ERRORS[message["error"]](message["detail"])

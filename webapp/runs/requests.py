@@ -86,11 +86,11 @@ def reasons_against(pair: Pair) -> dict[str, str | None]:
 
 
 def cluster_of(request: RunRequest | Pair) -> ClusterSpec:
-    if (request.cluster_id is None) == (request.cluster is None):
+    if request.cluster is not None and request.cluster_id is None:
+        return request.cluster
+    if request.cluster is not None or request.cluster_id is None:
         sentence = "A run needs one cluster: give either cluster_id or cluster."
         raise SpecError(sentence, [("cluster_id", "give this or cluster")])
-    if request.cluster is not None:
-        return request.cluster
     stored = clusters.find(request.cluster_id)
     try:
         return enabled(clusters.spec_of(stored), clusters.layout_of(stored))
