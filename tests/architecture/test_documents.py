@@ -88,3 +88,10 @@ def test_no_document_names_a_file_that_git_does_not_track() -> None:
             target = (document.parent / link).resolve()
             if "://" not in link and target.is_file():
                 assert target.relative_to(ROOT).as_posix() in files, f"{document.name} links {link}"
+
+
+def test_every_function_that_a_document_names_is_in_its_file() -> None:
+    named = re.compile(r"`([\w./]+\.py)`,\s+function\s+`(\w+)`")
+    found = [(*match, path.name) for path in DOCUMENTS for match in named.findall(path.read_text("utf-8"))]
+    assert found
+    assert not [row for row in found if f"def {row[1]}(" not in (ROOT / row[0]).read_text("utf-8")]
