@@ -1,12 +1,13 @@
 """Rows of KV caches on this machine's disk: what a device that is short of memory stores and fetches.
 
-A file has no name and goes with its process. In it are whole rows, [rows, 2, B, K, E], so that later rows
-follow earlier ones.
+A file has no name, so it is deleted when it is closed. It contains whole rows, [rows, 2, B, K, E], so that
+later rows follow earlier ones.
 """
 
 from __future__ import annotations
 
 import tempfile
+import weakref
 from typing import BinaryIO
 
 import torch
@@ -47,10 +48,11 @@ class RowFiles:
 
 
 class RowFile:
-    """The oldest `rows` rows of one KV cache."""
+    """The oldest `rows` rows of one KV cache. The file is closed with this object at the latest."""
 
     def __init__(self) -> None:
         self.file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  (open for as long as the cache lives)
+        weakref.finalize(self, self.file.close)
         self.rows = 0
 
     def store(self, cache: KVCache, rows: int) -> None:
