@@ -1,0 +1,130 @@
+"""A real device without a supervisor process: its clock, the messages it handles and those it sends."""
+
+import pytest
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.scenario import SetRate, SlowDevice
+from engine.program.frames import FrameHeader
+from engine.runs.predict import prepare
+from engine.worlds.common.programs import Program
+from engine.worlds.real.connections import Connections, Incoming
+from engine.worlds.real.device import RealDevice
+from engine.worlds.real.tasks import Clock
+from engine.worlds.real.watchdog import silence_limits
+from tests.support.fake_devices import small_spec
+
+
+class Supervisor:
+    """`told` is what it will be told next; `heard` what the device has sent."""
+
+    def __init__(self):
+        self.orders, self.heard = [], []
+
+    def receive(self):
+        return self.orders.pop(0) if self.orders else None
+
+    def send(self, message):
+        self.heard.append(message)
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def device(paced=True, held=frozenset(), **more):
+        prepared = prepare(small_spec(silence_s=3.0, **more))
+        connections = Connections(0, "127.0.0.1")
+        found = RealDevice(
+            0, prepared.spec, prepared.plan, lambda item: None, None, paced, held, connections, Supervisor()
+        )
+        found.set_clock(Clock(100.0, 4.0))
+        made.append(found)
+        return found
+
+    yield device
+    for found in made:
+        for sock in (found.connections.listener, found.connections._woken, found.connections._waker):
+            sock.close()
+
+
+def test_the_watchdogs_limits_grow_with_the_dilation(make):
+    assert make().watchdog.limits == silence_limits(3.0, 4.0)
+    assert make().watchdog.limits.suspect_after_s == 12.0
+
+
+def test_operations_are_paced_with_the_dilation_and_native_ones_are_not(make):
+    assert make().compute_pacer.plan(100.0, 0.5) == (100.0, 102.0)
+    assert make(paced=False).compute_pacer.plan(100.0, 0.5) == (100.0, 100.0)
+
+
+async def waits(handle):
+    await handle
+
+
+def test_a_device_waits_for_peers_since_the_time_at_which_its_program_began_to(make):
+    device = make()
+    assert device._awaited() == {}
+    for begun_s, peer, tag in ((2.0, 1, "x"), (1.0, 1, "y"), (5.0, 2, "x")):
+        device.start(Program(0, waits(device.recv(peer, tag)), begun_s))
+    assert device._awaited() == {1: 104.0, 2: 120.0}  # wall: 100 + 4 × virtual
+    device.halt()
+    assert device._awaited() == {}
+
+
+def test_a_message_that_no_program_waits_for_is_not_awaited(make):
+    device = make()
+    device.recv(1, "x")
+    assert device._awaited() == {}
+
+
+def test_a_suspected_peer_is_reported_unless_it_has_failed_already(make):
+    device = make()
+    device.watchdog.suspect(1)
+    assert device.control.heard == [{"type": "suspect", "rank": 1}]
+    device.handle_message({"type": "lost", "rank": 2})
+    device.watchdog.suspect(2)
+    assert len(device.control.heard) == 1
+
+
+def test_a_change_is_known_to_the_device(make):
+    device = make()
+    slower = SlowDevice(at_s=0.0, device="d0", factor=2.0)
+    before = device.cluster_now.devices[0].flop_per_s
+    device.handle_message({"type": "change", "change": slower.model_dump(mode="json")})
+    assert device.cluster_now.devices[0].flop_per_s == before / 2
+    link = device.cluster.links[0].name
+    rate = SetRate(at_s=0.0, link=link, bit_per_s=1e6)
+    device.handle_message({"type": "change", "change": rate.model_dump(mode="json")})
+    assert device.paths.rates[0, True] == 1e6
+
+
+def arrival(sent_s, due_s, arrived_s, size=800):
+    header = FrameHeader(0, size, (0, 0), sent_s, due_s, "uint8", (size,), "x")
+    return Incoming(1, header, bytearray(size), arrived_s)
+
+
+def test_a_paced_message_is_usable_no_earlier_than_an_idle_path_could_bring_it(make):
+    device = make()
+    device.paths.changed_s = 0.0
+    assert device._usable_s(arrival(101.0, 103.0, 102.0)) == 103.0
+    assert device._usable_s(arrival(101.0, 103.0, 104.0)) == 104.0
+    assert make(paced=False)._usable_s(arrival(101.0, 103.0, 102.0)) == 102.0
+
+
+def test_a_message_that_was_under_way_when_a_link_changed_counts_from_its_arrival(make):
+    device = make()
+    device.paths.changed_s = 101.5
+    assert device._usable_s(arrival(101.0, 103.0, 102.0)) == 102.0
+
+
+def test_a_device_holds_messages_for_the_delay_that_the_network_cannot_make(make):
+    links = [{"a": f"d{i}", "b": "s1", "bit_per_s": 1e8, "delay_s": (i + 1) * 1e-3} for i in range(3)]
+    cluster = ClusterSpec.model_validate(small_spec().cluster.model_dump() | {"links": links})
+    device = make(held=frozenset({0, 1}), cluster=cluster)
+    assert device._usable_s(arrival(101.0, 0.0, 102.0)) == pytest.approx(102.0 + 4 * (0.001 + 0.002))
+
+
+def test_waiting_for_a_message_of_the_supervisor_returns_it(make):
+    device = make()
+    device.control.orders.append({"type": "exit"})
+    assert device.wait_for_message() == {"type": "exit"}
