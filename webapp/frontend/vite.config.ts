@@ -17,5 +17,5 @@ export default defineConfig(({ command }) => ({
       '/ws': { target: backend, ws: true, changeOrigin: false },
     },
   },
-  test: { environment: 'node', include: ['src/**/*.test.ts'] },
+  test: { environment: 'node', include: ['src/**/*.test.{ts,tsx}'] },
 }));

@@ -35,9 +35,12 @@ export type Axis = Slice['axis'];
 export type Holding = Schemas['Holding'];
 export type Work = Schemas['Work'];
 export type Phase = Work['phase'];
-/** What a method decided; its `kind` says whose it is and names the view that draws it. */
+/** What a strategy decided besides holdings and work, discriminated by `kind`. */
 export type PlanLayout = Schemas['Layout'];
-export type Plan = Omit<Schemas['Plan'], 'layout'> & { layout: Record<string, unknown> };
+export type LayoutKind = PlanLayout['kind'];
+/** The layout of this kind, or of these kinds. */
+export type LayoutOf<Kind extends LayoutKind> = Extract<PlanLayout, { kind: Kind }>;
+export type Plan = Schemas['Plan'];
 
 /** States in which nothing more will happen. */
 export function isOver(status: RunState): boolean {

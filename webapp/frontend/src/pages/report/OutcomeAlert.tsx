@@ -12,7 +12,7 @@ const TITLES: Record<Exclude<OutcomeKind, 'finished'>, string> = {
 
 /** How the run ended if it did not finish. */
 export function OutcomeAlert({ run }: { run: RunDetail }) {
-  const kind = (run.report?.outcome.kind ?? run.outcome ?? run.status) as string;
+  const kind = run.report?.outcome.kind ?? run.outcome ?? run.status;
   const sentence = run.report?.outcome.sentence || run.error;
   if (kind === 'finished' && !run.error) return null;
   const stopped = kind === 'cancelled';
@@ -23,7 +23,7 @@ export function OutcomeAlert({ run }: { run: RunDetail }) {
       data-testid="outcome"
       role="alert"
       icon={stopped ? <IconHandStop size={20} /> : <IconAlertTriangle size={20} />}
-      title={TITLES[kind as keyof typeof TITLES] ?? TITLES.failed}
+      title={titleOf(kind)}
     >
       <Text size="sm">{sentence || 'No reason was given.'}</Text>
       {!stopped && (
@@ -33,4 +33,9 @@ export function OutcomeAlert({ run }: { run: RunDetail }) {
       )}
     </Alert>
   );
+}
+
+/** `kind` is an outcome, or the run's state if it ended without a report. */
+function titleOf(kind: string): string {
+  return Object.entries(TITLES).find(([outcome]) => outcome === kind)?.[1] ?? TITLES.failed;
 }

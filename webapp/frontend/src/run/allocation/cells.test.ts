@@ -16,7 +16,7 @@ const slice = (fields: Partial<Slice>): Slice => ({
 
 function plan(work: Work[]): Plan {
   const holdings = work.map((one) => ({ device: one.device, slice: one.slice, home: 'resident' as const }));
-  return { version: 0, strategy: 'test', holdings, work, layout: {} };
+  return { version: 0, strategy: 'test', holdings, work, layout: { kind: 'single', device: 0 } };
 }
 
 describe('allocate', () => {

@@ -1,5 +1,6 @@
 /** Which device computes which attention head of which layer (EdgeFormer), folded from marks. */
 import type { Mark } from '@/api/types';
+import { numberOrNull, numbers, numbersOrNull, text } from './facts';
 
 export const PRUNED = -1;
 
@@ -33,9 +34,9 @@ export class HeadMap {
         layer,
         owner: Number(facts['owner']),
         deviceOf,
-        scores: (facts['scores'] ?? []) as (number | null)[],
-        collab_s: numberOr(facts['t_collab_s']),
-        deadline_s: numberOr(facts['t_max_s']),
+        scores: numbersOrNull(facts['scores']),
+        collab_s: numberOrNull(facts['t_collab_s']),
+        deadline_s: numberOrNull(facts['t_max_s']),
         moved: old?.moved ?? new Set(),
         reason: old?.reason ?? '',
         time_s: mark.time_s,
@@ -48,7 +49,7 @@ export class HeadMap {
         ...old,
         deviceOf,
         moved,
-        reason: String(facts['reason'] ?? ''),
+        reason: text(facts['reason']),
         time_s: mark.time_s,
       });
     }
@@ -57,12 +58,4 @@ export class HeadMap {
   list(): HeadRow[] {
     return [...this.rows.values()].toSorted((a, b) => a.layer - b.layer);
   }
-}
-
-function numbers(value: unknown): number[] {
-  return Array.isArray(value) ? value.map(Number) : [];
-}
-
-function numberOr(value: unknown): number | null {
-  return typeof value === 'number' ? value : null;
 }

@@ -10,7 +10,7 @@ const mark = (time_s: number, name: string, device = '', facts: Record<string, u
   device,
   facts,
 });
-const plan = { version: 1, strategy: 'gpipe', holdings: [], work: [], layout: {} };
+const plan = { version: 1, strategy: 'gpipe', holdings: [], work: [], layout: { kind: 'single', device: 0 } };
 
 describe('Recoveries', () => {
   it('divides a recovery into detecting, planning, reloading and the way to the next token', () => {

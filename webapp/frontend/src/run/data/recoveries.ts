@@ -1,5 +1,6 @@
 /** Recoveries from failures of devices, folded from marks while the run goes on; the report has the final figures. */
 import type { Mark, Recovery } from '@/api/types';
+import { failure, number, text } from './facts';
 
 /** A recovery of the report, plus the reason; steps that are not finished are null. */
 export interface LiveRecovery extends Omit<Recovery, 'replan_s' | 'reload_s'> {
@@ -23,7 +24,7 @@ export class Recoveries {
     if (mark.name === 'replanned') {
       last.replanned = true;
       last.replan_s = mark.time_s - last.known_s;
-      last.reason = String(mark.facts['reason'] ?? '');
+      last.reason = text(mark.facts['reason']);
       this.readyAt_s = mark.time_s;
     } else if (mark.name === 'reloaded' && last.replan_s !== null) {
       this.readyAt_s = Math.max(this.readyAt_s, mark.time_s);
@@ -34,13 +35,11 @@ export class Recoveries {
   }
 
   private begin(mark: Mark): void {
-    const since_s = mark.facts['since_s'];
-    const at_s = typeof since_s === 'number' ? since_s : mark.time_s;
-    const how = (mark.facts['how'] ?? 'joined') as Recovery['how'];
+    const at_s = number(mark.facts['since_s'], mark.time_s);
     this.readyAt_s = mark.time_s;
     this.list.push({
       device: mark.device,
-      how,
+      how: failure(mark.facts['how']),
       at_s,
       known_s: mark.time_s,
       detect_s: mark.time_s - at_s,

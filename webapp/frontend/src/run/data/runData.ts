@@ -12,6 +12,7 @@ import type {
   SpanKind,
 } from '@/api/types';
 import { percent } from '@/format/units';
+import { type Facts, isPlan, number, text } from './facts';
 import { LayerTimes } from './layerTimes';
 import { Recoveries } from './recoveries';
 import { Names, Ring, SpanRing } from './rings';
@@ -238,6 +239,7 @@ export class RunData {
         this.report = event;
         return;
     }
+    event satisfies never; // A type error here: an event that no case applies.
   }
 
   private applySpan(span: Span): void {
@@ -252,9 +254,9 @@ export class RunData {
   }
 
   private applyMark(mark: Mark): void {
-    const facts = mark.facts ?? {};
+    const { facts } = mark;
     this.time_s = Math.max(this.time_s, mark.time_s);
-    const device = this.byName.get(mark.device || String(facts['device'] ?? ''));
+    const device = this.byName.get(mark.device || text(facts['device']));
     const link = this.links.find((one) => isCalled(one, facts['link']));
     switch (mark.name) {
       case 'token_emitted':
@@ -277,8 +279,8 @@ export class RunData {
         if (device) applyDeviceMark(device, mark);
         break;
       case 'replanned':
-        this.plan = facts['plan'] as Plan;
-        this.replanned = { time_s: mark.time_s, reason: String(facts['reason'] ?? '') };
+        if (isPlan(facts['plan'])) this.plan = facts['plan'];
+        this.replanned = { time_s: mark.time_s, reason: text(facts['reason']) };
         break;
       case 'link_changed':
       case 'link_down':
@@ -296,7 +298,7 @@ export class RunData {
     this.addLog(mark.time_s, injected ? 'injection' : 'info', label);
   }
 
-  private addToken(time_s: number, facts: Record<string, unknown>): void {
+  private addToken(time_s: number, facts: Facts): void {
     const request = number(facts['request'], 0);
     const token = number(facts['token'], -1);
     const elapsed_s = time_s - (this.since_s.get(request) ?? 0);
@@ -305,7 +307,7 @@ export class RunData {
       request,
       index: number(facts['index'], 0),
       token,
-      text: typeof facts['text'] === 'string' ? facts['text'] : '',
+      text: text(facts['text']),
       latency_s: number(facts['latency_s'], elapsed_s),
       time_s,
     });
@@ -348,7 +350,7 @@ function applyDeviceMark(device: DeviceData, mark: Mark): void {
   }
 }
 
-function applyLinkMark(link: LinkData, name: string, facts: Record<string, unknown>): void {
+function applyLinkMark(link: LinkData, name: string, facts: Facts): void {
   link.changes += 1;
   if (name === 'link_down') link.up = false;
   if (name === 'link_up') link.up = true;
@@ -366,10 +368,6 @@ function applyLinkMark(link: LinkData, name: string, facts: Record<string, unkno
 
 function isCalled(link: LinkData, name: unknown): boolean {
   return name === link.name || name === `${link.b}--${link.a}`;
-}
-
-function number(value: unknown, otherwise: number): number {
-  return typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
 }
 
 /** One line for the event log. */

@@ -1,8 +1,9 @@
+import type { LayoutOf, Mark } from '@/api/types';
 import { seconds } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { Panel } from '@/components/Panel';
-import { list, numbers, record } from './kinds';
-import type { ViewProps } from './props';
+import { numbers, text } from '@/run/data/facts';
+import { nameOf, type ViewProps } from './props';
 import { DeviceName, MethodEvents, range } from './parts';
 import classes from './views.module.css';
 
@@ -10,27 +11,21 @@ const SIDE = 232;
 const LEFT = 34;
 const TOP = 18;
 
-interface Band {
-  device: number;
-  start: number;
-  stop: number;
-  keysStop: number;
-  scores: string;
-  values: string;
-}
+type Layout = LayoutOf<'positions'>;
+type Band = Layout['shards'][number];
 
-/** Voltage's bands: every device computes all layers for its own positions, and needs the others' keys. */
-export function BandsView({ plan, model, devices, data }: ViewProps) {
-  const bands = list(plan.layout['shards']).map(bandOf);
+/** Voltage: every device computes all layers for its own positions and needs the keys of the others. */
+export function BandsView({ layout, model, devices, data }: ViewProps<Layout>) {
+  const bands = layout.shards;
   const positions = Math.max(1, ...bands.map((band) => band.stop));
-  const owner = plan.layout['owner'] === null ? undefined : devices[Number(plan.layout['owner'])];
+  const owner = layout.owner === null ? null : nameOf(devices, layout.owner);
   const renewed = (data?.methodMarks.toArray() ?? []).filter((mark) => mark.name === 'repartitioned');
   const prefill = data?.layers.prefill();
   return (
     <Panel
       title="Position bands"
       testId="view-bands"
-      about={`who computes which of the ${positions} positions, and what they attend`}
+      about={`which device computes which of the ${positions} positions, and the keys it needs`}
     >
       <div className={classes.columns}>
         <Matrix bands={bands} positions={positions} causal={model.causal} />
@@ -48,34 +43,28 @@ export function BandsView({ plan, model, devices, data }: ViewProps) {
               </span>
             ))}
             {bands.map((band) => (
-              <Row
-                key={band.device}
-                band={band}
-                positions={positions}
-                name={devices[band.device]?.name ?? ''}
-              />
+              <Row key={band.device} band={band} positions={positions} name={nameOf(devices, band.device)} />
             ))}
           </div>
           <div className={classes.note}>
-            After every layer each device sends its rows to all others (
-            {String(plan.layout['gather'] ?? 'direct')}).
+            After every layer each device sends its rows to all others ({layout.gather}).
             {model.causal &&
               (owner
-                ? ` ${owner.name} generates the tokens after the prompt alone.`
+                ? ` ${owner} generates the tokens after the prompt alone.`
                 : ' Every new token is a pass over all positions.')}
             {prefill &&
               ` The prompt took ${seconds(prefill.seconds.reduce((sum, one) => sum + one, 0))} in the layers.`}
           </div>
-          <MethodEvents
-            marks={renewed}
-            describe={({ facts }) =>
-              `from layer ${String(facts['layer'])} on the positions end at ${numbers(facts['bounds']).slice(1).join(', ')}: ${String(facts['reason'])}`
-            }
-          />
+          <MethodEvents marks={renewed} describe={repartition} />
         </div>
       </div>
     </Panel>
   );
+}
+
+function repartition({ facts }: Mark): string {
+  const ends = numbers(facts['bounds']).slice(1).join(', ');
+  return `from layer ${text(facts['layer'])} on, the positions end at ${ends}: ${text(facts['reason'])}`;
 }
 
 function Row({ band, positions, name }: { band: Band; positions: number; name: string }) {
@@ -96,15 +85,17 @@ function Row({ band, positions, name }: { band: Band; positions: number; name: s
         {count > 0 ? `${range(band.start, band.stop)}` : 'none'}{' '}
         <span className={classes.dim}>({count})</span>
       </span>
-      <span style={{ fontSize: 13 }}>{count > 0 ? band.keysStop : '–'}</span>
+      <span style={{ fontSize: 13 }}>{count > 0 ? band.keys_stop : '–'}</span>
       <span className={classes.dim}>
-        {band.scores === band.values ? band.scores : `scores ${band.scores}, values ${band.values}`}
+        {band.score_order === band.value_order
+          ? band.score_order
+          : `scores ${band.score_order}, values ${band.value_order}`}
       </span>
     </>
   );
 }
 
-/** The attention matrix: a row per position that asks, a column per position that is asked. */
+/** The attention matrix: a row per query position, a column per key position. */
 function Matrix({ bands, positions, causal }: { bands: Band[]; positions: number; causal: boolean }) {
   const at = (position: number) => (position / positions) * SIDE;
   return (
@@ -127,7 +118,7 @@ function Matrix({ bands, positions, causal }: { bands: Band[]; positions: number
           <g key={band.device}>
             <rect
               y={at(band.start)}
-              width={at(band.keysStop)}
+              width={at(band.keys_stop)}
               height={at(band.stop - band.start)}
               fill={deviceColor(band.device)}
               opacity={0.32}
@@ -136,7 +127,7 @@ function Matrix({ bands, positions, causal }: { bands: Band[]; positions: number
               points={
                 causal
                   ? triangle(at(band.start), at(band.stop))
-                  : box(at(band.start), at(band.stop), at(band.keysStop))
+                  : box(at(band.start), at(band.stop), at(band.keys_stop))
               }
               fill={deviceColor(band.device)}
             />
@@ -171,23 +162,11 @@ function Matrix({ bands, positions, causal }: { bands: Band[]; positions: number
   );
 }
 
-/** What a causal model keeps of a band's scores: everything up to the diagonal. */
+/** A causal model keeps the scores of a band up to the diagonal. */
 function triangle(top: number, bottom: number): string {
   return `0,${top} ${top},${top} ${bottom},${bottom} 0,${bottom}`;
 }
 
 function box(top: number, bottom: number, width: number): string {
   return `0,${top} ${width},${top} ${width},${bottom} 0,${bottom}`;
-}
-
-function bandOf(value: unknown): Band {
-  const facts = record(value);
-  return {
-    device: Number(facts['device']),
-    start: Number(facts['start']),
-    stop: Number(facts['stop']),
-    keysStop: Number(facts['keys_stop']),
-    scores: String(facts['score_order']),
-    values: String(facts['value_order']),
-  };
 }

@@ -1,30 +1,31 @@
 import { memo, useMemo, useState } from 'react';
+import type { LayoutOf, Mark } from '@/api/types';
 import { seconds, three } from '@/format/units';
 import { Panel } from '@/components/Panel';
 import { type HeadRow, PRUNED } from '@/run/data/headMap';
-import { rows } from './kinds';
-import type { ViewProps } from './props';
+import { text as textFact } from '@/run/data/facts';
+import { nameOf, type ViewProps } from './props';
 import { colorOf, DeviceName, MethodEvents } from './parts';
 import classes from './views.module.css';
 
-/** EdgeFormer's head map: layer × head, each in the colour of the device that attends it. */
-export function HeadsView({ plan, model, devices, data }: ViewProps) {
+/** EdgeFormer: which device computes which attention head of every layer. */
+export function HeadsView({ layout, model, devices, data }: ViewProps<LayoutOf<'heads'>>) {
   const [hover, setHover] = useState('');
-  const owners = useMemo(() => ownersOf(rows(plan.layout['blocks'])), [plan]);
+  const owners = useMemo(() => ownersOf(layout.blocks), [layout]);
   const known = new Map(data?.heads.list().map((row) => [row.layer, row]));
   const marks = data?.methodMarks.toArray() ?? [];
   const counts = countOf([...known.values()]);
   const total = model.num_heads * known.size;
   const pruned = counts.get(PRUNED) ?? 0;
-  const name = (rank: number) => devices[rank]?.name ?? `device ${rank}`;
+  const name = (rank: number) => nameOf(devices, rank);
   return (
     <Panel
       title="Head map"
       testId="view-heads"
       about={
         total === 0
-          ? 'the owner of every layer; who attends which head is decided as the run goes on'
-          : `who attends which of the ${model.num_heads} heads of every layer; ${pruned} of ${total} pruned`
+          ? 'the owner of every layer; heads are allocated during the run'
+          : `which device computes which of the ${model.num_heads} heads; ${pruned} of ${total} pruned`
       }
     >
       <div style={{ overflowX: 'auto' }}>
@@ -46,7 +47,7 @@ export function HeadsView({ plan, model, devices, data }: ViewProps) {
           ))}
           <span
             className={`${classes.dim} ${classes.right}`}
-            title="the attention that is shared, and the time it has"
+            title="time of the shared attention, and its deadline"
           >
             shared / deadline
           </span>
@@ -82,19 +83,19 @@ export function HeadsView({ plan, model, devices, data }: ViewProps) {
       <div className={classes.note} data-testid="heads-hover">
         {hover || 'Point at a head for its device and its score.'}
       </div>
-      <MethodEvents
-        marks={marks}
-        describe={(mark) => {
-          const { facts } = mark;
-          if (mark.name === 'reallocated')
-            return `layer ${facts['layer']}: heads moved, ${String(facts['reason'])}`;
-          if (mark.name === 'heads_recomputed')
-            return `layer ${facts['layer']}: ${name(Number(facts['owner']))} attends heads of lost ${name(Number(facts['lost']))} again`;
-          return `layer ${facts['layer']}: ${mark.name.replaceAll('_', ' ')}`;
-        }}
-      />
+      <MethodEvents marks={marks} describe={(mark) => describeMark(mark, name)} />
     </Panel>
   );
+}
+
+function describeMark({ name: kind, facts }: Mark, name: (rank: number) => string): string {
+  const layer = `layer ${textFact(facts['layer'])}`;
+  if (kind === 'reallocated') return `${layer}: heads moved, ${textFact(facts['reason'])}`;
+  if (kind === 'heads_recomputed') {
+    const [owner, failed] = [name(Number(facts['owner'])), name(Number(facts['lost']))];
+    return `${layer}: ${owner} recomputes the heads of ${failed}, which failed`;
+  }
+  return `${layer}: ${kind.replaceAll('_', ' ')}`;
 }
 
 interface RowProps {
@@ -152,14 +153,14 @@ function describe(
 ): string {
   const rank = row?.deviceOf[head];
   const where = `Layer ${layer}, head ${head}`;
-  if (rank === undefined) return `${where}: not decided yet`;
-  if (rank === PRUNED) return `${where}: pruned, there was no time for it`;
+  if (rank === undefined) return `${where}: not allocated yet`;
+  if (rank === PRUNED) return `${where}: pruned to meet the deadline`;
   const score = row?.scores[head];
   return `${where}: attended by ${name(rank)}${score === null || score === undefined ? '' : `, score ${three(score)}`}`;
 }
 
-function ownersOf(blocks: number[][]): (layer: number) => number {
-  return (layer) => blocks.find(([, start, stop]) => start! <= layer && layer < stop!)?.[0] ?? 0;
+function ownersOf(blocks: LayoutOf<'heads'>['blocks']): (layer: number) => number {
+  return (layer) => blocks.find(([, start, stop]) => start <= layer && layer < stop)?.[0] ?? 0;
 }
 
 function countOf(all: HeadRow[]): Map<number, number> {

@@ -1,7 +1,7 @@
-import type { ComponentType } from 'react';
+import type { ReactNode } from 'react';
+import type { Plan } from '@/api/types';
 import { BandsView } from './BandsView';
 import { HeadsView } from './HeadsView';
-import { type ViewKind, viewOf } from './kinds';
 import { PipelineView } from './PipelineView';
 import type { ViewProps } from './props';
 import { SharesView } from './SharesView';
@@ -9,20 +9,38 @@ import { SlotsView } from './SlotsView';
 import { SplitView } from './SplitView';
 import { TreeView } from './TreeView';
 
-const VIEW: Record<ViewKind, ComponentType<ViewProps>> = {
-  heads: HeadsView,
-  bands: BandsView,
-  slots: SlotsView,
-  shares: SharesView,
-  tree: TreeView,
-  split: SplitView,
-  pipeline: PipelineView,
-};
+type Props = Omit<ViewProps, 'layout' | 'holdings'> & { plan: Plan };
 
-/** What only this method has: its head map, its bands, its slots, its tree; nothing where there is nothing special. */
-export function MethodView(props: ViewProps) {
-  const kind = viewOf(props.plan);
-  if (!kind) return null;
-  const View = VIEW[kind];
-  return <View {...props} />;
+/**
+ * The view of a strategy, chosen by the kind of its layout; nothing for a single device or a single stage.
+ */
+export function MethodView({ plan, ...rest }: Props): ReactNode {
+  const { layout, holdings } = plan;
+  const common = { ...rest, holdings };
+  switch (layout.kind) {
+    case 'single':
+    case 'quantised':
+    case 'cloud':
+      return null;
+    case 'pipeline':
+    case 'planned_pipeline':
+      return layout.stages.length > 1 ? <PipelineView layout={layout} {...common} /> : null;
+    case 'pipeline_offload':
+    case 'segments':
+    case 'sliding_window':
+      return <SlotsView layout={layout} {...common} />;
+    case 'tensor_parallel':
+    case 'galaxy':
+      return <SplitView layout={layout} {...common} />;
+    case 'positions':
+      return <BandsView layout={layout} {...common} />;
+    case 'heads':
+      return <HeadsView layout={layout} {...common} />;
+    case 'shares':
+      return <SharesView layout={layout} {...common} />;
+    case 'tree':
+      return <TreeView layout={layout} {...common} />;
+  }
+  layout satisfies never; // A type error here: a kind of layout that no case draws.
+  return null;
 }

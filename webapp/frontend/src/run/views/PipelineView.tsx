@@ -1,10 +1,10 @@
 import { SegmentedControl } from '@mantine/core';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
+import type { LayoutOf } from '@/api/types';
 import { percent, seconds } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import type { RunData } from '@/run/data/runData';
 import { Panel } from '@/components/Panel';
-import { list, record } from './kinds';
 import type { ViewProps } from './props';
 import { DeviceName, range } from './parts';
 import { type Passes, passesOf } from './passes';
@@ -12,22 +12,19 @@ import classes from './views.module.css';
 
 /** Tokens that "newest" shows. */
 const NEWEST_TOKENS = 6;
-/** More passes than pixels help nobody. */
+/** At most this many passes are drawn. */
 const MAX_PASSES = 600;
 const ROW = 26;
-/** Gaps narrower than a pixel of a wide screen are not worth a rectangle of their own. */
+/** Gaps narrower than one of so many pixels are not drawn. */
 const PIXELS = 1_500;
 
-interface Stage {
-  device: number;
-  start: number;
-  stop: number;
-}
+type Layout = LayoutOf<'pipeline' | 'planned_pipeline'>;
+type Stage = Layout['stages'][number];
 
-/** A pipeline: which stage works on which request, and the bubbles in between. */
-export function PipelineView({ plan, model, devices, data }: ViewProps) {
+/** A pipeline: which stage computes which request when, and the bubbles between. */
+export function PipelineView({ layout, model, devices, data }: ViewProps<Layout>) {
   const [which, setWhich] = useState<'newest' | 'all'>('newest');
-  const stages = useMemo(() => list(plan.layout['stages']).map(stageOf), [plan]);
+  const { stages } = layout;
   const [from_s, to_s] = stretchOf(data, which);
   const lines = stages.map((stage) => {
     const ring = data?.device(devices[stage.device]?.name ?? '')?.lanes.compute;
@@ -102,7 +99,7 @@ export function PipelineView({ plan, model, devices, data }: ViewProps) {
             </span>
           ))}
         {requests.length === 1 && (
-          <span>one request alone keeps one stage busy at a time: send a burst to fill the bubbles</span>
+          <span>a single request keeps one stage busy at a time: several at once fill the bubbles</span>
         )}
       </div>
     </Panel>
@@ -179,9 +176,4 @@ function stretchOf(data: RunData | null, which: 'newest' | 'all'): [number, numb
   const { tokens, time_s } = data;
   const from = which === 'newest' ? tokens.at(Math.max(tokens.length - 1 - NEWEST_TOKENS, 0)) : undefined;
   return [tokens.length > NEWEST_TOKENS && from ? from.time_s : 0, time_s];
-}
-
-function stageOf(value: unknown): Stage {
-  const facts = record(value);
-  return { device: Number(facts['device']), start: Number(facts['start']), stop: Number(facts['stop']) };
 }

@@ -1,32 +1,29 @@
-import type { Mark } from '@/api/types';
+import type { LayoutOf, Mark } from '@/api/types';
 import { percent, seconds } from '@/format/units';
 import { Panel } from '@/components/Panel';
-import { numbers, record, rows } from './kinds';
-import type { ViewProps } from './props';
+import { number, numbers, rows, text } from '@/run/data/facts';
+import { nameOf, type ViewProps } from './props';
 import { type BarPiece, MethodEvents, range, ShareBar } from './parts';
 import classes from './views.module.css';
-import { backupsOf, servingOf } from './shares';
+import { backupsOf, type Columns, servingOf } from './shares';
 
-/** AdaptLink: the primary's and the secondaries' shares of the feed-forward columns, backups below their secondary. */
-export function SharesView({ plan, model, devices, data }: ViewProps) {
-  const { layout } = plan;
+/** AdaptLink: the shares of the feed-forward columns, and below them the copies that serve as backups. */
+export function SharesView({ layout, model, devices, data }: ViewProps<LayoutOf<'shares'>>) {
   const promoted = (data?.methodMarks.toArray() ?? []).filter((mark) => mark.name === 'promoted');
-  const name = (rank: number) => devices[rank]?.name ?? `device ${rank}`;
+  const name = (rank: number) => nameOf(devices, rank);
+  const primary = name(layout.primary);
   const size = Math.max(model.intermediate_size, 1);
-  const split = numbers(layout['split_layers']);
-  const epoch = Math.max(
-    Number(layout['epoch'] ?? 0),
-    ...promoted.map((mark) => Number(mark.facts['epoch'])),
-  );
-  const serving = servingOf(rows(layout['shards']), promoted);
-  const backups = backupsOf(layout['backups']);
-  const heads = rows(layout['heads']);
-  const shown = (piece: { rank: number; start: number; stop: number }, what: string): BarPiece => ({
+  const split = layout.split_layers;
+  const epoch = Math.max(layout.epoch, ...promoted.map((mark) => number(mark.facts['epoch'], 0)));
+  const serving = servingOf(layout.shards, promoted);
+  const backups = backupsOf(layout.backups);
+  const { heads } = layout;
+  const shown = (piece: Columns, what: string): BarPiece => ({
     ...piece,
     label: `${name(piece.rank)} · ${piece.stop - piece.start}`,
     title: `${name(piece.rank)} ${what} ${range(piece.start, piece.stop)}`,
   });
-  const side = record(record(record(layout['predicted'])['step_s'])) as Record<string, number>;
+  const { exact, primary_alone } = layout.predicted.step_s;
   return (
     <Panel
       title="Shares and backups"
@@ -38,8 +35,8 @@ export function SharesView({ plan, model, devices, data }: ViewProps) {
       }
       about={
         split.length > 0
-          ? `layers ${range(split[0]!, split.at(-1)! + 1)} are shared, ${percent(Number(layout['coverage'] ?? 1))} of the columns are safe`
-          : `${name(Number(layout['primary']))} computes everything: sharing would not be faster`
+          ? `layers ${range(split[0]!, split.at(-1)! + 1)} are shared, ${percent(layout.coverage)} of the columns have a copy`
+          : `${primary} computes everything: sharing would not be faster`
       }
     >
       <div
@@ -70,17 +67,15 @@ export function SharesView({ plan, model, devices, data }: ViewProps) {
             <span style={{ fontSize: 13, fontWeight: 500 }}>moved heads</span>
             <span style={{ fontSize: 13 }}>
               {heads
-                .map(([layer, rank, start, stop]) => `layer ${layer}: ${name(rank!)} ${range(start!, stop!)}`)
+                .map(([layer, rank, start, stop]) => `layer ${layer}: ${name(rank)} ${range(start, stop)}`)
                 .join(' · ')}
             </span>
           </>
         )}
       </div>
       <div className={classes.note}>
-        {model.intermediate_size} columns in blocks of {model.intermediate_size / Number(layout['grid'] || 1)}
-        .
-        {Number.isFinite(side['exact']) &&
-          ` Planned per step: ${seconds(side['exact']!)}, against ${seconds(side['primary_alone'] ?? NaN)} on ${name(Number(layout['primary']))} alone.`}
+        {model.intermediate_size} columns in blocks of {model.intermediate_size / Math.max(layout.grid, 1)}.
+        {` Predicted per step: ${seconds(exact)}, against ${seconds(primary_alone)} on ${primary} alone.`}
       </div>
       <MethodEvents marks={promoted} describe={(mark) => promotion(mark, name)} />
     </Panel>
@@ -89,8 +84,10 @@ export function SharesView({ plan, model, devices, data }: ViewProps) {
 
 function promotion({ facts }: Mark, name: (rank: number) => string): string {
   const by = rows(facts['backups'])
-    .map(([rank]) => name(rank!))
+    .map(([rank = 0]) => name(rank))
     .join(', ');
-  const [start, stop] = numbers(facts['columns']);
-  return `${name(Number(facts['lost']))} lost: ${by} took its columns ${range(start ?? 0, stop ?? 0)} in layer ${facts['layer']}, epoch ${facts['epoch']}`;
+  const [start = 0, stop = 0] = numbers(facts['columns']);
+  const failed = name(number(facts['lost'], 0));
+  const where = `in layer ${text(facts['layer'])}, epoch ${text(facts['epoch'])}`;
+  return `${failed} failed: ${by} took its columns ${range(start, stop)} ${where}`;
 }

@@ -1,11 +1,13 @@
-import type { Mark, Plan } from '@/api/types';
+import type { LayoutOf, Mark } from '@/api/types';
 import { bytes, percent } from '@/format/units';
 import { Panel } from '@/components/Panel';
-import { record, rows } from './kinds';
+import { text } from '@/run/data/facts';
 import type { ViewProps } from './props';
 import { colorOf, DeviceName, MethodEvents } from './parts';
 import { blocksOf, type Block } from './slots';
 import classes from './views.module.css';
+
+type Layout = LayoutOf<'pipeline_offload' | 'segments' | 'sliding_window'>;
 
 const ABOUT: Record<Block['state'], string> = {
   resident: 'always in memory',
@@ -13,13 +15,13 @@ const ABOUT: Record<Block['state'], string> = {
   disk: 'streamed, on disk now',
 };
 
-/** Methods that stream layers from disk: which blocks are in every device's memory, and which come and go. */
-export function SlotsView({ plan, devices, data }: ViewProps) {
+/** Strategies that stream weights from disk: which blocks are in the memory of each device, which take turns. */
+export function SlotsView({ layout, holdings, devices, data }: ViewProps<Layout>) {
   const shown = devices
     .map((device, rank) => ({
       device,
       rank,
-      blocks: blocksOf(plan, rank, data?.device(device.name)?.lanes.compute ?? null),
+      blocks: blocksOf(layout, holdings, rank, data?.device(device.name)?.lanes.compute ?? null),
       live: data?.device(device.name),
     }))
     .filter(({ blocks }) => blocks.length > 0);
@@ -31,8 +33,8 @@ export function SlotsView({ plan, devices, data }: ViewProps) {
       testId="view-slots"
       about={
         streaming
-          ? 'blocks of weights that stay, and blocks that share a slot and stream from disk'
-          : 'everything fits: no layer has to stream from disk'
+          ? 'blocks of weights that stay in memory, and blocks that take turns in a slot'
+          : 'all weights fit: no layer streams from disk'
       }
     >
       <div
@@ -55,7 +57,7 @@ export function SlotsView({ plan, devices, data }: ViewProps) {
             name={device.name}
             rank={rank}
             blocks={blocks}
-            slots={slotsOf(plan, rank)}
+            slots={slotsOf(layout, rank)}
             gone={live !== undefined && live.failedAt_s !== null}
             loaded={live ? bytes(live.loadedBytes) : '–'}
             busy={live && data && data.time_s > 0 ? percent(live.loading_s / data.time_s) : '–'}
@@ -122,20 +124,24 @@ function Row({ name, rank, blocks, slots, loaded, busy, gone }: RowProps) {
   );
 }
 
-/** Slots that streamed blocks share, or the window of blocks kept ahead. */
-function slotsOf(plan: Plan, rank: number): string {
-  const { slots, window, streams } = plan.layout;
-  if (slots !== undefined) return String(record(slots)[String(rank)] || '–');
-  return rows(record(streams)[String(rank)]).length > 0 ? `window ${String(window)}` : '–';
+/** The number of slots that streamed blocks share, or the window of blocks that are loaded ahead. */
+function slotsOf(layout: Layout, rank: number): string {
+  if (layout.kind !== 'sliding_window') return String(layout.slots[String(rank)] || '–');
+  return layout.streams[String(rank)]?.length ? `window ${layout.window}` : '–';
 }
 
 function described({ name, device, facts }: Mark): string {
-  if (name === 'threshold')
-    return `${device} passes ${facts['tokens']} tokens: more of its blocks stream, to make room for the KV cache`;
-  if (name === 'kv_transfer')
-    return `${device} parks ${facts['rows']} rows of its KV cache at ${String(facts['target'])}`;
-  if (name === 'unpinned')
-    return `${device} streams more blocks from ${facts['rows']} rows on: ${facts['pinned']} stay`;
-  if (name === 'recomputed') return `${device} computes ${facts['rows']} evicted rows again`;
-  return `${device}: ${name.replaceAll('_', ' ')}`;
+  const rows = text(facts['rows']);
+  switch (name) {
+    case 'threshold':
+      return `${device} reached ${text(facts['tokens'])} tokens: it streams more blocks, to make room for the KV cache`;
+    case 'kv_transfer':
+      return `${device} moves ${rows} rows of its KV cache to ${text(facts['target'])}`;
+    case 'unpinned':
+      return `${device} streams more blocks from ${rows} rows on: ${text(facts['pinned'])} stay in memory`;
+    case 'recomputed':
+      return `${device} recomputes ${rows} evicted rows`;
+    default:
+      return `${device}: ${name.replaceAll('_', ' ')}`;
+  }
 }

@@ -1,20 +1,21 @@
+import type { LayoutOf } from '@/api/types';
 import { seconds } from '@/format/units';
 import { Panel } from '@/components/Panel';
-import { numbers, record, sharesOf } from './kinds';
-import type { ViewProps } from './props';
+import { sharesOf } from './bounds';
+import { nameOf, type ViewProps } from './props';
 import { type BarPiece, range, ShareBar } from './parts';
 import classes from './views.module.css';
 
-/** Tensor parallelism: every layer is divided, attention by heads, feed-forward by columns, the rest by rows. */
-export function SplitView({ plan, model, devices }: ViewProps) {
-  const { layout } = plan;
-  const group = numbers(layout['group']);
+type Layout = LayoutOf<'tensor_parallel' | 'galaxy'>;
+
+/** Tensor parallelism: attention is split by heads, feed-forward by columns and, in Galaxy, the rest by rows. */
+export function SplitView({ layout, model, devices }: ViewProps<Layout>) {
+  const rows = layout.kind === 'galaxy' ? layout.rows : [];
   const lines = [
-    { key: 'heads', label: 'attention', unit: 'heads', size: model.num_heads },
-    { key: 'columns', label: 'feed-forward', unit: 'columns', size: model.intermediate_size },
-    { key: 'rows', label: 'norms, residuals', unit: 'rows', size: numbers(layout['rows']).at(-1) ?? 0 },
-  ].filter((line) => numbers(layout[line.key]).length > 0);
-  const predicted = Object.entries(record(layout['predicted_layer_s']));
+    { bounds: layout.heads, label: 'attention', unit: 'heads', size: model.num_heads },
+    { bounds: layout.columns, label: 'feed-forward', unit: 'columns', size: model.intermediate_size },
+    { bounds: rows, label: 'norms, residuals', unit: 'rows', size: rows.at(-1) ?? 0 },
+  ].filter((line) => line.bounds.length > 0);
   return (
     <Panel
       title="Split of every layer"
@@ -27,28 +28,30 @@ export function SplitView({ plan, model, devices }: ViewProps) {
       >
         {lines.map((line) => (
           <Line
-            key={line.key}
+            key={line.unit}
             label={line.label}
             size={line.size}
-            pieces={sharesOf(group, numbers(layout[line.key])).map(([rank, start, stop]): BarPiece => ({
+            pieces={sharesOf(layout.group, line.bounds).map(([rank, start, stop]): BarPiece => ({
               rank,
               start,
               stop,
-              label: `${devices[rank]?.name ?? rank} · ${stop - start}`,
-              title: `${devices[rank]?.name ?? rank}: ${line.unit} ${range(start, stop)}, ${stop - start} of ${line.size}`,
+              label: `${nameOf(devices, rank)} · ${stop - start}`,
+              title: `${nameOf(devices, rank)}: ${line.unit} ${range(start, stop)}, ${stop - start} of ${line.size}`,
             }))}
           />
         ))}
       </div>
-      <div className={classes.note}>
-        {layout['all_reduce'] !== undefined &&
-          `Partial sums are added after both parts by a ${String(layout['all_reduce'])} all-reduce. `}
-        {layout['overlap'] === true && 'Rows travel in tiles while the next product runs. '}
-        {predicted.length > 0 &&
-          `Planned per layer: ${predicted.map(([name, value]) => `${name} ${seconds(Number(value))}`).join(', ')}.`}
-      </div>
+      <div className={classes.note}>{noteOf(layout)}</div>
     </Panel>
   );
+}
+
+function noteOf(layout: Layout): string {
+  if (layout.kind === 'tensor_parallel')
+    return `A ${layout.all_reduce} all-reduce adds the partial sums after both parts.`;
+  const { whole, tiles } = layout.predicted_layer_s;
+  const overlap = layout.overlap ? 'Rows travel in tiles while the next product runs. ' : '';
+  return `${overlap}Predicted per layer: whole ${seconds(whole)}, tiles ${seconds(tiles)}.`;
 }
 
 function Line({ label, size, pieces }: { label: string; size: number; pieces: BarPiece[] }) {

@@ -1,14 +1,17 @@
+import type { LayoutOf } from '@/api/types';
 import { bytes, joules, percent, seconds } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { spanColors } from '@/theme/spanColors';
 import { Panel } from '@/components/Panel';
-import { list, numbers, record, rows } from './kinds';
-import type { ViewProps } from './props';
+import { nameOf, type ViewProps } from './props';
 import { DeviceName } from './parts';
 import { treeOf } from './tree';
 import classes from './views.module.css';
 
-const REGIME: Record<string, string> = {
+type Layout = LayoutOf<'tree'>;
+type Estimate = Layout['block'][string];
+
+const REGIME: Record<Layout['regime'], string> = {
   resident: 'all blocks stay on chip',
   'double-buffered': 'the next block is fetched while this one is computed',
   streamed: 'every matrix is fetched in tiles as it is needed',
@@ -16,25 +19,23 @@ const REGIME: Record<string, string> = {
 const STEP_Y = 62;
 const MOST_NAMED = 16;
 
-/** Microcontrollers: partial sums go up a tree and come down again; weights live on chip, or off it. */
-export function TreeView({ plan, model, devices }: ViewProps) {
-  const { layout } = plan;
-  const group = numbers(layout['group']);
-  const levels = list(layout['tree']).map(rows);
-  const { nodes, width, depth } = treeOf(group[0] ?? 0, levels);
+/** Microcontrollers: the reduction tree of partial sums, and where the weights of each chip are. */
+export function TreeView({ layout, model, devices }: ViewProps<Layout>) {
+  const { group } = layout;
+  const { nodes, width, depth } = treeOf(group[0] ?? 0, layout.tree);
   const named = group.length <= MOST_NAMED;
   const step = named ? 92 : 20;
   const at = (node: { x: number; depth: number }) =>
     [step / 2 + node.x * step, 18 + node.depth * STEP_Y] as const;
   const place = new Map(nodes.map((node) => [node.rank, at(node)]));
   const inner = new Set(nodes.map((node) => node.parent));
-  const slices = numbers(layout['slice_bytes']);
-  const name = (rank: number) => devices[rank]?.name ?? `device ${rank}`;
+  const slices = layout.slice_bytes;
+  const name = (rank: number) => nameOf(devices, rank);
   return (
     <Panel
       title="Reduction tree"
       testId="view-tree"
-      about={`${group.length} chips, ${String(layout['serial_hops'])} messages one after the other per sum · ${String(layout['regime'])}: ${REGIME[String(layout['regime'])] ?? ''}`}
+      about={`${group.length} chips, ${layout.serial_hops} messages one after the other per sum · ${layout.regime}: ${REGIME[layout.regime]}`}
     >
       <div style={{ overflowX: 'auto' }}>
         <svg
@@ -89,18 +90,18 @@ export function TreeView({ plan, model, devices }: ViewProps) {
       <div className={classes.columns} style={{ marginTop: 14 }}>
         {named && (
           <Memory
-            {...{ layout, group, slices, name, layers: model.num_layers }}
+            {...{ regimes: layout.regimes, group, slices, name, layers: model.num_layers }}
             limits={group.map((rank) => devices[rank]?.on_chip_weight_bytes ?? null)}
           />
         )}
-        <Estimates block={record(layout['block'])} />
+        <Estimates block={layout.block} />
       </div>
     </Panel>
   );
 }
 
 interface MemoryProps {
-  layout: Record<string, unknown>;
+  regimes: Layout['regimes'];
   group: number[];
   slices: number[];
   limits: (number | null)[];
@@ -108,8 +109,7 @@ interface MemoryProps {
   name: (rank: number) => string;
 }
 
-function Memory({ layout, group, slices, limits, layers, name }: MemoryProps) {
-  const regimes = list(layout['regimes']).map(String);
+function Memory({ regimes, group, slices, limits, layers, name }: MemoryProps) {
   return (
     <div
       className={`${classes.grid} ${classes.grow}`}
@@ -140,7 +140,7 @@ function Memory({ layout, group, slices, limits, layers, name }: MemoryProps) {
               ? `${bytes(need)}, no limit`
               : `${bytes(need)} of ${bytes(limit)} (${percent(need / limit)})`}
           </span>,
-          <span key="regime" className={classes.dim} title={REGIME[regimes[at] ?? '']}>
+          <span key="regime" className={classes.dim} title={REGIME[regimes[at] ?? 'resident']}>
             {regimes[at]}
           </span>,
         ];
@@ -156,15 +156,12 @@ const PARTS = [
   ['link_s', 'links', spanColors.send],
 ] as const;
 
-/** Where a block's time and energy go, as planned. */
-function Estimates({ block }: { block: Record<string, unknown> }) {
-  const phases = Object.entries(block).map(([phase, value]) => ({
-    phase,
-    facts: record(value) as Record<string, number>,
-  }));
+/** The planner's estimate of the time and energy of one block. */
+function Estimates({ block }: { block: Layout['block'] }) {
+  const phases = Object.entries(block).map(([phase, estimate]) => ({ phase, estimate }));
   if (phases.length === 0) return null;
-  const total = (facts: Record<string, number>) => PARTS.reduce((sum, [key]) => sum + (facts[key] ?? 0), 0);
-  const longest = Math.max(...phases.map(({ facts }) => total(facts)));
+  const total = (estimate: Estimate) => PARTS.reduce((sum, [key]) => sum + estimate[key], 0);
+  const longest = Math.max(...phases.map(({ estimate }) => total(estimate)));
   return (
     <div className={classes.grow}>
       <div
@@ -172,9 +169,9 @@ function Estimates({ block }: { block: Record<string, unknown> }) {
         style={{ gridTemplateColumns: 'max-content minmax(80px, 1fr) max-content', columnGap: 14 }}
       >
         <span className={classes.dim}>one block</span>
-        <span className={classes.dim}>planned time</span>
+        <span className={classes.dim}>predicted time</span>
         <span className={classes.dim}>energy</span>
-        {phases.map(({ phase, facts }) => [
+        {phases.map(({ phase, estimate }) => [
           <span key="phase" style={{ fontSize: 13, fontWeight: 500 }}>
             {phase}
           </span>,
@@ -183,17 +180,14 @@ function Estimates({ block }: { block: Record<string, unknown> }) {
             className={classes.bar}
             data-thin
             style={{ display: 'flex' }}
-            title={PARTS.map(([key, label]) => `${label} ${seconds(facts[key] ?? 0)}`).join(', ')}
+            title={PARTS.map(([key, label]) => `${label} ${seconds(estimate[key])}`).join(', ')}
           >
             {PARTS.map(([key, , color]) => (
-              <div
-                key={key}
-                style={{ width: `${((facts[key] ?? 0) / longest) * 100}%`, background: color }}
-              />
+              <div key={key} style={{ width: `${(estimate[key] / longest) * 100}%`, background: color }} />
             ))}
           </div>,
           <span key="energy" className={classes.right} style={{ fontSize: 12 }}>
-            {seconds(total(facts))} · {joules(facts['energy_j'] ?? 0)}
+            {seconds(total(estimate))} · {joules(estimate.energy_j)}
           </span>,
         ])}
       </div>

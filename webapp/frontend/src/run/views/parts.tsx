@@ -21,7 +21,7 @@ export interface BarPiece {
   stop: number;
   label: string;
   title: string;
-  kind?: 'backup' | 'lost';
+  kind?: 'backup';
 }
 
 /** One whole of `size` units, divided among devices. */

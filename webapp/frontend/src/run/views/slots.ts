@@ -1,6 +1,9 @@
-/** Which blocks of weights are in a device's memory: the plan says how it begins, loads and evictions go on. */
-import type { Plan } from '@/api/types';
+/** Which blocks of weights are in a device's memory: initially from the plan, then from loads and evictions. */
+import type { LayoutOf, Plan } from '@/api/types';
 import type { SpanRing } from '@/run/data/rings';
+
+type Layout = LayoutOf<'pipeline_offload' | 'segments' | 'sliding_window'>;
+type Holdings = Plan['holdings'];
 
 export type BlockState = 'resident' | 'loaded' | 'disk';
 
@@ -19,14 +22,14 @@ interface Piece {
   inMemory: boolean;
 }
 
-/** Far enough for every block of a pass over the layers; older loads are overtaken by newer ones. */
+/** Far enough back for one load or eviction of every block. */
 const MAX_LOOK_BACK = 4_000;
 
-/** Blocks of device `rank` in the order of the layers; parts of a layer that are in the same state are one block. */
-export function blocksOf(plan: Plan, rank: number, ring: SpanRing | null): Block[] {
+/** The blocks of device `rank` by layer. The parts of a layer are one block if they are in the same state. */
+export function blocksOf(layout: Layout, holdings: Holdings, rank: number, ring: SpanRing | null): Block[] {
   const pieces = new Map<string, Piece>();
-  const streams = streamedOf(plan, rank);
-  for (const { device, slice, home } of plan.holdings) {
+  const streams = streamedOf(layout, rank);
+  for (const { device, slice, home } of holdings) {
     if (device !== rank || slice.layer < 0 || (slice.axis !== 'all' && slice.stop === slice.start)) continue;
     if (slice.part !== 'attention' && slice.part !== 'ffn') continue;
     const key = `${slice.layer} ${slice.part}`;
@@ -52,18 +55,12 @@ export function blocksOf(plan: Plan, rank: number, ring: SpanRing | null): Block
   );
 }
 
-/** Blocks that come and go from the start although they are in memory then: whoever shares a slot with one that is not. */
-function streamedOf(plan: Plan, rank: number): Set<string> {
-  const away = new Set<string>();
-  const cycles = plan.layout['cycles'] as Record<string, number[][]> | undefined;
-  const stage = (plan.layout['segments'] as number[][][] | undefined)?.[0]?.find(
-    ([device]) => device === rank,
-  );
-  for (const cycle of cycles?.[String(rank)] ?? []) {
-    for (const position of cycle)
-      for (const part of ['attention', 'ffn']) away.add(`${(stage?.[1] ?? 0) + position} ${part}`);
-  }
-  return away;
+/** Blocks that take turns in a slot, although some are in memory at the start. */
+function streamedOf(layout: Layout, rank: number): Set<string> {
+  if (layout.kind !== 'pipeline_offload') return new Set();
+  const first = layout.stages.find((stage) => stage.device === rank)?.start ?? 0;
+  const layers = (layout.cycles[String(rank)] ?? []).flat().map((position) => first + position);
+  return new Set(layers.flatMap((layer) => [`${layer} attention`, `${layer} ffn`]));
 }
 
 /** The newest load or eviction of every block decides; returns the block that was loaded last. */

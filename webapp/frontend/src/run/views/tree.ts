@@ -1,20 +1,23 @@
-/** A reduction tree as a drawing: where every chip stands, from edges (child, parent) level by level. */
+/** Places the nodes of a reduction tree, given its edges (child, parent) level by level. */
+import type { LayoutOf } from '@/api/types';
+
+type Layout = LayoutOf<'tree'>;
 
 export interface TreeNode {
   rank: number;
   depth: number;
-  /** Columns from the left; a parent stands over the middle of its children. */
+  /** Columns from the left; a parent is above the middle of its children. */
   x: number;
   parent: number | null;
 }
 
 export function treeOf(
   root: number,
-  levels: readonly (readonly number[][])[],
+  levels: Layout['tree'],
 ): { nodes: TreeNode[]; width: number; depth: number } {
   const children = new Map<number, number[]>();
   for (const level of levels) {
-    for (const [child, parent] of level) children.set(parent!, [...(children.get(parent!) ?? []), child!]);
+    for (const [child, parent] of level) children.set(parent, [...(children.get(parent) ?? []), child]);
   }
   const nodes: TreeNode[] = [];
   let width = 0;
