@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from engine.domain.events import RunState
 from engine.strategies.registry import STRATEGIES
 from webapp.api import api
+from webapp.openapi.document import Document
 from webapp.openapi.management.commands import write_api_types
 from webapp.openapi.management.commands.write_api_types import for_types
 
@@ -75,3 +76,12 @@ def test_files_that_differ_from_the_api_are_found(tmp_path: Path, monkeypatch: p
     (generated / "schema.ts").write_text("changed by hand")
     with pytest.raises(CommandError, match=r"^schema\.ts in generated differ"):
         call_command("write_api_types", "--check")
+
+
+def test_two_models_of_one_name_are_refused_instead_of_one_hiding_the_other() -> None:
+    document = Document.__new__(Document)
+    document.answered, document.added, document.schemas = set(), {}, {}
+    document._add({"Shard": {"type": "array"}}, "serialization")
+    document._add({"Shard": {"type": "array"}}, "serialization")
+    with pytest.raises(ValueError, match="two models are called Shard"):
+        document._add({"Shard": {"type": "object"}}, "serialization")

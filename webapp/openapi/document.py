@@ -45,6 +45,7 @@ class Document(OpenAPISchema):
 
     def __init__(self, api: Any, path_prefix: str) -> None:
         self.answered: set[str] = set()
+        self.added: dict[tuple[str, JsonSchemaMode], dict[str, Any]] = {}
         super().__init__(api, path_prefix)
 
     def get_components(self) -> dict[str, Any]:
@@ -81,6 +82,8 @@ class Document(OpenAPISchema):
 
     def _add(self, definitions: dict[str, Any], mode: JsonSchemaMode) -> None:
         for name, definition in definitions.items():
+            if self.added.setdefault((name, mode), definition) != definition:
+                raise ValueError(f"two models are called {name}: rename one of them")
             if mode == "serialization":
                 self.answered.add(name)
             elif name in self.answered:

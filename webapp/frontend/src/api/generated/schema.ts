@@ -630,6 +630,11 @@ export interface components {
             switches: components["schemas"]["SwitchSpec"][];
             title: string;
         };
+        ColumnShard: [
+            number,
+            number,
+            number
+        ];
         ComparedRun: {
             correct: boolean | null;
             id: number;
@@ -1264,6 +1269,17 @@ export interface components {
             x: number;
             y: number;
         };
+        /** @description One device's part of every layer: rows [start, stop) from keys [0, keys_stop), and how. */
+        PositionShard: {
+            device: number;
+            keys_stop: number;
+            /** @enum {string} */
+            score_order: "naive" | "reorder";
+            start: number;
+            stop: number;
+            /** @enum {string} */
+            value_order: "naive" | "reorder";
+        };
         /**
          * @description Device `devices[i]` computes the share `ratios[i]` of the positions: of the prompt, `shards[i]`.
          *
@@ -1287,12 +1303,30 @@ export interface components {
             ratios: number[];
             repartition: boolean;
             room_bytes: number[];
-            shards: components["schemas"]["Shard"][];
+            shards: components["schemas"]["PositionShard"][];
         };
         /** @description What the planner expects of one step: of a token, or of an encoder's prompt. */
         Predicted: {
-            sides_s: components["schemas"]["SideTimes"];
-            step_s: components["schemas"]["StepTimes"];
+            sides_s: components["schemas"]["PredictedSides"];
+            step_s: components["schemas"]["PredictedStep"];
+        };
+        /** @description Seconds that each device spends on one split part, by rank: see `PredictedStep`. */
+        PredictedSides: {
+            eq5: {
+                [key: string]: number;
+            };
+            exact: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * @description Seconds of all layers of one step: by the paper's equation 5, with messages of full size, and if the
+         *     primary computed everything.
+         */
+        PredictedStep: {
+            eq5: number;
+            exact: number;
+            primary_alone: number;
         };
         /** @description The simulated world's figures for the same spec and scenario. */
         Prediction: {
@@ -1665,11 +1699,6 @@ export interface components {
             /** @enum {string} */
             shape: "star" | "ring" | "mesh" | "tree";
         };
-        Shard: [
-            number,
-            number,
-            number
-        ];
         /**
          * @description Who computes which columns and heads, and who has copies.
          *
@@ -1679,7 +1708,7 @@ export interface components {
          */
         SharesLayout: {
             backups: {
-                [key: string]: components["schemas"]["Shard"][];
+                [key: string]: components["schemas"]["ColumnShard"][];
             };
             coverage: number;
             epoch: number;
@@ -1691,21 +1720,12 @@ export interface components {
             partition: "columns" | "summa";
             predicted: components["schemas"]["Predicted"];
             primary: number;
-            shards: components["schemas"]["Shard"][];
+            shards: components["schemas"]["ColumnShard"][];
             shares: {
                 [key: string]: number[];
             };
             split_layers: number[];
             workers: number[];
-        };
-        /** @description Seconds that each device spends on one split part, by rank: see `StepTimes`. */
-        SideTimes: {
-            eq5: {
-                [key: string]: number;
-            };
-            exact: {
-                [key: string]: number;
-            };
         };
         /** @description The rank that computes. */
         SingleLayout: {
@@ -1809,15 +1829,6 @@ export interface components {
             state: "queued" | "planning" | "building" | "calibrating" | "loading" | "running" | "verifying" | "finished" | "failed" | "cancelled";
             /** @constant */
             type: "state";
-        };
-        /**
-         * @description Seconds of all layers of one step: by the paper's equation 5, with messages of full size, and if the
-         *     primary computed everything.
-         */
-        StepTimes: {
-            eq5: number;
-            exact: number;
-            primary_alone: number;
         };
         StrategyOut: {
             lossless: boolean;
