@@ -51,7 +51,7 @@ def load_file(path: Path) -> ClusterSpec:
 
 
 def parse_toml(text: str, where: str) -> ClusterSpec:
-    """`where` is what a person would look for; raises `SpecError`: `lab-3.toml, device[1].name: …`."""
+    """Parse a cluster file. `where` names it in errors (`SpecError`): `lab-3.toml, device[1].name: …`."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -83,7 +83,7 @@ def parse_toml(text: str, where: str) -> ClusterSpec:
 
 
 def dump_toml(cluster: ClusterSpec) -> str:
-    """Text that `parse_toml` reads back as an equal cluster; fields that have their default are left out."""
+    """Text that `parse_toml` reads back as an equal cluster. Fields with their default value are left out."""
     data = cluster.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     plain = {key: data[key] for key in PLAIN if key in data}
     tables = {table: data[field] for table, field in TABLES.items() if field in data}

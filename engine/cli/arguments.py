@@ -1,4 +1,4 @@
-"""The arguments that `run` and `predict` share, and the RunSpec that they make."""
+"""Parse the arguments that `run` and `predict` share, and make a RunSpec of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.strategies.registry import strategy
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Everything that decides a run: `run` and `predict` take exactly the same arguments."""
+    """Add the arguments that describe a run: `run` and `predict` take the same ones."""
     parser.add_argument("cluster", metavar="CLUSTER", help="name or TOML file: see `loom list clusters`")
     parser.add_argument("--model", required=True, metavar="NAME|DIR", help="a catalogue name or a directory")
     parser.add_argument("--weights", metavar="random|DIR", help="random from the seed, or a directory's")
@@ -61,7 +61,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--failover",
         choices=("replan", "stop"),
         default="replan",
-        help="after a loss: plan again over the survivors, or end the run",
+        help="after a device fails: plan again for the others, or end the run",
     )
     parser.add_argument(
         "--silence",
@@ -69,7 +69,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         default=2.0,
         metavar="S",
         dest="silence_s",
-        help="virtual seconds of silence that mean a lost device (2)",
+        help="virtual seconds of silence after which a device counts as failed (2)",
     )
     parser.add_argument(
         "--compute-model",
@@ -140,7 +140,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
 
 
 def _image(model: ModelSpec, file: str | None) -> str | None:
-    """The picture in `file` as a spec keeps it."""
+    """The picture in `file`, encoded as a spec stores it."""
     if file is None:
         return None
     if model.vision is None:

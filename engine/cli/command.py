@@ -1,4 +1,4 @@
-"""What a command of `./loom` is, and what every command is given."""
+"""`Command`, a sub-command of `./loom`, and `Environment`, the clusters and presets that commands use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.domain.cluster import ClusterSpec, DeviceSpec
 
 
 class Environment(NamedTuple):
-    """What the engine may not import and yet needs: the clusters and device presets that exist."""
+    """Functions that the engine needs and may not import: they give the clusters and device presets."""
 
     load_cluster: Callable[[str], ClusterSpec]
     """A cluster by name or TOML path; raises `SpecError`."""
@@ -20,9 +20,9 @@ class Environment(NamedTuple):
 
 
 class Command(NamedTuple):
-    """One sub-command. `run` returns the exit status and finds the `Environment` in `args.environment`.
+    """One sub-command. `run` returns the exit status; `args.environment` is the `Environment`.
 
-    It may raise any `EdgeLoomError`: `main` prints its sentence and exits with its status.
+    It may raise any `EdgeLoomError`: `main` prints its message and exits with its status.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The engine's own commands; the emulator adds its own, and `./loom` puts them together."""
+"""The commands of the engine: list, predict, compare. They need no root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loom compare`: reports of earlier runs side by side."""
+"""`loom compare`: show the reports of earlier runs side by side."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_report(path: Path) -> RunReport:
 
 
 def _headings(comparison: Comparison) -> list[str]:
-    """Names, numbered because two runs may have the same one."""
+    """The names of the runs, numbered because two runs may have the same name."""
     return [
         f"{index + 1}{' (baseline)' if index == comparison.baseline else ''}\n{run.name}\n{run.outcome}"
         for index, run in enumerate(comparison.runs)
@@ -108,7 +108,7 @@ def _params_table(comparison: Comparison) -> Table | Text:
 
 
 def _shown(value: Any) -> str:
-    """As JSON, so that false, 0, "" and null stay apart."""
+    """As JSON, so that false, 0, "" and null look different."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else text[:39] + "…"
 

@@ -1,4 +1,4 @@
-"""`loom list`: what there is to run, as a table or JSON."""
+"""`loom list`: list strategies, models, devices or clusters, as a table or JSON."""
 
 from __future__ import annotations
 
@@ -123,4 +123,4 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
     ),
 }
 
-LIST = Command("list", "what there is: clusters, devices, models, strategies", add_arguments, run)
+LIST = Command("list", "list clusters, devices, models or strategies", add_arguments, run)

@@ -1,4 +1,4 @@
-"""`loom predict`: a run in the simulated world. No root, no torch, no waiting."""
+"""`loom predict`: simulate a run in virtual time. It needs neither root nor torch."""
 
 from __future__ import annotations
 

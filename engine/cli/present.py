@@ -1,4 +1,4 @@
-"""How a finished command hands over its report: JSON where it was asked for, tables otherwise, a status."""
+"""Show the report of a finished command: as JSON (`--json`), as tables, and as an exit status."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def exit_status(report: RunReport) -> int:
 
 
 def is_valid(report: RunReport) -> bool:
-    """Whether times may be believed. A native run has no targets to miss: only a stated failure spoils it."""
+    """Whether the times are valid. A native run is, unless its report says that it failed a check."""
     if report.spec.dilation == "native":
         return report.fidelity.valid is not False
     return report.fidelity.valid is True

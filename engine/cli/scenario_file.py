@@ -1,4 +1,4 @@
-"""Scenario files: timed changes as TOML, as JSON, taken from the report of an earlier run, or a trace of
+"""Read scenario files: timed changes as TOML or JSON, those in the report of an earlier run, or a trace of
 rates as CSV.
 
     [[change]]                           at_s,link,bit_per_s

@@ -1,4 +1,4 @@
-"""RunReports and comparisons as text: compact tables and bars, coloured on a terminal only."""
+"""Print reports as text: compact tables and bars, coloured on a terminal only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = (
 
 
 class PipeConsole(Console):
-    """Lets `main` deal with a reader that has gone, instead of ending the program with status 1."""
+    """Raises `BrokenPipeError` when the reader has closed the pipe; `main` then ends the command quietly."""
 
     def on_broken_pipe(self) -> None:
         raise
@@ -40,7 +40,7 @@ def show_report(report: RunReport, stream: TextIO) -> None:
 
 
 def report_group(report: RunReport) -> Group:
-    """Everything of a report that fits a screen, in the order of a person's questions."""
+    """The parts of a report that fit one screen, the most asked for first."""
     parts: list[RenderableType] = [_headline(report), _badges(report)]
     if report.outcome.kind != "finished":
         parts.append(Text(report.outcome.sentence, style="red"))

@@ -1,7 +1,7 @@
 """Example traces of a link's rate over time, as CSV files that `--scenario` takes, and how they were made.
 
-Made, not recorded: three kinds of trouble that radio links have, each from a formula and a seed. Columns:
-at_s (virtual seconds), link, bit_per_s, and direction if not both.
+They are made, not recorded: three ways in which the rate of a radio link varies, each from a formula and a
+seed. Columns: at_s (virtual seconds), link, bit_per_s, and direction if not both.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Set-up and supervision behind `./loom`: standard library only, as it runs before anything is installed."""
+"""Set up and supervise what `./loom` starts. Standard library only: it runs before anything is installed."""

@@ -1,4 +1,4 @@
-"""The programs that come from Debian's packages rather than from PyPI or npm."""
+"""Install programs from Debian's packages: Mininet, Redis, and what the tests need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Package(NamedTuple):
 
 
 def program(name: str) -> Callable[[], bool]:
-    """A package is there when its program is, wherever the program came from."""
+    """Whether a program is on the search path: then its package need not be installed."""
     return lambda: shutil.which(name, path=SEARCH_PATH) is not None
 
 
@@ -55,7 +55,7 @@ def missing_of(packages: Iterable[Package]) -> list[str]:
 
 
 def install(packages: Iterable[Package]) -> bool:
-    """Install what is missing, if anything; as a normal user, or without apt-get, say what to install."""
+    """Install the missing packages. Raises `OpsError` with their names without root or apt-get."""
     packages = tuple(packages)
     missing = missing_of(packages)
     if not missing:

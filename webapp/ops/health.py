@@ -8,7 +8,7 @@ import urllib.request
 
 
 def answers_http(url: str) -> bool:
-    """Whether the server gives any answer of its own: 401 before the log-in is one, 500 is not."""
+    """Whether the server answers with a status below 500: 401 before the log-in counts."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         opener.open(url, timeout=5).close()

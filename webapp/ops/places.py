@@ -1,4 +1,4 @@
-"""Where things lie, and how `./loom` speaks."""
+"""The paths that `./loom` uses, its error class, and its output for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 FRONTEND = ROOT / "webapp" / "frontend"
 SETUP_DIR = ROOT / ".loom"
-"""What set-up leaves besides the packages: stamps and logs. Belongs to the checkout."""
+"""Stamps and logs of the set-up of this checkout."""
 
 
 def state_dir() -> Path:
@@ -20,7 +20,7 @@ def state_dir() -> Path:
 
 
 class OpsError(Exception):
-    """One sentence for the person at the terminal: what failed, where, and what to do."""
+    """An error whose message says in one sentence what failed, where, and what to do."""
 
 
 def say(line: str) -> None:

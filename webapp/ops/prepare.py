@@ -1,7 +1,7 @@
-"""What must be in the database before anything starts: tables, groups, an administrator, demo clusters.
+"""Fill the database before anything starts: tables, groups, an administrator, demo clusters.
 
-`python -m webapp.ops.prepare` is safe to run at every start. A generated password goes to standard output,
-this once.
+`python -m webapp.ops.prepare` is safe to run at every start. A generated password is printed on standard
+output, only once.
 """
 
 from __future__ import annotations

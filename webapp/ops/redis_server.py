@@ -1,7 +1,7 @@
-"""The private Redis: loopback only, nothing on disk, and a password, because its queue reaches root.
+"""Start a private Redis server: on loopback, nothing on disk, with a password.
 
-Whoever may write to the broker makes the emulator's worker, which is root, do things: without a password
-that would be every user of the machine.
+Whoever can write to the broker controls the emulator's worker, which runs as root. Without a password every
+user of the machine could.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RedisServer(NamedTuple):
         return "\n".join(lines) + "\n"
 
     def answers(self) -> bool:
-        """Whether it is up and takes our password."""
+        """Whether the server runs and accepts the password."""
         try:
             with socket.create_connection((HOST, self.port), timeout=1.0) as connection:
                 connection.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())

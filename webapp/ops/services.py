@@ -1,6 +1,6 @@
-"""The processes that make up EdgeLoom: commands and settings, the same with and without containers.
+"""The commands of EdgeLoom's processes, as data; the same with and without containers.
 
-Plain data for the supervisor, for `./loom worker` and for the test that reads docker-compose.yml.
+The supervisor, `./loom worker` and the test of docker-compose.yml read them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ REDIS_PORT = 6391
 WORKER_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "plan": ("-Q", "plan", "-n", "plan@%h", "--pool", "prefork", "--concurrency", "1"),
     # A thread beside the main one: the run itself is a child process, the thread only watches it,
-    # and the main thread stays free to keep the connection to Redis and to hear signals.
+    # and the main thread stays free for the connection to Redis and for signals.
     # More than one at once, on shares of the cores, only where LOOM_RUNS_AT_ONCE says so.
     "emulate": (
         "-Q",
@@ -54,7 +54,7 @@ def web(host: str = HOST, port: int = PORT) -> Service:
             host,
             "--port",
             str(port),
-            # Browsers keep their WebSockets open for ever: a stop must not wait for them.
+            # Browsers keep their WebSockets open: a stop must not wait for them.
             "--timeout-graceful-shutdown",
             "3",
         ),
@@ -69,7 +69,7 @@ def worker(queue: str) -> Service:
         "webapp",
         "worker",
         *WORKER_ARGUMENTS[queue],
-        # Workers have nothing to say to one another; asking around would cost a second at each start.
+        # Workers need nothing from one another; asking for others would take a second at each start.
         "--without-gossip",
         "--without-mingle",
         "--loglevel",

@@ -1,4 +1,4 @@
-"""All of the set-up: Debian packages, virtual environment, Python and npm packages, front-end build.
+"""Install what EdgeLoom needs: Debian packages, virtual environment, Python and npm packages, front end.
 
 Every part is done only where it is missing, and again when its lock file or sources change. What needs
 Django (migrations, the administrator, the demo clusters) is `webapp.ops.prepare`.
@@ -31,7 +31,7 @@ FRONTEND_SOURCES = (
 
 
 def set_up(*, redis: bool, tests: bool = False) -> bool:
-    """Everything that `up` (or, with `tests`, `test`) needs; says whether anything had to be done."""
+    """Set up all that `up` (or, with `tests`, `test`) needs; returns whether anything had to be done."""
     packages: list[debian.Package] = []
     if redis:
         packages += debian.REDIS_PACKAGES
@@ -135,7 +135,7 @@ def node_environment() -> dict[str, str]:
 
 
 def node_is_new_enough(node: tuple[int, ...], npm: tuple[int, ...]) -> bool:
-    """What the pinned Vite asks for (^20.19 or >= 22.12); npm 10 refuses its optional packages."""
+    """Whether the pinned Vite supports it (^20.19 or >= 22.12); npm 10 refuses its optional packages."""
     return ((20, 19) <= node < (21,) or node >= (22, 12)) and npm >= (11,)
 
 

@@ -1,4 +1,4 @@
-"""One step of set-up: what decides whether it is needed, and the command that does it."""
+"""A step of set-up: a command, and the files that decide whether it must run again."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def files_of(inputs: Iterable[Path]) -> list[Path]:
 
 
 def run_steps(steps: Iterable[Step]) -> bool:
-    """Do the steps that are not done, in order; says whether there was any."""
+    """Do the steps that are not done, in order; returns whether there was any."""
     worked = False
     for step in steps:
         if not step.is_done():
@@ -80,7 +80,7 @@ def run_logged(
     directory: Path = ROOT,
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a command with its output in `log`, telling now and then that it still works."""
+    """Run a command with its output in `log`, and print now and then that it is still running."""
     log.parent.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     say(f"{title} …")
@@ -121,6 +121,6 @@ def _wait(process: subprocess.Popen[bytes], title: str, log: Path, begin: float)
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log that says something."""
+    """The last line of a log that is not empty."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else "(nothing)"

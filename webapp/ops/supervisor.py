@@ -1,6 +1,6 @@
-"""Keeps a handful of child processes running, and leaves none behind.
+"""Keep a few child processes running, restart those that end, and stop all of them at the end.
 
-Signals are blocked and waited for, so one loop hears everything: a child that ended, Ctrl-C, a time-out.
+Signals are blocked and waited for, so one loop handles everything: a child that ended, Ctrl-C, a time-out.
 Each child is the leader of its own process group (the terminal's Ctrl-C does not reach it) and is told by
 the kernel to stop should this process die first.
 """
@@ -25,9 +25,9 @@ READY_WITHIN_S = 60.0
 PROBE_EVERY_S = 0.1
 LONGEST_PAUSE_S = 30.0
 CALM_S = 60.0
-"""A child that ran so long before it ended starts again with the shortest pause."""
+"""A child that ran at least this long before it ended is restarted after the shortest pause."""
 
-# Signals of a stop, each with how long it is given: a worker finishes what it can, then is made to stop.
+# Signals of a stop, each with the time that it gets: first a worker may finish, then it is killed.
 ESCALATION = ((signal.SIGTERM, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
@@ -35,7 +35,7 @@ LIBC = ctypes.CDLL(None)
 
 @dataclass
 class Child:
-    """One supervised process. `is_ready` is asked until it says yes; a restart asks it again."""
+    """One supervised process. `is_ready` is called until it returns true, and again after a restart."""
 
     name: str
     command: Sequence[str]
@@ -78,7 +78,7 @@ class Child:
         return self.process is not None and self.process.poll() is not None
 
     def send(self, number: signal.Signals) -> None:
-        """To the child, and with SIGKILL to its whole group: what it started goes with it."""
+        """Send a signal to the child; SIGKILL goes to its whole process group."""
         assert self.process is not None
         try:
             if number == signal.SIGKILL:
@@ -95,7 +95,7 @@ def _in_child() -> None:
 
 
 class Supervisor:
-    """Start children one after another, then `watch` until somebody says stop. A context manager."""
+    """Start children one after another, then `watch` them until a signal to stop. A context manager."""
 
     def __init__(self) -> None:
         self.children: list[Child] = []
@@ -107,7 +107,7 @@ class Supervisor:
     def __exit__(self, *exc: object) -> None:
         self.stop()
         while signal.sigtimedwait(HEARD, 0) is not None:
-            pass  # a second Ctrl-C during the stop has nothing left to say
+            pass  # ignore a second Ctrl-C during the stop
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask_before)
 
     def start(self, *children: Child) -> None:
@@ -133,7 +133,7 @@ class Supervisor:
                 self._wait_for_signal(PROBE_EVERY_S)
 
     def watch(self) -> None:
-        """Restart what ends by itself, later each time; comes back with KeyboardInterrupt."""
+        """Restart children that end, after a longer pause each time. Ends by raising KeyboardInterrupt."""
         while True:
             now = time.monotonic()
             for child in self.children:
@@ -165,7 +165,7 @@ class Supervisor:
             raise KeyboardInterrupt
 
     def stop(self) -> None:
-        """Stop all children, last started first and Redis, the first, once nobody needs it any more."""
+        """Stop all children, the last started first; Redis, which was started first, after all others."""
         later = [child for child in self.children[1:] if child.process is not None]
         _stop(list(reversed(later)))
         _stop(self.children[:1])
@@ -188,4 +188,4 @@ def _stop(children: Sequence[Child]) -> None:
         if all(child.has_ended() for child in children):
             break
     for child in children:
-        child.send(signal.SIGKILL)  # whatever it left in its group
+        child.send(signal.SIGKILL)  # kill what is left of its process group

@@ -1,6 +1,6 @@
 """`./loom up`: set up what is missing, start everything on this machine, watch it, stop it all.
 
-The lock on `.loom/up.lock` says that EdgeLoom runs from this checkout; the kernel lets go of it when the
+The lock on `.loom/up.lock` means that EdgeLoom runs from this checkout. The kernel releases it when the
 process ends, however it ends.
 """
 
@@ -70,7 +70,7 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
 
 @contextmanager
 def only_one(directory: Path, url: str) -> Iterator[None]:
-    """Hold the lock of this checkout; raises `OpsError` naming the address of the one that runs."""
+    """Hold the lock of this checkout. Raises `OpsError` with the address of an EdgeLoom that already runs."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "up.lock").open("a+") as lock:
         try:
@@ -87,7 +87,7 @@ def only_one(directory: Path, url: str) -> Iterator[None]:
 
 
 def prepare_database(environment: Mapping[str, str]) -> list[str]:
-    """Tables, administrator and demo clusters; returns what a person must read, such as the new password."""
+    """Create tables, administrator and demo clusters; returns lines to show, such as the new password."""
     log = state_dir() / "logs" / "prepare.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as errors:
@@ -139,7 +139,7 @@ def _child(
 
 
 def worker(queue: str) -> int:
-    """`./loom worker`: set up what it needs, then become one worker of an EdgeLoom that runs elsewhere."""
+    """`./loom worker`: set up what it needs, then become a worker of an EdgeLoom on another machine."""
     for name in services.SHARED_SETTINGS:
         if not os.environ.get(name):
             raise OpsError(
