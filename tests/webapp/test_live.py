@@ -158,6 +158,53 @@ def test_an_event_that_is_no_json_fails_the_run_loudly(live_redis) -> None:
         publisher.publish([Mark(0.0, "unwritable", facts={"what": object()})])
 
 
+class FailsOnce:
+    """A Redis client whose first `xadd` ends in `error`, after it was carried out or instead."""
+
+    def __init__(self, real: redis.Redis, error: Exception, carried_out: bool):
+        self.real, self.error, self.carried_out = real, error, carried_out
+        self.failed = False
+
+    def xadd(self, *arguments: Any, **more: Any) -> Any:
+        if self.failed:
+            return self.real.xadd(*arguments, **more)
+        self.failed = True
+        if self.carried_out:
+            self.real.xadd(*arguments, **more)
+        raise self.error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+def test_a_batch_whose_answer_was_lost_is_not_sent_twice_and_the_next_ones_follow(
+    live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = redis.exceptions.ConnectionError("the answer was lost")
+    failing = FailsOnce(live_redis, lost, carried_out=True)
+    monkeypatch.setattr(live, "client", lambda: failing)
+    events, _ = recorded()
+    run = new_run()
+    with Publisher(run.pk) as publisher:
+        published(publisher, events[:20])
+        assert failing.failed
+        assert live_redis.xlen(stream_of(run.pk)) == 1
+        published(publisher, events[20:])
+        assert events_of(history(run.pk, 0)) == events
+    assert events_of(stored_batches(run.pk, 0)) == events
+
+
+def test_a_refusal_of_redis_that_is_not_about_a_batch_sent_before_fails_the_run(
+    live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = redis.exceptions.ResponseError("OOM command not allowed when used memory > 'maxmemory'")
+    failing = FailsOnce(live_redis, refusal, carried_out=False)
+    monkeypatch.setattr(live, "client", lambda: failing)
+    run = new_run()
+    with pytest.raises(RuntimeError, match=f"events of run {run.pk}"), Publisher(run.pk) as publisher:
+        publisher.publish([ClockTicked(time_s=1.0, wall_s=1.0)])
+
+
 async def collect(run_id: int, since: int, enough: int) -> list[Batch]:
     batches: list[Batch] = []
     async for some in follow(run_id, since):

@@ -18,7 +18,7 @@ from engine.domain.events import Logged, ReportMade
 from engine.domain.stored import read_report
 from engine.domain.trace import Span
 from tests.support.web import Browser, RedisServer, recorded, request_body, wait_until
-from webapp.runs import control, live, recovery, services, workers
+from webapp.runs import control, housekeeping, live, services, workers
 from webapp.runs.live import Publisher
 from webapp.runs.models import Run
 
@@ -183,20 +183,20 @@ def test_a_dead_workers_run_is_marked_failed_and_keeps_its_events(alice: Browser
     services.start(run_id, dead_process())
     services.progress(run_id, "running", "")
     live.append(run_id, [Logged(level="info", text="last words")])
-    assert recovery.fail_lost_runs(ME) == [run_id]
+    assert housekeeping.fail_lost_runs(ME) == [run_id]
     run = alice.get(f"/runs/{run_id}").json()
     assert run["status"] == "failed"
     assert "emulate@here ended in the middle of this run, which was running" in run["error"]
     live_redis.delete(live.stream_of(run_id))
     texts = [event.get("text") for event in alice.get(f"/runs/{run_id}/events").json()["events"]]
     assert texts[1] == "last words" and run["error"] in texts
-    assert recovery.fail_lost_runs(ME) == []
+    assert housekeeping.fail_lost_runs(ME) == []
 
 
 def test_a_living_workers_run_is_left_alone(alice: Browser, live_redis) -> None:
     run_id = started(alice)
     services.start(run_id, ME)
-    assert recovery.fail_lost_runs(ME) == []
+    assert housekeeping.fail_lost_runs(ME) == []
     assert Run.objects.get(pk=run_id).status == "planning"
     assert workers.parse_identity(str(ME)) == ME and os.getpid() == ME.pid
 
@@ -210,9 +210,9 @@ def test_cancelling_a_run_whose_worker_fell_silent_closes_it(alice: Browser, liv
 
 def test_runs_that_redis_forgot_are_queued_again(alice: Browser, live_redis) -> None:
     first, second = started(alice), started(alice)
-    assert recovery.requeue(ME) == []
+    assert housekeeping.requeue(ME) == []
     live_redis.delete("emulate")
-    assert recovery.requeue(ME) == [first, second]
+    assert housekeeping.requeue(ME) == [first, second]
     assert live_redis.llen("emulate") == 2
 
 

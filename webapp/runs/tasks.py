@@ -21,7 +21,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.predict import outcome_of, predict
 from webapp.celery import app
-from webapp.runs import live, predictions, recovery, services, workers
+from webapp.runs import housekeeping, live, predictions, services, workers
 from webapp.runs.control import CommandFeed
 from webapp.runs.models import OVER, Run
 
@@ -171,8 +171,8 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
 
 
 def look_after(me: workers.Identity) -> None:
-    recovery.fail_lost_runs(me)
-    recovery.requeue(me)
+    housekeeping.fail_lost_runs(me)
+    housekeeping.requeue(me)
 
 
 @worker_shutdown.connect

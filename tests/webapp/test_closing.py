@@ -1,0 +1,123 @@
+"""How a run ends in the database: once, with the first ending that it gets, and said in its events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+
+from engine.domain.events import StateChanged
+from engine.domain.report import Outcome, OutcomeKind
+from tests.support.web import recorded, request_body, run_spec
+from webapp.errors import Conflict
+from webapp.runs import live, services, tasks, workers
+from webapp.runs.models import ACTIVE, OVER, Run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ME = workers.Identity("emulate@here", 1, 1)
+FAILED = Outcome(kind="failed", sentence="The worker died.")
+
+
+def new_run(status: str) -> Run:
+    spec = run_spec().model_dump(mode="json")
+    return Run.objects.create(
+        status=status,
+        request=request_body(),
+        spec=spec,
+        cluster_name="lab-3",
+        strategy="voltage",
+        worker=str(ME),
+    )
+
+
+def kept(run: Run) -> dict[str, Any]:
+    """What the database has of the run's end."""
+    return (
+        Run.objects.filter(pk=run.pk).values("status", "outcome", "error", "latency_s", "finished_at").get()
+    )
+
+
+@pytest.mark.parametrize("kind", get_args(OutcomeKind))
+def test_a_run_is_finished_cancelled_or_else_failed(kind: OutcomeKind) -> None:
+    run = new_run("running")
+    assert services.end(run.pk, Outcome(kind=kind, sentence="why"))
+    assert kept(run)["status"] == {"finished": "finished", "cancelled": "cancelled"}.get(kind, "failed")
+    assert (kept(run)["outcome"], kept(run)["error"]) == (kind, "why")
+
+
+@pytest.mark.parametrize("status", ["queued", *ACTIVE])
+def test_a_run_that_is_not_over_is_closed(status: str) -> None:
+    run = new_run(status)
+    assert services.end(run.pk, FAILED)
+    assert kept(run)["status"] == "failed"
+
+
+@pytest.mark.parametrize("status", OVER)
+def test_a_run_that_is_over_is_not_closed_again(status: str) -> None:
+    run = new_run(status)
+    before = kept(run)
+    assert not services.end(run.pk, FAILED)
+    assert kept(run) == before
+
+
+def test_a_finished_run_stays_finished_when_its_worker_is_found_dead(live_redis) -> None:
+    run = new_run("running")
+    _, report = recorded()
+    assert services.finish(run.pk, report) == "finished"
+    before = kept(run)
+    services.fail_lost(run)
+    assert kept(run) == before
+    assert live.page_of_history(run.pk, 0) == []
+
+
+def test_a_finished_run_cannot_be_cancelled() -> None:
+    run = new_run("finished")
+    with pytest.raises(Conflict, match="finished already"):
+        services.cancel(run, "alice")
+    assert kept(run)["status"] == "finished"
+
+
+def test_a_lost_run_says_so_in_its_events_and_is_archived(live_redis) -> None:
+    run = new_run("loading")
+    services.fail_lost(run)
+    (batch,) = live.page_of_history(run.pk, 0)
+    log, ended = json.loads(batch.events)
+    assert log["level"] == "error"
+    assert "emulate@here ended in the middle of this run, which was loading" in log["text"]
+    assert (ended["state"], ended["detail"]) == ("failed", log["text"])
+    run.refresh_from_db()
+    assert (run.status, run.archived, run.error) == ("failed", True, log["text"])
+
+
+def test_a_run_that_failed_has_no_figures_though_its_report_is_kept() -> None:
+    run = new_run("running")
+    _, report = recorded()
+    lost = Outcome(kind="peer_lost", sentence="b was lost", device="b")
+    assert services.finish(run.pk, report.model_copy(update={"outcome": lost})) == "failed"
+    assert kept(run)["latency_s"] is None
+    assert kept(run)["error"] == "b was lost"
+    assert Run.objects.get(pk=run.pk).report["outcome"]["kind"] == "peer_lost"
+
+
+def test_only_states_of_a_run_that_goes_on_become_its_status() -> None:
+    run = new_run("planning")
+    services.progress(run.pk, "loading", "two devices")
+    assert Run.objects.values_list("status", "detail").get(pk=run.pk) == ("loading", "two devices")
+    services.progress(run.pk, "queued", "1 run ahead on this machine")
+    assert Run.objects.values_list("status", "detail").get(pk=run.pk) == (
+        "loading",
+        "1 run ahead on this machine",
+    )
+    services.end(run.pk, FAILED)
+    services.progress(run.pk, "running", "")
+    assert kept(run)["status"] == "failed"
+
+
+def test_the_ending_among_the_emulators_events_waits_until_the_database_has_it() -> None:
+    events, _ = recorded()
+    endings = [event for event in events if tasks.is_ending(event)]
+    assert [event.type for event in endings] == ["report"]
+    for state in ("finished", "failed", "cancelled"):
+        assert tasks.is_ending(StateChanged(state=state))
+    assert not tasks.is_ending(StateChanged(state="verifying"))
