@@ -1,1 +1,1 @@
-"""Benchmarks of the emulation itself: is what it shows true, and how fast is it there?"""
+"""Benchmarks of the emulation: how accurate it is, and how fast it starts and reacts."""

@@ -1,4 +1,4 @@
-"""Wall seconds from asking for a live change until the receiver feels it, with links busy all the time."""
+"""Measures the wall time from a live change of a busy link until the receiver notices it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from emulator.host.namespaces import inside
 from emulator.host.priority import run_in_real_time
-from emulator.network.measure import Transfer, connect
+from emulator.network.measure import LinkTransfer, connect
 from emulator.session.calls import call
 from engine.cli.command import Environment
 from engine.domain.errors import HostError
@@ -38,15 +38,15 @@ STAMP = struct.Struct("<d")
 
 
 class Arrival(NamedTuple):
-    """What the receiver saw: bytes of a stream, or a datagram sent at `sent_s`. Wall seconds."""
+    """Data that arrived at the receiver: bytes of a stream, or a datagram sent at `sent_s`. Wall seconds."""
 
     at_s: float
     size: int
     sent_s: float = 0.0
 
 
-class Case(NamedTuple):
-    """A change that the next case undoes. `felt(arrivals, asked_s)` is when it was in force."""
+class ChangeCase(NamedTuple):
+    """A change that the next case undoes. `felt(arrivals, asked_s)` finds when it took effect."""
 
     name: str
     change: Change
@@ -80,12 +80,12 @@ def plain_changes() -> list[tuple[str, list[float]]]:
     slow, fast = f"{SLOW_BIT_PER_S / 1e6:g}", f"{FAST_BIT_PER_S / 1e6:g}"
     return _played(
         [
-            Case(f"rate {fast} → {slow} Mbit/s", rate(SLOW_BIT_PER_S), True, _has_rate(SLOW_BIT_PER_S)),
-            Case(f"rate {slow} → {fast} Mbit/s", rate(FAST_BIT_PER_S), True, _has_rate(FAST_BIT_PER_S)),
-            Case(f"loss 0 → {LOSS_FRAC:.0%}", loss(LOSS_FRAC), False, _first_gap),
-            Case(f"loss {LOSS_FRAC:.0%} → 0", loss(0.0), False, _last_gap),
-            Case("link down", LinkDown(at_s=0, link=LINK), False, _last_arrival),
-            Case("link up", LinkUp(at_s=0, link=LINK), False, _first_arrival),
+            ChangeCase(f"rate {fast} → {slow} Mbit/s", rate(SLOW_BIT_PER_S), True, _has_rate(SLOW_BIT_PER_S)),
+            ChangeCase(f"rate {slow} → {fast} Mbit/s", rate(FAST_BIT_PER_S), True, _has_rate(FAST_BIT_PER_S)),
+            ChangeCase(f"loss 0 → {LOSS_FRAC:.0%}", loss(LOSS_FRAC), False, _first_gap),
+            ChangeCase(f"loss {LOSS_FRAC:.0%} → 0", loss(0.0), False, _last_gap),
+            ChangeCase("link down", LinkDown(at_s=0, link=LINK), False, _last_arrival),
+            ChangeCase("link up", LinkUp(at_s=0, link=LINK), False, _first_arrival),
         ]
     )
 
@@ -99,10 +99,10 @@ def delay_changes() -> list[tuple[str, list[float]]]:
     middle_s = (SHORT_S + LONG_S) / 2
     return _played(
         [
-            Case(
+            ChangeCase(
                 "delay 5 → 50 ms", delay(LONG_S), False, _first_with(lambda a: a.at_s - a.sent_s > middle_s)
             ),
-            Case(
+            ChangeCase(
                 "delay 50 → 5 ms", delay(SHORT_S), False, _first_with(lambda a: a.at_s - a.sent_s < middle_s)
             ),
         ],
@@ -111,7 +111,7 @@ def delay_changes() -> list[tuple[str, list[float]]]:
     )
 
 
-def _played(cases: Sequence[Case], **drawn: float) -> list[tuple[str, list[float]]]:
+def _played(cases: Sequence[ChangeCase], **drawn: float) -> list[tuple[str, list[float]]]:
     from emulator.network.mininet_network import MininetNetwork
 
     cluster = star(2, 1e9, FAST_BIT_PER_S)
@@ -126,7 +126,7 @@ def _played(cases: Sequence[Case], **drawn: float) -> list[tuple[str, list[float
     return list(times_s.items())
 
 
-def _felt_s(network: MininetNetwork, case: Case) -> float:
+def _felt_s(network: MininetNetwork, case: ChangeCase) -> float:
     with (_Stream if case.stream else _Datagrams)(network) as traffic:
         time.sleep(BEFORE_S)  # traffic before the change is a part of the experiment, and so it is after it
         asked_s = time.monotonic()
@@ -136,7 +136,7 @@ def _felt_s(network: MininetNetwork, case: Case) -> float:
 
 
 class _Traffic:
-    """From device 0 to device 1 until the block is left; `arrivals` are timed at the receiver."""
+    """Sends from device 0 to device 1 until the block is left; `arrivals` are timed at the receiver."""
 
     def __init__(self, sender: socket.socket, receiver: socket.socket):
         self.sender, self.receiver = sender, receiver
@@ -173,10 +173,12 @@ class _Traffic:
 
 
 class _Stream(_Traffic):
-    """Queues are full: the sender hands over whatever TCP takes."""
+    """A TCP stream that keeps all queues full."""
 
     def __init__(self, network: MininetNetwork):
-        super().__init__(*connect(Transfer(0, True, network.pid(0), network.pid(1), network.address(1), 1.0)))
+        super().__init__(
+            *connect(LinkTransfer(0, True, network.pid(0), network.pid(1), network.address(1), 1.0))
+        )
 
     def send(self) -> None:
         self.sender.send(bytes(16 * 1024))
@@ -187,7 +189,7 @@ class _Stream(_Traffic):
 
 
 class _Datagrams(_Traffic):
-    """One every PERIOD_S, with the time at which it was sent."""
+    """A datagram every PERIOD_S that carries the time at which it was sent."""
 
     def __init__(self, network: MininetNetwork):
         sender, receiver = (
@@ -208,7 +210,7 @@ class _Datagrams(_Traffic):
 
 
 def _has_rate(bit_per_s: float) -> Callable[[Sequence[Arrival], float], float]:
-    """When the first window begins, after the change, that has this rate."""
+    """Finds the start of the first window after the change that has this rate."""
 
     def felt(arrivals: Sequence[Arrival], asked_s: float) -> float:
         after = [arrival for arrival in arrivals if arrival.at_s >= asked_s]
@@ -225,7 +227,7 @@ def _has_rate(bit_per_s: float) -> Callable[[Sequence[Arrival], float], float]:
 
 
 def _first_with(true: Callable[[Arrival], bool]) -> Callable[[Sequence[Arrival], float], float]:
-    """When the first datagram arrived, sent after the change, for which something is true."""
+    """Finds when the first datagram after the change was sent for which `true` holds."""
 
     def felt(arrivals: Sequence[Arrival], asked_s: float) -> float:
         found = [arrival.sent_s for arrival in arrivals if arrival.sent_s >= asked_s and true(arrival)]
@@ -245,7 +247,7 @@ def _last_arrival(arrivals: Sequence[Arrival], asked_s: float) -> float:
 
 
 def _gaps(arrivals: Sequence[Arrival], asked_s: float) -> list[tuple[float, float]]:
-    """Stretches of sending times, not over before the change, of which nothing arrived."""
+    """Ranges of sending times, ending after the change, of which no datagram arrived."""
     sent_s = [arrival.sent_s for arrival in arrivals]
     return [(a, b) for a, b in pairwise(sent_s) if b > asked_s and b - a > 5 * PERIOD_S]
 

@@ -1,4 +1,4 @@
-"""A line chart as SVG: what a benchmark's table shows at a glance."""
+"""Draws the line chart of a benchmark's table as SVG."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLOURS = ("#4c78a8", "#e45756", "#54a24b", "#b279a2", "#f58518", "#72b7b2", "#9
 
 
 class Chart(NamedTuple):
-    """Series of (x, y) by name, x on a logarithmic scale; `x_text` and `y_text` say values in words."""
+    """Series of (x, y) by name, x on a logarithmic scale; `x_text` and `y_text` format values."""
 
     title: str
     x_name: str

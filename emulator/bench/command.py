@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write(directory: Path, bench: Bench, result: Table) -> None:
-    """The table into its place in the bench's document, its chart beside that."""
+    """Write the table into the bench's section of its document, and its chart beside the document."""
     picture = ""
     if result.chart is not None:
         file = directory / f"{bench.document}-{bench.name}.svg"
@@ -98,14 +98,14 @@ def write(directory: Path, bench: Bench, result: Table) -> None:
 
 
 def section(result: Table) -> str:
-    """A table under its circumstances, in Markdown."""
+    """A table in Markdown, followed by the machine, the date and the load."""
     found, busy = probe(), os.getloadavg()[1]
     where = f"{host_name()}, {found.cores} cores, Linux {found.kernel}, {time.strftime('%Y-%m-%d')}"
     return f"{as_markdown(result)}\n\n{where}; {busy:.1f} processes ran or waited, 5 minutes' mean"
 
 
 def write_section(document: Path, name: str, text: str) -> None:
-    """Replace what stands between this benchmark's markers; raises `SpecError` if the markers are gone."""
+    """Replace the text between this benchmark's markers; raises `SpecError` if the markers are missing."""
     start, end = f"<!-- bench {name} -->", f"<!-- end {name} -->"
     before, found_start, rest = document.read_text(encoding="utf-8").partition(start)
     _, found_end, after = rest.partition(end)

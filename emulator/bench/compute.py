@@ -1,4 +1,4 @@
-"""Do the compute models say what this host does? Operations of whole models, predicted and timed."""
+"""Compares each compute model's predictions with the times of operations on this host."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from collections.abc import Sequence
 
 from emulator.bench.rows import Table
 from emulator.calibration.operations import MODELS, ROWS, SHARDS
-from emulator.calibration.residuals import COMPUTE_MODELS, Comparison, measured_residuals, of_kind, residuals
+from emulator.calibration.residuals import (
+    COMPUTE_MODELS,
+    TimedPrediction,
+    measured_residuals,
+    of_kind,
+    residuals,
+)
 from engine.cli.command import Environment
 from engine.domain.units import human_s
 
 LONG_S = 1e-3
-"""From here on an operation decides how long a run takes."""
+"""Operations from this length on make up most of a run's time."""
 
 
 def measure_compute(environment: Environment) -> Table:
@@ -20,7 +26,7 @@ def measure_compute(environment: Environment) -> Table:
 
 
 def measure_shards(environment: Environment) -> Table:
-    """The case in which FLOPs mislead most: a layer cut into shards of few rows each."""
+    """A layer cut into shards of few rows each, for which FLOPs alone predict worst."""
     _, timed = measured_residuals(("bert-large",), (200,))
     (block,) = of_kind(timed, lambda item: item.operation == "block")
     (shard,) = of_kind(timed, lambda item: item.operation == "position shard, reordered")
@@ -38,7 +44,7 @@ def measure_shards(environment: Environment) -> Table:
     return Table(title, ("", "this host", *COMPUTE_MODELS), rows)
 
 
-def residual_table(comparisons: Sequence[Comparison]) -> Table:
+def residual_table(comparisons: Sequence[TimedPrediction]) -> Table:
     """By kind of operation, the long ones by themselves."""
     groups = [
         (f"from {human_s(LONG_S)}", of_kind(comparisons, lambda item: item.seconds >= LONG_S)),
@@ -60,5 +66,5 @@ def residual_table(comparisons: Sequence[Comparison]) -> Table:
     return Table(title, ("operation", "shapes", *COMPUTE_MODELS), tuple(rows))
 
 
-def _kind(item: Comparison) -> str:
+def _kind(item: TimedPrediction) -> str:
     return "position shard" if item.operation.startswith("position shard") else item.operation

@@ -1,4 +1,4 @@
-"""Time of one message over two shaped hops and a warm, idle connection, against size / bandwidth."""
+"""Times one message over two shaped hops on an idle connection and compares it with size / bandwidth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from emulator.host.priority import run_in_real_time
-from emulator.network.measure import Transfer, connect, fill
+from emulator.network.measure import LinkTransfer, connect, fill
 from emulator.session.calls import call
 from engine.cli.command import Environment
 from engine.domain.units import human, human_s, transfer_s
@@ -51,7 +51,7 @@ def message_times(rate: float) -> list[tuple[int, float, float, float]]:
     network = MininetNetwork(star(2, 1e9, rate), 1.0)
     with network:
         pids = [network.pid(rank) for rank in (0, 1)]
-        sender, receiver = connect(Transfer(0, True, pids[0], pids[1], network.address(1), rate))
+        sender, receiver = connect(LinkTransfer(0, True, pids[0], pids[1], network.address(1), rate))
         with sender, receiver:
             for size in SIZES:
                 if transfer_s(size, rate) <= MAX_MESSAGE_S:
@@ -61,7 +61,7 @@ def message_times(rate: float) -> list[tuple[int, float, float, float]]:
 
 
 def _message_s(sender: socket.socket, receiver: socket.socket, size: int) -> float:
-    """From the start of sending to the arrival of the last byte, after a pause that empties the link."""
+    """Seconds from the start of sending to the arrival of the last byte, after a pause."""
     buffer, arrived = bytearray(size), [0.0]
 
     def receive() -> None:

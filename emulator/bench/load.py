@@ -1,4 +1,4 @@
-"""Operations of one length, over and over, on many devices that share this host's cores: is time kept?"""
+"""Measures how exactly operations are paced while many devices share this host's cores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RUN_S = 3.0  # wall
 MIN_COUNT = 12
 LOAD_TOLERANCE, ATTEMPTS = 0.03, 8
 PARTS, PEAK_LOAD = 4, 0.85
-"""No fourth of a run may have a higher load: then this machine itself became slower, by its neighbours."""
+"""Highest load of any quarter of a run; above it, this machine itself was slowed by other load."""
 
 
 class Paced(NamedTuple):
@@ -187,7 +187,7 @@ def _paced_to(name: str, rows: int, devices: int, alone_s: float, target_s: floa
 
 
 def _alone_s(name: str, rows: int) -> float:
-    """Seconds of the same operation, measured in the same way, on a host that does nothing else."""
+    """Seconds of the same operation on this host without other devices."""
     import torch
 
     from emulator.calibration.operations import random_weights

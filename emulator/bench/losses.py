@@ -1,4 +1,4 @@
-"""Messages over links that lose packets: mean time on the emulated network against the prediction's."""
+"""Compares the mean time of messages over links that lose packets with the prediction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PREDICTIONS = 20
 """Seeds: so many predicted runs for each real one."""
 
 
-class Case(NamedTuple):
+class PacketLossCase(NamedTuple):
     """`pairs` of devices at once, each with a lossy link on its way there and back; `counts` by size."""
 
     bit_per_s: float
@@ -42,15 +42,15 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case(10e6, 0.0, 0.01, 1.0, 6, (500, 16, 3)),
-    Case(10e6, 0.0, 0.05, 1.0, 6, (400, 16, 4)),
-    Case(10e6, 0.005, 0.02, 1.0, 4, (300, 20, 4)),
-    Case(100e6, 0.0, 0.02, 1.0, 1, (2000, 300, 30)),
-    Case(100e6, 0.005, 0.01, 1.0, 1, (600, 60, 5)),
-    Case(100e6, 0.005, 0.05, 1.0, 1, (300, 40, 4)),
-    Case(100e6, 0.0, 0.02, 4.0, 3, (300, 60, 8)),
-    Case(100e6, 0.005, 0.01, 4.0, 3, (150, 20, 2)),
-    Case(100e6, 0.005, 0.05, 4.0, 3, (100, 15, 2)),
+    PacketLossCase(10e6, 0.0, 0.01, 1.0, 6, (500, 16, 3)),
+    PacketLossCase(10e6, 0.0, 0.05, 1.0, 6, (400, 16, 4)),
+    PacketLossCase(10e6, 0.005, 0.02, 1.0, 4, (300, 20, 4)),
+    PacketLossCase(100e6, 0.0, 0.02, 1.0, 1, (2000, 300, 30)),
+    PacketLossCase(100e6, 0.005, 0.01, 1.0, 1, (600, 60, 5)),
+    PacketLossCase(100e6, 0.005, 0.05, 1.0, 1, (300, 40, 4)),
+    PacketLossCase(100e6, 0.0, 0.02, 4.0, 3, (300, 60, 8)),
+    PacketLossCase(100e6, 0.005, 0.01, 4.0, 3, (150, 20, 2)),
+    PacketLossCase(100e6, 0.005, 0.05, 4.0, 3, (100, 15, 2)),
 )
 """The same at D = 1 and at D = 4 where both are fast enough."""
 
@@ -58,7 +58,7 @@ CASES = (
 class Lossy(NamedTuple):
     """One size of a case: virtual seconds of every message, measured and predicted."""
 
-    case: Case
+    case: PacketLossCase
     backend: str
     size_bytes: int
     real_s: tuple[float, ...]
@@ -78,7 +78,7 @@ def measure_losses(environment: Environment) -> Table:
     return losses_table([result for case in CASES for result in compare(case)])
 
 
-def compare(case: Case) -> list[Lossy]:
+def compare(case: PacketLossCase) -> list[Lossy]:
     backend, real = call(real_times, *case)
     predicted = predicted_times(case, range(PREDICTIONS))
     return [
@@ -123,7 +123,7 @@ def losses_table(results: Sequence[Lossy]) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def cluster_of(case: Case) -> ClusterSpec:
+def cluster_of(case: PacketLossCase) -> ClusterSpec:
     """Devices 0 and 1, 2 and 3, … talk to each other over one switch; links of the even ones lose packets."""
     plain = star({f"n{rank}": case.bit_per_s for rank in range(2 * case.pairs)}, delay_s=case.delay_s / 2)
     links = tuple(
@@ -155,7 +155,7 @@ def real_times(
 
     from emulator.network.mininet_network import MininetNetwork
 
-    case = Case(bit_per_s, delay_s, loss_frac, dilation, pairs, tuple(counts))
+    case = PacketLossCase(bit_per_s, delay_s, loss_frac, dilation, pairs, tuple(counts))
     cluster = cluster_of(case)
 
     async def program(ctx: RealDevice) -> None:
@@ -168,7 +168,7 @@ def real_times(
     return backend, by_size(item for received in results for item in received)
 
 
-def predicted_times(case: Case, seeds: Iterable[int]) -> list[list[float]]:
+def predicted_times(case: PacketLossCase, seeds: Iterable[int]) -> list[list[float]]:
     """The same messages in the simulated world."""
     model, weights = catalogue.resolve(SPAWNED, "random")
     received: list[tuple[int, float]] = []

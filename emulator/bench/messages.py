@@ -1,4 +1,7 @@
-"""Messages between real devices over emulated links, against size / bandwidth + delay and max-min shares."""
+"""Times messages between real devices over emulated links.
+
+Compares them with size / bandwidth + delay, and the rates of several flows with max-min fair shares.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ SHARING = (
 
 
 class Message(NamedTuple):
-    """One size over a path: virtual seconds ideally, and of the messages that were sent, sorted."""
+    """Messages of one size over a path: the ideal time and the measured ones, sorted. Virtual s."""
 
     bit_per_s: float
     delay_s: float
@@ -50,11 +53,11 @@ class Message(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The median's."""
+        """Median time / ideal time."""
         return self.took_s[len(self.took_s) // 2] / self.ideal_s
 
 
-class Flow(NamedTuple):
+class SharedFlow(NamedTuple):
     """One of several at a time: its max-min fair share and what it got, virtual bit/s."""
 
     case: str
@@ -72,8 +75,8 @@ def single_flows() -> list[Message]:
     ]
 
 
-def shared_flows() -> list[Flow]:
-    return [Flow(case, *item) for case, rates in SHARING for item in call(flows_at_once, rates)]
+def shared_flows() -> list[SharedFlow]:
+    return [SharedFlow(case, *item) for case, rates in SHARING for item in call(flows_at_once, rates)]
 
 
 def messages_table(messages: Sequence[Message]) -> Table:
@@ -108,7 +111,7 @@ def messages_table(messages: Sequence[Message]) -> Table:
     return Table(title, ("back end", "rate", "delay", "size", "ideal", "ratio", "range"), tuple(rows), chart)
 
 
-def sharing_table(flows: Sequence[Flow]) -> Table:
+def sharing_table(flows: Sequence[SharedFlow]) -> Table:
     rows = [
         (
             item.case,
@@ -227,7 +230,7 @@ async def _drain(ctx: RealDevice, src: int) -> None:
 
 
 def _bit_per_s(spans: Sequence[Any], begin_s: float, end_s: float) -> float:
-    """From the first arrival after `begin_s` until the last before `end_s`: what came in between."""
+    """The rate of what arrived between the first arrival after `begin_s` and the last before `end_s`."""
     arrived = sorted((end, sent) for sent, _, _, end, _ in spans if begin_s <= end <= end_s)
     return float(sum(sent for _, sent in arrived[1:]) * 8 / (arrived[-1][0] - arrived[0][0]))
 

@@ -1,4 +1,4 @@
-"""How long paced operations last on 1 to 12 devices, against what their device's model says: real runs."""
+"""Compares the durations of paced operations on 1 to 12 devices with their device model, in real runs."""
 
 from __future__ import annotations
 

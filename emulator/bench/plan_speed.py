@@ -1,4 +1,4 @@
-"""How long planning takes: every strategy, the largest model of the papers, few devices and many."""
+"""Times planning: every strategy, the largest model of the papers, 5 and 64 devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicted against emulated latency: the same strategy code in both worlds, on the demo cluster."""
+"""Compares predicted with emulated latency on the demo cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A benchmark's result: a title, columns, rows of ready text; as plain text and as Markdown."""
+"""A benchmark's result as a table of text, printed as plain text or as Markdown."""
 
 from __future__ import annotations
 

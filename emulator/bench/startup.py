@@ -1,4 +1,4 @@
-"""Seconds from asking for a run until its devices are connected and ready, and what they weigh."""
+"""Times the start of a run until its devices are ready, and measures the memory of a device process."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _start(count: int) -> tuple[dict[str, float], dict[str, float], float]:
 
 
 def _note(seen_s: dict[str, float], weighed: list[float], events: list[Event]) -> None:
-    """When each state was first seen; what devices weigh, once they run."""
+    """Note when each state was first seen, and the memory of device processes once they run."""
     for event in events:
         name = event.state if isinstance(event, StateChanged) else event.type
         if name == "running" and name not in seen_s:

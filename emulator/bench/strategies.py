@@ -1,4 +1,4 @@
-"""Every strategy on one cluster, for real; and what lossy ones cost in quality, on held-out text."""
+"""Emulates every strategy on one cluster, and scores the quality of lossy ones on held-out text."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _row(name: str, report: RunReport) -> tuple[str, ...]:
 
 
 def proof(found: Correctness) -> str:
-    """What a run's comparison with one device says, in a few words."""
+    """The result of comparing a run with one device, in a few words."""
     if found.lossy and found.kl_mean is not None:
         return f"lossy: KL {found.kl_mean:.3f}, top-1 {found.top1_agreement or 0:.0%}"
     if found.ok and found.max_rel_error is None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.calibration.known import Calibration, host_name
 from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
-from emulator.calibration.residuals import Comparison, compare
+from emulator.calibration.residuals import TimedPrediction, compare
 from emulator.calibration.roofline import fit_roofline
 from emulator.calibration.works import (
     ATTENTION_HEADS,
@@ -57,7 +57,9 @@ Times = Mapping[Name, float]
 """Seconds of every figure of `works.py`."""
 
 
-def calibrate(models: Sequence[str] = (), rows: Sequence[int] = ()) -> tuple[Calibration, list[Comparison]]:
+def calibrate(
+    models: Sequence[str] = (), rows: Sequence[int] = ()
+) -> tuple[Calibration, list[TimedPrediction]]:
     """Measure now; time operations of `models` on `rows` rows in turn with the rest, and compare.
 
     The speed of a shared machine changes within minutes; measuring in turn lets it change both alike.

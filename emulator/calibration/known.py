@@ -61,7 +61,7 @@ def measured_calibration() -> Calibration:
 def measured_beside(models: Sequence[str], rows: Sequence[int]) -> tuple[Calibration, list[list[Any]]]:
     """Measure now in a child process, and time operations of `models` on `rows` rows in turn.
 
-    Returns the fields of their `Comparison`s (`residuals.py`). Raises `HostError` if that fails.
+    Returns the fields of their `TimedPrediction`s (`residuals.py`). Raises `HostError` if that fails.
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

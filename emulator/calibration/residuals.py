@@ -14,7 +14,7 @@ QUICK_MODELS, QUICK_ROWS = ("bert-base", "tinyllama-42m"), (1, 34, 128)
 COMPUTE_MODELS: tuple[ComputeModel, ...] = ("flops", "roofline", "measured")
 
 
-class Comparison(NamedTuple):
+class TimedPrediction(NamedTuple):
     """An operation on `rows` rows: seconds that this host took, and those of each compute model, in order."""
 
     model: str
@@ -36,7 +36,7 @@ class Residuals(NamedTuple):
     total: float
 
 
-def residuals(comparisons: Sequence[Comparison], compute_model: ComputeModel) -> Residuals:
+def residuals(comparisons: Sequence[TimedPrediction], compute_model: ComputeModel) -> Residuals:
     """Raises `ValueError` if there is no operation."""
     errors = sorted(abs(item.error(compute_model)) for item in comparisons)
     if not errors:
@@ -46,13 +46,15 @@ def residuals(comparisons: Sequence[Comparison], compute_model: ComputeModel) ->
     return Residuals(errors[len(errors) // 2], errors[int(0.95 * (len(errors) - 1))], total)
 
 
-def of_kind(comparisons: Sequence[Comparison], wanted: Callable[[Comparison], bool]) -> list[Comparison]:
+def of_kind(
+    comparisons: Sequence[TimedPrediction], wanted: Callable[[TimedPrediction], bool]
+) -> list[TimedPrediction]:
     return [item for item in comparisons if wanted(item)]
 
 
-def compare(calibration: Calibration, timed: Iterable[TimedOperation]) -> list[Comparison]:
+def compare(calibration: Calibration, timed: Iterable[TimedOperation]) -> list[TimedPrediction]:
     return [
-        Comparison(
+        TimedPrediction(
             item.model,
             item.operation,
             item.rows,
@@ -68,10 +70,10 @@ def compare(calibration: Calibration, timed: Iterable[TimedOperation]) -> list[C
 
 def measured_residuals(
     models: Sequence[str] = QUICK_MODELS, rows: Sequence[int] = QUICK_ROWS
-) -> tuple[Calibration, list[Comparison]]:
+) -> tuple[Calibration, list[TimedPrediction]]:
     """Calibrate this host now, and time operations of `models` in turn with it. Raises `HostError`."""
     calibration, timed = measured_beside(models, rows)
     return calibration, [
-        Comparison(model, operation, count, seconds, tuple(predicted_s))
+        TimedPrediction(model, operation, count, seconds, tuple(predicted_s))
         for model, operation, count, seconds, predicted_s in timed
     ]

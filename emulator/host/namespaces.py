@@ -21,7 +21,7 @@ T = TypeVar("T")
 CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
-class Command(NamedTuple):
+class NodeCommand(NamedTuple):
     """`argv` with `text` on standard input, inside the namespaces of process `pid`."""
 
     pid: int
@@ -58,7 +58,7 @@ def inside(pid: int, work: Callable[[], T]) -> T:
     return results[0]
 
 
-def run_each(commands: Sequence[Command]) -> list[str]:
+def run_each(commands: Sequence[NodeCommand]) -> list[str]:
     """Run all at once; returns their outputs in order. Raises `HostError` with the first failure."""
     running = [
         subprocess.Popen(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from emulator.host.namespaces import Command, run_each
+from emulator.host.namespaces import NodeCommand, run_each
 from emulator.network.shaping import Port
 from engine.domain.cluster import ClusterSpec, LinkSpec
 from engine.domain.conditions import changed_link
@@ -133,7 +133,7 @@ def drop_at_random(losses_of: Mapping[Port, float]) -> None:
     ]
     run_each(
         [
-            Command(pid, ("nft", "-f", "-"), "\n".join([*table, *rules]) + "\n")
+            NodeCommand(pid, ("nft", "-f", "-"), "\n".join([*table, *rules]) + "\n")
             for pid, rules in by_pid.items()
         ]
     )

@@ -37,7 +37,7 @@ RETRY_SHARES = (1 / 4, 1 / 16, 0.0)
 """Fractions of TOGETHER_BIT_PER_S in the repeated waves; 0: one link at a time."""
 
 
-class Transfer(NamedTuple):
+class LinkTransfer(NamedTuple):
     """One direction to measure: from `sender_pid`'s namespace to `address`, with the wall bit/s expected."""
 
     link: int
@@ -48,7 +48,7 @@ class Transfer(NamedTuple):
     bit_per_s: float
 
 
-def measure_links(transfers: Sequence[Transfer], budget_s: float = BUDGET_S) -> Achieved:
+def measure_links(transfers: Sequence[LinkTransfer], budget_s: float = BUDGET_S) -> Achieved:
     """(link, forward) → wall payload bit/s achieved; raises `HostError` if a link carries nothing."""
     achieved = _measure(plan_waves(transfers, TOGETHER_BIT_PER_S), budget_s)
     for share in RETRY_SHARES:
@@ -62,9 +62,9 @@ def measure_links(transfers: Sequence[Transfer], budget_s: float = BUDGET_S) -> 
     return achieved
 
 
-def plan_waves(transfers: Sequence[Transfer], together_bit_per_s: float) -> list[list[Transfer]]:
+def plan_waves(transfers: Sequence[LinkTransfer], together_bit_per_s: float) -> list[list[LinkTransfer]]:
     """Groups to measure at once: one direction each, at most `together_bit_per_s` in all or a single link."""
-    waves: list[list[Transfer]] = []
+    waves: list[list[LinkTransfer]] = []
     for forward in (True, False):
         total = float("inf")
         for transfer in sorted((s for s in transfers if s.forward == forward), key=lambda s: -s.bit_per_s):
@@ -76,7 +76,7 @@ def plan_waves(transfers: Sequence[Transfer], together_bit_per_s: float) -> list
     return waves
 
 
-def _measure(waves: Sequence[Sequence[Transfer]], budget_s: float) -> Achieved:
+def _measure(waves: Sequence[Sequence[LinkTransfer]], budget_s: float) -> Achieved:
     seconds = budget_s / max(1, len(waves)) / (1 + WARM_UP_FRAC)
     achieved: Achieved = {}
     for wave in waves:
@@ -84,7 +84,7 @@ def _measure(waves: Sequence[Sequence[Transfer]], budget_s: float) -> Achieved:
     return achieved
 
 
-def _measure_together(wave: Sequence[Transfer], seconds: float) -> Achieved:
+def _measure_together(wave: Sequence[LinkTransfer], seconds: float) -> Achieved:
     achieved: Achieved = {}
     errors: list[str] = []
     pairs = [connect(transfer) for transfer in wave]
@@ -94,7 +94,7 @@ def _measure_together(wave: Sequence[Transfer], seconds: float) -> Achieved:
         warm_chunks = round(CHUNKS * WARM_UP_FRAC)
 
         def receive(
-            transfer: Transfer = transfer,
+            transfer: LinkTransfer = transfer,
             sock: socket.socket = receiver,
             chunk: int = chunk,
             warm_chunks: int = warm_chunks,
@@ -118,7 +118,7 @@ def _measure_together(wave: Sequence[Transfer], seconds: float) -> Achieved:
     return achieved
 
 
-def measure_busy(transfer: Transfer, sent_bytes: Callable[[], int]) -> float | None:
+def measure_busy(transfer: LinkTransfer, sent_bytes: Callable[[], int]) -> float | None:
     """Payload bit/s of a link in use, from the kernel's count of all bytes that it sends meanwhile.
 
     Sends as little data as gives the rate. None if the link carries nothing in time: it is slow or down.
@@ -150,7 +150,7 @@ def measure_busy(transfer: Transfer, sent_bytes: Callable[[], int]) -> float | N
     return grown * BITS_PER_BYTE * SEGMENT_BYTES / FRAME_BYTES / elapsed_s
 
 
-def connect(transfer: Transfer) -> tuple[socket.socket, socket.socket]:
+def connect(transfer: LinkTransfer) -> tuple[socket.socket, socket.socket]:
     """A TCP connection across the link. A socket stays in the namespace in which it was made."""
     listener = inside(transfer.receiver_pid, lambda: socket.create_server((transfer.address, 0)))
     listener.settimeout(TIMEOUT_S)

@@ -8,12 +8,12 @@ from typing import Any
 
 from mininet.net import Mininet
 
-from emulator.host.namespaces import Command, enter, inside, run_each
+from emulator.host.namespaces import NodeCommand, enter, inside, run_each
 from emulator.network.backend import is_lossy
 from emulator.network.counters import Counters
 from emulator.network.impairments import Impairments
 from emulator.network.layout import Interface, NetworkLayout, network_layout
-from emulator.network.measure import Achieved, Transfer, measure_busy, measure_links
+from emulator.network.measure import Achieved, LinkTransfer, measure_busy, measure_links
 from emulator.network.nodes import build_nodes, end_nodes, join_nodes
 from emulator.network.probe import Capabilities, probe
 from emulator.network.relays import tap_lines
@@ -232,9 +232,9 @@ class MininetNetwork:
             if achieved is not None and self._asked(*key) == asked:
                 self._note({key: achieved})
 
-    def _transfer(self, link: int, forward: bool) -> Transfer:
+    def _transfer(self, link: int, forward: bool) -> LinkTransfer:
         sender, receiver = self.layout.sender(link, forward), self.layout.receiver(link, forward)
-        return Transfer(
+        return LinkTransfer(
             link,
             forward,
             self._pids[sender.node],
@@ -274,7 +274,7 @@ class MininetNetwork:
             by_node.setdefault(name.partition("-")[0], []).extend(own)
         run_each(
             [
-                Command(self._pids[node], ("ip", "-batch", "-"), "\n".join(own) + "\n")
+                NodeCommand(self._pids[node], ("ip", "-batch", "-"), "\n".join(own) + "\n")
                 for node, own in by_node.items()
             ]
         )

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from emulator.host.namespaces import Command, run_each
+from emulator.host.namespaces import NodeCommand, run_each
 from engine.domain.errors import HostError
 from engine.domain.units import BITS_PER_BYTE, human
 
@@ -115,12 +115,12 @@ def _batch(lines: Sequence[tuple[Port, str]]) -> None:
     by_pid: dict[int, list[str]] = {}
     for port, line in lines:
         by_pid.setdefault(port.pid, []).append(line)
-    run_each([Command(pid, ("tc", "-batch", "-"), "\n".join(own) + "\n") for pid, own in by_pid.items()])
+    run_each([NodeCommand(pid, ("tc", "-batch", "-"), "\n".join(own) + "\n") for pid, own in by_pid.items()])
 
 
 def _check(shapes: Sequence[tuple[Port, Shape]]) -> list[float]:
     pids = sorted({port.pid for port, _ in shapes})
-    outputs = run_each([Command(pid, ("tc", "-j", "qdisc", "show")) for pid in pids])
+    outputs = run_each([NodeCommand(pid, ("tc", "-j", "qdisc", "show")) for pid in pids])
     readings = {pid: json.loads(output) for pid, output in zip(pids, outputs, strict=True)}
     return [check_reading(readings[port.pid], port, shape) for port, shape in shapes]
 

@@ -1,1 +1,1 @@
-"""Transformers as data: a spec, its operations with their costs, its weights slice by slice."""
+"""Transformer models: the catalogue, families, weights, inputs and reference results."""

@@ -74,7 +74,7 @@ class TowerBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectImage:
     """Rows of the tower [B, 1 + N, D'] without the CLS row → rows of the language model [B, N, D]."""
 
     name: ClassVar[str] = "project_image"
@@ -140,7 +140,7 @@ def image_ops(model: ModelSpec) -> tuple[Op, ...]:
     tower = vision_of(model).tower
     if tower is None:
         return (EmbedImage(),)
-    return (EmbedImage(), *(TowerBlock(number) for number in range(tower.used_layers)), Project())
+    return (EmbedImage(), *(TowerBlock(number) for number in range(tower.used_layers)), ProjectImage())
 
 
 def vision_of(model: ModelSpec) -> VisionSpec:

@@ -11,7 +11,7 @@ from typing import Any
 
 from emulator.host.namespaces import inside
 from emulator.network.counters import sent_bytes
-from emulator.network.measure import Transfer, connect, fill
+from emulator.network.measure import LinkTransfer, connect, fill
 from emulator.network.mininet_network import MininetNetwork
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import DropDevice, LinkDown, LinkUp, SetLoss, SetRate
@@ -33,7 +33,7 @@ def qdiscs(network: MininetNetwork, interface: str) -> list[dict[str, Any]]:
 
 
 def connection(network: MininetNetwork, src: int, dst: int) -> tuple[socket.socket, socket.socket]:
-    return connect(Transfer(0, True, network.pid(src), network.pid(dst), network.address(dst), 1.0))
+    return connect(LinkTransfer(0, True, network.pid(src), network.pid(dst), network.address(dst), 1.0))
 
 
 def retransmits(sock: socket.socket) -> int:

@@ -19,7 +19,7 @@ ACTIVATIONS = {
 }
 
 
-class Stored(NamedTuple):
+class StoredTensor(NamedTuple):
     """Where a canonical tensor [outputs, inputs] is in a file.
 
     `transposed`: stored as [inputs, outputs]. `fused`: it is number `fused` `of` so many equal blocks of
@@ -56,7 +56,7 @@ class Family(NamedTuple):
     fixed: Mapping[str, Any]
     defaults: Mapping[str, Any]
     keys: Mapping[str, str]
-    tensors: Mapping[str, Stored]
+    tensors: Mapping[str, StoredTensor]
     prefixes: tuple[str, ...]
     refused: Mapping[str, tuple[Any, ...]]
     vision: Pictures | None = None

@@ -1,4 +1,4 @@
-"""Hugging Face's config.json to a ModelSpec and back, by the row of the model's family."""
+"""Converts a Hugging Face config.json to a ModelSpec and back, by the row of the model's family."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
 def _pictures(
     pictures: Pictures, given: Mapping[str, Any], fields: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
-    """The fields of a model that sees: without a tower, its layers have just the picture's positions."""
+    """The fields of a vision model. Without a tower, its positions are those of the image's rows."""
     vision = pictures.read(given, where)
     if vision.tower:
         return {"vision": vision}

@@ -1,9 +1,9 @@
-"""Where a file of weights keeps the tensors of a model: stored names, older spellings, prefixes."""
+"""Finds the names under which files store the tensors of a model: older spellings and prefixes too."""
 
 from __future__ import annotations
 
 from engine.domain.model import ModelSpec
-from engine.models.families.family import Stored
+from engine.models.families.family import StoredTensor
 from engine.models.families.registry import family
 
 
@@ -14,7 +14,7 @@ def unused_names(model: ModelSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.format(n) for name in row.unused for n in behind))
 
 
-def stored_as(model: ModelSpec, name: str) -> Stored:
+def stored_as(model: ModelSpec, name: str) -> StoredTensor:
     """Where the canonical tensor `name` is stored, without the family's prefix."""
     row = family(model.family)
     if name in row.tensors:
@@ -25,7 +25,7 @@ def stored_as(model: ModelSpec, name: str) -> Stored:
     return stored._replace(name=f"{stored.name.format(layer)}.{kind}")
 
 
-def candidates(model: ModelSpec, stored: Stored) -> tuple[str, ...]:
+def candidates(model: ModelSpec, stored: StoredTensor) -> tuple[str, ...]:
     """Names under which files have `stored`: in today's and older spelling, with and without prefix."""
     row = family(model.family)
     names = dict.fromkeys((stored.name, *(_respelled(stored.name, pairs) for pairs in row.older)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.vision import VisionSpec
-from engine.models.families.family import ACTIVATIONS, Family, Pictures, Stored
+from engine.models.families.family import ACTIVATIONS, Family, Pictures, StoredTensor
 from engine.models.families.text_families import LLAMA
 
 HALF = (0.5, 0.5, 0.5)
@@ -114,19 +114,19 @@ VIT = Family(
         "num_classes": "num_labels",
     },
     tensors={
-        "embed.patches": Stored("embeddings.patch_embeddings.projection"),
-        "embed.cls": Stored("embeddings.cls_token"),
-        "embed.positions": Stored("embeddings.position_embeddings"),
-        "layers.{}.attention.norm": Stored("layers.{}.layernorm_before"),
-        "layers.{}.attention.q": Stored("layers.{}.attention.q_proj"),
-        "layers.{}.attention.k": Stored("layers.{}.attention.k_proj"),
-        "layers.{}.attention.v": Stored("layers.{}.attention.v_proj"),
-        "layers.{}.attention.o": Stored("layers.{}.attention.o_proj"),
-        "layers.{}.ffn.norm": Stored("layers.{}.layernorm_after"),
-        "layers.{}.ffn.up": Stored("layers.{}.mlp.fc1"),
-        "layers.{}.ffn.down": Stored("layers.{}.mlp.fc2"),
-        "lm_head.norm": Stored("layernorm"),
-        "lm_head.classifier": Stored("classifier"),
+        "embed.patches": StoredTensor("embeddings.patch_embeddings.projection"),
+        "embed.cls": StoredTensor("embeddings.cls_token"),
+        "embed.positions": StoredTensor("embeddings.position_embeddings"),
+        "layers.{}.attention.norm": StoredTensor("layers.{}.layernorm_before"),
+        "layers.{}.attention.q": StoredTensor("layers.{}.attention.q_proj"),
+        "layers.{}.attention.k": StoredTensor("layers.{}.attention.k_proj"),
+        "layers.{}.attention.v": StoredTensor("layers.{}.attention.v_proj"),
+        "layers.{}.attention.o": StoredTensor("layers.{}.attention.o_proj"),
+        "layers.{}.ffn.norm": StoredTensor("layers.{}.layernorm_after"),
+        "layers.{}.ffn.up": StoredTensor("layers.{}.mlp.fc1"),
+        "layers.{}.ffn.down": StoredTensor("layers.{}.mlp.fc2"),
+        "lm_head.norm": StoredTensor("layernorm"),
+        "lm_head.classifier": StoredTensor("classifier"),
     },
     prefixes=("vit.", ""),
     refused={"qkv_bias": (True,), "num_channels": (3,)},
@@ -169,20 +169,20 @@ def with_tower(text: Family) -> Family:
             for name, stored in text.tensors.items()
         }
         | {
-            "vision.patches": Stored(tower + "embeddings.patch_embedding"),
-            "vision.cls": Stored(tower + "embeddings.class_embedding"),
-            "vision.positions": Stored(tower + "embeddings.position_embedding.weight"),
-            "vision.norm": Stored(tower + "pre_layrnorm"),
-            "vision.layers.{}.attention.norm": Stored(layer + "layer_norm1"),
-            "vision.layers.{}.attention.q": Stored(layer + "self_attn.q_proj"),
-            "vision.layers.{}.attention.k": Stored(layer + "self_attn.k_proj"),
-            "vision.layers.{}.attention.v": Stored(layer + "self_attn.v_proj"),
-            "vision.layers.{}.attention.o": Stored(layer + "self_attn.out_proj"),
-            "vision.layers.{}.ffn.norm": Stored(layer + "layer_norm2"),
-            "vision.layers.{}.ffn.up": Stored(layer + "mlp.fc1"),
-            "vision.layers.{}.ffn.down": Stored(layer + "mlp.fc2"),
-            "vision.projector.up": Stored(projector + "linear_1"),
-            "vision.projector.down": Stored(projector + "linear_2"),
+            "vision.patches": StoredTensor(tower + "embeddings.patch_embedding"),
+            "vision.cls": StoredTensor(tower + "embeddings.class_embedding"),
+            "vision.positions": StoredTensor(tower + "embeddings.position_embedding.weight"),
+            "vision.norm": StoredTensor(tower + "pre_layrnorm"),
+            "vision.layers.{}.attention.norm": StoredTensor(layer + "layer_norm1"),
+            "vision.layers.{}.attention.q": StoredTensor(layer + "self_attn.q_proj"),
+            "vision.layers.{}.attention.k": StoredTensor(layer + "self_attn.k_proj"),
+            "vision.layers.{}.attention.v": StoredTensor(layer + "self_attn.v_proj"),
+            "vision.layers.{}.attention.o": StoredTensor(layer + "self_attn.out_proj"),
+            "vision.layers.{}.ffn.norm": StoredTensor(layer + "layer_norm2"),
+            "vision.layers.{}.ffn.up": StoredTensor(layer + "mlp.fc1"),
+            "vision.layers.{}.ffn.down": StoredTensor(layer + "mlp.fc2"),
+            "vision.projector.up": StoredTensor(projector + "linear_1"),
+            "vision.projector.down": StoredTensor(projector + "linear_2"),
         },
         prefixes=("",),
         refused={

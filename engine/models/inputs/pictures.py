@@ -1,7 +1,7 @@
-"""Pictures: from a person's file to what a run's spec keeps, and from there to a model's pixels.
+"""Converts an image file to what a spec stores, and from there to a model's pixels.
 
-A spec keeps a picture as it is after resizing, losslessly, in base64: small, bounded, and the same numbers on
-any machine. Only Pillow decodes, and only PNG and JPEG; numbers are those of the model's own processor.
+A spec stores the resized image losslessly as PNG in base64: it is small, and gives the same numbers on any
+machine. Only Pillow decodes, and only PNG and JPEG; numbers are those of the model's own processor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the processor file beside a model's weights says about pictures, where it differs from the family's.
+"""Reads the image processor file beside a model's weights, which may differ from the family's settings.
 
 Hugging Face keeps it in preprocessor_config.json, or since version 5 inside processor_config.json.
 """

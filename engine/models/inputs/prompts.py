@@ -1,4 +1,4 @@
-"""A workload made concrete: the token ids of every request."""
+"""Makes the requests of a workload: the token ids and the pixels of each."""
 
 from __future__ import annotations
 

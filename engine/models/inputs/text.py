@@ -1,4 +1,4 @@
-"""Text to token ids and back, with the tokenizer.json beside the weights."""
+"""Converts text to token ids and back, with the tokenizer.json beside the weights."""
 
 from __future__ import annotations
 

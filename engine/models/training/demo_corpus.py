@@ -24,7 +24,7 @@ NOT_DOCUMENTATION = {"test", "tests", "idlelib", "lib2to3", "turtledemo", "ensur
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pages to learn from, and single paragraphs that stand in none of them."""
+    """Pages to train on, and held-out paragraphs that are in none of them."""
 
     train: tuple[str, ...]
     held_out: tuple[str, ...]

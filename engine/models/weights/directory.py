@@ -1,4 +1,7 @@
-"""A local Hugging Face model directory: its config, and which file has which tensor. Nothing is run."""
+"""Reads a local Hugging Face model directory: its config, and which file has which tensor.
+
+It never runs code of the directory.
+"""
 
 from __future__ import annotations
 

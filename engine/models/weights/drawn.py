@@ -1,4 +1,4 @@
-"""Random weights: the same numbers for the same seed, however they are cut, on any machine."""
+"""Draws random weights: the same numbers for the same seed, whatever the slices, on any machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RandomSource:
 
     Matrices have variance 1/inputs: with the customary 0.02, the last token's own embedding wins every
     argmax of a small model, and token identity would prove nothing. Norms and biases are near 1 and 0
-    but not equal to them: a forgotten one shows.
+    but not equal to them, so that leaving one out changes the results.
 
     With a directory `shared`, large tensors are drawn into files there, which all devices of a host map:
     drawn once, in memory once, whoever has them.

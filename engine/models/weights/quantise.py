@@ -1,4 +1,4 @@
-"""Weights in 8 or 4 bits, and back: weight-only, symmetric, round to nearest.
+"""Quantises weights to 8 or 4 bits and restores them: weight-only, symmetric, round to nearest.
 
 8 bits: one scale per output channel, w ≈ s·q with q in -127…127. 4 bits: one scale per group of 128 inputs, q
 in -7…7, two to a byte. Scales are float16, and all that is stored is counted in `sizes.quantised_bytes`. Only
@@ -58,7 +58,7 @@ def quantise(weight_FD: Tensor, bits: int) -> Quantised:
 
 
 class Restoring(Mapping[str, Tensor]):
-    """The tensors of a quantised slice: a matrix is restored whenever it is asked for, and not kept."""
+    """The tensors of a quantised slice; each access restores a matrix anew."""
 
     def __init__(self, stored: Mapping[str, Tensor | Quantised], dtype: torch.dtype):
         self.stored = stored

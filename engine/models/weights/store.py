@@ -1,4 +1,4 @@
-"""Weights slice by slice: a device reads, or draws, only what it owns."""
+"""Loads or draws the weights of a model slice by slice, so that a device has only its own."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _read(source: Source, model: ModelSpec, part: TensorPart) -> Tensor:
 
 
 class WeightStore:
-    """The weights that one device has. A tensor in two slices (a tied table) is in memory once."""
+    """The weights of one device. A tensor in two slices (a tied table) is in memory once."""
 
     def __init__(self, model: ModelSpec, ref: WeightsRef, seed: int, shared: Path | None = None):
         self.model, self.ref, self.seed, self.shared = model, ref, seed, shared
@@ -110,7 +110,7 @@ class WeightStore:
         self.held[piece] = self._quantised(piece) if piece.bits else self._loaded(piece)
 
     def _quantised(self, piece: Slice) -> Mapping[str, Tensor]:
-        """Each matrix of the model's own numbers is gone before the next one is read."""
+        """Quantise one matrix at a time, so that only one is in memory unquantised."""
         source, stored = source_of(self.ref, self.seed, self.shared), dict[str, Tensor | Quantised]()
         for part in tensor_parts(self.model, piece):
             tensor = _read(source, self.model, part)

@@ -21,7 +21,7 @@ from engine.ops.vision import (
     Classify,
     EmbedImage,
     EmbedPrompt,
-    Project,
+    ProjectImage,
     TowerBlock,
     tower_of,
     vision_of,
@@ -57,7 +57,7 @@ def _tower_block(op: TowerBlock, model: ModelSpec, weights: Weights, caches: Cac
     return run_block(Block(op.number), tower_model(model), tower, {}, x_BRD)
 
 
-def _project(op: Project, model: ModelSpec, weights: Weights, caches: Caches, x_BRD: Tensor) -> Tensor:
+def _project(op: ProjectImage, model: ModelSpec, weights: Weights, caches: Caches, x_BRD: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
     h_BND = F.linear(x_BRD[:, 1:], w["projector.up.weight"], w["projector.up.bias"])
     h_BND = ACTIVATIONS[tower_of(model).projector_activation](h_BND)
@@ -86,7 +86,7 @@ def _classify(op: Classify, model: ModelSpec, weights: Weights, caches: Caches, 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = {
     EmbedImage: _embed_image,
     TowerBlock: _tower_block,
-    Project: _project,
+    ProjectImage: _project,
     EmbedPrompt: _embed_prompt,
     Classify: _classify,
 }

@@ -2,10 +2,18 @@
 
 import pytest
 
-from emulator.bench.losses import CASES, SIZES, Case, Lossy, cluster_of, losses_table, predicted_times
+from emulator.bench.losses import (
+    CASES,
+    SIZES,
+    Lossy,
+    PacketLossCase,
+    cluster_of,
+    losses_table,
+    predicted_times,
+)
 from engine.program.frames import FRAME_HEADER_BYTES
 
-CASE = Case(10e6, 0.0, 0.05, 1.0, 2, (30, 3, 1))
+CASE = PacketLossCase(10e6, 0.0, 0.05, 1.0, 2, (30, 3, 1))
 
 
 def test_every_pair_has_one_lossy_link() -> None:

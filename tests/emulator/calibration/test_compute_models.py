@@ -4,7 +4,7 @@ import pytest
 
 from emulator.calibration.calibrate import host_profile
 from emulator.calibration.operations import random_weights, time_sequence
-from emulator.calibration.residuals import Comparison, residuals
+from emulator.calibration.residuals import TimedPrediction, residuals
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
@@ -70,8 +70,8 @@ def test_a_table_with_a_hole_is_refused() -> None:
 
 
 def test_residuals_are_relative_errors_and_that_of_the_sum() -> None:
-    first = Comparison("m", "block", 1, 1.0, (0.5, 1.1, 1.0))
-    timed = [first, Comparison("m", "block", 2, 3.0, (1.5, 3.0, 3.0))]
+    first = TimedPrediction("m", "block", 1, 1.0, (0.5, 1.1, 1.0))
+    timed = [first, TimedPrediction("m", "block", 2, 3.0, (1.5, 3.0, 3.0))]
     assert residuals(timed, "flops") == pytest.approx((0.5, 0.5, -0.5))
     assert residuals(timed, "roofline") == pytest.approx((0.1, 0.0, 0.025), abs=1e-9)
     assert residuals(timed, "measured") == (0.0, 0.0, 0.0)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.network import measure
-from emulator.network.measure import Achieved, Transfer, measure_links, plan_waves
+from emulator.network.measure import Achieved, LinkTransfer, measure_links, plan_waves
 
 
-def transfer(link: int, bit_per_s: float, forward: bool = True) -> Transfer:
-    return Transfer(link, forward, 0, 0, "", bit_per_s)
+def transfer(link: int, bit_per_s: float, forward: bool = True) -> LinkTransfer:
+    return LinkTransfer(link, forward, 0, 0, "", bit_per_s)
 
 
 @given(
@@ -37,7 +37,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[list[int]]]:
     """Every measurement's waves of link numbers; link 1 looks slow at first, and link 2 always does."""
     tries: list[list[list[int]]] = []
 
-    def answer(waves: Sequence[Sequence[Transfer]], budget_s: float) -> Achieved:
+    def answer(waves: Sequence[Sequence[LinkTransfer]], budget_s: float) -> Achieved:
         tries.append([[one.link for one in wave] for wave in waves])
         first = len(tries) == 1
         rates = {0: 99.0, 1: 80.0 if first else 101.0, 2: 50.0 + len(tries)}

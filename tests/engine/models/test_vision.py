@@ -20,7 +20,7 @@ from engine.ops import core as ops
 from engine.ops.layout import tensor_parts, whole_model
 from engine.ops.sizes import num_parameters, weight_bytes
 from engine.ops.tensors import meta_of
-from engine.ops.vision import Classify, EmbedImage, EmbedPrompt, Project, TowerBlock, image_ops
+from engine.ops.vision import Classify, EmbedImage, EmbedPrompt, ProjectImage, TowerBlock, image_ops
 from tests.support.one_device import model_of, relative_error, run, spec_of, store_of
 
 SEEING = ("tiny-vit", "tiny-llava")
@@ -152,7 +152,7 @@ def operations(model):
         return
     x = torch.randn(2, model.image_rows + 1, model.vision.tower.hidden_size)
     yield TowerBlock(1), (x,)
-    yield Project(), (x,)
+    yield ProjectImage(), (x,)
     tokens = torch.full((2, model.image_rows + 4), model.num_text_tokens)
     tokens[:, -4:] = 3
     yield EmbedPrompt(), (tokens, torch.randn(2, model.image_rows, model.hidden_size))

@@ -1,0 +1,64 @@
+"""From measured seconds to the tables of a profile, by hand."""
+
+import pytest
+
+from emulator.calibration.calibrate import as_tables
+from emulator.calibration.stopwatch import quartile
+from emulator.calibration.works import (
+    ATTENTION_HEADS,
+    LARGE_BYTES,
+    PASS_COLS,
+    PASS_ROWS,
+    pass_names,
+    passes_in,
+)
+
+CALL_S = 1e-6
+TIMES = {
+    ("call",): CALL_S,
+    ("call in place",): 3e-6,
+    ("memory",): 0.5,
+    ("product", 2, 10, 100): CALL_S + 4e-5,
+    ("attention", 1, 32, 128): 2 * CALL_S + 6e-5,
+    **{
+        ("pass", name, rows): 5e-6 + 2e-9 * rows * PASS_COLS * passes_in(name)
+        for name in pass_names()
+        for rows in PASS_ROWS
+    },
+}
+
+
+def test_a_product_is_timed_without_its_call_and_per_flop() -> None:
+    (row,) = as_tables(TIMES).products
+    assert (row.rows, row.inner, row.cols) == (2, 10, 100)
+    assert row.s_per_flop == pytest.approx(4e-5 / (2 * 2 * 10 * 100))
+
+
+def test_attention_is_two_products_for_every_head() -> None:
+    (row,) = as_tables(TIMES).attention
+    assert row.s_per_flop == pytest.approx(6e-5 / (2 * ATTENTION_HEADS * 2 * 1 * 32 * 128))
+
+
+def test_a_pass_has_an_overhead_and_a_time_per_element() -> None:
+    tables = as_tables(TIMES)
+    assert {one.name for one in tables.passes} == set(pass_names())
+    for one in tables.passes:
+        assert one.overhead_s == pytest.approx(5e-6)
+        assert one.s_per_element == pytest.approx(2e-9)
+    assert tables.elementwise_s_per_element == pytest.approx(2e-9)
+
+
+def test_the_overhead_is_that_of_a_call_between_others_and_memory_that_of_a_large_copy() -> None:
+    tables = as_tables(TIMES)
+    assert tables.op_overhead_s == 3e-6
+    assert tables.memory_byte_per_s == LARGE_BYTES / 0.5
+
+
+def test_a_product_that_takes_no_longer_than_its_call_still_takes_time() -> None:
+    (row,) = as_tables(TIMES | {("product", 2, 10, 100): 0.5 * CALL_S}).products
+    assert row.s_per_flop > 0
+
+
+def test_disturbed_samples_do_not_raise_the_lower_quartile() -> None:
+    assert quartile([1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0]) == 1.0
+    assert quartile([1.0, 2.0, 3.0]) == 1.0
