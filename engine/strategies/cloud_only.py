@@ -1,7 +1,8 @@
-"""Cloud-Only: a server has the whole model; requests go up to it, token ids come back.
+"""Cloud-Only: a server computes the whole model; the source uploads prompts and receives token ids.
 
-The baseline of Hu et al., "AdaptLink" (AAAI 2025 workshop): the server is fast, and the uplink is not. A
-picture goes up as the pixels that the model reads; `upload_bytes` is what an application sends besides.
+The baseline "Cloud-Only" of Hu et al., "AdaptLink" (AAAI 2025 workshop): a fast server behind a slow uplink.
+A picture is uploaded as the pixels that the model reads. `upload_bytes` adds what an application sends
+besides.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
 
 
 def _upload(ctx: Ctx, step: Step, prompt: Tensor, server: int, upload_bytes: int) -> None:
-    """What belongs to the request first, then the prompt; afterwards one token at a time."""
+    """Send the additional bytes and the prompt in the prefill, one token in each decode step."""
     pixels, tokens = prompt if isinstance(prompt, ImagePrompt) else (None, prompt)
     if step.phase == "prefill" and upload_bytes:
         like = tokens if pixels is None else pixels
@@ -118,7 +119,7 @@ def _upload(ctx: Ctx, step: Step, prompt: Tensor, server: int, upload_bytes: int
 
 
 async def _prompt(ctx: Ctx, step: Step, source: int, upload_bytes: int) -> Tensor:
-    """What `_upload` sent, the way `embed` takes it."""
+    """Receive what `_upload` sent, in the form that `embed` takes."""
     sees = step.phase == "prefill" and ctx.model.vision is not None
     if step.phase == "prefill" and upload_bytes:
         await ctx.recv(source, tag(step, "upload"))

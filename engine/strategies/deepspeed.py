@@ -2,8 +2,8 @@
 
 Aminabadi et al., "DeepSpeed-Inference: Enabling Efficient Inference of Transformer Models at
 Unprecedented Scale" (SC 2022). The sharding and the two all-reduces per layer are Megatron-LM's; all
-devices get the same share, whatever their speed and memory. Uneven heads are refused, not padded. The
-paper's fused GPU kernels are no part of this: an operation takes as long as in every other strategy.
+devices get the same share, whatever their speed and memory. A model whose heads cannot be divided equally is
+refused. The paper's fused GPU kernels are not modelled: an operation takes as long as in other strategies.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
         workload: Workload,
         params: DeepSpeedParams,
     ) -> Plan[TensorParallelLayout]:
-        """Over as many survivors as can share equally, first ones first."""
+        """Use as many of the remaining workers as can share equally, by rank."""
         workers = cluster.workers
         equal = next(
             fewer

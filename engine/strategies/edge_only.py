@@ -1,9 +1,9 @@
-"""Edge-Only: the whole model on one edge device, quantised if its weights are too large for it.
+"""Edge-Only: the whole model on one edge device, quantised to 8 or 4 bits if it does not fit otherwise.
 
-The baseline of Hu et al., "AdaptLink" (AAAI 2025 workshop), where 8 and 4 bits fit models into 24 GB.
-How fast quantised products are depends on device and library (the paper's 8-bit run takes nine times as long
-as its 4-bit one): here a matrix is restored, then multiplied with, and `speed_8bit` and `speed_4bit` say how
-much faster or slower than that a device is.
+The baseline "Edge-Only" of Hu et al., "AdaptLink" (AAAI 2025 workshop), where 8 and 4 bits fit models into 24
+GB. How fast quantised products are depends on device and library (the paper's 8-bit run takes nine times as
+long as its 4-bit one). Here a matrix is restored and then multiplied; the parameters `speed_8bit` and
+`speed_4bit` say how much faster or slower than that a device is.
 """
 
 from __future__ import annotations

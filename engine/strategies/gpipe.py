@@ -1,4 +1,4 @@
-"""GPipe: contiguous stages of layers, one per device; micro-batches follow each other through them.
+"""GPipe: a pipeline of consecutive layers, one stage per device, through which micro-batches pass in order.
 
 Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism" (NeurIPS
 2019); stages by memory as in Sun et al., "LIME" (section V): "allocates layers based on memory capacity".

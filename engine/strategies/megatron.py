@@ -55,9 +55,9 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
 
 
 def head_shares(model: ModelSpec, weights: Sequence[float]) -> tuple[int, ...]:
-    """Query heads per device: whole KV groups where there are enough for all, single heads else.
+    """Query heads per device: whole KV groups if every device can have one, otherwise single heads.
 
-    Single heads of one group on several devices replicate the group's KV head there.
+    If several devices have heads of one group, each of them has a copy of the group's KV head.
     """
     if len(weights) > model.num_kv_heads:
         return largest_remainder(model.num_heads, weights)

@@ -1,7 +1,7 @@
 """Hugging Face Accelerate's `infer_auto_device_map`: which device holds which module. Pure.
 
-Reproduced from the behaviour of Accelerate 1.15: one pass over the modules in their order with a pointer
-that moves on to the next device when a module does not fit, and never back.
+Reproduces the behaviour of Accelerate 1.15: one pass over the modules in order, with a pointer that moves to
+the next device when a module does not fit, and never back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ OFFLOAD = "disk"
 
 
 class Module(NamedTuple):
-    """A node of the model's tree: either children, or bytes and never split (a block, a leaf)."""
+    """A node of the module tree: it has either children, or bytes and is never split (a block, a leaf)."""
 
     name: str
     atom_bytes: int = 0
@@ -27,7 +27,7 @@ class Module(NamedTuple):
 
     @property
     def atoms(self) -> tuple[Module, ...]:
-        """What cannot be split, in order."""
+        """The modules that cannot be split, in order."""
         return tuple(atom for child in self.children for atom in child.atoms) if self.children else (self,)
 
 
@@ -37,11 +37,11 @@ def infer_device_map(
     ties: Mapping[str, str] | None = None,
     used: Mapping[str, int] | None = None,
 ) -> dict[str, str]:
-    """Atom → device. `max_bytes` is by device in order; after the last comes "disk", without limit.
+    """Map every atom to a device. `max_bytes` is by device in order; "disk" follows, without limit.
 
-    The first device and "cpu" keep room for the largest atom that is still to come, because a layer that
-    lives elsewhere may have to visit. `ties` maps a module to a later one that shares its tensors and so
-    has no bytes of its own; both go to one device. `used` is taken beforehand.
+    The first device and "cpu" keep room for the largest atom that is not placed yet, because an offloaded
+    layer is loaded there to run. `ties` maps a module to a later one that shares its tensors and so has no
+    bytes of its own; both go to one device. `used` has the bytes that are taken beforehand.
     """
     order = [*max_bytes, OFFLOAD]
     limits = {**max_bytes, OFFLOAD: inf}
@@ -76,9 +76,9 @@ def balanced(
     mean_leaf_bytes: int,
     spare_first: bool = False,
 ) -> dict[str, float]:
-    """`get_balanced_memory`: every device but the last gets at most an equal share and a buffer.
+    """`get_balanced_memory`: every device except the last gets at most an equal share plus a buffer.
 
-    `spare_first` (balanced_low_0) shares among all but the first, which takes what the others cannot.
+    With `spare_first` (balanced_low_0) the first device gets only what the others cannot hold.
     """
     names = list(max_bytes)
     spare_first = spare_first and len(names) > 1

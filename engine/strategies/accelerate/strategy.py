@@ -1,10 +1,9 @@
 """Hugging Face Accelerate's `device_map`: layers fill the devices one after the other, greedily.
 
 Gugger et al., "Accelerate: Training and inference at scale made simple, efficient and adaptable" (2022),
-version 1.15. Placement looks at weights and memory only, neither at speed nor at links; execution is
-strictly sequential, a burst is one batch. Embedding and head stay with the source, as if tied, which is
-where the prompt is and the answer belongs. Layers that fit nowhere would be offloaded to the first
-device's disk there; here that is refused.
+version 1.15. Placement considers weights and memory only, neither speed nor links. Execution is strictly
+sequential; a burst is one batch. Embedding and head stay on the source. Accelerate offloads layers that fit
+nowhere to the first device's disk; here such a plan is refused.
 """
 
 from __future__ import annotations
@@ -112,9 +111,11 @@ def _stages(
 
 
 def num_leaves(model: ModelSpec) -> int:
-    """Modules with tensors of their own in Hugging Face's model: a tied head has none, RoPE has a buffer."""
+    """The number of modules with tensors of their own in Hugging Face's model. A tied head has none; RoPE has
+    a buffer.
+    """
     tied = "lm_head.weight" if model.tied_head else ""
-    # a fused Q, K, V matrix is one module
+    # a fused Q, K, V matrix counts once
     modules = {stored.name: name for name, stored in family(model.family).tensors.items() if name != tied}
     in_layers = sum(name.startswith("layers.") for name in modules.values())
     in_tower = sum(name.startswith("vision.layers.") for name in modules.values())

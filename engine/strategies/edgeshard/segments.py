@@ -1,8 +1,8 @@
-"""Which consecutive layers on which device, for the least latency or the least bottleneck. Pure.
+"""Choose consecutive layers for each device so that latency, or the slowest stage or link, is minimal. Pure.
 
-Zhang et al., "EdgeShard" (IEEE IoT Journal 2024), Algorithms 1 and 2. The paper's recurrence goes layer
-by layer and forgets which devices it has used; here a state is (layers done, set of used devices, last
-device), so that a device has one stage and its memory is counted: exact, for up to `EXACT_DEVICES`.
+Zhang et al., "EdgeShard" (IEEE IoT Journal 2024), Algorithms 1 and 2. The paper's recurrence proceeds layer
+by layer without recording the devices used. Here a state is (layers done, set of used devices, last device),
+so that each device has one stage within its memory. The result is exact for up to `EXACT_DEVICES` devices.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Profile:
 
 
 def join(objective: Objective, *parts_s: float) -> float:
-    """Latency adds up; a pipeline is as slow as its slowest stage or link."""
+    """Join times by objective: latency is their sum, a pipeline is as slow as its slowest stage or link."""
     return sum(parts_s) if objective == "latency" else max(parts_s)
 
 
 def cost_s(profile: Profile, stages: Sequence[Stage], objective: Objective) -> float:
-    """What `stages`, in order and covering all layers, cost."""
+    """Seconds of `stages`, which cover all layers in order, under `objective`."""
     first, last = stages[0], stages[-1]
     parts = [profile.enter_s[first.device], profile.return_s[last.device]]
     parts += [sum(profile.layer_s[stage.device][stage.start : stage.stop]) for stage in stages]
@@ -50,7 +50,7 @@ def cost_s(profile: Profile, stages: Sequence[Stage], objective: Objective) -> f
 
 
 def best_segments(profile: Profile, objective: Objective) -> tuple[Stage, ...] | None:
-    """The best stages of all; ties: fewer stages, then smaller devices. None if memory is too small.
+    """The optimal stages; ties: fewer stages, then lower device numbers. None if memory is too small.
 
     O(N² · 2^M · M + N · 2^M · M²).
     """
@@ -114,10 +114,10 @@ class _Label(NamedTuple):
 
 
 def layerwise_segments(profile: Profile, objective: Objective) -> tuple[Stage, ...] | None:
-    """A heuristic for many devices: one best path per (layers done, last device), as in the paper, but a
-    path never returns to a device that it has used and counts its memory. O(N · M² + N² · M).
+    """A heuristic for many devices: one best path per (layers done, last device), as in the paper, but a path
+    uses each device once and within its memory. O(N · M² + N² · M).
 
-    None if no path gets through, which does not prove that there is none.
+    None if it finds no path; there may still be one.
     """
     devices, layers = len(profile.layer_s), len(profile.layer_s[0])
     labels: list[dict[int, _Label]] = [{} for _ in range(layers + 1)]

@@ -1,9 +1,9 @@
 """EdgeShard: a pipeline whose stages minimise latency or the bottleneck, over some of the devices.
 
 Zhang et al., "EdgeShard: Efficient LLM Inference via Collaborative Edge Computing" (IEEE Internet of
-Things Journal 2024). The first layer stays on the source, so that no raw data leaves it, and the result
-returns there; a source that is a terminal computes no layer and sends embedded tokens instead. Times are
-of a whole request: the prompt and every further token (the paper averages the two).
+Things Journal 2024), Algorithms 1 and 2. The first layer stays on the source, so that no raw data leaves it,
+and the result returns there. A source that is a terminal computes no layer and sends embedded tokens instead.
+Times are of a whole request: prefill and all decode steps (the paper averages the two).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
 
 
 def profile_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms: Sequence[Room]) -> Profile:
-    """Seconds of one request. What the source does besides layers counts with its first layer."""
+    """The planner's times of one request. Embedding and head count with the source's first layer."""
     source, layers, further = cluster.source_rank, model.num_layers, max(0, demand.new_tokens - 1)
     ranks = [room.rank for room in rooms]
     works = source in ranks
@@ -142,7 +142,7 @@ def profile_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms: Se
 
 
 def _message_s(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> float:
-    """Seconds of one message on an idle path."""
+    """Seconds of one message on a path without other traffic."""
     path = cluster.path(src, dst)
     rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
     delay_s = sum(cluster.links[hop.link].delay(hop.forward) for hop in path)
@@ -152,8 +152,8 @@ def _message_s(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> flo
 def stages_for(
     profile: Profile, rooms: Sequence[Room], objective: Objective, exact: bool
 ) -> tuple[Stage, ...]:
-    """Stages by number of the room. There is room for all layers, so if the heuristic finds no way
-    through, the devices with the largest rooms are filled first.
+    """Stages whose `device` is the number of a room. If the heuristic finds none although there is room for
+    all layers, the devices with the largest rooms are filled first.
     """
     found = (best_segments if exact else layerwise_segments)(profile, objective)
     if found is not None:

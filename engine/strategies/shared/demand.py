@@ -1,4 +1,8 @@
-"""What a workload demands of a plan, and whether the devices have the memory for it. Pure."""
+"""Sizes of a workload (batch, rows, tokens) and the check that every device has enough memory. Pure.
+
+`Demand` has the sizes. A `Pass` is one operation with its inputs; the check takes the largest working set of
+a device's passes, its weights and its KV caches.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +25,14 @@ from engine.ops.vision import EmbedPrompt, image_ops, pixels_meta
 from engine.strategies.shared.ends import result_op
 
 WHOLE_LAYERS = 2
-"""Layers whose KV caches are whole in memory at a time (`kv_disk.py`)."""
+"""Layers whose KV caches are complete in memory at the same time (`kv_disk.py`)."""
 
 
 class Demand(NamedTuple):
-    """Sizes of a run: `batch` sequences of `rows` prompt tokens in one forward pass, `sequences` alive
-    at once, each of which ends with `cached_rows` rows in its KV cache (the last token is never fed back),
-    or with fewer: the oldest `evicted_rows` are then computed again in every step. The oldest
-    `offloaded_rows` are on disk but for the layers whose turn it is.
+    """Sizes of a run: `batch` sequences of `rows` prompt tokens in one forward pass, `sequences` in
+    progress at once. Each sequence ends with `cached_rows` rows in its KV cache (the last token is not fed
+    back). The oldest `evicted_rows` of them are not kept but recomputed in every step. The oldest
+    `offloaded_rows` are on disk, except those of the layer that runs and of the next one.
     """
 
     batch: int
@@ -45,25 +49,25 @@ class Demand(NamedTuple):
 
     @property
     def kept_rows(self) -> int:
-        """Rows that a sequence's KV cache has in the end."""
+        """Rows in a sequence's KV cache at the end of the run."""
         return self.cached_rows - self.evicted_rows
 
     @property
     def memory_rows(self) -> int:
-        """Those of them that stay in memory between the turns of their layer."""
+        """Rows of the KV cache that stay in memory while other layers run."""
         return self.kept_rows - self.offloaded_rows
 
     def kv_bytes(self, model: ModelSpec, num_kv_heads: int) -> int:
-        """Bytes of one layer's finished KV caches of all sequences alive, in memory between its turns."""
+        """Bytes of one layer's KV caches of all sequences at the end of the run, while other layers run."""
         return self.sequences * self.memory_rows * kv_bytes_per_row(model, num_kv_heads)
 
     def fetched_bytes(self, model: ModelSpec, num_kv_heads: int) -> int:
-        """Bytes of offloaded rows in memory at a time: of the layer whose turn it is and of the next one."""
+        """Bytes of offloaded rows in memory at one time: of the layer that runs and of the next one."""
         return WHOLE_LAYERS * self.batch * self.offloaded_rows * kv_bytes_per_row(model, num_kv_heads)
 
 
 class Pass(NamedTuple):
-    """One operation as the memory check sees it; `fetched_bytes` of KV rows from disk are there meanwhile."""
+    """One operation for the memory check. `fetched_bytes` of KV rows from disk are in memory beside it."""
 
     op: Op
     inputs: tuple[Meta, ...]
@@ -108,7 +112,7 @@ def hidden(model: ModelSpec, batch: int, rows: int) -> Meta:
 
 
 def end_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
-    """The source's own operations."""
+    """The operations of embedding and output, which the source computes."""
     rows = 1 if demand.generates else demand.rows
     last = Pass(result_op(model, demand.generates), (hidden(model, demand.batch, rows),))
     return (*_prompt_passes(model, demand), last)
@@ -126,7 +130,7 @@ def _prompt_passes(model: ModelSpec, demand: Demand) -> list[Pass]:
 
 
 def attention_passes(model: ModelSpec, demand: Demand, start: int, stop: int) -> list[Pass]:
-    """Query heads [start, stop) over the prompt, and over the last token that is fed back."""
+    """Attention of query heads [start, stop): in the prefill, and in the last decode step."""
     steps = [(0, demand.rows)] + [(demand.cached_rows - 1, 1)] * (demand.new_tokens > 1)
     passes = []
     for position, new in steps:
@@ -140,13 +144,13 @@ def attention_passes(model: ModelSpec, demand: Demand, start: int, stop: int) ->
 
 
 def beside_rows(model: ModelSpec, demand: Demand, num_kv_heads: int, passes: Iterable[Pass]) -> list[Pass]:
-    """`passes` of a device with so many KV heads, beside the rows that come from disk and go there."""
+    """`passes` with the bytes of the KV rows that are fetched from disk on a device with `num_kv_heads`."""
     fetched_bytes = demand.fetched_bytes(model, num_kv_heads)
     return [one._replace(fetched_bytes=fetched_bytes) for one in passes]
 
 
 def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
-    """A whole layer over the prompt, and over the last token that is fed back."""
+    """A whole layer: in the prefill, and in the last decode step."""
     cache = "plan" if demand.generates else None
     passes = [Pass(Block(0, cache), (hidden(model, demand.batch, demand.rows),))]
     if demand.new_tokens > 1:
@@ -160,7 +164,7 @@ def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
 
 
 def working_bytes(model: ModelSpec, passes: Iterable[Pass]) -> int:
-    """The largest working set: inputs, output and temporary tensors of one operation."""
+    """The largest working set of `passes`: inputs, output and temporary tensors of one operation."""
     return max((_working(model, one) for one in passes), default=0)
 
 

@@ -1,5 +1,7 @@
-"""The two ends of every forward pass: the source embeds the prompt, a picture too where the model sees, and
-turns the last hidden state into what was asked for. In between are the layers, where strategies differ.
+"""What the source computes in every strategy: the embedding before the layers and the output after them.
+
+The source embeds the prompt (also a picture, if the model has a vision tower) and computes logits, class
+scores or hidden states from the last layer's output. Strategies differ only in the layers in between.
 """
 
 from __future__ import annotations
@@ -16,14 +18,16 @@ from engine.program.strategy import Step
 
 
 def tag(step: Step, purpose: str, layer: int = -1) -> str:
-    """Unique per request, token, purpose and layer; tags of a layer start with its number."""
+    """A message tag that is unique per request, token, purpose and layer. Tags of a layer start with `L` and
+    its number.
+    """
     unique = f"{purpose}.r{step.requests[0]}.t{step.index}"
     return f"L{layer}.{unique}" if layer >= 0 else unique
 
 
 async def embed(ctx: Ctx, step: Step, prompt: Tensor) -> Tensor:
-    """Token ids [B, T], with pictures in the prompt of a model that sees, → hidden rows [B, T, D]; at the
-    source.
+    """Embed token ids [B, T], and the picture of an `ImagePrompt`, into hidden rows [B, T, D]. Only the
+    source calls this.
     """
     if not isinstance(prompt, ImagePrompt):
         return await ctx.compute(Embed(step.start), prompt)
@@ -34,32 +38,34 @@ async def embed(ctx: Ctx, step: Step, prompt: Tensor) -> Tensor:
 
 
 async def finish(ctx: Ctx, step: Step, hidden: Tensor) -> Tensor:
-    """Logits [B, V] of the last row, a classifier's [B, C], or an encoder's hidden states [B, T, D]; at the
-    source.
+    """Logits [B, V] of the last row, class scores [B, C] of a classifier, or hidden states [B, T, D] of an
+    encoder. Only the source calls this.
     """
     return await ctx.compute(result_op(ctx.model, bool(step.cache)), wanted_rows(step, hidden))
 
 
 def result_op(model: ModelSpec, generates: bool) -> Op:
-    """From the last layer's rows to what was asked for."""
+    """The operation that turns the last layer's rows into the result."""
     if generates:
         return Head()
     return Classify() if model.num_classes else FinalHidden()
 
 
 def wanted_rows(step: Step, hidden: Tensor) -> Tensor:
-    """The rows that the source needs of the last layer: the last one's when generating, else all."""
+    """The rows of the last layer that the source needs: the last row when generating, else all rows."""
     rows = shape_of(hidden)[1]
     return narrow(hidden, 1, rows - 1, rows) if step.cache else hidden
 
 
 def cache_of(step: Step) -> str | None:
-    """The KV cache that an operation of this step names: none for an encoder."""
+    """Name of the KV cache for the operations of this step; None for an encoder."""
     return step.cache or None
 
 
 def end_slices(model: ModelSpec) -> tuple[Slice, ...]:
-    """Weights of the two ends; encoders without a head may still have a final norm."""
+    """Slices of embedding, vision tower and head. An encoder without a head may still have a final norm,
+    which is part of the head's slice.
+    """
     embedding, head = Slice(layer=-1, part="embed"), Slice(layer=-1, part="lm_head")
     tower = (Slice(layer=-1, part="vision"),) if model.has_tower else ()
     has_end = model.has_head or model.norm_position == "pre"
@@ -71,7 +77,7 @@ def end_holdings(cluster: ClusterSpec, model: ModelSpec) -> tuple[Holding, ...]:
 
 
 def end_work(cluster: ClusterSpec, model: ModelSpec) -> tuple[Work, ...]:
-    """Pictures are seen once, with the prompt."""
+    """The source's work. The vision tower runs only in the prefill."""
     return tuple(
         Work(device=cluster.source_rank, slice=piece, phase="prefill" if piece.part == "vision" else "both")
         for piece in end_slices(model)

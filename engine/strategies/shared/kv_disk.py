@@ -1,9 +1,9 @@
-"""The oldest rows of the KV cache on the device's own disk, read back for each step, written once.
+"""Keep the oldest rows of the KV cache on the device's disk and read them back for every step.
 
-What a method without memory management can do instead of evicting tokens for good. A layer's rows are whole
-in memory only around its turn: while it runs the next layer's come from disk, and its own leave while what
-follows runs. So at most two layers' caches are whole at a time, and every operation is the one that
-unlimited memory would see.
+Strategies without memory management of their own use this with `kv_pressure=offload_kv`. While a layer runs,
+the next layer's rows are read from disk; its own rows are dropped from memory while the following operations
+run. At most two layers have all their rows in memory at the same time, and every operation works on the same
+tensors as with unlimited memory. A row is written to disk once.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class DiskRows:
 
     @property
     def active(self) -> bool:
-        """Whether rows leave memory after this step."""
+        """Whether this step moves rows to disk."""
         return self.leaving > 0
 
     def begin(self) -> None:
-        """The first layer's rows come, beside whatever the device waits for."""
+        """Start reading the first layer's rows. The device may wait for its input meanwhile."""
         self._fetch(self.layers.start)
 
     async def compute(self, op: Op, *inputs: Tensor) -> Tensor:
-        """`op`, with all rows of the KV cache that it names."""
+        """Run `op` once all rows of its KV cache are in memory."""
         if not self.active or op.cache is None:
             return await self._compute(op, *inputs)
         await self.settle()
@@ -58,7 +58,7 @@ class DiskRows:
         return result
 
     async def settle(self) -> None:
-        """Rows of the layer that ran last leave memory as soon as the disk has them."""
+        """Wait until the rows of the layer that ran last are on disk, then drop them from memory."""
         if self.storing is not None:
             layer, stored = self.storing
             self.storing = None
@@ -73,6 +73,6 @@ class DiskRows:
 def disk_rows(
     ctx: Ctx, plan: Plan[KVLayout], step: Step, heads: tuple[int, int], compute: Compute | None = None
 ) -> DiskRows:
-    """Of a device that has query heads [start, stop) of every layer; without heads it has no rows."""
+    """`DiskRows` of a device that has query heads [start, stop) of every layer; without heads it has no rows."""
     start, stop = heads
     return DiskRows(ctx, plan, step, range(ctx.model.num_layers if start < stop else 0), compute)

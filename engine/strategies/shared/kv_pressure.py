@@ -1,10 +1,9 @@
-"""What a strategy without memory management does when the KV cache no longer fits: nothing, recompute, or
-offload.
+"""What a strategy does when the KV cache does not fit: refuse the plan, recompute rows, or offload rows.
 
-Lin et al., "LIME" (section V), on its baselines: tokens whose keys and values do not fit are evicted and
-computed again in every step. Here the oldest go: a cache keeps as many rows as fit beside the last step,
-whose working set is the largest. With E tokens evicted a step passes E + 1 rows through all layers, which
-changes no result. Or the oldest rows are on disk and come back for each step (`kv_disk.py`).
+Sun et al., "LIME" (arXiv 2512.21835), section V, about its baselines: tokens whose keys and values do not fit
+are evicted and recomputed in every step. Here the oldest rows are evicted, as few as the memory allows. With
+E rows evicted a step passes E + 1 rows through all layers; the results are the same. With `offload_kv` the
+oldest rows are on disk and are read back for every step (`kv_disk.py`).
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ def plan_under(
 ) -> Plan[KVLayoutT]:
     """`plan_for(demand)`, or if need be the plan that evicts or offloads the fewest rows, as `pressure` says.
 
-    Its layout says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. Each row that
-    goes frees memory in all layers and takes some in those that run, so too many do not fit either: looks at
-    `CANDIDATES` numbers of rows, then between the first that fits and the one before. Raises `PlanError` if
-    none of them fits.
+    Its layout says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. A row that
+    is not kept frees memory in all layers but needs some in the layers that run, so too many evicted rows do
+    not fit either. Tries `CANDIDATES` numbers of rows, then bisects between the first that fits and the one
+    before. Raises `PlanError` if none fits.
     """
     try:
         return plan_for(demand)
@@ -83,7 +82,9 @@ def plan_under(
 
 
 async def embed_rows(ctx: Ctx, plan: Plan[KVLayout], step: Step, tokens: Tensor) -> Tensor:
-    """The hidden rows that go through the layers [B, E + T, D]; at the source."""
+    """Embed the rows that pass through the layers, [B, E + T, D] with E evicted ones. Only the source calls
+    this.
+    """
     if plan.layout.kv_rows is None:
         return await embed(ctx, step, tokens)
     evicted = plan.layout.evicted_rows(step)
@@ -95,7 +96,7 @@ async def embed_rows(ctx: Ctx, plan: Plan[KVLayout], step: Step, tokens: Tensor)
 def attention_op(
     plan: Plan[KVLayout], step: Step, layer: int, start: int, stop: int, bias: bool, normed: bool = False
 ) -> Op:
-    """Query heads [start, stop) over the rows of `step`."""
+    """The attention of query heads [start, stop) in `step`: with recomputed rows if some are evicted."""
     evicted = plan.layout.evicted_rows(step)
     if not evicted:
         return Attention(layer, start, stop, bias, cache_of(step), normed)
@@ -104,7 +105,7 @@ def attention_op(
 
 
 async def run_block(rows: DiskRows, plan: Plan[KVLayout], step: Step, layer: int, x: Tensor) -> Tensor:
-    """A whole layer over the rows of `step`; in parts if its KV cache must be seen to in between."""
+    """Run a whole layer over the rows of `step`. It runs in parts if KV rows are evicted or on disk."""
     ctx = rows.ctx
     if not plan.layout.evicted_rows(step) and not rows.active:
         return await ctx.compute(Block(layer, cache_of(step)), x)

@@ -1,5 +1,7 @@
-"""Stages of consecutive layers, one per device, and how micro-batches go through them: what all pipelines
-share. They differ in who gets which layers, and in when a request may start its next token.
+"""Run a pipeline: consecutive stages of layers, one per device, through which micro-batches pass in order.
+
+All pipeline strategies share this program. They differ in the layers of each stage, and in when a request may
+start its next token.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from engine.strategies.shared.kv_pressure import embed_rows, run_block
 from engine.strategies.shared.stages import Stage
 
 Returns = dict[tuple[int, int], Handle]
-"""By request and token: the program that takes this result in at the source."""
+"""By request and token index: the program at the source that receives this result."""
 
 
 class StagesLayout(KVLayout):
@@ -96,7 +98,7 @@ class StageLayers:
         self.layers = layers
 
     def begin(self, step: Step) -> None:
-        """A step is next: what it needs from disk may come before its input does."""
+        """Prepare for a step: start reading what it needs from disk, before its input arrives."""
         self.rows = DiskRows(self.ctx, self.plan, step, self.layers)
         self.rows.begin()
 
@@ -107,7 +109,7 @@ class StageLayers:
         return x
 
     async def end(self) -> None:
-        """After the last step: everything is as before the first."""
+        """After the last step: bring the weights in memory back to the state before the first."""
 
 
 class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
@@ -126,8 +128,8 @@ class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
         tokens: Sequence[Tensor | None],
         done: Done,
     ) -> None:
-        """Every device takes the micro-batches in their order. At the source one more program per step
-        waits for its result, so that results never wait for stages.
+        """Every device processes the micro-batches in order. At the source one more program per step receives
+        its result, so that a result is handed over even while the source computes its own stage.
         """
         source = ctx.cluster.source_rank
         stages = plan.layout.stages
@@ -172,7 +174,9 @@ async def _stage(
     done: Done,
     returns: Returns,
 ) -> None:
-    """All steps on one device. A neighbour that is the device itself means: it is the source at this end."""
+    """All steps of one device's stage. `before` or `after` equal to the device's own rank means that the
+    device is the source and embeds, or computes the result.
+    """
     layers = stage.layers
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
@@ -198,7 +202,7 @@ async def _input(
     number: int,
     returns: Returns,
 ) -> Tensor:
-    """Embeds step `number`, once the token is there that it feeds back."""
+    """Embed step `number` as soon as the token that it feeds back is known."""
     awaited = returns.pop((step.requests[0], step.index - 1), None)
     if awaited is not None:
         await awaited

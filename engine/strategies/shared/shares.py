@@ -1,4 +1,6 @@
-"""Dividing work among unequal devices: whole units, by weight, by speed. Pure."""
+"""Divide whole units (layers, heads, columns) among devices in proportion to weights, and estimate how long
+operations take on a device. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from engine.strategies.shared.demand import Demand, Pass, hidden
 
 
 def largest_remainder(total: int, weights: Sequence[float]) -> tuple[int, ...]:
-    """`total` units in proportion to `weights` (at least one positive): each gets the floor of its quota,
-    what is left goes to the largest remainders, ties to the lowest index.
+    """Divide `total` units in proportion to `weights`, of which one at least is positive. Each gets the floor
+    of its quota; the remaining units go to the largest remainders, ties to the lowest index.
     """
     whole = sum(weights)
     quotas = [total * weight / whole for weight in weights]
@@ -32,10 +34,10 @@ def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
-    """Seconds of an operation on `device`, as the planner knows it.
+    """Seconds of an operation on `device`, for planning.
 
-    A plan must not depend on the planning host, so a device that repeats this host's measured times is
-    planned by its roofline.
+    A plan must not depend on the host that plans. So a device whose compute model is this host's measured
+    times is planned with the roofline model.
     """
     measured = device.compute_model == "measured"
     cost = one.op.cost(model, one.inputs, one.cached)
@@ -48,7 +50,7 @@ def prefill_layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> flo
 
 
 def layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
-    """Seconds that one whole layer costs per batch: the prompt once, then every further token."""
+    """Seconds of one whole layer per batch: the prefill and all decode steps."""
     total_s = prefill_layer_s(device, model, demand)
     if demand.new_tokens > 1:
         token = hidden(model, demand.batch, 1)
@@ -68,5 +70,5 @@ def named_worker(cluster: ClusterSpec, name: str, where: str) -> int | None:
 
 
 def fastest(cluster: ClusterSpec, ranks: Sequence[int], model: ModelSpec, demand: Demand) -> int:
-    """The rank among `ranks` that computes a layer soonest; ties to the lowest."""
+    """The rank among `ranks` that computes a layer in the shortest time; ties to the lowest rank."""
     return min(ranks, key=lambda rank: (layer_s(cluster.devices[rank], model, demand), rank))

@@ -1,4 +1,4 @@
-"""Pipeline stages: how many consecutive layers each device gets, never more than its memory holds. Pure."""
+"""Plan pipeline stages: how many consecutive layers each device gets, within its memory. Pure."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Room(NamedTuple):
 
 
 def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> dict[int, float]:
-    """What each worker can give to layers, by rank in the order of computation.
+    """Bytes that each worker has for layers, by rank in the order of computation.
 
-    `ends` is a plan of the source's own holdings: that and one operation's working set is what a device
-    cannot give. Raises `PlanError` if the source has too little memory for its ends alone.
+    A device's memory minus its part of `ends` (embedding and head) and the largest working set. Raises
+    `PlanError` if the source has too little memory for its ends alone.
     """
     ranks = source_first(cluster)
     passes = {rank: [*block_passes(model, demand)] for rank in ranks}
@@ -63,7 +63,7 @@ def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Pla
 
 
 def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> tuple[Room, ...]:
-    """Of all workers, in the order of computation.
+    """The room of every worker, in the order of computation.
 
     Raises `PlanError` if the workers together have too little memory.
     """
@@ -74,7 +74,7 @@ def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Place
 
 
 def all_rooms(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> tuple[Room, ...]:
-    """Of all workers, in the order of computation, whether or not they suffice."""
+    """The room of every worker, in the order of computation, even if it is too little for the model."""
     size = layer_bytes(model, demand)
     return tuple(
         Room(rank, room, max(0, int(room // size)))
@@ -109,18 +109,18 @@ def consecutive(ranks: Sequence[int], sizes: Sequence[int]) -> tuple[Stage, ...]
 
 
 def source_first(cluster: ClusterSpec) -> tuple[int, ...]:
-    """Workers by rank, but the source first: its own layers then need no message."""
+    """Workers by rank, with the source first: then its layers need no message."""
     return tuple(sorted(cluster.workers, key=lambda rank: (rank != cluster.source_rank, rank)))
 
 
 def layer_bytes(model: ModelSpec, demand: Demand) -> int:
-    """Weights of one layer and all KV caches that it will have."""
+    """Bytes of one layer: its weights and the KV caches of all sequences at the end of the run."""
     weights = sum(weight_bytes(model, piece) for piece in layer_slices(0))
     return weights + demand.kv_bytes(model, model.num_kv_heads)
 
 
 def fill(sizes: Sequence[int], caps: Sequence[int]) -> tuple[int, ...]:
-    """Cap `sizes`; what is over goes to those with room, lowest index first."""
+    """Reduce each size to its cap; the excess goes to entries below their cap, lowest index first."""
     filled = [min(size, cap) for size, cap in zip(sizes, caps, strict=True)]
     excess = sum(sizes) - sum(filled)
     for index, cap in enumerate(caps):

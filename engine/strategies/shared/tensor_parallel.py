@@ -1,5 +1,7 @@
-"""Every layer split by heads and columns, partial sums joined by two all-reduces: what all tensor-parallel
-strategies share. They differ in who gets how many heads and columns, and in the all-reduce.
+"""Run tensor parallelism: every layer is split by heads and columns, two all-reduces add the partial sums.
+
+The tensor-parallel strategies share this program and the helpers that plan it. They differ in how many heads
+and columns each device gets, and in the all-reduce algorithm.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from engine.strategies.shared.kv_pressure import attention_op, embed_rows
 from engine.strategies.shared.shares import bounds_of
 
 PartialSum = Callable[[Op, Tensor], Awaitable[Tensor]]
-"""How a device computes its share of a part: `ctx.compute`, unless the weights must be fetched first."""
+"""Computes a device's share of a part: `ctx.compute`, or a function that loads the weights before."""
 
 
 class ShareLayout(KVLayout):
@@ -161,7 +163,7 @@ def shares_placement(name: str, cluster: ClusterSpec, model: ModelSpec, bounds: 
 
 
 def kv_bytes_of(bounds: Bounds, model: ModelSpec, demand: Demand) -> dict[int, int]:
-    """Of each member's finished KV caches, by rank."""
+    """Bytes of each member's KV caches at the end of the run, by rank."""
     heads, kv_bytes = bounds.heads, {}
     for i, rank in enumerate(bounds.group):
         first, last = kv_heads(model, heads[i], heads[i + 1])
@@ -172,7 +174,7 @@ def kv_bytes_of(bounds: Bounds, model: ModelSpec, demand: Demand) -> dict[int, i
 def passes_of(
     cluster: ClusterSpec, bounds: Bounds, model: ModelSpec, demand: Demand
 ) -> dict[int, list[Pass]]:
-    """Every device's largest operations, by rank."""
+    """The largest operations of every device, by rank."""
     heads, columns = bounds.heads, bounds.columns
     passes = {
         rank: share_passes(model, demand, (heads[i], heads[i + 1]), (columns[i], columns[i + 1]))
@@ -211,7 +213,7 @@ async def _layers(
 def share_passes(
     model: ModelSpec, demand: Demand, heads: tuple[int, int], columns: tuple[int, int]
 ) -> list[Pass]:
-    """One device's operations over the prompt, and over the last token that is fed back."""
+    """The operations of one device's share: in the prefill, and in the last decode step."""
     passes = []
     for attention in attention_passes(model, demand, *heads):
         (x,) = attention.inputs
