@@ -1,4 +1,7 @@
-"""What a strategy is. A new one is one file with a `Strategy` and one line in `registry.py`."""
+"""The contract of a strategy: its parameters, its plan with a typed layout, and its program per device.
+
+A new strategy is one file with a `Strategy` and one line in `engine/strategies/registry.py`.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class Step(Value):
 
 
 Done = Callable[[Step, Tensor], None]
-"""What the source does with a result as soon as it is there: `done(step, logits or hidden states)`."""
+"""Called at the source with every result: `done(step, logits or hidden states)`."""
 
 
 ParamsT = TypeVar("ParamsT", bound=Params, default=Any)

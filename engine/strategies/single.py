@@ -1,7 +1,7 @@
 """Single device: one worker computes every layer. Other strategies are compared with this one.
 
-A source that is another device embeds the prompt, sends it to the worker and receives the result. This is the
-baseline "single device" of Hu, Li, "When the Edge
+A source that is another device embeds the prompt, sends it to the worker and receives the result. This is a
+baseline of Hu, Li, "When the Edge
 Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024), section VI.
 """
 

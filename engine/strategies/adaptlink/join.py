@@ -1,9 +1,9 @@
-"""A device joins AdaptLink: whose columns it gets a copy of, and whether it takes that device's place. Pure.
+"""Give a device that joins AdaptLink a role: a backup, or the place of a slower secondary. Pure.
 
 Hu et al., "AdaptLink" (AAAI 2025 workshop), section "Stability Assurance Mechanism": a new device gets
 "unassigned sub-blocks and [is] evaluated against the performance of the original device"; if it is better it
-becomes secondary and the original one a backup. Shares stay what they are. How much better is not said: a
-margin keeps two devices of the same speed from changing places again and again.
+becomes secondary and the original device a backup. Shares do not change. The paper does not say how much
+better it must be; the margin here keeps two devices of equal speed from swapping repeatedly.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def target_of(room: MemoryBudget, roles: Roles, joiner: int) -> ColumnShard | No
 
 
 def swaps(joiner_s: float, owner_s: float, margin: float = SWAP_MARGIN) -> bool:
-    """Whether a joiner takes an owner's place: only if it is clearly faster."""
+    """Whether a joiner replaces a shard's owner: only if it is faster by the margin."""
     return joiner_s < margin * owner_s
 
 

@@ -1,4 +1,4 @@
-"""AdaptLink's layout as a plan: holdings, work, memory of every device, and the step that is predicted."""
+"""Turn AdaptLink's roles into a plan: holdings, work, the memory check, and the predicted step time."""
 
 from __future__ import annotations
 

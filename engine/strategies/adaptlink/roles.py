@@ -1,9 +1,9 @@
-"""Who is what in AdaptLink: the primary, its secondaries, backups, and what each of them has. Pure.
+"""Choose AdaptLink's roles: the primary, secondaries and backups, and what each of them has. Pure.
 
 Hu et al., "AdaptLink" (AAAI 2025 workshop), sections "Dynamic Allocation Strategy" and "Stability Assurance
 Mechanism". The paper gives no rule for roles; here the primary is the fastest of the devices with the
 most memory, secondaries are the first few by T = F/P + O/B that have enough memory together, and all others
-are inactive: backups. Whatever is left to a tie goes to the lower rank.
+are inactive and can be backups. Ties go to the lower rank.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class HeadShare(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """What everybody has. `shards` begin with the primary's; `backups` are by secondary."""
+    """What every device has. `shards` begin with the primary's; `backups` are by the secondary's rank."""
 
     primary: int
     grid: int
@@ -70,7 +70,7 @@ class Roles(NamedTuple):
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """Bytes: what one device may use, what it needs besides layers, and what layers need of it."""
+    """Bytes that a device may use, that it needs besides layers, and that layers need."""
 
     cluster: ClusterSpec
     model: ModelSpec
@@ -89,12 +89,12 @@ class MemoryBudget:
         return weights + working_bytes(self.model, all_passes)
 
     def rest_bytes(self, part: Part) -> int:
-        """Norm and output bias: they come with every slice of `part`, however small."""
+        """Bytes of norm and output bias, which every slice of `part` includes."""
         return weight_bytes(self.model, _piece(part, 0, 0))
 
     @property
     def ffn_bytes(self) -> int:
-        """What of one feed-forward part can move."""
+        """Bytes of one feed-forward part that can move to another device."""
         return weight_bytes(self.model, Slice(layer=0, part="ffn")) - self.rest_bytes("ffn")
 
     @property
@@ -113,7 +113,7 @@ class MemoryBudget:
         return Primary(fixed, self.ffn_bytes, model.num_layers, self.usable_bytes(rank))
 
     def server_bytes(self, rank: int) -> float:
-        """For slices of layers, on a device that serves the primary."""
+        """Bytes for slices of layers on a device that computes for the primary."""
         passes = block_passes(self.model, self.demand)
         rests = self.model.num_layers * self.rest_bytes("ffn")
         return self.usable_bytes(rank) - self.besides_bytes(rank, passes) - rests
@@ -234,8 +234,8 @@ def place_backups(
 ) -> dict[int, tuple[ColumnShard, ...]]:
     """Copies of the secondaries' shards on inactive devices, the largest shard first.
 
-    The first device with room for all of a shard has it, so that a failover changes no bit; without such a
-    device the shard is spread in whole blocks of `width` columns. `rest_bytes` come with each piece.
+    The first device with room for a whole shard gets it, so that a failover changes no bit. Without such a
+    device the shard is divided in whole blocks of `width` columns. `rest_bytes` come with each piece.
     """
     left, backups = dict(idle_bytes), {}
     for shard in sorted(shards[1:], key=lambda one: (one.start - one.stop, one.device)):

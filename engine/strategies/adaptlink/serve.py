@@ -1,9 +1,9 @@
-"""AdaptLink's messages: the primary asks for partial sums, the others answer whatever they are asked.
+"""AdaptLink's messages: the primary requests partial sums, secondaries and backups answer.
 
 A question is a message with the normed rows [B, T, D] and the note (kind, step, layer, epoch, start, stop);
 its answer, the partial sum [B, T, D], repeats the note. All questions of a wave of requests come under one
 tag until an end, so a backup that was never asked before simply begins to get questions when its
-secondary dies. Sums are in the order of the shards: the answers' times change no bit.
+secondary fails. Partial sums are added in the order of the shards, so the order of arrival changes no bit.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ class Asker:
         return x
 
     def end(self) -> None:
-        """The wave is through: nobody will be asked any more."""
+        """End the wave: tell all servers that no more questions come."""
         for rank in self.servers:
             self.ctx.send(self.nothing, rank, self.inbox, (END, 0, 0, self.epoch, 0, 0))
 
     async def _attention(self, number: int, layer: int, x: Tensor) -> Tensor:
-        """Where heads moved, their KV caches are elsewhere: a loss among them is not for us to mend."""
+        """The attention part. Moved heads have their KV cache on their device: its loss needs a new plan."""
         ctx, cache, shares = self.ctx, cache_of(self.steps[number]), self.heads.get(layer, ())
         if not shares:
             total = await ctx.compute(Attention(layer, 0, ctx.model.num_heads, True, cache), x)
@@ -126,7 +126,7 @@ class Asker:
     async def _partials(
         self, number: int, layer: int, h: Tensor, shard: ColumnShard, asked: list[tuple[int, Note]]
     ) -> list[Tensor]:
-        """The shard's partial sums, from its backups if its device is lost; `h` is kept until then."""
+        """The shard's partial sums; from its backups if its device is lost, which are sent `h` again."""
         while True:
             try:
                 return [await self._answer(device, note) for device, note in asked]
@@ -151,7 +151,7 @@ class Asker:
         )
 
     def _is_saved(self, shard: ColumnShard) -> bool:
-        """Whether backups have all that its device had: all columns, and there were no heads."""
+        """Whether backups can replace the shard's device: they have all its columns, and it had no heads."""
         saved = sum(piece.stop - piece.start for piece in self.backups.get(shard.device, ()))
         has_heads = any(share.device == shard.device for shares in self.heads.values() for share in shares)
         return saved == shard.stop - shard.start and not has_heads
@@ -168,7 +168,9 @@ class Asker:
         return note
 
     async def _answer(self, device: int, note: Note) -> Tensor:
-        """The answer to exactly this question. One device may owe several; those of an older epoch rot."""
+        """Wait for the answer to exactly this question. Answers to other questions are stored; those of an
+        older epoch are never read.
+        """
         kind, number, layer = note[:3]
         inbox = tag(self.steps[number], ANSWERS[kind], layer)
         while (device, note) not in self.answers:

@@ -1,9 +1,9 @@
-"""How AdaptLink divides one feed-forward part: the primary's share, and whole blocks of columns. Pure.
+"""Divide one feed-forward part in AdaptLink: the primary's share, and whole blocks of columns. Pure.
 
 Hu et al., "AdaptLink: A Heterogeneity-Aware Adaptive Framework for Distributed MLLM Inference" (AAAI 2025
 workshop), section "Dynamic Allocation Strategy". The paper balances p · F/P_pri against
-(1 - p) · (F/P_sec + O/B), equation 5. Its factor (1 - p) on O/B does not hold for the real messages: whoever
-has a slice of the columns receives all of the input and returns a partial sum of full size, whatever the
+(1 - p) · (F/P_sec + O/B), equation 5. Its factor (1 - p) on O/B does not hold for the real messages: a device
+with a slice of the columns receives the whole input and returns a partial sum of full size, whatever its
 share: `sides_s` counts either way.
 """
 
@@ -79,7 +79,7 @@ def fill_blocks(total: int, times_s: Sequence[float], caps: Sequence[int]) -> tu
 
 
 class Primary(NamedTuple):
-    """The primary's memory in bytes: what never moves, one layer's part that may, and what it may use."""
+    """The primary's memory in bytes: what never moves, the movable part of one layer, and the limit."""
 
     fixed_bytes: float
     ffn_bytes: float
@@ -88,7 +88,7 @@ class Primary(NamedTuple):
 
     @property
     def over_bytes(self) -> float:
-        """What must move if the primary is to hold the rest."""
+        """Bytes that must move so that the primary can hold the rest."""
         return self.fixed_bytes + self.num_layers * self.ffn_bytes - self.usable_bytes
 
     def num_split(self, share: float) -> int:
@@ -102,7 +102,7 @@ class Primary(NamedTuple):
         return ceil(self.over_bytes / freed_bytes - TOLERANCE) if freed_bytes else self.num_layers + 1
 
     def most_blocks(self, num_split: int, grid: int) -> int:
-        """Blocks of each split layer that it has memory for; negative if not even none is little enough."""
+        """Blocks of each split layer that it has memory for; negative if even none of them is too much."""
         share = 1 - self.over_bytes / (num_split * self.ffn_bytes)
         return min(grid, int(grid * share + TOLERANCE) if share >= 0 else -1)
 

@@ -1,9 +1,10 @@
-"""AdaptLink: one primary has as much of the model as fits; secondaries compute parts of the last layers.
+"""AdaptLink: a primary holds as many layers as fit; secondaries compute parts of the last layers.
 
 Hu et al., "AdaptLink: A Heterogeneity-Aware Adaptive Framework for Distributed MLLM Inference" (AAAI 2025
-workshop). Splitting goes from the last layer towards the first, and only as far as the primary's memory
-demands; a secondary has some columns of every split feed-forward part, a backup a copy of them. Only if
-all feed-forward parts together are too little, attention moves, too, by whole KV groups.
+workshop), sections "Dynamic Allocation Strategy" and "Stability Assurance Mechanism". Layers are split from
+the last one towards the first, as few as the primary's memory requires. A secondary has some columns of every
+split feed-forward part, a backup has a copy of them. If moving all feed-forward parts is not enough,
+attention heads move too, in whole KV groups.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         workload: Workload,
         params: AdaptLinkParams,
     ) -> Plan[SharesLayout]:
-        """Whoever joins gets a shard of the layout that there is; after a loss everything is planned anew."""
+        """A device that joins gets a shard of the present layout; after a loss all is planned again."""
         known = set(plan.layout.workers)
         joined = set(cluster.workers) - known
         if params.replan_on_join or params.partition == "summa" or not joined or known - set(cluster.workers):
@@ -103,7 +104,7 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
             roles = roles_with(room, roles, rank)
         try:
             return plan_of_roles(cluster, model, room.demand, room.ends, roles)
-        except PlanError:  # the prompt has grown by the tokens so far: all of it needs more memory at once
+        except PlanError:  # the prompt now includes the tokens so far, so its pass needs more memory
             return super().replan(plan, cluster, model, workload, params)
 
     def _room(
@@ -116,12 +117,12 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         return MemoryBudget(cluster, model, demand, ends, params.beta)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[SharesLayout]) -> frozenset[tuple[int, int]]:
-        """A backup is asked once its secondary is lost."""
+        """The primary asks backups only after the loss of their secondary."""
         primary, servers = plan.layout.primary, plan.layout.servers
         return frozenset(pair for rank in servers for pair in ((primary, rank), (rank, primary)))
 
     def continuous(self, plan: Plan[SharesLayout]) -> bool:
-        """Those who answer questions do so for a whole wave; its steps still follow each other."""
+        """Devices answer the primary for a whole wave of requests; its steps run one after the other."""
         return True
 
     async def forward_all(
@@ -147,7 +148,7 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
 async def _lead(
     ctx: Ctx, layout: SharesLayout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
 ) -> None:
-    """The primary's program for a wave."""
+    """The primary's program for a wave of requests."""
     source, asker = ctx.cluster.source_rank, Asker(ctx, layout, steps)
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
@@ -166,7 +167,7 @@ async def _lead(
 async def _feed(
     ctx: Ctx, steps: Sequence[Step], tokens: Sequence[Tensor | None], primary: int, done: Done
 ) -> None:
-    """A source that is not the primary embeds, and turns the last rows into results."""
+    """The program of a source that is not the primary: embed, and compute results from the last rows."""
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
         ctx.send(await embed(ctx, step, tokens[number]), primary, tag(step, "input"))

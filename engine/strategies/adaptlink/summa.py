@@ -1,4 +1,4 @@
-"""AdaptLink's 2D partition as SUMMA runs it, for comparison: more messages than by columns, the same numbers.
+"""AdaptLink's 2D partition with SUMMA: the same results as by columns, with more messages.
 
 Hu et al., "AdaptLink" (AAAI 2025 workshop), section "Model FfnPartition for Parallel Inference", Fig. 3; its
 equation 4 has the factors the other way round, which does not fit their shapes. A device owns the blocks of

@@ -1,4 +1,4 @@
-"""Which device attends which head of one block: EdgeFormer's Algorithm 1 and its LiScore. Pure.
+"""Allocate the heads of one block to devices: EdgeFormer's Algorithm 1 and its LiScore. Pure.
 
 Yao, Niu, Dai, Ren, "EdgeFormer: Latency-Aware Collaborative Multi-Head Attention", Eqs. 14, 15, 23 and
 Algorithm 1. Heads of a block cost the same everywhere but for the device, so each device is a row of

@@ -1,7 +1,7 @@
-"""What EdgeFormer decides from data: which heads of a block are known, and how important the others are.
+"""EdgeFormer's data-dependent choices: which heads the mapping table knows, and the importance of the others.
 
-The simulated world, where no real run has answered, supposes heads of equal importance, all of them
-missed in a block's first pass and hit in later ones.
+The simulated world has no data. Unless a real run is replayed, it assumes heads of equal importance, which
+the table misses in a block's first pass and hits in later ones.
 """
 
 from __future__ import annotations

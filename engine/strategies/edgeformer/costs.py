@@ -1,4 +1,4 @@
-"""What a head of attention costs on the owner and on a neighbour, and the deadline of a block. Pure.
+"""Compute the cost of an attention head on owner and neighbours, and the deadline of a block. Pure.
 
 Yao et al., EdgeFormer, Eqs. 5 to 10. `corrected` counts FLOPs and bytes: c = 4·T·S·E/f locally, and on a
 neighbour 3·T·E elements there, c, and T·E elements back. `paper` is Eqs. 6 and 8 as printed: multiply-adds

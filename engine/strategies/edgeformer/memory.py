@@ -1,4 +1,4 @@
-"""How many heads of attention each device has room for, and that no run of a plan exceeds a memory. Pure."""
+"""Compute how many attention heads each device has room for, so that no run exceeds its memory. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FEATURE_POINTS = 64
 
 
 class HeadRooms(NamedTuple):
-    """Heads that a device has room for, by rank: at once in a block of its own, and in each of others'."""
+    """Heads that a device has room for, by rank: in a block of its own, and in each block of others."""
 
     own: tuple[int, ...]
     lent: tuple[int, ...]
@@ -92,7 +92,7 @@ def _most(needs: Sequence[int], free: float) -> int:
 
 
 def owner_passes(model: ModelSpec, demand: Demand, caches: bool) -> list[Pass]:
-    """An owner's operations over the prompt, but for attending: those of a later token are smaller."""
+    """An owner's operations in the prefill except attention; those of a decode step are smaller."""
     batch, rows, wide = demand.batch, demand.rows, model.head_dim
     heads, keys = tuple(range(model.num_heads)), tuple(range(model.num_kv_heads))
     x = hidden(model, batch, rows)

@@ -1,4 +1,4 @@
-"""A neighbour of an owner: it attends what it is sent, without any weights."""
+"""EdgeFormer's neighbour: attend the heads that an owner sends. It needs no weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.strategies.shared.ends import tag
 
 
 async def lend(ctx: Ctx, step: Step, owner: int, cache: str | None) -> None:
-    """Serve rank `owner` until it says that this pass has no more work."""
+    """Serve rank `owner` until it sends END."""
     while True:
         note, x = await ctx.recv_noted(owner, tag(step, "heads"))
         if note[0] == END:

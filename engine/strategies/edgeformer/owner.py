@@ -1,7 +1,8 @@
-"""The owner of a block: it projects, measures the heads, lends them out, attends its own and joins all.
+"""EdgeFormer's owner of a block: project, score the heads, send some to neighbours, attend, join (Algorithm
+1).
 
 Messages to a neighbour go under one tag per pass, with a note that says what to do: ATTEND (layer, heads),
-REGROUP (layer, number of KV heads it has, those, those it shall have), END.
+REGROUP (layer, number of KV heads it has, these, the ones it gets), END.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ END, ATTEND, REGROUP = range(3)
 
 
 class Kept(NamedTuple):
-    """An assignment that stays for the tokens of a sequence, and the conditions under which it was made."""
+    """An allocation that is reused for a sequence's tokens, and the conditions under which it was made."""
 
     allocation: HeadAllocation
     raw: tuple[float, ...]
@@ -46,7 +47,7 @@ class Kept(NamedTuple):
 
 
 class OwnerState:
-    """What a device remembers between passes of one plan."""
+    """What a device keeps between forward passes of one plan."""
 
     def __init__(self, plan: Plan[HeadsLayout], book: Book):
         self.version, layout = plan.version, plan.layout
@@ -89,11 +90,11 @@ class Owner:
         return await ctx.compute(Residual(layer, "ffn"), x, total)
 
     def end(self, x: Tensor) -> None:
-        """Tell all neighbours that this pass has no more work for them."""
+        """Send END to all neighbours: this pass has no more work for them."""
         for rank in self._neighbours():
             self.ctx.send(narrow(x, 1, 0, 0), rank, tag(self.step, "heads"), (END,))
 
-    # who attends what
+    # allocation
 
     async def _assign(
         self, layer: int, packed: Tensor, q: Tensor, kv: Tensor, rows: AttentionRows
@@ -140,13 +141,13 @@ class Owner:
         )
 
     def _split(self, there: Collection[int]) -> tuple[int, ...] | None:
-        """The one rank, of those `there`, that the ablation without scheduling has fixed for every head."""
+        """With static scheduling, the fixed rank of every head, among the ranks `there`; else None."""
         if self.params.scheduling == "dynamic":
             return None
         return even_split(len(self.heads), [rank for rank in self.state.workers if rank in there])
 
     async def _reuse_allocation(self, layer: int, rows: AttentionRows) -> HeadAllocation:
-        """The assignment of the prefill; another one if links, speeds or devices have changed since."""
+        """The allocation of the prefill, or a new one if links, speeds or devices have changed since."""
         assert self.cache
         kept = self.state.kept[self.cache, layer]
         now, lost = self.ctx.cluster_now, self.ctx.lost
@@ -181,7 +182,7 @@ class Owner:
         return allocation
 
     async def _move(self, layer: int, before: HeadAllocation, after: HeadAllocation, batch: int) -> None:
-        """Bring the neighbours' K and V up to what they attend from now on, from the master copy."""
+        """Send neighbours the K and V of the heads that they attend from now on, from the owner's copy."""
         assert self.cache
         for rank in self._neighbours():
             has, shall = (kv_of(self.model, allocation.heads_of(rank)) for allocation in (before, after))
@@ -195,13 +196,13 @@ class Owner:
     # conditions
 
     def _neighbours(self) -> list[int]:
-        """Ranks of the other workers that are there."""
+        """Ranks of the other workers that are present."""
         now = self.ctx.cluster_now.workers
         here = [rank for rank in self.state.workers if rank in now and rank not in self.ctx.lost]
         return [rank for rank in here if rank != self.ctx.rank]
 
     def _sites(self, rows: AttentionRows) -> tuple[Site, ...]:
-        """Who may attend heads of these rows, and at what cost, as things are now."""
+        """The devices that may attend heads of these rows, with their present costs."""
         now, lost, before = self.ctx.cluster_now, self.ctx.lost, self.state.conditions
         if before is None or before[0] is not now or before[1] != lost:
             self.state.sites.clear()
@@ -219,7 +220,7 @@ class Owner:
         )
 
     def _deadline_s(self, rows: AttentionRows) -> float:
-        """T_max of a block with these rows; a ratio is one of the undisturbed cluster, whatever happens."""
+        """T_max of a block with these rows. A ratio refers to the cluster without disturbances."""
         if rows not in self.state.deadlines_s:
             others = [rank for rank in self.state.workers if rank != self.ctx.rank]
             nominal = self._sites_in(self.ctx.cluster, others, rows)
@@ -236,7 +237,7 @@ class Owner:
     def _mark_allocation(
         self, layer: int, allocation: HeadAllocation, raw: Sequence[float], rows: AttentionRows, hits: int
     ) -> None:
-        """Mark who attends which head, if it differs from what was marked last."""
+        """Mark which device attends which head, unless the last mark of the layer says the same."""
         device_of = list(allocation.device_of)
         scores = li_scores(normalised(raw), allocation, self._sites(rows), self.params.importance_weight)
         shown = [None if score is None else round(score, 4) for score in scores]
@@ -264,7 +265,7 @@ class Owner:
     async def _attend(
         self, layer: int, allocation: HeadAllocation, q: Tensor, kv: Tensor, rows: AttentionRows
     ) -> Tensor:
-        """Attention's sum [B, T, D]: neighbours' heads travel while the owner attends its own."""
+        """The attention output [B, T, D]. Neighbours compute their heads while the owner attends its own."""
         ctx, step = self.ctx, self.step
         sites = {site.rank: site for site in self._sites(rows)}
         shares = [
@@ -294,7 +295,7 @@ class Owner:
     async def _recompute_lost_heads(
         self, layer: int, heads: Heads, q: Tensor, kv: Tensor, batch: int
     ) -> list[Tensor]:
-        """Heads of a neighbour that was lost, as many at a time as there is room for."""
+        """Attend the heads of a lost neighbour, as many at a time as there is room for."""
         contexts = []
         room = max(1, self.state.rooms.own[self.ctx.rank])
         for start in range(0, len(heads), room):

@@ -1,4 +1,4 @@
-"""What can be set of EdgeFormer; defaults are the paper's where it has them."""
+"""EdgeFormer's parameters. Defaults are the paper's where it gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which device owns which blocks. Pure.
+"""Choose which device owns which blocks (layers). Pure.
 
 Yao et al., EdgeFormer, Eq. 2 and the greedy allocation by η = f/s (FLOP/s over capacity in blocks). η
 prefers small devices: it does not minimise Σ C/f, as the paper claims (f = 10 and 8, s = 10 and 1, ten

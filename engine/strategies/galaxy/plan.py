@@ -1,8 +1,8 @@
-"""Galaxy's shares: heads and columns by capacity, shifted where memory is short. Pure.
+"""Plan Galaxy: heads and columns in proportion to capacity, moved where memory is too small. Pure.
 
 Ye et al., "Galaxy: A Resource-Efficient Collaborative Edge AI System for In-situ Transformer Inference"
-(INFOCOM 2024): a heterogeneity- and memory-aware planner. Its full formulas were not at hand: shares follow
-capacity, and what memory cannot hold moves to others, one granule at a time.
+(INFOCOM 2024): the heterogeneity- and memory-aware planner. The paper's full formulas were not available:
+here shares follow capacity, and what a memory cannot hold moves to another device, one granule at a time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from engine.strategies.shared.stages import source_first
 from engine.strategies.shared.tensor_parallel import Bounds, ShareLayout, kv_bytes_of, shares_placement
 
 GRANULES_PER_HEAD = 4
-"""The feed-forward part is shared out in this many granules of columns per attention head."""
+"""The columns of the feed-forward part are divided in this many granules per attention head."""
 
 REMEDY = "give it more memory, or add devices that take a share"
 
@@ -71,7 +71,7 @@ class GalaxyLayout(ShareLayout):
 
 
 class NoRoom(Exception):
-    """Some members have more than they have memory for and nobody has room for it: (member, bytes needed)."""
+    """Some members need more memory than they have, and no other has room: (member, bytes needed)."""
 
     def __init__(self, needs: Sequence[tuple[int, float]]):
         super().__init__(f"no room for what these members cannot hold: {list(needs)}")
@@ -85,10 +85,11 @@ def balance(
     need_bytes: NeedBytes,
     memory_bytes: Sequence[float],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Head units and granules of each member: in proportion to `capacities`, then shifted until all fit.
+    """Head units and granules of each member: in proportion to `capacities`, then moved until all fit.
 
-    From the member with the largest overflow (ties: the lowest) one granule, or if that cannot be a head
-    unit, goes to the one with room that has the most capacity per unit it would have. Raises `NoRoom`.
+    Repeatedly takes one granule from the member with the largest overflow (ties: the lowest), or one head
+    unit if no granule can move. It goes to the member with room that has the most capacity per unit. Raises
+    `NoRoom`.
     """
     members = range(len(capacities))
     shares = [
@@ -183,7 +184,7 @@ def galaxy_plan(
 
 
 def _capacity(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
-    """1 / (t_MHA + t_MLP): whole parts over the prompt, as profiled."""
+    """1 / (t_MHA + t_MLP): the inverse of the seconds of whole parts over the prompt."""
     x = hidden(model, demand.batch, demand.rows)
     parts = Attention(0, 0, model.num_heads, True), FeedForward(0, 0, model.intermediate_size, True)
     return 1 / sum(pass_s(device, model, Pass(op, (x,))) for op in parts)
@@ -192,7 +193,7 @@ def _capacity(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
 def member_passes(
     model: ModelSpec, demand: Demand, heads: int, columns: int, sizes: Sequence[int], tiles: bool
 ) -> list[Pass]:
-    """One member's largest operations: over the prompt, and over the last token that is fed back."""
+    """One member's largest operations: in the prefill, and in the last decode step."""
     cache, keys = "plan" if demand.generates else None, heads // model.group_size
     prompt, *fed_back = attention_passes(model, demand, 0, heads)
     ffn = FeedForward(0, 0, columns, True)
@@ -222,6 +223,6 @@ def member_passes(
     for attention in fed_back:
         (x,) = attention.inputs
         passes += [attention, Pass(ffn, (x,))]
-        if demand.evicted_rows:  # at most all recomputed rows are this member's to add
+        if demand.evicted_rows:  # this member may have to add all recomputed rows
             passes.append(Pass(Residual(0, "ffn"), (x, x)))
     return beside_rows(model, demand, keys, passes)

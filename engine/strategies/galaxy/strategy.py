@@ -1,10 +1,10 @@
-"""Galaxy: tensor parallelism on attention and feed-forward parts, sequence parallelism on what is between.
+"""Galaxy: tensor parallelism for attention and feed-forward parts, sequence parallelism between them.
 
 Ye et al., "Galaxy: A Resource-Efficient Collaborative Edge AI System for In-situ Transformer Inference"
 (INFOCOM 2024). Each all-reduce is split into a reduce-scatter and an all-gather by rows; a device adds the
-residual and normalises its own rows only. In pre-norm families the residual stream stays divided by rows
-and the all-gather carries normed rows. With tiles, matrix products run beside the ring's transfers.
-A single row cannot be divided: in decode it belongs to the first device.
+residual to its own rows and normalises only them. In pre-norm families the residual stream stays divided by
+rows and the all-gather carries normalised rows. With `overlap` matrix products run in tiles while other tiles
+are transferred. A single row cannot be divided: in decode it belongs to the first device.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
             x = await broadcast(ctx, x, source, group, tag(step, "input"))
         if member is not None:
             rows = await member.layers(x)
-        if step.cache:  # the last row is all that is wanted
+        if step.cache:  # only the last row is needed
             last = max(i for i, size in enumerate(sizes) if size)
             if ctx.rank != group[last]:
                 rows = None
@@ -102,7 +102,7 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
 
 
 def row_sizes(layout: GalaxyLayout, step: Step) -> Sequence[int]:
-    """Rows of each member between the parts; a single one is the first member's."""
+    """Number of rows of each member between the parts; a single row belongs to the first member."""
     rows = layout.rows_in_step(step)
     if rows == 1:
         return [int(i == 0) for i, _ in enumerate(layout.group)]
@@ -122,11 +122,13 @@ class _Member:
         self.adds_bias = [start == 0 < stop for start, stop in (self.heads, self.columns)]
         self.divided = sum(sizes) > 1
         self.rows = disk_rows(ctx, plan, step, self.heads)
-        # positions of recomputed rows have a gap: the part that minds them takes all at once
+        # recomputed rows are not at consecutive positions, which `Project` needs: then all rows at once
         self.tiles = plan.layout.overlap and self.divided and not plan.layout.evicted_rows(step)
 
     async def layers(self, x: Tensor) -> Tensor | None:
-        """All rows [B, T, D] of the first layer's input → this member's rows of the last one's output."""
+        """From all rows [B, T, D] of the first layer's input to this member's rows of the last layer's
+        output.
+        """
         mine = self.sizes[self.me]
         rows = narrow(x, 1, self.bounds[self.me], self.bounds[self.me + 1]) if mine else None
         shard, whole = None, x
@@ -140,7 +142,7 @@ class _Member:
         return rows
 
     async def _next_input(self, layer: int, part: LayerPart, rows: Tensor | None) -> Tensor | None:
-        """This member's rows of what the part after `part` computes on."""
+        """This member's rows of the input of the part after `part`."""
         after: tuple[int, LayerPart] = (layer, "ffn") if part == "attention" else (layer + 1, "attention")
         if rows is None or self.ctx.model.norm_position == "post" or after[0] == self.ctx.model.num_layers:
             return rows
@@ -149,8 +151,8 @@ class _Member:
     async def _part(
         self, layer: int, part: LayerPart, shard: Tensor | None, whole: Tensor | None
     ) -> Tensor | None:
-        """This member's rows of the part's complete sum. Its input is either `whole` and not normed yet, or
-        every member's `shard`.
+        """This member's rows of the part's complete sum. The input is either `whole`, not yet normalised, or
+        the `shard` of every member.
         """
         ctx, around = self.ctx, (self.sizes, self.group)
         gathered, summed = (tag(self.step, f"{part}_{what}", layer) for what in ("rows", "sum"))
@@ -173,7 +175,7 @@ class _Member:
     async def _in_tiles(
         self, layer: int, part: LayerPart, shard: Tensor | None, whole: Tensor | None, gathered: str
     ) -> Rows:
-        """The part up to its last matrix, which is left to be computed tile by tile."""
+        """The part up to its last matrix. Returns a function that multiplies with that one, tile by tile."""
         normed, started = whole is None, dict[int, Handle]()
 
         def arrived(member: int, tile: Tensor) -> None:

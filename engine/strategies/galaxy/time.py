@@ -1,4 +1,4 @@
-"""How long a layer takes in Galaxy, and what hiding transfers behind tiles of rows saves. Pure.
+"""Predict the time of a layer in Galaxy, with and without overlapping transfers and tiles of rows. Pure.
 
 Ye et al., "Galaxy: A Resource-Efficient Collaborative Edge AI System for In-situ Transformer Inference"
 (INFOCOM 2024), on overlapping ring collectives with tiles of the matrix products beside them.
@@ -24,7 +24,7 @@ TileTime = Callable[[int], float]
 
 
 def gather_s(gemm_s: Sequence[float], transfer_s: Sequence[float], tiles: bool) -> float:
-    """An all-gather around a ring and the matrix product on what it brings.
+    """Seconds of an all-gather around a ring and of the matrix product on the gathered rows.
 
     `gemm_s` is per tile in order of arrival, the own one first; `transfer_s[r]` brings tile r + 1. With
     `tiles` each is multiplied while the next is on its way: Σ_{r<K} max(g_r, x_r) + g_K.
@@ -35,7 +35,7 @@ def gather_s(gemm_s: Sequence[float], transfer_s: Sequence[float], tiles: bool) 
 
 
 def scatter_s(gemm_s: Sequence[float], transfer_s: Sequence[float], tiles: bool) -> float:
-    """A matrix product and the reduce-scatter around a ring of its partial sums.
+    """Seconds of a matrix product and of the reduce-scatter around a ring of its partial sums.
 
     `gemm_s` is per tile in order of departure, the own one last; `transfer_s[r]` takes tile r away. With
     `tiles` each leaves while the next is multiplied: g_1 + Σ_{r=2..K} max(g_r, x_{r-1}).
@@ -59,7 +59,9 @@ def layer_of_prompt_s(
         return pass_s(cluster.devices[group[i]], model, Pass(op, inputs))
 
     def ring_s(i: int, product_s: TileTime, gathers: bool) -> float:
-        """Tiles come from the left, the own one first; or they leave to the right, the own one last."""
+        """An all-gather receives tiles from the left, the own one first; a reduce-scatter sends them to the
+        right, the own one last.
+        """
         order = [(i - step - (not gathers)) % len(group) for step in members]
         src, moving = (i - 1, order[1:]) if gathers else (i, order[:-1])
         transfers_s = [_hop_s(cluster, group, src, sizes[j] * row_bytes) for j in moving]
@@ -102,7 +104,7 @@ def _inner(model: ModelSpec, demand: Demand, rows: int, columns: tuple[int, int]
 
 
 def _hop_s(cluster: ClusterSpec, group: Sequence[int], i: int, size_bytes: float) -> float:
-    """Seconds of a tile from member i to the next one, the links being its alone."""
+    """Seconds of a tile from member i to the next one, without other traffic on the links."""
     if not size_bytes:
         return 0.0
     src, dst = group[i], group[(i + 1) % len(group)]

@@ -1,9 +1,9 @@
-"""KV rows on their way between two devices, and what each side does with them.
+"""Move KV rows of LIME between two devices: the programs of both sides.
 
 Sun et al., "LIME" (arXiv 2512.21835), Algorithm 2. Its `continue` would skip the fetch of the next segment,
-and its first test delete rows that were not sent: here rows are deleted only after they were
-acknowledged, on either side, so that a row is never nowhere. A segment's rows leave before the next
-segment's come back: no two segments' caches are whole at the same time.
+and its first test delete rows that were not sent: here either side deletes rows only after the other has
+acknowledged them, so that no row is lost. A segment's rows leave before the next segment's rows return: the
+caches of two segments are never complete at the same time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.strategies.shared.ends import cache_of
 
 
 class Word(IntEnum):
-    """What a message is about; its note goes on with request, segment and rows [start, stop)."""
+    """The kind of a message; its note continues with request, segment and rows [start, stop)."""
 
     PUT = 0
     PUT_DONE = 1
@@ -48,13 +48,13 @@ class Parking:
         self.swapping: Handle | None = None
 
     async def ready(self) -> None:
-        """The rows of the segment that is next are back."""
+        """Wait until the rows of the next segment are back."""
         if self.swapping is not None:
             await self.swapping
             self.swapping = None
 
     def swap(self, segment: int, following: int, steps: Sequence[Step], x: Tensor) -> None:
-        """Send the newest rows of `segment` away and have those of `following` back, beside what goes on."""
+        """Start to send the newest rows of `segment` away and to fetch those of `following`."""
         back = [step for step in steps if (step.requests[0], following) in self.away]
         leaving = [(step, self.rows) for step in steps if self.rows]  # the next step may choose otherwise
         if leaving or back:

@@ -1,4 +1,7 @@
-"""LIME's plan of a run: the ring, the placement, what to stream as caches grow, and who stores rows. Pure."""
+"""Plan LIME: the ring, the placement of layers, the online plans, and who stores KV rows for whom. Pure.
+
+Sun et al., "LIME" (arXiv 2512.21835), sections IV-C (offline) and IV-D (online).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a cluster to LIME's ring, and from a ring to the placement of every layer. Pure."""
+"""Describe a cluster as LIME's ring, and place every layer on it (section IV-C). Pure."""
 
 from __future__ import annotations
 

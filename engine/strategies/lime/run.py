@@ -1,4 +1,4 @@
-"""LIME at run time: hidden states go around the ring once per segment, while streamed blocks change places.
+"""Run LIME: hidden states pass around the ring once per segment while streamed blocks are loaded and evicted.
 
 Sun et al., "LIME" (arXiv 2512.21835), sections IV-A and IV-D. Every device takes (step, segment, micro-batch)
 strictly in this order: a request starts its next token once its result is back and its turn has come.
@@ -33,7 +33,7 @@ Numbered = tuple[int, Step]
 async def feed(
     ctx: Ctx, layout: SegmentsLayout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
 ) -> None:
-    """The part of a source without layers: prompts and tokens into the ring, results out of it."""
+    """The program of a source without layers: send prompts and tokens into the ring, receive results."""
     before: dict[int, Step] = {}
     for number, step in enumerate(steps):
         await _take(ctx, before.pop(step.requests[0], None), layout.ranks[-1], done)
@@ -45,7 +45,7 @@ async def feed(
 
 
 async def _take(ctx: Ctx, step: Step | None, last: int, done: Done) -> None:
-    """The result of `step`, if there is one to wait for, from the last device of the ring."""
+    """Receive the result of `step` from the last device of the ring; None: nothing to wait for."""
     if step is not None:
         ctx.at(step.requests[0], step.index)
         x = await ctx.recv(last, tag(step, "hidden", ctx.model.num_layers - 1))
@@ -102,7 +102,7 @@ class Member:
             self.parking.end(x)
 
     async def _segment(self, segment: int, together: Sequence[Numbered]) -> Tensor:
-        """All micro-batches through the stage of `segment`; the last one's rows."""
+        """Run all micro-batches through the stage of `segment`; returns the last one's rows."""
         for number, step in together:
             x = await self._input(segment, number, step)
             if self.parking:
@@ -156,10 +156,10 @@ class Member:
         if self.feeds and ranks[-1] != ctx.rank and segment == self.layout.num_segments - 1:
             self.before[step.requests[0]] = step
 
-    # memory that grows
+    # growing KV caches
 
     def _adapt(self, steps: Sequence[Step]) -> None:
-        """Before a step: rows to park, and the plan with which its KV caches fit.
+        """Before a step: choose the rows to park, and the online plan with which the KV caches fit.
 
         Raises `OutOfMemory` if no plan is left.
         """
@@ -230,7 +230,7 @@ class Member:
         return min(chosen, most)
 
     async def restore(self) -> None:
-        """As before the first step: sequences are over, only the offline plan's blocks are streamed."""
+        """Back to the state before the first step: no sequences, only the offline plan's blocks streamed."""
         for _, step in self.rounds[-1]:
             if step.cache:
                 self.ctx.release(step.cache)

@@ -1,6 +1,8 @@
-"""Streamed blocks at run time: which segment's are in memory, and when the others' come.
+"""Load and evict LIME's streamed blocks: all segments share their memory.
 
-The invariant at the start of a step: the first segment's blocks are in memory or on their way.
+Sun et al., "LIME" (arXiv 2512.21835), section IV-A.
+
+Invariant at the start of a step: the first segment's blocks are in memory or being loaded.
 """
 
 from __future__ import annotations
@@ -29,17 +31,17 @@ class Slots:
         return self.blocks[-1] if self.blocks else None
 
     async def ready(self, segment: int) -> None:
-        """Everything that a stage needs is in memory."""
+        """Wait until everything that a stage needs is in memory."""
         for handle in self.loads.pop(segment, ()):
             await handle
 
     def advance(self, segment: int) -> None:
-        """The streamed blocks of `segment` leave; those of the next one, around the ring, start to load."""
+        """Evict the streamed blocks of `segment` and start to load those of the next segment."""
         self._evict(segment, self.blocks)
         self._load((segment + 1) % len(self.bounds), self.blocks)
 
     def adapt(self, blocks: Sequence[StreamedBlock]) -> None:
-        """Stream `blocks` from here on. Only between two steps. What leaves, leaves first."""
+        """Stream `blocks` from now on. Call it only between two steps. Evictions come before loads."""
         before, self.blocks = self.blocks, tuple(blocks)
         others = range(1, len(self.bounds))
         for segment in others:

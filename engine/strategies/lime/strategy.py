@@ -1,12 +1,12 @@
 """LIME: an interleaved pipeline whose devices stream layers from disk while the others work.
 
 Sun et al., "LIME: Accelerating Collaborative Lossless LLM Inference on Memory-Constrained Edge Devices"
-(arXiv 2512.21835). A model is cut into segments; hidden states go around the ring of devices once for each.
-Of each of its stages a device streams the first layers, and all segments share their memory: as soon as one
-is through with it, the next segment's layers are read. KV caches that grow make room by streaming more
-blocks, and by parking rows on a device with memory to spare.
+(arXiv 2512.21835), section IV. A model is divided into segments; hidden states pass around the ring of
+devices once per segment. A device streams the first layers of each of its stages: the segments share the
+memory of these layers, and as soon as one segment has used it, the next segment's layers are read from disk.
+Growing KV caches get memory by streaming more blocks, and by storing rows on a device with free memory.
 
-The source is the first of the ring, or outside of it if it is a terminal or too small for a layer.
+The source is the first device of the ring, or outside of it if it is a terminal or too small for a layer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         return plan_of(self.name, cluster, model, demand, params)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[SegmentsLayout]) -> frozenset[tuple[int, int]]:
-        """Rows that the prediction does not park may be parked when links change."""
+        """When links change, rows may be stored on another device that the prediction left at home."""
         transfers = plan.layout.transfers
         return frozenset(
             pair for one in transfers for pair in ((one.source, one.target), (one.target, one.source))
@@ -61,7 +61,7 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         tokens: Sequence[Tensor | None],
         done: Done,
     ) -> None:
-        """All tokens of some requests. Leaves a device's weights as it found them."""
+        """Run all tokens of some requests; afterwards the weights in memory are those from before."""
         layout = plan.layout
         keepers = [
             ctx.spawn(keep_rows(ctx, one, layout.stages_of(one.source), steps))

@@ -1,7 +1,7 @@
-"""LIME's KV cache transfer: the newest rows wait on a device with room while their layers are not needed.
+"""Plan LIME's KV cache transfer: which device stores how many rows for which other device. Pure.
 
-Sun et al., "LIME" (arXiv 2512.21835), section IV-D and Algorithm 2. Here is who stores how many rows for
-whom, all of it pure; `lime_parking.py` moves them.
+Sun et al., "LIME" (arXiv 2512.21835), section IV-D and Algorithm 2. The newest rows are stored on a device
+with free memory while their layers do not run; `parking.py` moves them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def rows_to_park(
 
 
 def byte_per_s(cluster: ClusterSpec, src: int, dst: int) -> float:
-    """What the slowest link on the path carries."""
+    """Byte/s of the slowest link on the path."""
     return min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst)) / BITS_PER_BYTE
 
 

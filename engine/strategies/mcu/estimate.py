@@ -1,4 +1,4 @@
-"""Time and energy of one Transformer block on microcontrollers, as Bochem et al. (DATE 2025) count them.
+"""Estimate time and energy of one Transformer block on microcontrollers by Bochem et al. (DATE 2025).
 
 Of the chips j = 1…N with W_j bytes of a block's weights each:
 
@@ -9,9 +9,9 @@ E_block = N_link E_link + Σ_j (P T_comp,j + N_off-chip,j E_off-chip + N_on-chip
 A chip's `memory_byte_per_s` and `j_per_memory_byte` are its on-chip memory's (L2 to L1), `disk_byte_per_s`
 and `j_per_disk_byte` the off-chip memory's (L3 to L2). Only weights count as traffic, only products as work.
 
-Two ways of accounting for weights that are fetched while the block before runs: "paper" never lets them
-delay anything, which is the only way to the published times; "steady" lets a block take no less time than
-fetching the next one's weights does. Both worlds run what "steady" says.
+There are two ways to count weights that are fetched while the block before runs. "paper": they never delay
+anything; only this reproduces the published times. "steady": a block takes at least as long as fetching the
+next block's weights. Simulated and real runs behave like "steady".
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class BlockEstimate(Value):
 
 
 def regime_of(slice_bytes: int, num_layers: int, on_chip_bytes: float) -> Regime:
-    """Where the weights of a chip can stay whose slice of one block has `slice_bytes`."""
+    """Where a chip keeps its weights if its slice of one block has `slice_bytes`."""
     if num_layers * slice_bytes <= on_chip_bytes:
         return "resident"
     return "double-buffered" if 2 * slice_bytes <= on_chip_bytes else "streamed"
 
 
 def block_slice_bytes(model: ModelSpec, heads: tuple[int, int], columns: tuple[int, int]) -> int:
-    """Bytes of one block's heads and columns, without what only the root has."""
+    """Bytes of one block's heads and columns, without norms and output biases, which only the root has."""
     pieces = (
         Slice(layer=0, part="attention", axis="heads", start=heads[0], stop=heads[1], bare=True),
         Slice(layer=0, part="ffn", axis="columns", start=columns[0], stop=columns[1], bare=True),

@@ -1,8 +1,8 @@
-"""Who has which heads and columns, where a chip keeps them, and how chips are joined: the plan of `mcu`.
+"""Plan `mcu`: which chip has which heads and columns, whether they stay on chip, and the reduction tree.
 
-Heads and columns are split evenly and no weight exists twice; norms and output biases are the root's. A KV
-head goes with its query heads, so the unit is a KV group. Chips without heads still have columns; chips
-without either take no part.
+Bochem et al. (DATE 2025). Heads and columns are split evenly and no weight exists twice;
+the root has norms and output biases. A KV head stays with its query heads, so the unit is a KV group. Chips
+without heads may have columns; chips without either are excluded.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ChipShare(NamedTuple):
         return self.columns[0] < self.columns[1]
 
     def pieces(self, layer: int) -> tuple[Slice, ...]:
-        """The slices of a block in the order in which they are needed."""
+        """The slices of a block in the order of computation."""
         return (*self.attention(layer), *self.ffn(layer))
 
     def attention(self, layer: int) -> tuple[Slice, ...]:
@@ -149,7 +149,7 @@ def make_plan(
 
 
 def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tuple[ChipShare, ...]:
-    """Of every chip that has a share; the root, which is the source if that is a chip, is the first."""
+    """The share of every chip that has one. The first is the root: the source, if that is a chip."""
     source, workers = cluster.source_rank, cluster.workers
     group = (source, *(rank for rank in workers if rank != source)) if source in workers else workers
     cut = model.num_kv_heads < len(group) and allow_kv_dup
@@ -188,7 +188,9 @@ def _tiles(
 
 
 def _home(regime: Regime, layer: int) -> Literal["resident", "offloaded"]:
-    """A chip that fetches the next block meanwhile begins with the first one; one that cannot, with none."""
+    """Where a block's weights are at the start: a double-buffering chip holds the first block, a streaming
+    chip none.
+    """
     here = regime == "resident" or (regime == "double-buffered" and layer == 0)
     return "resident" if here else "offloaded"
 
@@ -201,7 +203,7 @@ def _estimates(
     levels: Sequence[Level],
     regime: Regime,
 ) -> dict[Literal["prefill", "decode"], BlockEstimate]:
-    """What a block is expected to take, over the prompt and for the last token that is fed back."""
+    """Predicted times and energy of one block: in the prefill, and in the last decode step."""
     sizes: dict[Literal["prefill", "decode"], tuple[int, int]] = {"prefill": (demand.rows, demand.rows)}
     if demand.new_tokens > 1:
         sizes["decode"] = (1, demand.cached_rows)
@@ -219,7 +221,7 @@ def _check(
     placement: Placement,
     shares: tuple[ChipShare, ...],
 ) -> None:
-    """Resident weights, fetched ones, KV caches and working sets against each chip's memory."""
+    """Check resident weights, loaded ones, KV caches and working sets against each chip's memory."""
     kept: dict[int, int] = {}
     passes: dict[int, list[Pass]] = {
         rank: [] for rank in (*(share.rank for share in shares), cluster.source_rank)
@@ -237,7 +239,7 @@ def _check(
 
 
 def _passes(model: ModelSpec, demand: Demand, share: ChipShare, is_root: bool) -> list[Pass]:
-    """One chip's operations over the prompt, and over the last token that is fed back."""
+    """One chip's operations: in the prefill, and in the last decode step."""
     cache = "plan" if demand.generates else None
     sizes = [(demand.rows, 0)] + [(1, demand.cached_rows - 1)] * (demand.new_tokens > 1)
     passes = []

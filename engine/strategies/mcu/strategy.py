@@ -2,13 +2,13 @@
 
 Bochem, Jung, Prasad, Conti, Benini, "Distributed Inference with Minimal Off-Chip Traffic for Transformers on
 Low-Power MCUs" (DATE 2025). Heads and columns are split over the chips so that no weight exists twice. Per
-block two partial sums go up a tree of groups of four to the root, which adds the skip connection and
-normalises, and its result comes down the same tree: 4(N-1) messages of [T, D] and two synchronisations. The
-broadcast that ends a block is the one that begins the next; the first is of the embedded input.
+block two partial sums are reduced up a tree of groups of four to the root, which adds the skip connection and
+normalises; its result is broadcast down the same tree: 4(N-1) messages of [T, D] and two synchronisations.
+The broadcast that ends a block begins the next one; the first broadcast is of the embedded input.
 
-Pre-norm models: the residual stream is on the root alone, chips get the normalised input of their part.
-What the paper leaves open: the source embeds and computes the logits, and if it is no chip, the root hands
-it the last hidden state; more chips than KV heads leave some with columns only, unless `allow_kv_dup`.
+Pre-norm models: only the root has the residual stream; chips receive the normalised input of their part. Not
+in the paper: the source embeds and computes the logits, and if it is no chip, the root sends it the last
+hidden state; with more chips than KV heads some chips have columns only, unless `allow_kv_dup` is set.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Mcu(Strategy[McuParams, TreeLayout]):
         tokens: Sequence[Tensor | None],
         done: Done,
     ) -> None:
-        """A result is handed over before the first block's weights are back for the next step."""
+        """Hands a result over before the first block's weights are loaded for the next step."""
         for step, ids in zip(steps, tokens, strict=True):
             ctx.at(step.requests[0], step.index)
             chip = Chip(ctx, plan.layout)
@@ -113,7 +113,7 @@ class Chip:
         return await finish(ctx, step, x) if ctx.rank == self.source else None
 
     async def fetched(self) -> None:
-        """Wait for the weights that are on their way."""
+        """Wait for the weights that are being loaded."""
         for handle in self.pending:
             await handle
         self.pending = []
@@ -154,7 +154,7 @@ class Chip:
     async def _partial(
         self, layer: int, part: LayerPart, share: ChipShare, step: Step, x: Tensor
     ) -> Tensor | None:
-        """The sum over this chip's heads or columns; None if it has none."""
+        """The partial sum over this chip's heads or columns; None if it has none."""
         ctx, streams = self.ctx, share.regime == "streamed"
         partial = None
         for piece in share.attention(layer) if part == "attention" else share.ffn(layer):

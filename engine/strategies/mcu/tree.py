@@ -39,7 +39,7 @@ def serial_hops(levels: Sequence[Level]) -> int:
 
 
 class Place(NamedTuple):
-    """One chip's neighbours: who leads it (None: the root), and whom it leads at each level."""
+    """One chip's neighbours in the tree: its leader (None at the root), and its members at each level."""
 
     leader: int | None
     members: tuple[tuple[int, ...], ...]
@@ -54,9 +54,10 @@ def place_of(levels: Sequence[Level], chip: int) -> Place:
 async def reduce_to_root(
     ctx: Ctx, partial: Tensor | None, place: Place, senders: Collection[int], tag: str
 ) -> Tensor | None:
-    """The sum of the partials of `senders` at the root, None elsewhere; in id order, whoever is first.
+    """Add up the partial sums of `senders`: the sum at the root, None elsewhere. Partials are added in the
+    order of ids, whichever arrives first.
 
-    Whoever has no partial (None) is no sender, and leads none.
+    A chip without a partial sum (None) is no sender and leads no sender.
     """
     if partial is None:
         return None

@@ -1,4 +1,4 @@
-"""Slots inside a pipeline's stage: layers that do not fit take turns in the same memory, in every pass. Pure.
+"""Plan slots inside a pipeline stage: layers that do not fit share memory and are loaded in every pass. Pure.
 
 The baseline of Sun et al., "LIME" (arXiv 2512.21835), Fig. 3(a): of four layers where three fit, the first
 and the third share one slot. Every micro-batch pays two loads for each slot (Fig. 4(a)).
@@ -29,7 +29,7 @@ def cycles_of(layers: int, missing: int) -> tuple[Cycle, ...]:
 
 
 def turns_of(cycles: Sequence[Cycle]) -> dict[int, int]:
-    """By position, whose turn is next in its slot."""
+    """By position, the position whose layer is loaded next into its slot."""
     return {
         position: cycle[(turn + 1) % len(cycle)] for cycle in cycles for turn, position in enumerate(cycle)
     }

@@ -1,8 +1,8 @@
-"""A pipeline whose stages may be larger than their devices: layers that do not fit take turns in slots.
+"""A pipeline with offloading: layers that do not fit into a device's memory are loaded in every pass.
 
 The baseline of Sun et al., "LIME: Accelerating Collaborative Lossless LLM Inference on Memory-Constrained
 Edge Devices" (arXiv 2512.21835), section III and Fig. 3(a): stages in proportion to memory, offloading within
-each stage. A load can hide only behind later layers of its own device. Where everything fits this is
+each stage. A load can overlap only with later layers of the same device. If everything fits this is
 GPipe's pipeline.
 """
 

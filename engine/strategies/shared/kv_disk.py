@@ -73,6 +73,6 @@ class DiskRows:
 def disk_rows(
     ctx: Ctx, plan: Plan[KVLayout], step: Step, heads: tuple[int, int], compute: Compute | None = None
 ) -> DiskRows:
-    """`DiskRows` of a device that has query heads [start, stop) of every layer; without heads it has no rows."""
+    """`DiskRows` of a device with query heads [start, stop) of every layer; without heads it has no rows."""
     start, stop = heads
     return DiskRows(ctx, plan, step, range(ctx.model.num_layers if start < stop else 0), compute)

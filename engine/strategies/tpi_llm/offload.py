@@ -1,5 +1,4 @@
-"""TPI-LLM with offloading, a baseline of LIME: blocks stay in memory while they can, and stream as the KV
-cache grows.
+"""TPI-LLM with offloading: blocks stay in memory until the growing KV cache needs their memory, then stream.
 
 Sun et al., "LIME" (section V) compares with TPI-LLM with "a larger sliding window instead of
 re-computation". A larger window needs more memory, so what grows here is the range of blocks that

@@ -1,4 +1,4 @@
-"""Shares of heads and columns by ratio, and which blocks of weights stream through a window. Pure.
+"""Plan TPI-LLM: shares by ratio, and the blocks of weights that stream through the window. Pure.
 
 Li et al., "TPI-LLM" (arXiv:2410.00531): tensor-parallel shares in given proportions, and the sliding window
 of its memory scheduler. Block 2l is the attention part of layer l, block 2l + 1 its feed-forward part.

@@ -1,4 +1,4 @@
-"""TPI-LLM: tensor parallelism whose weights stream through a sliding window while partial sums are added up.
+"""TPI-LLM: tensor parallelism whose weights are loaded through a sliding window during the all-reduces.
 
 Li et al., "TPI-LLM: Serving 70B-scale LLMs Efficiently on Low-resource Edge Devices" (arXiv:2410.00531).
 The source, its master, embeds and samples; shares follow given ratios; a star all-reduce saves link

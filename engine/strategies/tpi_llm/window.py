@@ -1,4 +1,4 @@
-"""The sliding window of one device at run time: weights come just before they are needed and go right after.
+"""Run the sliding window of one device: load weights shortly before their use, evict them right after.
 
 The memory scheduler of Li et al., "TPI-LLM" (arXiv:2410.00531): a block is released as soon as it is
 computed, before its all-reduce, and each release makes room for the next load, across the end of a token.

@@ -1,11 +1,11 @@
-"""Voltage's forward pass (Hu, Li, ICDCS 2024, Algorithms 1 and 2), and new bounds on the way.
+"""Run one forward pass of Voltage (Hu, Li, ICDCS 2024, Algorithms 1 and 2), also with a changing partition.
 
-All devices compute, with one all-gather after each layer but the last, whose shards go to the source. The
-input goes to each device in turn over the source's link (the paper's "broadcast").
+Every device computes its rows of each layer; an all-gather follows each layer except the last, whose rows are
+sent to the source. The source sends the input to one device after the other (the paper's "broadcast").
 
-As everybody has all rows, the partition may change before any layer. The source decides before the first
-one and the leader, the first device with rows, before the others; the bounds travel as a note on messages
-that go to everybody anyway: the input, the leader's shards, and last to a source that computes nothing.
+All devices have all rows, so the partition may change before any layer. Before the first layer the source
+decides, before the others the leader, which is the first device with rows. The new bounds travel as a note on
+messages that all devices receive anyway: the input, and the leader's rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.strategies.voltage.partition import Partition
 
 
 async def forward_pass(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Tensor | None) -> Tensor | None:
-    """From the input [B, N, D], at the source, to the last layer's rows there: all, or the one needed."""
+    """From the input [B, N, D] at the source to the last layer's rows there: all, or only the needed one."""
     partition = Partition(ctx, plan, step.start + step.rows, step.batch)
     source, group, last = ctx.cluster.source_rank, partition.group, ctx.model.num_layers - 1
     if ctx.rank not in group and ctx.rank != source:
@@ -48,8 +48,8 @@ async def forward_pass(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Ten
 async def _own_rows(
     ctx: Ctx, partition: Partition, layer: int, cache: str | None, x: Tensor
 ) -> Tensor | None:
-    """This device's rows of the layer's output; None without any, but the leader always has a shard to send
-    with a note.
+    """This device's rows of the layer's output; None if it has no rows. A leader without rows returns an
+    empty tensor, because it sends one with a note.
     """
     shard = partition.shards[partition.group.index(ctx.rank)]
     if shard.size or cache:  # a decode owner without rows still fills its KV cache
@@ -62,7 +62,7 @@ async def _own_rows(
 async def _all_rows(
     ctx: Ctx, plan: Plan[PositionsLayout], partition: Partition, layer: int, rows: Tensor | None, name: str
 ) -> Tensor:
-    """The all-gather after a layer; a causal one leaves out the rows that this device will never see."""
+    """The all-gather after a layer; a causal one leaves out the rows that this device does not need."""
     if partition.renews:
         return await _noted_gather(ctx, partition, layer, rows, name)
     if plan.layout.gather == "causal":
@@ -71,7 +71,7 @@ async def _all_rows(
 
 
 async def _causal_gather(ctx: Ctx, partition: Partition, rows: Tensor | None, name: str) -> Tensor | None:
-    """Shards go to later devices with rows only: device i sends its P_i rows to each of them."""
+    """Every device with rows sends them to the devices with later rows only."""
     sharers = [shard.device for shard in partition.shards if shard.size]
     if rows is None:
         return None
@@ -83,7 +83,7 @@ async def _causal_gather(ctx: Ctx, partition: Partition, rows: Tensor | None, na
 
 
 async def _noted_input(ctx: Ctx, partition: Partition, x: Tensor | None, name: str) -> Tensor:
-    """The source's input on every device, with new bounds if there are any."""
+    """Send the source's input to every device, with new bounds if there are any."""
     source = ctx.cluster.source_rank
     if ctx.rank != source:
         note, x = await ctx.recv_noted(source, name)
@@ -98,7 +98,7 @@ async def _noted_input(ctx: Ctx, partition: Partition, x: Tensor | None, name: s
 
 
 async def _noted_gather(ctx: Ctx, partition: Partition, layer: int, rows: Tensor | None, name: str) -> Tensor:
-    """The direct all-gather, in which the leader says what bounds the next layer has."""
+    """The direct all-gather. The leader adds the bounds of the next layer as a note."""
     group, leader = partition.group, partition.leader
     me = group.index(ctx.rank)
     note: Note = partition.decide(layer + 1) if ctx.rank == leader else ()
@@ -115,7 +115,9 @@ async def _noted_gather(ctx: Ctx, partition: Partition, layer: int, rows: Tensor
 
 
 async def _noted_output(ctx: Ctx, partition: Partition, rows: Tensor | None, name: str) -> Tensor | None:
-    """The last layer's rows at the source, to which the leader says who has some, if it cannot know."""
+    """The last layer's rows at the source. A source that computes nothing learns from the leader's note which
+    devices have rows.
+    """
     source, leader = ctx.cluster.source_rank, partition.leader
     outside = source not in partition.group
     if ctx.rank != source:

@@ -1,7 +1,7 @@
-"""Who has which rows in a forward pass of Voltage, and after a change of speeds: who shall have which.
+"""The rows of each device in a forward pass of Voltage, and a new partition after a change of speeds.
 
-The partition changes "without any penalty" from layer to layer (Hu, Li, ICDCS 2024, section V): all devices
-hold all weights and all rows.
+Hu, Li (ICDCS 2024), section V: the partition can change "without any penalty" from layer to layer, because
+all devices hold all weights and all rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engine.strategies.voltage.positions import (
 )
 
 SPEEDS = ("flop_per_s", "memory_byte_per_s", "op_overhead_s", "measured_scale")
-"""What a busy neighbour changes of a device."""
+"""The fields of a device that a change of its speed affects."""
 
 
 def shards_at(model: ModelSpec, layout: PositionsLayout, ends: Sequence[int]) -> tuple[PositionShard, ...]:
@@ -55,8 +55,8 @@ def shards_for(model: ModelSpec, layout: PositionsLayout, rows: int) -> tuple[Po
 def last_layer(
     model: ModelSpec, layout: PositionsLayout, shards: tuple[PositionShard, ...]
 ) -> tuple[PositionShard, ...]:
-    """The shards of the last layer: with last_layer_rows "needed" one row of whoever owns it, which for a
-    decoder is the last and for a classifier the first.
+    """The shards of the last layer: with `last_layer_rows="needed"` only the row that the answer is read
+    from: the last row for a decoder, the first for a classifier.
     """
     row = needed_row(model, shards[-1].stop)
     if layout.last_layer_rows == "all" or row is None:
@@ -79,7 +79,7 @@ def last_layer(
 
 
 def needed_row(model: ModelSpec, num_positions: int) -> int | None:
-    """The row of the last layer from which the answer is read; None if all are asked for."""
+    """The row of the last layer from which the answer is read; None if all rows are the answer."""
     if model.num_classes:
         return 0
     return num_positions - 1 if model.causal and model.has_head else None
@@ -104,8 +104,8 @@ def shard_time(
 
 
 class Partition:
-    """The shards of one forward pass, as this device knows them. All devices that compute know the same ones
-    before each layer.
+    """The shards of one forward pass on this device. All devices that compute have the same ones before each
+    layer.
     """
 
     def __init__(self, ctx: Ctx, plan: Plan[PositionsLayout], rows: int, batch: int):
@@ -123,24 +123,24 @@ class Partition:
 
     @property
     def senders(self) -> list[int]:
-        """Devices whose shards travel: those with rows, and the leader."""
+        """Devices that send their rows: those with rows, and the leader."""
         return [shard.device for shard in self.shards if shard.size or shard.device == self.leader]
 
     def lead(self) -> None:
-        """From now on the first device with rows is the leader, and stays it without any."""
+        """Make the first device with rows the leader. It stays the leader even if it loses all its rows."""
         self.leader = next(shard.device for shard in self.shards if shard.size)
 
     def adopt(self, note: Note) -> None:
-        """`note`: the next layer's bounds; without numbers they stay."""
+        """Take over the next layer's bounds from `note`; an empty note changes nothing."""
         if note:
             self.told, self.shards = note, shards_at(self.ctx.model, self.layout, note)
 
     def end(self) -> None:
-        """The last layer comes next: once per pass."""
+        """Switch to the shards of the last layer. Called once per pass."""
         self.shards = last_layer(self.ctx.model, self.layout, self.shards)
 
     def decide(self, layer: int) -> Note:
-        """New bounds from `layer` on, if this device knows of a change of speeds that asks for others."""
+        """New bounds from `layer` on if a device's speed has changed and other bounds are faster; else ()."""
         now = self.ctx.cluster_now
         speeds = {rank: _speed(now.devices[rank]) for rank in self.group}
         changed = [rank for rank in self.group if speeds[rank] != self.known[rank]]
@@ -168,7 +168,7 @@ class Partition:
         return new
 
     def _owner(self) -> int | None:
-        """Number of the decode owner in the group."""
+        """Index of the decode owner in the group."""
         owner = self.layout.owner
         return None if owner is None else self.group.index(owner)
 
@@ -184,8 +184,9 @@ def best_bounds(
     owner: int | None,
     room_bytes: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """Bounds from which the slowest of `devices` is fastest, found from the bounds `old`; with trimmed keys
-    `owner`, who fills a KV cache, keeps the last row. Every pass after a change asks for the same ones.
+    """Bounds that minimise the time of the slowest of `devices`, searched from the bounds `old`. With trimmed
+    keys `owner`, which fills the KV cache, keeps the last row. The result is cached, because every pass after
+    a change needs the same bounds.
     """
     num_positions = old[-1]
 

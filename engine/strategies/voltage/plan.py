@@ -1,4 +1,4 @@
-"""Voltage's plan: shares of the positions, the decode owner, and whether all layers fit everywhere. Pure.
+"""Plan Voltage: shares of the positions, the decode owner, and the check that all layers fit. Pure.
 
 Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024).
 """
@@ -135,7 +135,7 @@ def voltage_plan(
 def _alone(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, together_s: float
 ) -> ClusterSpec | None:
-    """The cluster with one worker, if that needs less than `together_s` for the prompt."""
+    """The cluster with one worker only, if that one needs less than `together_s` for the prompt."""
     best = _free_owner(cluster, model, demand, params)
     rows = range(demand.rows)
     whole = [shard_of(model, best, rows, demand.rows, params.order, params.causal_trim, demand.generates)]
@@ -178,7 +178,7 @@ def _ratios(
     decodes = None if params.decode == "recompute" else _free_owner(cluster, model, demand, params)
 
     def shard(index: int, start: int, stop: int) -> PositionShard:
-        # with trimmed keys only the device with the last rows sees all keys, so it must fill the KV cache
+        # with trimmed keys only the device with the last rows has all keys, so it must fill the KV cache
         owns = stop == demand.rows if params.causal_trim and decodes is not None else ranks[index] == decodes
         return shard_of(
             model,
@@ -196,7 +196,7 @@ def _ratios(
 
 
 def _free_owner(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> int:
-    """The worker asked for, or the fastest."""
+    """The worker that `decode_owner` names, or the fastest."""
     named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
     return fastest(cluster, cluster.workers, model, demand) if named is None else named
 
@@ -204,7 +204,7 @@ def _free_owner(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: 
 def _owner(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, ratios: Sequence[float]
 ) -> int | None:
-    """Who generates with a KV cache; with `causal_trim` that is who has the last rows."""
+    """The worker that decodes with a KV cache; with `causal_trim` the one that has the last rows."""
     if not demand.generates or params.decode == "recompute":
         return None
     if not params.causal_trim:
@@ -223,7 +223,7 @@ def _owner(
 def _works(
     model: ModelSpec, params: VoltageParams, shards: Sequence[PositionShard], final: Sequence[PositionShard]
 ) -> list[Work]:
-    """Who computes what: of a last layer of which one row is needed, its owner does all there is to do."""
+    """The work of every device. If one row of the last layer is needed, its owner computes that layer."""
     works = []
     for layer in range(model.num_layers):
         chosen = final if layer == model.num_layers - 1 else shards
@@ -246,7 +246,7 @@ def _rows_of(piece: Slice, shard: PositionShard) -> Slice:
 def _passes(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: PositionsLayout
 ) -> dict[int, list[Pass]]:
-    """What each device computes, as far as memory is concerned."""
+    """Each device's largest operations, for the memory check."""
     owner, passes = layout.owner, {rank: list[Pass]() for rank in cluster.workers}
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     again = demand.generates and owner is None

@@ -1,5 +1,6 @@
-"""Voltage's partition of the sequence: how many rows each device gets, and in which product order it
-computes them. Pure. Numbers of equations and theorems are the paper's (Hu, Li, ICDCS 2024).
+"""Divide the positions of a sequence among devices, and choose the order of their matrix products. Pure.
+
+Hu, Li (ICDCS 2024); numbers of equations and theorems are the paper's.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def orders(
 ) -> tuple[Order, Order]:
     """Order of the score and of the value part.
 
-    Where rotary positions or norms stand between q and W_K, the score is always naive. Whoever fills a KV
-    cache needs K and V themselves, which only the naive order makes.
+    Where rotary positions or norms stand between q and W_K, the score is always naive. A device that
+    fills a KV cache needs K and V, which only the naive order computes.
     """
     wanted = choice == "reorder" or (choice == "auto" and reorders(model, rows, keys))
     if not wanted or fills_cache or not rows:

@@ -1,9 +1,9 @@
 """Voltage: every device holds all layers and computes its own positions; one all-gather per layer.
 
 Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024).
-The paper computes one forward pass. For generation one device, the decode owner, keeps the full KV
-cache, for which the prompt's pass gives it every row that it needs, and decodes alone; or every token is
-one more forward pass over all rows, as in the paper.
+The paper describes one forward pass. For generation there are two ways: one device, the decode owner, fills a
+KV cache in the prefill and decodes alone; or every token is one more forward pass over all rows, as in the
+paper.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
         return voltage_plan(self.name, cluster, model, demand, params)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[PositionsLayout]) -> frozenset[tuple[int, int]]:
-        """A device without positions may get some: by a new partition, or with more rows."""
+        """A device without positions may get some later: by a new partition, or as the sequence grows."""
         shards = plan.layout.shards
         if not plan.layout.repartition and all(shard.size for shard in shards):
             return frozenset()
@@ -51,7 +51,7 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
         return frozenset(permutations(ranks, 2))
 
     def continuous(self, plan: Plan[PositionsLayout]) -> bool:
-        """To compute all rows again, the source keeps them over the tokens of a wave."""
+        """With `decode="recompute"` the source keeps the embedded rows from token to token."""
         return plan.layout.decode == "recompute"
 
     async def forward(
@@ -86,7 +86,7 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
 
 
 async def _decode(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Tensor | None) -> Tensor | None:
-    """The owner alone: one row has no positions to divide."""
+    """One decode step, which only the owner computes: a single row cannot be divided."""
     owner, source = plan.layout.owner, ctx.cluster.source_rank
     if owner is None:
         raise PlanError("voltage: a plan without a decode owner has no token to decode: expected recompute.")

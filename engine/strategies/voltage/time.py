@@ -1,8 +1,8 @@
-"""How long a forward pass of Voltage takes by its own cost model. Pure.
+"""Predict the time of a forward pass of Voltage by the paper's cost model. Pure.
 
 Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024),
-sections IV and V: each layer lasts as long as its slowest device, then all exchange their rows; the input
-goes out one device after the other over the source's link, the last rows come back over it.
+sections IV and V: a layer takes as long as its slowest device, then all devices exchange their rows. The
+input is sent to one device after the other over the source's link; the last layer's rows return over it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def forward_s(
         return transfer_s(rows * row_bytes, rate)
 
     def farthest_s(pairs: Sequence[tuple[int, int]]) -> float:
-        """What one message costs besides its bytes, between the two that are farthest from each other."""
+        """The largest fixed cost of one message (overhead and delay) among these pairs of devices."""
         return max(
             (
                 cluster.devices[src].message_overhead_s + cluster.delay_s(src, dst)
