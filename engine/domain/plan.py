@@ -40,7 +40,7 @@ class Slice(Value):
 
 
 class Holding(Value):
-    """`device` (rank) has the weights of `slice`. Holdings may overlap: replicas and backups."""
+    """`device` (rank) holds the weights of `slice`. Holdings may overlap: replicas and backups."""
 
     device: Count
     slice: Slice
@@ -122,7 +122,7 @@ class Plan(Placement, Generic[LayoutT]):
         return _LAYOUT_OF_KIND[kind].model_validate(value, extra=extra)
 
     def validate_cover(self, model: ModelSpec, num_positions: int, generates: bool) -> None:
-        """Every part of every layer computed exactly once per phase, by a device that has its weights.
+        """Check that each part of each layer is computed once per phase, by a device that has its weights.
 
         Raises `PlanError` with the first violation.
         """
@@ -180,8 +180,8 @@ def covers(have: Slice, need: Slice) -> bool:
 def contains(have: Slice, need: Slice) -> bool:
     """Whether weights `have` suffice for work `need`: positions need the whole part.
 
-    An empty range needs only what every slice of the part carries: its norm and output bias. Quantised
-    weights serve nobody who asks for others.
+    An empty range needs only what every slice of the part includes: its norm and output bias. Weights of one
+    number of bits do not suffice for another.
     """
     if have.bits != need.bits or (have.bare and not need.bare):
         return False

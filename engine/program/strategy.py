@@ -78,7 +78,7 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: ParamsT
     ) -> Plan[LayoutT]:
-        """Pure; `params` is a value of this strategy's `Params`, `workload` has its prompt counted in tokens.
+        """Decide who holds and computes what. Pure; `workload` has its prompt counted in tokens.
 
         Raises `PlanError` naming the binding constraint when no plan exists.
         """
@@ -108,8 +108,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         return {}
 
     def is_lossy(self, plan: Plan[LayoutT]) -> bool:
-        """Whether a run of `plan` may give other numbers than the model: its report then measures how far
-        they are off instead of calling them wrong.
+        """Whether a run of `plan` may give other results than the model. Its report then measures by how much
+        they differ, instead of calling the run wrong.
         """
         return not self.lossless
 

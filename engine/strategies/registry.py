@@ -1,4 +1,7 @@
-"""All strategies. A new one is one file and one line here; forms, options and tests derive from it."""
+"""The list of all strategies. Forms, command-line options, documentation and tests derive from it.
+
+A new strategy is one file and one line here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters whose primary lacks memory for a chosen part of the model, and worlds whose devices die."""
+"""Clusters whose primary lacks memory for a chosen part of the model, and worlds that lose devices."""
 
 from engine.domain.errors import PeerLost
 from engine.domain.plan import Placement

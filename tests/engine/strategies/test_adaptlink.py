@@ -1,4 +1,4 @@
-"""AdaptLink: what its plans promise, its numbers on real tensors, its bytes, and devices that die."""
+"""AdaptLink: properties of its plans, results on real tensors, bytes sent, and the loss of devices."""
 
 from collections import Counter
 from functools import cache

@@ -1,4 +1,4 @@
-"""Devices that join AdaptLink: a faster one takes a secondary's place, once; a slower one never does."""
+"""Devices that join AdaptLink: a faster one replaces a secondary, once; a slower one never does."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""AdaptLink where memory is short, in both worlds: columns and heads on secondaries, backups at hand."""
+"""AdaptLink with too little memory on the primary, in both worlds: secondaries and backups."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""AdaptLink's baselines: a server at the end of an uplink, and one edge device with fewer bits."""
+"""AdaptLink's baselines: a server behind an uplink, and one edge device with quantised weights."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Equal tensor parallelism: everybody the same share, or a reason why not."""
+"""DeepSpeed: equal shards on all devices, or a refusal with the reason."""
 
 import pytest
 

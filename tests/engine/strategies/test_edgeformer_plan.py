@@ -1,4 +1,4 @@
-"""EdgeFormer's blocks, costs, deadlines and rooms; published claims that hold and such that do not."""
+"""EdgeFormer's blocks, costs, deadlines and rooms for heads; published claims, confirmed and refuted."""
 
 import itertools
 import time

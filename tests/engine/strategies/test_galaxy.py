@@ -1,4 +1,4 @@
-"""Galaxy: shares by capacity and memory, rows between the parts, transfers behind tiles."""
+"""Galaxy: shares by capacity and memory, rows between the parts, transfers overlapped with tiles."""
 
 from collections import defaultdict
 

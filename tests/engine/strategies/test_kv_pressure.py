@@ -1,4 +1,4 @@
-"""Evicting the oldest tokens and computing their keys and values again: no number changes, memory is kept."""
+"""Evict the oldest tokens and recompute their keys and values: same results, within the memory."""
 
 import pytest
 import torch

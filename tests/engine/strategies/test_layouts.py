@@ -1,4 +1,4 @@
-"""Layouts: every plan keeps its own through JSON, and stages that a pipeline cannot run are refused."""
+"""Layouts: a plan's JSON is read with the right type; stages that a pipeline cannot run are refused."""
 
 import json
 from typing import Literal

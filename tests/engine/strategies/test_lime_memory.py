@@ -1,4 +1,4 @@
-"""LIME as KV caches grow: thresholds, blocks that start to stream, rows parked elsewhere, and the end."""
+"""LIME with growing KV caches: online plans, rows stored on other devices, and running out of memory."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The pipeline whose stages do not fit: turns in slots, the worked example, and what the simulation takes."""
+"""The pipeline with offloading: layers that share slots, the worked example, and simulated times."""
 
 import pytest
 from test_lime_run import DEEP, GPT, layer_bytes, spans, tight, token_times

@@ -1,4 +1,4 @@
-"""Plans over random clusters: everything covered once, nobody overfilled, refusals that say what to do."""
+"""Plans for random clusters: every part covered once, no memory exceeded, refusals with a remedy."""
 
 import pytest
 from hypothesis import assume, given, settings

@@ -1,4 +1,4 @@
-"""What pictures mean for plans: who sees, what it takes, and that everything behind it is as ever."""
+"""Models with a vision tower: who computes it, its memory, and unchanged layers behind it."""
 
 import pytest
 

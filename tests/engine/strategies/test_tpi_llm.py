@@ -1,4 +1,4 @@
-"""TPI-LLM: shares by ratio, weights that stream through a window, and when they begin to."""
+"""TPI-LLM: shares by ratio, and the blocks of weights that stream through a window from when on."""
 
 from collections import Counter, defaultdict
 

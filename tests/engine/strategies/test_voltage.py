@@ -1,4 +1,4 @@
-"""Voltage beyond its one forward pass: new bounds, causal gathers, needed rows, whole passes again."""
+"""Voltage's options: new partitions, causal gathers, only the needed rows, recomputed passes."""
 
 from itertools import accumulate, pairwise
 
