@@ -1,5 +1,7 @@
 """Flows on shared links: they end when they would if all rates were recomputed at every event."""
 
+from math import nextafter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,3 +132,15 @@ def test_a_flow_on_a_link_that_is_down_never_ends_and_goes_on_when_it_is_up_agai
     links.update_rates()
     assert links.next_end_s() == 13.0
     assert links.advance(13.0) == [flow] and not links.flows
+
+
+def test_an_end_that_is_nearer_than_the_clocks_resolution_counts_as_reached():
+    links, flow = SharedLinks(CLUSTER), Flow(path_of(1, 2), 1, lambda: None)
+    for way in flow.route:
+        links.set_rate(way, 1e10)
+    links.advance(1e6)
+    links.add(flow)
+    links.update_rates()
+    just_before_s = nextafter(links.next_end_s(), 0.0)
+    assert 1e6 < just_before_s < links.next_end_s()
+    assert links.advance(just_before_s) == [flow]

@@ -16,6 +16,7 @@ def window(cwnd, ssthresh=math.inf):
 def test_a_connection_starts_in_slow_start_with_a_warm_window():
     congestion = CongestionWindow()
     assert (congestion.cwnd, congestion.ssthresh) == (INITIAL_CWND, math.inf) == (20.0, math.inf)
+    assert (congestion.prr_delivered, congestion.prr_out) == (0, 0)
 
 
 def test_there_is_room_for_whole_segments_only():
@@ -95,6 +96,14 @@ def test_below_ssthresh_the_reduction_sends_what_arrived_and_one_more_on_progres
     congestion.prr_out += 2
     congestion.reduce(8, in_flight=4, progress=True)  # nine would be due, but not beyond ssthresh
     assert congestion.cwnd == 10
+
+
+def test_with_as_many_in_flight_as_ssthresh_the_reduction_sends_nothing():
+    congestion = window(10)
+    congestion.enter_fast_recovery()  # ssthresh 5
+    congestion.prr_delivered, congestion.prr_out = 3, 1
+    congestion.reduce(1, in_flight=5, progress=True)
+    assert congestion.cwnd == 5
 
 
 def test_the_first_retransmission_goes_out_in_any_case():

@@ -36,6 +36,14 @@ def test_within_the_reordering_window_the_segment_may_still_come_and_a_timer_run
     assert rack.timer_s == 11.0 + (4.0 - 1.0) + TIMER_MIN_S
 
 
+def test_a_segment_that_is_late_by_half_a_second_less_than_the_window_is_not_lost():
+    in_flight = sent_at(0.0, 0.5)
+    rack = after_ack_of(1, in_flight, now_s=10.5)  # lost would be what was sent before 0.5 - 0.9
+    assert rack.find_lost(in_flight, 0.9, 10.5) == []
+    assert rack.timer_s == 10.5 + 0.4 + TIMER_MIN_S
+    assert TIMER_MIN_S == 0.002
+
+
 def test_after_the_reordering_window_the_segment_is_lost():
     in_flight = sent_at(0.0, 1.0)
     rack = after_ack_of(1, in_flight, now_s=11.0)
@@ -62,6 +70,12 @@ def test_the_newest_transmission_counts_whatever_the_order_of_acknowledgements()
     rack.on_acked(Transmission(7, 6.0), 20.0)
     rack.on_acked(Transmission(3, 2.0), 21.0)
     assert (rack.newest, rack.rtt_s) == (Transmission(7, 6.0), 14.0)
+
+
+def test_the_very_first_transmission_counts():
+    rack = Rack()
+    rack.on_acked(Transmission(1, 2.0), 12.0)
+    assert (rack.newest, rack.rtt_s) == (Transmission(1, 2.0), 10.0)
 
 
 def test_a_timer_that_runs_is_not_put_off_by_a_longer_round_trip():

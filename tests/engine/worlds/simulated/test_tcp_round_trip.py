@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.worlds.simulated.tcp.round_trip import RTO_MIN_S, RoundTripTime
+from engine.worlds.simulated.tcp.round_trip import RTO_MAX_S, RTO_MIN_S, RoundTripTime
+
+
+def test_before_the_first_measurement_nothing_is_known():
+    assert (RoundTripTime().srtt_s, RoundTripTime().rttvar_s) == (0.0, 0.0)
 
 
 def test_the_first_measurement_is_the_smoothed_one_and_half_of_it_the_variation():
@@ -37,7 +41,10 @@ def test_a_small_variation_leaves_the_least_time_out_above_the_round_trip():
     round_trip = RoundTripTime()
     round_trip.start(0.01)
     assert round_trip.timeout_s == pytest.approx(0.01 + RTO_MIN_S)
-    assert RTO_MIN_S == 0.2
+
+
+def test_the_limits_of_the_time_out_are_those_of_linux():
+    assert (RTO_MIN_S, RTO_MAX_S) == (0.2, 120.0)
 
 
 @given(st.floats(0.001, 10.0), st.lists(st.floats(0.001, 10.0), max_size=20))

@@ -6,9 +6,13 @@ max(0, n - 3 + 1) ms and has crossed the link at n + 1 ms. Its ACK is back two d
 
 import pytest
 
+from engine.worlds.simulated.tcp.congestion import CongestionWindow
 from engine.worlds.simulated.tcp.connection import TcpConnection
+from engine.worlds.simulated.tcp.path import LossyPath
 from engine.worlds.simulated.tcp.rack import TIMER_MIN_S
-from tests.support.tcp_cases import HALF, SEGMENT_S, Draws, delivered, path
+from engine.worlds.simulated.tcp.round_trip import RoundTripTime
+from engine.worlds.simulated.tcp.sender import TcpSender
+from tests.support.tcp_cases import HALF, SEGMENT_S, Draws, LosesThese, delivered, path
 
 MS = 0.001
 
@@ -34,6 +38,35 @@ def test_segments_that_are_lost_together_are_sent_again_one_after_the_other():
     # PRR lets the first go at once. 14 segments are in flight or not sent yet, so the second follows with
     # the next ACK, 1 ms later, when the link is free again
     assert arrived_ms(14, 2, 4, delay_s=0.05) == pytest.approx(107 + 2 + 50, abs=1.0)
+
+
+def test_each_lost_segment_is_sent_again_once():
+    round_trip = RoundTripTime()
+    round_trip.start(0.101)
+    lossy = LossyPath(path(0.05, HALF), LosesThese(2, 4), 14, 14)
+    sender = TcpSender(CongestionWindow(), round_trip, lossy)
+    sender.run()
+    assert sender.transmissions == 14 + 2
+
+
+def test_proportional_rate_reduction_paces_what_is_sent_again():
+    # 2 to 5 of a window of 20 are lost. The ACK of 8, back at 109, shows it: 20 - 5 - 4 = 11 are in flight,
+    # and ssthresh is 10. It lets 2 go; those of 9 and 10 let none go, until 9 are in flight; those of 11, 12
+    # and 13, at 112, 113 and 114, let one go each
+    tcp = TcpConnection()
+    tcp.congestion.ssthresh = tcp.congestion.cwnd = 20.0
+    delivery = tcp.deliver(20, path(0.05, HALF), LosesThese(2, 3, 4, 5))
+    assert delivery.arrived_s / MS == pytest.approx(114 + 1 + 50)
+
+
+def test_in_a_recovery_the_time_out_runs_from_the_first_segment_that_is_missing():
+    # 2 and 4 are sent again at 107 and after, and lost again (transmissions 14 and 15). ACKs of the others
+    # took 101, 102 and then 104 each. The time-out sends 2, and its ACK 4
+    srtt_ms = 101.0
+    for sample_ms in (101, 102, *[104] * 10):
+        srtt_ms += (sample_ms - srtt_ms) / 8
+    timeout_ms = 107 + srtt_ms + 200
+    assert arrived_ms(14, 2, 4, 14, 15, delay_s=0.05) == pytest.approx(timeout_ms + 101 + 51)
 
 
 def test_a_tail_that_is_lost_is_found_by_a_probe_after_two_round_trips():
