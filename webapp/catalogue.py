@@ -1,4 +1,4 @@
-"""What there is to choose from: strategies, models, device presets, clusters, shapes."""
+"""GET /api/catalogue: the strategies, models, device presets, clusters and shapes to choose from."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def get_catalogue(request: HttpRequest) -> CatalogueOut:
 
 
 def models() -> list[ModelOut]:
-    """The catalogue's models, then the Hugging Face directories that people put below `MODELS_DIR`."""
+    """The catalogue's models, then the Hugging Face directories in `MODELS_DIR`."""
     found = [
         model_out(catalogue.resolve(row.name, None if row.trained else "random")[0], row.title, row.trained)
         for row in catalogue.rows()

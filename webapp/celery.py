@@ -1,4 +1,4 @@
-"""Celery: the engine that carries work to workers, on this machine or on others that share the Redis.
+"""The Celery application: it hands tasks to workers on this machine, or on others that use the same Redis.
 
 Two queues. `plan` predicts; it needs no rights and may run anywhere, several at a time. `emulate` owns the
 network emulator of its host: root, one run at a time unless LOOM_RUNS_AT_ONCE says otherwise.
@@ -23,8 +23,8 @@ app.conf.update(
     task_default_queue="plan",
     task_serializer="json",
     accept_content=["json"],
-    # Taken is done: a run that was delivered twice would emulate twice on one machine. Redis gives an
-    # unacknowledged message to somebody else after the visibility timeout, so that one is long as well.
+    # A task is acknowledged when a worker takes it: a run delivered twice would be emulated twice. Redis
+    # gives an unacknowledged message to another worker after the visibility timeout, so that is long as well.
     task_acks_late=False,
     worker_prefetch_multiplier=1,
     broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_S, "socket_connect_timeout": 3},

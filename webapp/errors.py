@@ -1,7 +1,7 @@
-"""Errors of the web application, below the engine's tree: one sentence each, and an HTTP status.
+"""Errors of the web application: subclasses of the engine's `EdgeLoomError`, with their HTTP status.
 
 EdgeLoomError
-├── SpecError 422, PlanError 409, HostError 409, RunError 409   (engine/errors.py)
+├── SpecError 422, PlanError 409, HostError 409, RunError 409   (engine/domain/errors.py)
 ├── Conflict     409  what was asked does not fit the present state
 └── Unavailable  503  Redis or a worker is not there
 """
@@ -12,7 +12,7 @@ from engine.domain.errors import EdgeLoomError
 
 
 class Conflict(EdgeLoomError):
-    """Somebody else was faster, or the run is in another state than the request supposes."""
+    """Another person changed it first, or the run is not in the state that the request needs."""
 
 
 class Unavailable(EdgeLoomError):

@@ -1,4 +1,4 @@
-"""What browsers may do with our pages: nothing that does not come from this server."""
+"""Middleware that sets the security headers: pages load nothing that does not come from this server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
 
 @sync_and_async_middleware
 def browser_policy(get_response: GetResponse) -> GetResponse:
-    """Middleware: the content security and permissions policies on every response."""
+    """Set Content-Security-Policy and Permissions-Policy on every response."""
 
     def with_headers(response: HttpResponse) -> HttpResponse:
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)

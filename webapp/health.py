@@ -1,4 +1,4 @@
-"""Is everything there? For the banner that says what is missing, and for watchers."""
+"""GET /api/health: whether Redis and workers answer. The front end's banner and monitoring use it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Schema
 
-from webapp.redis import GONE, client
+from webapp.redis import REDIS_ERRORS, client
 from webapp.runs import workers
 from webapp.runs.models import ACTIVE, Run
 
@@ -27,13 +27,13 @@ class Health(Schema):
 
 @router.get("/health", response=Health)
 def health(request: HttpRequest) -> dict[str, Any]:
-    """Works without Redis: that is what it is for."""
+    """Answers also when Redis does not."""
     found: dict[str, list[str]] = {queue: [] for queue in workers.QUEUES}
     try:
         client().ping()
         redis_answers = True
         found = {queue: workers.alive(queue) for queue in workers.QUEUES}
-    except GONE:
+    except REDIS_ERRORS:
         redis_answers = False
     return {
         "redis": redis_answers,

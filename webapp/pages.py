@@ -1,4 +1,4 @@
-"""The front end is one page: its index for every path that is no API, socket or file."""
+"""The front end's page: the same index.html for every path that is not an API call, a WebSocket or a file."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def index(request: HttpRequest) -> HttpResponse:
 
 
 def unknown_api(request: HttpRequest) -> HttpResponse:
-    """A path below /api/ that no route has: refused in the API's own form."""
+    """Answer 404, in the form of the API's errors, for a path below /api/ without a route."""
     detail = f"{request.path} does not exist: /api/docs has what does."
     return JsonResponse({"detail": detail, "fields": []}, status=404)

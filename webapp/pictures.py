@@ -1,4 +1,4 @@
-"""A person's picture on its way into a run, and what a run gets without one: both as the model sees them."""
+"""Pictures for runs: prepare an uploaded one, or make the random one, in the size that the model reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prepare_picture(request: HttpRequest, name: str, file: File[UploadedFile]) -
 
 @router.get("/models/{name}/picture", response=PictureOut)
 def random_picture(request: HttpRequest, name: str, seed: int = 0) -> PictureOut:
-    """What the first request of a run with this seed sees, if nobody gives a picture."""
+    """The random picture of the first request of a run with this seed."""
     vision = _vision_of(name)
     return PictureOut(image=random_encoded(vision, seed, 0), image_size=vision.image_size)
 

@@ -1,4 +1,4 @@
-"""The connection to Redis, and the one sentence for the case that there is none."""
+"""Clients of Redis, its lists and counters, and the error message for the case that it does not answer."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from redis.exceptions import TimeoutError as RedisSlow
 
 from webapp.errors import Unavailable
 
-GONE = (RedisGone, RedisSlow, OperationalError)
-"""What the libraries raise when Redis does not answer."""
+REDIS_ERRORS = (RedisGone, RedisSlow, OperationalError)
+"""The exceptions that the client libraries raise when Redis does not answer."""
 
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 10.0
@@ -76,7 +76,7 @@ def redis_needed() -> Iterator[None]:
     """Raises `Unavailable` if the block finds no Redis."""
     try:
         yield
-    except GONE as error:
+    except REDIS_ERRORS as error:
         place = settings.REDIS_URL.rpartition("@")[2].removeprefix("redis://")
         raise Unavailable(
             f"Redis does not answer at {place}, so nothing can be started or changed now: "

@@ -1,4 +1,4 @@
-"""Timed changes for a run: the example traces of link rates, and a person's own file."""
+"""Scenarios (timed changes of a run): example traces of link rates, and uploaded files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def list_traces(request: HttpRequest) -> list[TraceOut]:
 
 @router.get("/traces/{name}", response=Scenario)
 def get_trace_scenario(request: HttpRequest, name: str) -> Scenario:
-    """An example trace as a scenario; its one link is whichever the reader likes to put there."""
+    """An example trace as a scenario; replace its one link by one of your cluster."""
     if name not in TRACES:
         sentence = f"There is no trace {name}: choose one of {', '.join(TRACES)}."
         raise SpecError(sentence, [("scenario", f"unknown: {name}")])

@@ -157,13 +157,13 @@ def test_a_cancelled_run_that_was_queued_never_starts(alice: Browser, live_redis
 def test_cancelling_an_active_run_asks_its_worker_to_stop(alice: Browser, live_redis) -> None:
     run_id = started(alice)
     services.start(run_id, ME)
-    heart = workers.Heart("emulate", ME)
-    heart.start()
+    heartbeat = workers.Heartbeat("emulate", ME)
+    heartbeat.start()
     try:
         wait_until(lambda: workers.alive("emulate"), "the worker to be heard")
         assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
     finally:
-        heart.stop()
+        heartbeat.stop()
     sent = json.loads(live_redis.lpop(control.list_of(run_id)))
     assert sent["command"] == {"kind": "stop"} and sent["by"] == "alice"
 

@@ -111,7 +111,7 @@ def import_toml(request: HttpRequest, body: TomlIn) -> Drawing:
 
 @router.post("/validate", response=Validation)
 def validate_cluster(request: HttpRequest, body: ValidationIn) -> Validation:
-    """What is wrong with a drawing, and whether a model fits on it. Refuses nothing: it lists."""
+    """What is wrong with a drawing, and whether a model fits on it. Never refuses: it lists."""
     return validate(body.spec, body.layout, body.model, body.strategy)
 
 

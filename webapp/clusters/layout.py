@@ -24,14 +24,14 @@ class Position(Value):
 
 
 class CanvasLayout(Value):
-    """`disabled` holds names of nodes, and of links as `a--b`, that stay drawn but take no part in a run."""
+    """`disabled` holds names of nodes, and of links as `a--b`, that are drawn but take no part in a run."""
 
     positions: dict[str, Position] = Field(default_factory=dict)
     disabled: tuple[str, ...] = ()
 
 
 def arrange(cluster: ClusterSpec) -> CanvasLayout:
-    """Positions for a cluster that nobody has drawn: trees around their centre, all else on a circle."""
+    """Positions for a cluster without a drawing: a tree around its centre, anything else on a circle."""
     neighbours = neighbours_of(cluster)
     is_tree = len(cluster.links) == len(neighbours) - 1
     places = radial(neighbours) if is_tree else circle(list(neighbours))

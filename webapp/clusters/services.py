@@ -1,4 +1,4 @@
-"""What can be done with stored clusters; the API and the commands only translate."""
+"""Store, read and change clusters. The API and the management commands call these functions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Clust
 
 
 def update(cluster_id: int, spec: ClusterSpec, layout: CanvasLayout, version: int) -> Cluster:
-    """Store edits made to `version`; raises `Conflict` if somebody else stored a newer one meanwhile."""
+    """Store edits made to `version`; raises `Conflict` if a newer version has been stored since."""
     cluster = find(cluster_id)
     try:
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What is wrong with a drawing, and whether a model fits on it, before anybody runs anything."""
+"""Check a drawn cluster: list its problems, and say whether a model's weights fit on its devices."""
 
 from __future__ import annotations
 

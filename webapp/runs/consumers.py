@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.urls import path
 
-from webapp.redis import GONE
+from webapp.redis import REDIS_ERRORS
 from webapp.runs.follow import follow, is_archived
 from webapp.runs.live import Batch
 
@@ -59,7 +59,7 @@ class RunEvents(AsyncWebsocketConsumer):
                         await self.send(text_data=text)
                     since = batches[-1].number if batches else since
             await self.close(4404, f"run {run_id} was deleted")
-        except GONE:
+        except REDIS_ERRORS:
             await self.close(1013, "Redis does not answer")
         except Exception:
             logger.exception("the feed of run %s broke", run_id)
@@ -67,7 +67,7 @@ class RunEvents(AsyncWebsocketConsumer):
 
 
 def frames(batches: list[Batch], since: int) -> list[str]:
-    """Texts of frames of a digestible size; one empty frame, the heartbeat, for no batches."""
+    """The batches as frames of about FRAME_CHARS each; without batches one empty frame, the heartbeat."""
     parts: list[str] = []
     texts: list[str] = []
     size, cursor = 0, since

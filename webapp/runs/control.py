@@ -1,4 +1,4 @@
-"""From the browser into a run: changes and the wish to stop, through a Redis list per run."""
+"""Commands from the browser to a run: changes and stop, through one Redis list per run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 from engine.domain.events import Logged
 from engine.domain.scenario import LiveCommand
-from webapp.redis import GONE, count_up, pop, push
+from webapp.redis import REDIS_ERRORS, count_up, pop, push
 from webapp.runs.live import Publisher
 
 KEEP_S = 12 * 3600
@@ -29,7 +29,7 @@ def send(run_id: int, command: LiveCommand, by: str) -> int:
 
 
 class CommandFeed:
-    """In the worker: puts what people send into `queue`, and says in the run's events who asked for what."""
+    """In the worker: moves commands from Redis into `queue`, and logs in the run's events who sent them."""
 
     def __init__(self, run_id: int, publisher: Publisher):
         self.run_id = run_id
@@ -50,7 +50,7 @@ class CommandFeed:
         while not self.stopping.is_set():
             try:
                 answer = pop(list_of(self.run_id), WAIT_S)
-            except GONE:
+            except REDIS_ERRORS:
                 self.stopping.wait(WAIT_S)  # commands come again when Redis does
                 continue
             if answer is not None:

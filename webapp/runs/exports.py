@@ -1,4 +1,4 @@
-"""A report as files: CSV for spreadsheets, a Chrome trace for Perfetto."""
+"""Exports of a run: its report as CSV, its trace in the Chrome format that Perfetto opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading along with a run: from any cursor to the end, stored batches and live ones as one sequence."""
+"""Follow a run's events from any cursor on: stored batches and live ones as one sequence, without gaps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def follow(run_id: int, since: int) -> AsyncGenerator[list[Batch]]:
     looked_for = -1
     try:
         while True:
-            # Asked before reading: whoever is archived now has everything in the database.
+            # Ask before reading: if the run is archived now, the database has all of its events.
             archived = await is_archived(run_id)
             if archived is None:
                 return

@@ -1,4 +1,4 @@
-"""What an emulator worker looks after: runs that died with their worker, messages that got lost."""
+"""What an emulator worker does every few seconds: close runs of dead workers, queue lost runs again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def fail_lost_runs(me: workers.Identity) -> list[int]:
 
 
 def requeue(me: workers.Identity) -> list[int]:
-    """Queue again what waits in the database but not in Redis, which may have restarted empty.
+    """Queue again the runs that are queued in the database but not in Redis, which may have restarted empty.
 
-    A message too many does no harm: a run starts once. Raises Redis' errors.
+    A second message for a run does no harm: a run starts once. Raises Redis' errors.
     """
     if client().llen("emulate") or Run.objects.filter(status__in=ACTIVE, worker=str(me)).exists():
         return []

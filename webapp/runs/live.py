@@ -22,11 +22,11 @@ from redis.exceptions import ResponseError
 
 from engine.domain.events import Event, to_json_text
 from engine.domain.stored import SCHEMA, upgrade_events_text
-from webapp.redis import GONE, client
+from webapp.redis import REDIS_ERRORS, client
 from webapp.runs.models import EventSegment, Run
 
 BATCH_S = 0.04
-"""Events wait this long for company: the browser paints as smoothly, for a third of the CPU."""
+"""Events wait this long so that they travel together: as smooth in the browser, for a third of the CPU."""
 
 BATCH_EVENTS = 1000
 SEGMENT_EVENTS = 20_000
@@ -143,8 +143,8 @@ def archive_rest(run_id: int) -> None:
 class Publisher:
     """The one writer of a run's events, with a thread of its own: publishing never waits for Redis.
 
-    While Redis is gone events are kept here, numbered; when it is back they follow. A context manager:
-    leaving it stores everything that is not stored yet and marks the run archived.
+    While Redis does not answer, events are kept here, numbered, and sent later. A context manager: leaving it
+    stores everything that is not stored yet and marks the run archived.
     """
 
     def __init__(self, run_id: int):
@@ -152,7 +152,7 @@ class Publisher:
         self.pending: deque[Event] = deque()
         self.unsent: deque[Batch] = deque()
         stored = last_stored(run_id)
-        self.unstored: list[Batch] = live_batches(run_id, stored)  # what was said before the run began
+        self.unstored: list[Batch] = live_batches(run_id, stored)  # events from before the run began
         self.unstored_events = 0
         self.number = self.unstored[-1].number if self.unstored else stored
         self.redis_was_gone = False
@@ -218,7 +218,7 @@ class Publisher:
             while self.unsent:
                 self._add(self.unsent[0])
                 self.unsent.popleft()
-        except GONE:
+        except REDIS_ERRORS:
             self.redis_was_gone = True
 
     def _add(self, batch: Batch) -> None:
@@ -237,7 +237,7 @@ class Publisher:
         stored = self.unstored[-1].number
         self.unstored, self.unstored_events = [], 0
         if not self.redis_was_gone:
-            with suppress(*GONE):
+            with suppress(*REDIS_ERRORS):
                 client().xtrim(stream_of(self.run_id), minid=f"{stored}-0")
 
     def _finish(self) -> None:
@@ -246,5 +246,5 @@ class Publisher:
         if self.unstored:
             store_segment(self.run_id, self.unstored)
         Run.objects.filter(pk=self.run_id).update(archived=True)
-        with suppress(*GONE):  # without Redis there is no stream that would have to go
+        with suppress(*REDIS_ERRORS):  # if Redis does not answer, there is no stream to expire
             client().expire(stream_of(self.run_id), KEEP_S)

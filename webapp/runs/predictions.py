@@ -1,4 +1,4 @@
-"""A prediction while somebody waits for it: the request goes to a planning worker, the answer comes back."""
+"""A prediction that an HTTP request waits for: send it to a planning worker, wait for the answer in Redis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webapp.errors import Unavailable
 from webapp.redis import pop, push, redis_needed
 from webapp.runs import workers
 
-PATIENCE_S = 60
+ANSWER_TIMEOUT_S = 60
 BLOCK_S = 5
 ERRORS: dict[str, type[EdgeLoomError]] = {
     error.__name__: error for error in (SpecError, PlanError, HostError)
@@ -22,7 +22,7 @@ ERRORS: dict[str, type[EdgeLoomError]] = {
 
 
 def ask(spec: RunSpec) -> dict[str, Any]:
-    """The simulated report as JSON. Raises what the planner raises, or `Unavailable`."""
+    """The simulated world's report as JSON. Raises the planner's errors, or `Unavailable`."""
     key = f"reply:{uuid.uuid4()}"
     with redis_needed():
         if not workers.alive("plan"):
@@ -30,17 +30,19 @@ def ask(spec: RunSpec) -> dict[str, Any]:
                 "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan."
             )
         arguments = [spec.model_dump(mode="json"), key]
-        celery.send_task("plan.predict", arguments, queue="plan", expires=PATIENCE_S)
-        deadline = time.monotonic() + PATIENCE_S
+        celery.send_task("plan.predict", arguments, queue="plan", expires=ANSWER_TIMEOUT_S)
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while time.monotonic() < deadline:
             answer = pop(key, BLOCK_S)
             if answer is not None:
                 return opened(json.loads(answer))
-    raise Unavailable(f"No prediction within {PATIENCE_S} s: the planning workers are busy, try again later.")
+    raise Unavailable(
+        f"No prediction within {ANSWER_TIMEOUT_S} s: the planning workers are busy, try again later."
+    )
 
 
 def reply(key: str, message: dict[str, Any]) -> None:
-    push(key, json.dumps(message), PATIENCE_S)
+    push(key, json.dumps(message), ANSWER_TIMEOUT_S)
 
 
 def sealed(error: EdgeLoomError) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The same run again: what was done live becomes its scenario, and some fields may be others."""
+"""Replay a run: the changes made live become its scenario, and fields of the request can be replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a browser or script asks for, and the fully resolved `RunSpec` that it means."""
+"""Requests for runs, and how one is resolved to a `RunSpec`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs API takes and gives."""
+"""The bodies of the runs API's requests and answers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RunEdit(Schema):
 
 
 class LiveChange(Value):
-    """A scenario's change without its time; which fields belong to which kind, `engine/scenario.py` says."""
+    """A scenario's change without its time; `engine/domain/scenario.py` has the fields of each kind."""
 
     kind: Literal[
         "set_rate",

@@ -17,7 +17,7 @@ from engine.domain.values import Value
 from engine.runs.predict import prepare
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
-from webapp.redis import GONE, client, redis_needed
+from webapp.redis import REDIS_ERRORS, client, redis_needed
 from webapp.runs import control, live, workers
 from webapp.runs.models import ACTIVE, OVER, Run
 from webapp.runs.requests import RunRequest, spec_of
@@ -73,7 +73,7 @@ def enqueue(run_id: int) -> None:
 
 
 def start(run_id: int, worker: workers.Identity) -> Run | None:
-    """The run, now this worker's; None if it is not queued (any more): then nobody may start it."""
+    """Give the run to this worker and return it; None if it is not queued any more and must not start."""
     taken = Run.objects.filter(pk=run_id, status="queued").update(
         status=ACTIVE[0], worker=str(worker), started_at=timezone.now()
     )
@@ -81,7 +81,9 @@ def start(run_id: int, worker: workers.Identity) -> Run | None:
 
 
 def progress(run_id: int, state: str, detail: str) -> None:
-    """A started run may still say `queued`: it waits for another run on its host, but is this worker's."""
+    """Store a state that a run reports. Its status stays when a started run reports `queued`: it waits for
+    another run on its host.
+    """
     status = {"status": state} if state in ACTIVE else {}
     Run.objects.filter(pk=run_id, status__in=ACTIVE).update(detail=detail[:200], **status)
 
@@ -128,7 +130,7 @@ def end(run_id: int, outcome: Outcome) -> bool:
 
 
 def fail_lost(run: Run) -> None:
-    """A run whose worker is gone: say so in its events, keep what its stream still has."""
+    """Close a run whose worker has died: say so in its events, and store what its stream still has."""
     sentence = (
         f"The worker {workers.parse_identity(run.worker).node} ended in the middle of this run, which was "
         f"{run.status}: its events are kept, start it again."
@@ -141,7 +143,7 @@ def fail_lost(run: Run) -> None:
 
 
 def cancel(run: Run, by: str) -> None:
-    """A queued run never starts; an active one is asked to stop. Raises `Conflict`, `Unavailable`."""
+    """Cancel a queued run, or ask an active one's worker to stop it. Raises `Conflict`, `Unavailable`."""
     if Run.objects.filter(pk=run.pk, status="queued").update(
         status="cancelled",
         outcome="cancelled",
@@ -151,7 +153,7 @@ def cancel(run: Run, by: str) -> None:
         try:
             live.append(run.pk, [StateChanged(state="cancelled")])
             live.archive_rest(run.pk)
-        except GONE:
+        except REDIS_ERRORS:
             Run.objects.filter(pk=run.pk).update(archived=True)
         return
     run.refresh_from_db()
@@ -176,8 +178,8 @@ def change(run: Run, command: Value, by: str) -> int:
 
 
 def delete(run: Run) -> None:
-    """With its events; what Redis still has of it expires by itself if Redis is gone now."""
+    """Delete a run and its events. If Redis does not answer, its stream expires there later."""
     run_id = run.pk
     run.delete()
-    with suppress(*GONE):
+    with suppress(*REDIS_ERRORS):
         client().delete(live.stream_of(run_id), control.list_of(run_id))

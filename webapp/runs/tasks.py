@@ -1,4 +1,4 @@
-"""What workers do: predict (queue `plan`), emulate (queue `emulate`). The one door to the emulator."""
+"""Celery tasks: predict (queue `plan`) and emulate (queue `emulate`). No other file uses the emulator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @app.task(name="plan.predict", ignore_result=True)
 def predict_now(spec: dict[str, Any], reply_to: str) -> None:
-    """For a form that somebody is filling in."""
+    """Predict for a form that a person is filling in, and send the report to `reply_to`."""
     try:
         report = predict(with_profile(RunSpec.parse(spec, "run")))
         predictions.reply(reply_to, {"report": report.model_dump(mode="json")})
@@ -43,7 +43,7 @@ def predict_now(spec: dict[str, Any], reply_to: str) -> None:
 
 @app.task(name="plan.predict_run", ignore_result=True)
 def predict_run(run_id: int) -> None:
-    """The prediction that a run keeps beside its report: of what happened, once that is known."""
+    """Predict a stored run and keep the prediction; once it has a report, with the changes that happened."""
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
         return
@@ -72,7 +72,7 @@ def with_profile(spec: RunSpec) -> RunSpec:
 
 @app.task(name="emulate.run", ignore_result=True, bind=True)
 def emulate_run(task: Any, run_id: int) -> None:
-    """Take the run if it is still queued, emulate it, keep what came of it."""
+    """Emulate the run if it is still queued, and keep its report."""
     run = services.start(run_id, workers.this_worker(task.request.hostname))
     if run is None:
         logger.info("run %s is not queued any more: left alone", run_id)
@@ -95,9 +95,9 @@ def emulate_run(task: Any, run_id: int) -> None:
 
 
 class Watch:
-    """Takes the emulator's events: all are published, states also become the run's status.
+    """Publishes the emulator's events, and stores states as the run's status.
 
-    How the run ended is said by `keep` and `give_up`, once it is in the database.
+    The events of its end are left out: `keep` and `give_up` publish them once the database has the end.
     """
 
     def __init__(self, run_id: int, publisher: live.Publisher):
@@ -126,7 +126,7 @@ def keep(run_id: int, publisher: live.Publisher, report: RunReport) -> None:
 
 
 def give_up(run_id: int, publisher: live.Publisher, outcome: Outcome) -> None:
-    """A run without a report."""
+    """Close a run that has no report, and say so in its events."""
     services.end(run_id, outcome)
     log = Logged(level="error", text=outcome.sentence)
     ended = StateChanged(state=services.status_of(outcome), detail=outcome.sentence)
@@ -138,7 +138,7 @@ in_progress: set[CommandFeed] = set()
 
 @contextmanager
 def stopped_with_the_worker(commands: CommandFeed) -> Iterator[None]:
-    """While inside, a worker that is told to end tells the run."""
+    """Inside the block, a worker that shuts down stops the run."""
     in_progress.add(commands)
     try:
         yield
@@ -148,26 +148,26 @@ def stopped_with_the_worker(commands: CommandFeed) -> Iterator[None]:
 
 @worker_shutting_down.connect
 def stop_runs(**kwargs: Any) -> None:
-    """A worker waits for its task before it ends: the run ends in order and soon, and its report is kept."""
+    """A worker waits for its task before it ends: stop the run, so that this takes little time."""
     for commands in tuple(in_progress):
         commands.queue.put({"kind": "stop"})
 
 
-hearts: list[workers.Heart] = []
+heartbeats: list[workers.Heartbeat] = []
 
 
 @worker_ready.connect
 def begin(sender: Consumer, **kwargs: Any) -> None:
-    """Be heard; an emulator worker first clears up after a predecessor that died."""
+    """Start the heartbeats. An emulator worker first removes what a worker that died has left."""
     me = workers.this_worker(sender.hostname)
     queues = set(sender.app.amqp.queues.consume_from)
     for queue in queues & set(workers.QUEUES):
         on_beat = (lambda: look_after(me)) if queue == "emulate" else (lambda: None)
-        hearts.append(workers.Heart(queue, me, on_beat))
+        heartbeats.append(workers.Heartbeat(queue, me, on_beat))
     if "emulate" in queues:
         cleanup_stale(state_directory())
-    for heart in hearts:
-        heart.start()
+    for heartbeat in heartbeats:
+        heartbeat.start()
 
 
 def look_after(me: workers.Identity) -> None:
@@ -177,5 +177,5 @@ def look_after(me: workers.Identity) -> None:
 
 @worker_shutdown.connect
 def end(**kwargs: Any) -> None:
-    while hearts:
-        hearts.pop().stop()
+    while heartbeats:
+        heartbeats.pop().stop()

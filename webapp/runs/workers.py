@@ -1,4 +1,4 @@
-"""Which workers are there: each says so every few seconds, under a key that soon expires."""
+"""Which workers run: each sets a Redis key every few seconds, and the key expires soon after it stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from webapp.redis import GONE, client
+from webapp.redis import REDIS_ERRORS, client
 
 BEAT_S = 2.0
 SILENT_AFTER_S = 7
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Identity(NamedTuple):
-    """One worker process: Celery's node name, and a process that cannot be taken for a later one."""
+    """One worker process: Celery's node name, and the process's id and start, which identify it."""
 
     node: str
     pid: int
@@ -41,7 +41,7 @@ def parse_identity(text: str) -> Identity:
 
 
 def is_running_here(worker: Identity) -> bool:
-    """Whether that process of this host still lives; its start time tells it from a later one of its id."""
+    """Whether that process of this host still runs, and is not a later one with the same id."""
     return started_at(worker.pid) == worker.started
 
 
@@ -56,16 +56,16 @@ def started_at(pid: int) -> int | None:
 
 
 def alive(queue: str) -> list[str]:
-    """Node names of the workers of a queue that were heard lately. Raises Redis' errors."""
+    """Node names of the workers of a queue whose keys have not expired. Raises Redis' errors."""
     keys = client().scan_iter(match=f"worker:{queue}:*", count=1000)
     return sorted(key.split(":", 2)[2] for key in keys)
 
 
-class Heart(threading.Thread):
-    """Beats for one worker until `stop`; `on_beat` is housekeeping that may use the database."""
+class Heartbeat(threading.Thread):
+    """Sets one worker's key again and again until `stop`; calls `on_beat`, which may use the database."""
 
     def __init__(self, queue: str, worker: Identity, on_beat: Callable[[], None] = lambda: None):
-        super().__init__(name=f"heart of {worker.node}", daemon=True)
+        super().__init__(name=f"heartbeat of {worker.node}", daemon=True)
         self.key = f"worker:{queue}:{worker.node}"
         self.value = json.dumps({"pid": worker.pid})
         self.on_beat = on_beat
@@ -76,8 +76,8 @@ class Heart(threading.Thread):
             try:
                 client().set(self.key, self.value, ex=SILENT_AFTER_S)
                 self.on_beat()
-            except GONE:
-                pass  # nobody could hear it; the next beat may find Redis again
+            except REDIS_ERRORS:
+                pass  # the next beat may find Redis again
             except Exception:
                 logger.exception("housekeeping of %s failed", self.key)
             finally:
@@ -89,5 +89,5 @@ class Heart(threading.Thread):
         self.join()
         try:
             client().delete(self.key)
-        except GONE:
+        except REDIS_ERRORS:
             logger.info("%s stops without Redis", self.key)

@@ -19,6 +19,7 @@ from webapp.api import api
 FRONTEND = settings.BASE_DIR / "webapp" / "frontend"
 GENERATED = FRONTEND / "src" / "api" / "generated"
 FILES = ("openapi.json", "schema.ts")
+NOT_FOR_TYPES = ("title", "default", "description", "discriminator")
 
 
 class Command(BaseCommand):
@@ -54,7 +55,7 @@ def write(folder: Path) -> None:
 
 
 def for_types(schema: Any) -> Any:
-    """The document without what types do not need: titles, defaults, and discriminators, which the constants
+    """The document without what types do not need: texts, defaults, and discriminators, which the constants
     of the united types replace.
     """
     if isinstance(schema, list):
@@ -66,7 +67,7 @@ def for_types(schema: Any) -> Any:
         if key == "properties"
         else for_types(value)
         for key, value in schema.items()
-        if key not in ("title", "default", "discriminator")
+        if key not in NOT_FOR_TYPES
     }
 
 

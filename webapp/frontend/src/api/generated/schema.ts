@@ -28,10 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * List Clusters
-         * @description Those that can be read: a cluster that a newer version of EdgeLoom stored may be left out.
-         */
+        /** List Clusters */
         get: operations["list_clusters"];
         put?: never;
         /** Create Cluster */
@@ -54,10 +51,7 @@ export interface paths {
         /** Update Cluster */
         put: operations["update_cluster"];
         post?: never;
-        /**
-         * Delete Cluster
-         * @description Runs keep their own copy of the cluster.
-         */
+        /** Delete Cluster */
         delete: operations["delete_cluster"];
         options?: never;
         head?: never;
@@ -90,10 +84,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Import Toml
-         * @description Read a cluster file; nothing is stored.
-         */
+        /** Import Toml */
         post: operations["import_toml"];
         delete?: never;
         options?: never;
@@ -110,10 +101,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Make Shape
-         * @description A star, ring, mesh or tree of equal devices; nothing is stored.
-         */
+        /** Make Shape */
         post: operations["make_shape"];
         delete?: never;
         options?: never;
@@ -130,10 +118,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Validate Cluster
-         * @description What is wrong with a drawing, and whether a model fits on it. Refuses nothing: it lists.
-         */
+        /** Validate Cluster */
         post: operations["validate_cluster"];
         delete?: never;
         options?: never;
@@ -148,10 +133,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Compare Runs
-         * @description 2 to 6 runs by their ids, `ids=1,2,3`; deltas refer to the run `baseline`, else to the first.
-         */
+        /** Compare Runs */
         get: operations["compare_runs"];
         put?: never;
         post?: never;
@@ -168,10 +150,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Health
-         * @description Works without Redis: that is what it is for.
-         */
+        /** Health */
         get: operations["health"];
         put?: never;
         post?: never;
@@ -222,16 +201,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Random Picture
-         * @description What the first request of a run with this seed sees, if nobody gives a picture.
-         */
+        /** Random Picture */
         get: operations["random_picture"];
         put?: never;
-        /**
-         * Prepare Picture
-         * @description A PNG or JPEG file → the picture as the model sees it. Nothing is stored.
-         */
+        /** Prepare Picture */
         post: operations["prepare_picture"];
         delete?: never;
         options?: never;
@@ -248,10 +221,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Predict
-         * @description The same run in the simulated world, by a planning worker: figures, plan, memory per device.
-         */
+        /** Predict */
         post: operations["predict"];
         delete?: never;
         options?: never;
@@ -266,10 +236,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * List Runs
-         * @description Newest first.
-         */
+        /** List Runs */
         get: operations["list_runs"];
         put?: never;
         /** Start Run */
@@ -325,10 +292,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Change Run
-         * @description Asked for now; the run's events say when it is in force (`link_changed`, `device_lost`, …).
-         */
+        /** Change Run */
         post: operations["change_run"];
         delete?: never;
         options?: never;
@@ -343,10 +307,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Get Events
-         * @description `{cursor, events}`: a page of events after the batch `since`; ask on until a page has none.
-         */
+        /** Get Events */
         get: operations["get_events"];
         put?: never;
         post?: never;
@@ -365,10 +326,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Replay Run
-         * @description The same run again, with what was done live as its scenario, and with these fields instead.
-         */
+        /** Replay Run */
         post: operations["replay_run"];
         delete?: never;
         options?: never;
@@ -400,10 +358,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Get Report Json
-         * @description In the present form; a report that cannot be read is given as it was stored.
-         */
+        /** Get Report Json */
         get: operations["get_report_json"];
         put?: never;
         post?: never;
@@ -420,10 +375,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Get Trace
-         * @description Chrome trace JSON: open it in ui.perfetto.dev.
-         */
+        /** Get Trace */
         get: operations["get_trace"];
         put?: never;
         post?: never;
@@ -442,10 +394,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Read Scenario File
-         * @description A CSV trace, or a scenario in TOML or JSON → its changes. Nothing is stored.
-         */
+        /** Read Scenario File */
         post: operations["read_scenario_file"];
         delete?: never;
         options?: never;
@@ -460,10 +409,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Get Session
-         * @description Who is logged in. Sets the CSRF cookie in any case: logging in needs it.
-         */
+        /** Get Session */
         get: operations["get_session"];
         put?: never;
         post?: never;
@@ -482,10 +428,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /**
-         * Get Supports
-         * @description Per strategy the sentence why it cannot run this model on this cluster, or null.
-         */
+        /** Get Supports */
         post: operations["get_supports"];
         delete?: never;
         options?: never;
@@ -517,10 +460,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Get Trace Scenario
-         * @description An example trace as a scenario; its one link is whichever the reader likes to put there.
-         */
+        /** Get Trace Scenario */
         get: operations["get_trace_scenario"];
         put?: never;
         post?: never;
@@ -537,7 +477,6 @@ export interface components {
         Accepted: {
             id: number;
         };
-        /** @description The end-to-end time by kind, along the critical path; the parts add up to `latency_s`. */
         Attribution: {
             compute_s: number;
             link_s: number;
@@ -545,10 +484,6 @@ export interface components {
             staging_s: number;
             wait_s: number;
         };
-        /**
-         * @description Seconds are the slowest chip's, joules those of all chips; `paper_s` and `steady_s` are T_block.
-         *     `edp_j_s` is the energy-delay product with `paper_s` as the delay.
-         */
         BlockEstimate: {
             compute_j: number;
             compute_s: number;
@@ -563,7 +498,6 @@ export interface components {
             paper_s: number;
             steady_s: number;
         };
-        /** @description `disabled` holds names of nodes, and of links as `a--b`, that stay drawn but take no part in a run. */
         CanvasLayout: {
             disabled: string[];
             positions: {
@@ -580,20 +514,17 @@ export interface components {
         ChangeIn: {
             command: components["schemas"]["LiveChange"];
         };
-        /** @description One of a classifier's most likely classes. */
         ClassReport: {
             index: number;
             label: string;
             probability: number;
         };
-        /** @description The run's virtual time, and the wall seconds since its start. */
         ClockTicked: {
             time_s: number;
             /** @constant */
             type: "clock";
             wall_s: number;
         };
-        /** @description The server's rank, and the bytes that each request sends up besides its prompt. */
         CloudLayout: {
             device: number;
             /** @constant */
@@ -615,12 +546,6 @@ export interface components {
             updated_at: string;
             version: number;
         };
-        /**
-         * @description A whole cluster. `source` is the device that holds the prompt and receives the result.
-         *
-         *     Raises `ValueError` (pydantic) on duplicate names, unknown ends, self links, parallel links or
-         *     a device that cannot reach the others.
-         */
         ClusterSpec: {
             description: string;
             devices: components["schemas"]["DeviceSpec"][];
@@ -645,7 +570,6 @@ export interface components {
             world: "simulated" | "real";
         };
         ComparisonOut: {
-            /** @description Id of the run that deltas refer to. */
             baseline: number;
             metrics: components["schemas"]["MetricRow"][];
             params: components["schemas"]["ParamRow"][];
@@ -653,16 +577,6 @@ export interface components {
             series: components["schemas"]["LatencySeries"][];
             timelines: components["schemas"]["Timeline"][];
         };
-        /**
-         * @description Against the single-device `transformers` reference. `checked` is False in the simulated world.
-         *
-         *     A lossy run is neither right nor wrong: `ok` is None, unless its numbers are not finite, and the figures
-         *     say how far it is off. They compare each of its logits with what the reference says after the same
-         *     tokens, those that the run emitted (teacher forcing): `kl_mean` is the mean of KL(reference ‖ run), in
-         *     nats, and `top1_agreement` the fraction of tokens that the reference would have chosen too.
-         *
-         *     Where only token ids reach the source, tokens are all that can be compared: there are no errors then.
-         */
         Correctness: {
             checked: boolean;
             kl_mean: number | null;
@@ -678,7 +592,6 @@ export interface components {
             password: string;
             username: string;
         };
-        /** @description `need_bytes` are the weights that the plan places here; KV cache and activations come on top. */
         DeviceFit: {
             fits: boolean;
             memory_bytes: number;
@@ -693,142 +606,76 @@ export interface components {
             peak_memory_bytes: number;
             wait_s: number;
         };
-        /** @description One edge device. Rates are per second, sizes in bytes; `source` says where the numbers are from. */
         DeviceSpec: {
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
-            /** @description Rate at which weights load, byte/s. */
             disk_byte_per_s: number;
-            /** @description Peak FLOP/s of this device (fp32). */
             flop_per_s: number;
-            /** @description Rows at which a matrix product reaches half of the peak rate. */
             half_rows: number;
-            /** @description Energy of a byte from disk, J. */
             j_per_disk_byte: number;
-            /** @description Energy of a byte from memory, J. */
             j_per_memory_byte: number;
-            /** @description `measured`: host time × this factor. */
             measured_scale: number;
-            /** @description Memory bandwidth, byte/s. */
             memory_byte_per_s: number;
-            /** @description Memory for weights, KV cache and activations. */
             memory_bytes: number;
-            /** @description Fixed cost of one message, s. */
             message_overhead_s: number;
             name: string;
-            /** @description Part of memory for weights on chip; other weights stay off chip. Empty: all of it. */
             on_chip_weight_bytes: number | null;
-            /** @description Fixed cost of one kernel, s. */
             op_overhead_s: number;
             /** @enum {string} */
             role: "worker" | "terminal";
             source: string;
-            /** @description Copy rate between accelerator and network stack, byte/s; empty: no cost. */
             staging_byte_per_s: number | null;
             title: string;
-            /** @description Power while computing, W. */
             watts: number;
         };
-        /** @description A cluster and how it is drawn. */
         Drawing: {
             layout: components["schemas"]["CanvasLayout"];
             spec: components["schemas"]["ClusterSpec"];
         };
-        /** @description The device's process is killed and its links go down. */
         DropDevice: {
             at_s: number;
             device: string;
             /** @constant */
             kind: "drop_device";
         };
-        /** @description The paper gives T_max = 3.0 without saying whether per block or per pass: see `t_max_mode`. */
         EdgeFormerParams: {
-            /**
-             * @description Who owns blocks first: largest FLOP/s per block of capacity (eta), fastest, or even.
-             * @enum {string}
-             */
+            /** @enum {string} */
             block_alloc: "eta" | "fastest" | "even";
-            /**
-             * @description Deadline against the makespan, or as printed, which counts twice.
-             * @enum {string}
-             */
+            /** @enum {string} */
             check: "makespan" | "paper";
-            /**
-             * @description What a head is supposed to cost: FLOPs and bytes (corrected), the formulas as printed (paper), or as the devices' own compute model prices it (device).
-             * @enum {string}
-             */
+            /** @enum {string} */
             cost_model: "corrected" | "paper" | "device";
-            /**
-             * @description Tokens after the first: from KV caches, or a whole pass each (paper).
-             * @enum {string}
-             */
+            /** @enum {string} */
             decode: "kv" | "recompute";
-            /**
-             * @description Next head to the device that is through first (balance), or fill the cheapest (bands).
-             * @enum {string}
-             */
+            /** @enum {string} */
             fill: "balance" | "bands";
-            /**
-             * @description Importance of a head: variance of its attention matrix, variance plus entropy as printed (paper), or variance minus entropy.
-             * @enum {string}
-             */
+            /** @enum {string} */
             importance: "var" | "paper" | "var_minus_entropy";
-            /** @description λ: weight of importance against latency in the LiScore. */
             importance_weight: number;
-            /** @description Heads that stay on the owner whatever the deadline. */
             min_keep: number;
-            /**
-             * @description What a changed network does to heads with caches: assign anew and move K and V, or only prune on the slowest device.
-             * @enum {string}
-             */
+            /** @enum {string} */
             on_change: "reallocate" | "prune";
-            /** @description Prune heads whose raw importance is lower; empty: none. */
             prune_below: number | null;
-            /**
-             * @description static: a fixed even split of the heads over all devices (the ablation w/o DS).
-             * @enum {string}
-             */
+            /** @enum {string} */
             scheduling: "dynamic" | "static";
-            /**
-             * @description Whether mean queries and keys are scaled to length 1 before comparing.
-             * @enum {string}
-             */
+            /** @enum {string} */
             sep_norm: "unit" | "literal";
-            /** @description The deadline's value; 0.88 keeps as many heads as the paper's Table 4. */
             t_max: number;
-            /**
-             * @description Deadline of a block's attention: t_max times what all heads take on the undisturbed cluster (ratio), t_max seconds for a whole pass (forward_s) or for each block (block_s), or none: then no head is ever pruned for time.
-             * @enum {string}
-             */
+            /** @enum {string} */
             t_max_mode: "ratio" | "forward_s" | "block_s" | "none";
-            /** @description Distance up to which a known head's importance is reused. */
             tau: number;
-            /** @description Weight of the token-wise features in a distance. */
             zeta: number;
         };
         Edit: {
             layout?: components["schemas"]["CanvasLayout"];
             spec: components["schemas"]["ClusterSpec"];
-            /** @description The version that was edited; 409 if it is not the stored one any more. */
             version: number;
         };
-        /** @description One message of a run's WebSocket; one without events is a heartbeat. */
         EventFrame: {
             cursor: string;
             events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             server_time: number;
         };
-        /**
-         * @description How close the emulation came to what was asked for. `valid` is None in the simulated world.
-         *
-         *     compute_error_*   lateness of paced operations, relative to their time, in batches: this host's own delay
-         *     model_error_*     durations of operations against the device model's: Σ |took - expected| / Σ expected,
-         *                       and what 95 % of them do not exceed
-         *     compared_frac     the part of the operations that the prediction has too, so that they could be compared
-         *     latency_error     latency / predicted latency - 1
-         *     latency_limit     the largest |latency_error| of a valid run; None where the latency is not judged
-         *     why, notes        what makes the run invalid; what was not judged, or more mildly, and for what reason
-         */
         Fidelity: {
             backend: string;
             compared_frac: number | null;
@@ -854,7 +701,6 @@ export interface components {
             strategy?: string | null;
             tag?: string | null;
         };
-        /** @description `fits` is None when nothing was asked or nothing can be said. */
         Fits: {
             devices: {
                 [key: string]: components["schemas"]["DeviceFit"];
@@ -865,28 +711,19 @@ export interface components {
             sentence: string;
             strategy: string;
         };
-        /** @description The device stops computing and sending, but closes no connection. */
         FreezeDevice: {
             at_s: number;
             device: string;
             /** @constant */
             kind: "freeze_device";
         };
-        /**
-         * @description Heads and columns of each member, and its rows between the parts.
-         *
-         *     Member i has rows [rows[i], rows[i + 1]) of the prompt; other lengths are shared by `row_weights`. With
-         *     `overlap` the rows travel in tiles beside the products.
-         */
         GalaxyLayout: {
             columns: number[];
             group: number[];
             heads: number[];
             /** @constant */
             kind: "galaxy";
-            /** @description Rows that stay in memory; older ones go to disk. None: all rows. */
             kv_memory_rows: number | null;
-            /** @description Rows that a KV cache keeps; older ones are recomputed. None: all rows. */
             kv_rows: number | null;
             overlap: boolean;
             predicted_layer_s: components["schemas"]["LayerTimes"];
@@ -899,10 +736,6 @@ export interface components {
             number,
             number
         ];
-        /**
-         * @description `own_heads` and `lent_heads` are by rank: how many heads a device can attend at once in a block of its
-         *     own, and in each block of another owner. `lossy` says that some run may prune a head.
-         */
         HeadsLayout: {
             blocks: components["schemas"]["OwnedBlocks"][];
             /** @constant */
@@ -924,20 +757,12 @@ export interface components {
                 [key: string]: string[];
             };
         };
-        /** @description `device` (rank) has the weights of `slice`. Holdings may overlap: replicas and backups. */
         Holding: {
             device: number;
             /** @enum {string} */
             home: "resident" | "offloaded" | "backup";
             slice: components["schemas"]["Slice"];
         };
-        /**
-         * @description The times that `calibrate` measured on one host, with one thread.
-         *
-         *     `products` are those with weights; `attention` is scores, softmax and values together, per FLOP of the
-         *     two products (empty: like `products`). Both are full grids over rows, inner and cols. `passes` are known
-         *     by name; others take `elementwise_s_per_element`. `call_s` is paid once per operation.
-         */
         HostProfile: {
             attention: components["schemas"]["MeasuredRow"][];
             call_s: number;
@@ -948,31 +773,26 @@ export interface components {
             passes: components["schemas"]["MeasuredPass"][];
             products: components["schemas"]["MeasuredRow"][];
         };
-        /** @description A device that was dropped, or was absent at the start, joins with empty memory. */
         JoinDevice: {
             at_s: number;
             device: string;
             /** @constant */
             kind: "join_device";
         };
-        /** @description Seconds per token of a run's first request, in order; the first is its time to first token. */
         LatencySeries: {
             run: number;
             token_s: number[];
         };
-        /** @description First start and last end of a layer's computation on one device, in the first forward pass. */
         LayerReport: {
             device: string;
             end_s: number;
             layer: number;
             start_s: number;
         };
-        /** @description Predicted seconds of a layer over the prompt: transfers behind tiles of the products, or apart. */
         LayerTimes: {
             tiles: number;
             whole: number;
         };
-        /** @description What a method decided: `kind` says whose. */
         Layout: components["schemas"]["SingleLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
         LinkDown: {
             at_s: number;
@@ -980,7 +800,6 @@ export interface components {
             kind: "link_down";
             link: string;
         };
-        /** @description One direction of a link; `rate_bit_per_s` is asked for, `achieved_bit_per_s` measured (real world). */
         LinkReport: {
             a: string;
             achieved_bit_per_s: number | null;
@@ -993,7 +812,6 @@ export interface components {
             payload_bytes: number;
             rate_bit_per_s: number;
         };
-        /** @description One direction of a link: payload rate in use, rate asked for, capacity last measured. Virtual bit/s. */
         LinkSample: {
             bit_per_s: number;
             forward: boolean;
@@ -1002,24 +820,18 @@ export interface components {
             set_bit_per_s: number;
             up: boolean;
         };
-        /** @description A full-duplex link. Rate, delay and loss hold for a→b and, unless overridden, for b→a. */
         LinkSpec: {
             a: string;
             b: string;
-            /** @description Rate a→b, bit/s. */
             bit_per_s: number;
             delay_s: number;
             j_per_byte: number;
             jitter_s: number;
             loss_frac: number;
-            /** @description Rate b→a, bit/s; empty: the same. */
             reverse_bit_per_s: number | null;
-            /** @description Delay b→a, s; empty: the same. */
             reverse_delay_s: number | null;
-            /** @description Loss b→a; empty: the same. */
             reverse_loss_frac: number | null;
         };
-        /** @description The links at virtual time `time_s`. */
         LinksSampled: {
             links: components["schemas"]["LinkSample"][];
             time_s: number;
@@ -1032,7 +844,6 @@ export interface components {
             kind: "link_up";
             link: string;
         };
-        /** @description A scenario's change without its time; which fields belong to which kind, `engine/scenario.py` says. */
         LiveChange: {
             bit_per_s?: number | null;
             delay_s?: number | null;
@@ -1044,7 +855,6 @@ export interface components {
             link?: string | null;
             loss_frac?: number | null;
         };
-        /** @description A sentence for the person who watches the run. */
         Logged: {
             /** @enum {string} */
             level: "info" | "warning" | "error";
@@ -1052,7 +862,6 @@ export interface components {
             /** @constant */
             type: "log";
         };
-        /** @description One moment. `name` is past tense: token_emitted, link_changed, device_lost, plan_changed… */
         Mark: {
             device: string;
             facts: {
@@ -1063,25 +872,17 @@ export interface components {
             /** @constant */
             type: "mark";
         };
-        /**
-         * @description An element-wise pass of one name: seconds per call and per element.
-         *
-         *     The pass "attention" is the overhead of attention beyond its two products, whose times include the
-         *     softmax.
-         */
         MeasuredPass: {
             name: string;
             overhead_s: number;
             s_per_element: number;
         };
-        /** @description Seconds per FLOP of products [rows, inner] × [inner, cols], beyond the overhead of a kernel. */
         MeasuredRow: {
             cols: number;
             inner: number;
             rows: number;
             s_per_flop: number;
         };
-        /** @description One figure. `deltas` are fractions of the baseline's value: 0.1 is 10 % more; None if undefined. */
         MetricRow: {
             better: ("lower" | "higher") | null;
             deltas: (number | null)[];
@@ -1109,12 +910,6 @@ export interface components {
             trained: boolean;
             weight_bytes: number;
         };
-        /**
-         * @description One model. A family sets the fields after `dtype` (`engine/models/families/`).
-         *
-         *     Shapes everywhere: B batch, T new tokens, S all tokens, D hidden_size, H num_heads, K num_kv_heads,
-         *     E head_dim, F intermediate_size, V vocab_size.
-         */
         ModelSpec: {
             /** @enum {string} */
             activation: "gelu" | "gelu_new" | "silu" | "relu" | "quick_gelu";
@@ -1137,16 +932,13 @@ export interface components {
             norm_eps: number;
             /** @enum {string} */
             norm_position: "pre" | "post";
-            /** @description Of a classifier on the first row; 0: there is none. */
             num_classes: number;
             num_heads: number;
             num_kv_heads: number;
             num_layers: number;
-            /** @description Rows of the position table before position 0. */
             position_offset: number;
             /** @enum {string} */
             positions: "learned" | "rope";
-            /** @description RMS norm of every query and key head. */
             qk_norm: boolean;
             rope_scaling: components["schemas"]["RopeScaling"] | null;
             rope_theta: number;
@@ -1154,7 +946,6 @@ export interface components {
             tied_head: boolean;
             token_types: number;
             vision: components["schemas"]["VisionSpec"] | null;
-            /** @description 0 for a model that reads no text. */
             vocab_size: number;
         };
         OnlinePlan: [
@@ -1162,7 +953,6 @@ export interface components {
             number,
             number
         ];
-        /** @description How the run ended; `sentence` explains it. */
         Outcome: {
             device: string;
             /** @enum {string} */
@@ -1175,48 +965,34 @@ export interface components {
             number,
             number
         ];
-        /** @description A model and a cluster, named as in a `RunRequest`: what strategies may be able to run or not. */
         Pair: {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             model: string;
         };
-        /** @description One field of the specs by its flat path; None where a run has no such field. */
         ParamRow: {
             differs: boolean;
             path: string;
             values: unknown[];
         };
-        /** @description `image` is what a workload takes: a PNG of the model's size, in base64. */
         PictureOut: {
             image: string;
             image_size: number;
         };
-        /** @description The layout of GPipe and Accelerate. */
         PipelineLayout: {
             /** @constant */
             kind: "pipeline";
-            /** @description Rows that stay in memory; older ones go to disk. None: all rows. */
             kv_memory_rows: number | null;
-            /** @description Rows that a KV cache keeps; older ones are recomputed. None: all rows. */
             kv_rows: number | null;
             stages: components["schemas"]["Stage"][];
         };
-        /**
-         * @description A pipeline whose layers take turns in slots.
-         *
-         *     `cycles` has, by rank, the positions in the stage that share each slot; `slots` counts them; `segments`
-         *     has the stages as [rank, start, stop], as LIME's plans do.
-         */
         PipelineOffloadLayout: {
             cycles: {
                 [key: string]: number[][];
             };
             /** @constant */
             kind: "pipeline_offload";
-            /** @description Rows that stay in memory; older ones go to disk. None: all rows. */
             kv_memory_rows: number | null;
-            /** @description Rows that a KV cache keeps; older ones are recomputed. None: all rows. */
             kv_rows: number | null;
             /** @enum {string} */
             schedule: "continuous" | "flush";
@@ -1230,7 +1006,6 @@ export interface components {
             };
             stages: components["schemas"]["Stage"][];
         };
-        /** @description A strategy's decision. `version` counts the plans of one run: 0 is the first, 1 the first replan. */
         Plan: {
             holdings: components["schemas"]["Holding"][];
             layout: components["schemas"]["Layout"];
@@ -1238,7 +1013,6 @@ export interface components {
             version: number;
             work: components["schemas"]["Work"][];
         };
-        /** @description The plan that the run starts with. */
         PlanMade: {
             holdings: components["schemas"]["Holding"][];
             layout: components["schemas"]["Layout"];
@@ -1248,13 +1022,10 @@ export interface components {
             version: number;
             work: components["schemas"]["Work"][];
         };
-        /** @description A pipeline with what its planner minimised: `planned_s` is the objective's value, in seconds. */
         PlannedPipelineLayout: {
             /** @constant */
             kind: "planned_pipeline";
-            /** @description Rows that stay in memory; older ones go to disk. None: all rows. */
             kv_memory_rows: number | null;
-            /** @description Rows that a KV cache keeps; older ones are recomputed. None: all rows. */
             kv_rows: number | null;
             /** @enum {string} */
             objective: "latency" | "throughput";
@@ -1269,7 +1040,6 @@ export interface components {
             x: number;
             y: number;
         };
-        /** @description One device's part of every layer: rows [start, stop) from keys [0, keys_stop), and how. */
         PositionShard: {
             device: number;
             keys_stop: number;
@@ -1280,12 +1050,6 @@ export interface components {
             /** @enum {string} */
             value_order: "naive" | "reorder";
         };
-        /**
-         * @description Device `devices[i]` computes the share `ratios[i]` of the positions: of the prompt, `shards[i]`.
-         *
-         *     `owner` is the rank that decodes with a KV cache, None if nobody does. `room_bytes` has, for each device,
-         *     the bytes that a working set may take after a new partition; it is empty without `repartition`.
-         */
         PositionsLayout: {
             causal_trim: boolean;
             /** @enum {string} */
@@ -1305,12 +1069,10 @@ export interface components {
             room_bytes: number[];
             shards: components["schemas"]["PositionShard"][];
         };
-        /** @description What the planner expects of one step: of a token, or of an encoder's prompt. */
         Predicted: {
             sides_s: components["schemas"]["PredictedSides"];
             step_s: components["schemas"]["PredictedStep"];
         };
-        /** @description Seconds that each device spends on one split part, by rank: see `PredictedStep`. */
         PredictedSides: {
             eq5: {
                 [key: string]: number;
@@ -1319,16 +1081,11 @@ export interface components {
                 [key: string]: number;
             };
         };
-        /**
-         * @description Seconds of all layers of one step: by the paper's equation 5, with messages of full size, and if the
-         *     primary computed everything.
-         */
         PredictedStep: {
             eq5: number;
             exact: number;
             primary_alone: number;
         };
-        /** @description The simulated world's figures for the same spec and scenario. */
         Prediction: {
             attribution: components["schemas"]["Attribution"];
             latency_s: number;
@@ -1347,7 +1104,6 @@ export interface components {
             message: string;
             path: string;
         };
-        /** @description The rank that computes, the bits per weight (0: not quantised), and how much faster than modelled. */
         QuantisedLayout: {
             /** @enum {integer} */
             bits: 0 | 4 | 8;
@@ -1357,12 +1113,6 @@ export interface components {
             lossy: boolean;
             speed: number;
         };
-        /**
-         * @description A loss, or a device that joined, and how the run went on (`engine/recoveries.py` defines the times).
-         *
-         *     `replanned` is False where the strategy coped by itself or nothing had to change; `rebuild_s` is None if
-         *     no token came after it.
-         */
         Recovery: {
             at_s: number;
             detect_s: number;
@@ -1374,7 +1124,6 @@ export interface components {
             replan_s: number;
             replanned: boolean;
         };
-        /** @description Fields that are given replace those of the run; another strategy starts from its own defaults. */
         ReplayRequest: {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
@@ -1395,7 +1144,6 @@ export interface components {
             weights?: "random" | null;
             workload?: components["schemas"]["Workload"] | null;
         };
-        /** @description The run's report: its last event. */
         ReportMade: {
             attribution: components["schemas"]["Attribution"];
             correctness: components["schemas"]["Correctness"];
@@ -1417,7 +1165,6 @@ export interface components {
             seed: number;
             spec: components["schemas"]["RunSpec"];
             text: string;
-            /** @description Wall seconds of set-up steps. */
             timings: {
                 [key: string]: unknown;
             };
@@ -1429,15 +1176,10 @@ export interface components {
             versions: {
                 [key: string]: string;
             };
-            /** @description How the run would have ended without new plans, in the simulated world. */
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
             world: "simulated" | "real";
         };
-        /**
-         * @description One request: `token_s` are the times of its tokens since its arrival; `classes` are a classifier's
-         *     answer, the most likely first.
-         */
         RequestReport: {
             arrival_s: number;
             classes: components["schemas"]["ClassReport"][];
@@ -1447,12 +1189,6 @@ export interface components {
             token_s: number[];
             ttft_s: number;
         };
-        /**
-         * @description Llama 3's stretching of rotary wavelengths beyond the positions it was first trained on.
-         *
-         *     Wavelengths longer than `original_max_positions / low_freq_factor` become `factor` times as long,
-         *     those shorter than `original_max_positions / high_freq_factor` stay, and those between are blended.
-         */
         RopeScaling: {
             factor: number;
             high_freq_factor: number;
@@ -1475,18 +1211,13 @@ export interface components {
             outcome: ("finished" | "out_of_memory" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;
             owner: string;
             plan: components["schemas"]["Plan"] | null;
-            /** @description The simulated world's report of the same run. */
             prediction: components["schemas"]["RunReport"] | null;
-            /** @description Which stored documents cannot be read, or not completely. */
             problems: string[];
-            /** @description 1 is next; None unless queued. */
             queue_position: number | null;
             report: components["schemas"]["RunReport"] | null;
-            /** @description The RunRequest as asked, its cluster frozen. */
             request: {
                 [key: string]: unknown;
             };
-            /** @description Null only if `problems` says why. */
             spec: components["schemas"]["RunSpec"] | null;
             started_at: string | null;
             /** @enum {string} */
@@ -1524,7 +1255,6 @@ export interface components {
             seed: number;
             spec: components["schemas"]["RunSpec"];
             text: string;
-            /** @description Wall seconds of set-up steps. */
             timings: {
                 [key: string]: unknown;
             };
@@ -1534,12 +1264,10 @@ export interface components {
             versions: {
                 [key: string]: string;
             };
-            /** @description How the run would have ended without new plans, in the simulated world. */
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
             world: "simulated" | "real";
         };
-        /** @description Exactly one of `cluster_id` (a stored cluster, without what is switched off in it) and `cluster`. */
         RunRequest: {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
@@ -1574,7 +1302,6 @@ export interface components {
             name: string;
             outcome: ("finished" | "out_of_memory" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;
             owner: string;
-            /** @description 1 is next; None unless queued. */
             queue_position: number | null;
             started_at: string | null;
             /** @enum {string} */
@@ -1586,46 +1313,28 @@ export interface components {
             ttft_s: number | null;
             valid: boolean | null;
         };
-        /**
-         * @description A run with everything resolved: only the strategy is given by name.
-         *
-         *     `dilation` is wall seconds per virtual second; "auto" chooses it, "native" switches pacing off.
-         */
         RunSpec: {
             cluster: components["schemas"]["ClusterSpec"];
-            /** @description Overrides every device's own. */
             compute_model: ("roofline" | "serial" | "measured" | "flops") | null;
             dilation: number | ("auto" | "native");
-            /**
-             * @description After a device failed: plan again over the others and go on, or end the run.
-             * @enum {string}
-             */
+            /** @enum {string} */
             failover: "replan" | "stop";
             model: components["schemas"]["ModelSpec"];
             name: string;
             params: {
                 [key: string]: unknown;
             };
-            /** @description This host's times, for `measured`. */
             profile: components["schemas"]["HostProfile"] | null;
             scenario: components["schemas"]["Scenario"];
             seed: number;
-            /** @description Virtual seconds of silence after which a peer counts as failed. */
             silence_s: number;
             strategy: string;
             weights: components["schemas"]["WeightsRef"];
             workload: components["schemas"]["Workload"];
         };
-        /** @description Changes in the order of their times. */
         Scenario: {
             changes: (components["schemas"]["SetRate"] | components["schemas"]["SetDelay"] | components["schemas"]["SetLoss"] | components["schemas"]["LinkDown"] | components["schemas"]["LinkUp"] | components["schemas"]["SlowDevice"] | components["schemas"]["DropDevice"] | components["schemas"]["FreezeDevice"] | components["schemas"]["JoinDevice"])[];
         };
-        /**
-         * @description `segments[segment][device]` is [rank, start, stop]: layers [start, stop) of one stage.
-         *
-         *     By rank: `streamed` has the blocks that go through the slots from the start, `slots` the number of their
-         *     layers, `online` the plans that make room as KV caches grow. `left_out` names workers without layers.
-         */
         SegmentsLayout: {
             fluctuation_rows: number;
             /** @constant */
@@ -1650,7 +1359,6 @@ export interface components {
             };
             transfers: components["schemas"]["Transfer"][];
         };
-        /** @description Ranks that have a partial sum of each part. */
         Senders: {
             attention: number[];
             ffn: number[];
@@ -1661,7 +1369,6 @@ export interface components {
             role: "viewer" | "operator" | "admin";
             user: string;
         };
-        /** @description Link `link` gets the one-way delay `delay_s`. */
         SetDelay: {
             at_s: number;
             delay_s: number;
@@ -1671,7 +1378,6 @@ export interface components {
             kind: "set_delay";
             link: string;
         };
-        /** @description Link `link` loses the fraction `loss_frac` of its packets. */
         SetLoss: {
             at_s: number;
             /** @enum {string} */
@@ -1681,7 +1387,6 @@ export interface components {
             link: string;
             loss_frac: number;
         };
-        /** @description Link `link` gets `bit_per_s` in one direction or both. */
         SetRate: {
             at_s: number;
             bit_per_s: number;
@@ -1699,13 +1404,6 @@ export interface components {
             /** @enum {string} */
             shape: "star" | "ring" | "mesh" | "tree";
         };
-        /**
-         * @description Who computes which columns and heads, and who has copies.
-         *
-         *     `shards` are in columns and begin with the primary's; `shares` has them in blocks of the grid, by rank.
-         *     `backups` has the copies of a secondary's columns, by its rank; `coverage` is the fraction of all
-         *     secondaries' columns that have one.
-         */
         SharesLayout: {
             backups: {
                 [key: string]: components["schemas"]["ColumnShard"][];
@@ -1727,20 +1425,11 @@ export interface components {
             split_layers: number[];
             workers: number[];
         };
-        /** @description The rank that computes. */
         SingleLayout: {
             device: number;
             /** @constant */
             kind: "single";
         };
-        /**
-         * @description A piece of a layer's part: half-open [start, stop) along `axis`; axis "all" is the whole part.
-         *
-         *     embed, vision (a tower with its projector) and lm_head (with the final norm) have `layer = -1`. Heads
-         *     are query heads; the KV heads they read come along. Columns are rows of the first FFN matrix (and
-         *     columns of the second). Norms and output biases come whole with every slice of their part that is not
-         *     `bare`. Whole parts of layers may be quantised to so many `bits`; 0: they have the model's own numbers.
-         */
         Slice: {
             /** @enum {string} */
             axis: "all" | "heads" | "columns" | "positions";
@@ -1753,7 +1442,6 @@ export interface components {
             start: number;
             stop: number;
         };
-        /** @description Shares of heads and columns, and by rank which blocks stream through a window of so many blocks. */
         SlidingWindowLayout: {
             /** @enum {string} */
             all_reduce: "ring" | "tree" | "star";
@@ -1762,9 +1450,7 @@ export interface components {
             heads: number[];
             /** @constant */
             kind: "sliding_window";
-            /** @description Rows that stay in memory; older ones go to disk. None: all rows. */
             kv_memory_rows: number | null;
-            /** @description Rows that a KV cache keeps; older ones are recomputed. None: all rows. */
             kv_rows: number | null;
             predicted_token_s: number;
             streams: {
@@ -1775,10 +1461,6 @@ export interface components {
             };
             window: number;
         };
-        /**
-         * @description Everything that the device computes takes `factor` times as long as drawn (like beside a busy
-         *     neighbour).
-         */
         SlowDevice: {
             at_s: number;
             device: string;
@@ -1786,17 +1468,6 @@ export interface components {
             /** @constant */
             kind: "slow_device";
         };
-        /**
-         * @description One activity of one device.
-         *
-         *     send: from the call until the last byte left; `peer` is the receiver.
-         *     recv: from the sender's start of sending until the message is usable here; `peer` is the sender.
-         *     wait: this device's program was blocked; `name` says on what. It overlaps the recv it waits for.
-         *     load, store: the disk reads or writes weights or rows of a KV cache ("kv_rows").
-         *     bytes counts a message's payload and frame header, `payload_bytes` the payload alone; for compute
-         *     `bytes` is what the operation reads and writes in memory.
-         *     `message` numbers the messages of one (src, dst) pair, so that a recv can be matched with its send.
-         */
         Span: {
             bytes: number;
             device: string;
@@ -1815,13 +1486,11 @@ export interface components {
             /** @constant */
             type: "span";
         };
-        /** @description Layers [start, stop) on `device` (rank). */
         Stage: {
             device: number;
             start: number;
             stop: number;
         };
-        /** @description The run has entered `state`; `ahead` is the number of runs that must end before a queued one starts. */
         StateChanged: {
             ahead?: number | null;
             detail: string;
@@ -1844,11 +1513,9 @@ export interface components {
             number,
             "attention" | "ffn"
         ];
-        /** @description A switch; it forwards at the rate of its links. */
         SwitchSpec: {
             name: string;
         };
-        /** @description The layout of Megatron and DeepSpeed. */
         TensorParallelLayout: {
             /** @enum {string} */
             all_reduce: "ring" | "tree" | "star";
@@ -1857,12 +1524,9 @@ export interface components {
             heads: number[];
             /** @constant */
             kind: "tensor_parallel";
-            /** @description Rows that stay in memory; older ones go to disk. None: all rows. */
             kv_memory_rows: number | null;
-            /** @description Rows that a KV cache keeps; older ones are recomputed. None: all rows. */
             kv_rows: number | null;
         };
-        /** @description A run's first forward pass, layer by layer, from its first computation (0). */
         Timeline: {
             layers: components["schemas"]["LayerReport"][];
             run: number;
@@ -1875,12 +1539,6 @@ export interface components {
             name: string;
             title: string;
         };
-        /**
-         * @description An image encoder before a language model, and the two-layer projector between them.
-         *
-         *     `num_layers` counts the stored encoder's layers. The projector takes its hidden states `feature_layer`
-         *     (-1: the last ones) without the CLS row. A prompt has `image_token` at the positions of the image's rows.
-         */
         TowerSpec: {
             /** @enum {string} */
             activation: "gelu" | "gelu_new" | "quick_gelu";
@@ -1898,13 +1556,6 @@ export interface components {
             about: string;
             name: string;
         };
-        /**
-         * @description Rows of rank `source` wait on rank `target`.
-         *
-         *     `segment_bytes` are those of one token of one sequence in a segment's caches of the source,
-         *     `target_bytes` those in all of the target's own; `free_bytes` is what the target has for
-         *     KV caches, `max_rows` what one message may have.
-         */
         Transfer: {
             free_bytes: number;
             max_rows: number;
@@ -1913,13 +1564,6 @@ export interface components {
             target: number;
             target_bytes: number;
         };
-        /**
-         * @description What every chip has, and the tree that adds up their partial sums.
-         *
-         *     Chip `group[i]` has entry i of `regimes`, `slice_bytes`, `heads`, `columns` and `tiles`; the root is
-         *     `group[0]`. `tree` has the levels from the leaves up, as (member, leader). `block` has the estimates of
-         *     one block, by phase.
-         */
         TreeLayout: {
             block: {
                 [key: string]: components["schemas"]["BlockEstimate"];
@@ -1960,15 +1604,8 @@ export interface components {
             };
             strategy?: string | null;
         };
-        /**
-         * @description How a model resizes an image, normalises it and cuts it into patches.
-         *
-         *     `crop`: the shorter edge becomes `image_size` and the middle is kept; otherwise both edges are scaled to
-         *     `image_size`. Numbers are (value / 255 - mean) / std for each channel.
-         */
         VisionSpec: {
             crop: boolean;
-            /** @description Pixels of each edge. */
             image_size: number;
             mean: [
                 number,
@@ -1985,37 +1622,23 @@ export interface components {
             ];
             tower: components["schemas"]["TowerSpec"] | null;
         };
-        /** @description Where the weights are. `random`: drawn from the seed; `directory`: a local Hugging Face directory. */
         WeightsRef: {
             directory: string;
             /** @enum {string} */
             kind: "random" | "directory";
         };
-        /** @description `device` (rank) computes `slice` in `phase`. Together the works of a phase cover each part once. */
         Work: {
             device: number;
             /** @enum {string} */
             phase: "both" | "prefill" | "decode";
             slice: components["schemas"]["Slice"];
         };
-        /**
-         * @description `requests` prompts of equal length. Exactly one of `prompt` and `prompt_tokens` gives them, and none
-         *     for a model that reads no text.
-         *
-         *     A vision model gets `image` with every request, or a random image with each.
-         *
-         *     sporadic: one request at a time, the next arrives when the last is answered.
-         *     bursty: all arrive at time 0 (LIME, section V: as many as there are devices).
-         *     Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
-         */
         Workload: {
-            /** @description PNG of the model's image size, in base64. */
             image: string | null;
             new_tokens: number;
             /** @enum {string} */
             pattern: "sporadic" | "bursty";
             prompt: string | null;
-            /** @description Random prompt of this many tokens. */
             prompt_tokens: number | null;
             requests: number;
         };
@@ -2037,7 +1660,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2057,7 +1679,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2081,7 +1702,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2103,7 +1723,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2129,7 +1748,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2151,7 +1769,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2171,7 +1788,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2193,7 +1809,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2217,7 +1832,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2241,7 +1855,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2264,7 +1877,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2284,7 +1896,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2308,7 +1919,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2328,7 +1938,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2350,7 +1959,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2379,7 +1987,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2403,7 +2010,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2432,7 +2038,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2456,7 +2061,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2478,7 +2082,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2500,7 +2103,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description No Content */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2524,7 +2126,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2546,7 +2147,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -2570,7 +2170,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -2594,7 +2193,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2618,7 +2216,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Created */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2640,7 +2237,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2660,7 +2256,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2680,7 +2275,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2705,7 +2299,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2725,7 +2318,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2749,7 +2341,6 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2771,7 +2362,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2793,7 +2383,6 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
