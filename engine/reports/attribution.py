@@ -1,9 +1,9 @@
 """Where the end-to-end time went: one walk back along the critical path.
 
-From the end of the last request at the source, step to whatever ended last on the device at hand, and ask
-what it was: a computation or a load ends where it began; a received message leads to its sender, at the
-moment the sending was asked for. Time in which nothing ended is waiting. Each instant of the run is given
-to exactly one part, so the parts add up to the latency.
+The walk starts at the source, at the end of the last request. Each step takes the activity that ended last on
+the current device and goes back to its start; a received message leads to its sender, at the time of the call
+of send. Time in which no activity ended is waiting. Every instant belongs to exactly one part, so the parts add
+up to the latency.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PART = {
     "store": "load_s",
     "stage": "staging_s",
 }
-# Of two activities that end together the own computation explains the device's time best.
+# Of two activities that end together, the one with the higher rank counts.
 RANK = {"send": 0, "recv": 1, "stage": 2, "load": 3, "store": 3, "compute": 4}
 
 

@@ -1,11 +1,11 @@
-"""Trace → RunReport: a pure fold over spans and marks. Nothing else says what a run was like.
+"""Trace → RunReport: a pure fold over spans and marks, the only source of a run's figures.
 
 latency_s     arrival of the first request → the last request's end (its last token in an unfinished run)
 ttft_s        first token since arrival, mean over requests (an encoder's: its whole answer)
 tpot_s        mean time of every later token since the one before, over all requests
 tokens_per_s  all tokens / latency_s
 energy_j      of a device: watts × busy_s, and each byte that its operations move and that it loads;
-              of a link: each byte on it. Nothing for waiting. 0 where the cluster does not say what they take
+              of a link: each byte on it. Waiting costs nothing. 0 where the cluster states no energy
 edp_j_s       energy-delay product: energy of all devices and links × latency_s
 """
 
@@ -46,7 +46,7 @@ def fold(
     dilation: float = 1.0,
     measured: Sequence[LinkMeasurement] = (),
 ) -> RunReport:
-    """What a trace of `spec` says; correctness, fidelity and prediction are the caller's to add."""
+    """The figures of a trace of `spec`; the caller adds correctness, fidelity and prediction."""
     spans = [item for item in trace if isinstance(item, Span)]
     marks = [item for item in trace if isinstance(item, Mark)]
     requests, ends_s = fold_requests(marks)

@@ -1,10 +1,10 @@
-"""How a run got over its losses, read from the marks of its trace. Pure.
+"""The recoveries of a run, one per device that failed or joined, folded from the marks of its trace. Pure.
 
-detect_s   fault → the survivors know (0 for a device that joins)
-replan_s   → a new plan is there, all programs having stopped
-reload_s   → the last device has loaded the weights that the plan gives it
-rebuild_s  → the next token, its prefill over prompt and kept tokens included
-A strategy that copes by itself has no new plan: then rebuild_s is all that follows its detection.
+detect_s   from the fault until the other devices know of it (0 for a device that joins)
+replan_s   from then until there is a new plan and all programs have stopped
+reload_s   from then until the last device has loaded the weights that the plan gives it
+rebuild_s  from then until the next token, after a prefill over the prompt and the kept tokens
+A strategy that copes by itself needs no new plan: then rebuild_s begins at the detection.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ PROGRESS = ("token_emitted", "request_finished")
 
 
 def fold_recoveries(marks: Sequence[Mark]) -> tuple[Recovery, ...]:
-    """One per loss that was detected and per device that joined, in order of time. A device that was frozen
-    and went on before anybody missed it is neither.
+    """One recovery per detected failure and per device that joined, in order of time.
+
+    A device that was frozen and continued before its silence was detected is neither.
     """
     begins: list[Mark] = []
     asleep: set[str] = set()

@@ -1,4 +1,4 @@
-"""Every run proves itself: its tokens and logits against `transformers` on one device."""
+"""Compares a run's tokens and logits with `transformers` on one device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REL_LIMIT = {"float32": 1e-4, "bfloat16": 2e-2}
 def compare_with_reference(spec: RunSpec, outputs: Path, lossy: bool = False) -> Correctness:
     """`outputs` is what the source saved: `logits.<i>`, `tokens.<i>` or `hidden.<i>` for every request i.
 
-    A `lossy` run is measured and not judged (`Correctness`).
+    A `lossy` run is measured but not judged (see `Correctness`).
     """
     from safetensors.torch import load_file
 
@@ -53,7 +53,7 @@ def compare_with_reference(spec: RunSpec, outputs: Path, lossy: bool = False) ->
 
 
 def _measured(spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor]) -> Correctness:
-    """How far a lossy run is off, after the same tokens."""
+    """How far a lossy run is from the reference after the same tokens."""
     from torch.nn.functional import kl_div
 
     if not all(bool(ours.isfinite().all()) for ours in got.values()):

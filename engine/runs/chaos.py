@@ -1,8 +1,8 @@
-"""Random runs with random faults, each repeatable from (seed, number): what a campaign of losses is made of.
+"""Random runs with random faults, each repeatable from (seed, number), for `./loom chaos`.
 
 A trial draws a strategy, a model, a cluster, a workload, and one or two faults at random moments of the
-undisturbed run. It ends well if the sentence is finished with the right tokens, or if it ends with a clear
-reason why nobody could finish it: the source is gone, or the survivors cannot hold the model.
+undisturbed run. It passes if it finishes with the right tokens, or if it ends with a clear
+reason why no plan could finish it: the source is gone, or the survivors cannot hold the model.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _cluster(random: Random) -> ClusterSpec:
 
 
 def _faults(random: Random, cluster: ClusterSpec, latency_s: float) -> tuple[Change, ...]:
-    """One loss, sometimes a second, sometimes the first one's return. The source is seldom the one."""
+    """One failure, sometimes a second one, sometimes the return of the first device. Seldom the source."""
     names = [device.name for device in cluster.devices]
     victims = random.sample(names[1:], min(len(names) - 1, random.choice([1, 1, 2])))
     if random.random() < 0.1:

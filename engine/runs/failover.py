@@ -44,9 +44,9 @@ class Failover:
         self.epoch = 0
 
     def act(self) -> None:
-        """Plan again if a program is stuck, or if all devices that join are ready for a plan."""
+        """Plan again if a program is stuck, or if the processes of all devices that join are there."""
         run, joining = self.run, self.run.joining
-        has_joined = bool(joining) and self.pool.with_state("listening", joining) == joining
+        has_joined = bool(joining) and not self.pool.with_state("forked", joining)
         if run.outcome is not None or not (has_joined or self.pool.with_state("stuck")):
             return
         if has_joined:

@@ -1,6 +1,6 @@
 """Runs on loopback, without root or Mininet: `python -m engine.runs.local SPEC.json…` writes one line a run.
 
-Correctness, bytes and the runtime's own speed need no shaped links; everything else does.
+Enough for correctness, bytes and the speed of the runtime itself; other figures need shaped links.
 """
 
 from __future__ import annotations

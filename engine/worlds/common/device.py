@@ -1,4 +1,4 @@
-"""What a device does alike in both worlds: its ledger, its costs, its mailbox, its spans."""
+"""The part of a device that both worlds share: memory ledger, costs, mailbox, spans."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Receipt(Handle):
 
 
 class Device(ABC):
-    """The shared half of a `Ctx`. A world adds what happens when time passes.
+    """The shared part of a `Ctx` (`engine/program/ctx.py`). Each world adds how time passes.
 
-    `current` is the program that is running right now; verbs act on its behalf and in its time.
+    `current` is the program that is running right now: methods act for it, at its time.
     """
 
     def __init__(self, rank: int, spec: RunSpec, plan: Plan, emit: Emit):
@@ -78,24 +78,24 @@ class Device(ABC):
         return self.conditions.lost
 
     def change(self, change: Change) -> None:
-        """Know of a change of links or speeds."""
+        """Take a change of a link or of a device's speed into account."""
         self.conditions.apply(change)
         if isinstance(change, SlowDevice):
             self.prices.clear()
 
     def halt(self) -> None:
-        """Forget what the programs had under way, and their KV caches; weights stay."""
+        """Drop the messages and KV caches of all programs; weights stay."""
         self.arrived.clear()
         self.expected.clear()
         self.ledger.release_all()
 
     def empty(self) -> None:
-        """Memory as after a restart."""
+        """Clear the memory, as a restart does."""
         self.halt()
         self.ledger.empty()
 
     def adopt(self, plan: Plan) -> tuple[Slice, ...]:
-        """Drop weights that `plan` has no use for here; returns the slices that it needs loaded."""
+        """Evict the weights that `plan` does not use here; return the slices that it must load."""
         needed = plan.held_by(self.rank)
         for have in list(self.ledger.resident):
             if not any(covers(have, need) for need in needed):
@@ -103,7 +103,7 @@ class Device(ABC):
         return tuple(need for need in needed if not any(covers(have, need) for have in self.ledger.resident))
 
     def fail_waiting(self, rank: int, time_s: float) -> None:
-        """Device `rank` is known to be lost: whoever waits for it gets `PeerLost`."""
+        """Device `rank` has failed: raise `PeerLost` in the programs that wait for it."""
         waiting = [queue for (src, _), queue in self.expected.items() if src == rank]
         for queue in waiting:
             while queue:
@@ -126,7 +126,7 @@ class Device(ABC):
 
     @abstractmethod
     def start(self, program: Program) -> None:
-        """Let `program` run, now or as soon as its time comes."""
+        """Start `program`, now or when its time has come."""
 
     def mark(self, name: str, **facts: Any) -> None:
         self.emit(Mark(self.now_s, name, self.device.name, facts))
@@ -138,7 +138,7 @@ class Device(ABC):
         self._forget_rows(cache, layer, self.ledger.drop_rows(cache, layer))
 
     def _forget_rows(self, cache: str, layer: int, rows: int) -> None:  # noqa: B027  (nothing, on shapes)
-        """The oldest `rows` rows leave memory, where there are numbers."""
+        """Remove the oldest `rows` rows from memory; nothing to do where only shapes are simulated."""
 
     def evict(self, piece: Slice) -> None:
         self.ledger.evict(piece)
@@ -148,7 +148,7 @@ class Device(ABC):
         return piece in self.ledger.resident
 
     def price(self, op: Op, inputs: tuple[Tensor, ...]) -> tuple[Cost, float]:
-        """Cost of `op` now and its virtual seconds on this device; the ledger has taken it in."""
+        """The cost of `op` and its virtual seconds on this device now. Enters `op` in the memory ledger."""
         metas = tuple(meta_of(x) for x in inputs)
         key = (op, metas, self.ledger.rows(op))
         if key not in self.prices:
@@ -188,7 +188,7 @@ class Device(ABC):
         return handle
 
     def deliver(self, src: int, tag: str, message: Message, time_s: float) -> None:
-        """A message is usable from `time_s`: whoever waits for it goes on."""
+        """A message is usable from `time_s`: resume the program that waits for it, or keep the message."""
         waiting = self.expected[src, tag]
         if waiting:
             handle = waiting.popleft()
@@ -198,10 +198,10 @@ class Device(ABC):
 
     @abstractmethod
     def finish(self, handle: Handle, value: Any, time_s: float) -> None:
-        """`handle` is done since `time_s`; whoever waits for it goes on."""
+        """`handle` was done at `time_s`: resume the programs that wait for it."""
 
     def fail(self, handle: Handle, error: RunError, time_s: float) -> None:
-        """`handle` will never be done: whoever waits for it gets `error`."""
+        """`handle` will never be done: raise `error` in the programs that wait for it."""
         handle.error = error
         self.finish(handle, None, time_s)
 
@@ -212,7 +212,7 @@ class Device(ABC):
         self.emit(Span(self.device.name, kind, name, layer, start_s, end_s, **more))
 
     def compute_facts(self, op: Op, cost: Cost) -> dict[str, Any]:
-        """The fields of a compute span that both worlds must agree on."""
+        """The fields of a compute span that must be equal in both worlds."""
         return {
             "name": op.name,
             "layer": op.layer,
@@ -223,7 +223,7 @@ class Device(ABC):
         }
 
     def message_facts(self, tensor: Tensor, tag: str, note: Note, message: int) -> dict[str, Any]:
-        """The fields of a send span that both worlds must agree on."""
+        """The fields of a send span that must be equal in both worlds."""
         payload = payload_bytes(tensor)
         return {
             "name": tag,

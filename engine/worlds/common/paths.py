@@ -1,7 +1,7 @@
-"""How long an idle path takes for a message, as links are set right now: the real world's lower bound.
+"""How long an idle path takes for a message at the current rates and delays: the real world's lower bound.
 
-A token bucket must let one whole frame pass at once, and a decode message is often no larger: nothing
-may be used before an idle path could have carried it.
+The kernel's token bucket lets one whole frame pass at once, and a decode message is often no larger. So the
+receiver may not use a message before an idle path could have carried it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def staging_s(device: DeviceSpec, size_bytes: int) -> float:
 
 
 class PathTimes:
-    """Paths from and to device `rank`, and rates and delays of all links, which change while a run goes on.
+    """The paths from and to device `rank`, with the rates and delays of all links as they are now.
 
-    Delays of links `held` are the receiver's to keep.
+    The network cannot delay messages on the links `held`: the receiver does.
     """
 
     def __init__(self, cluster: ClusterSpec, rank: int, held: frozenset[int] = frozenset()):
@@ -53,7 +53,7 @@ class PathTimes:
         self.changed_s = 0.0
 
     def change(self, change: Change) -> None:
-        """A link was changed: what is under way was sent under other conditions."""
+        """Take a change of a link into account; messages sent before it met other conditions."""
         if isinstance(change, SetRate | SetDelay):
             link = self.cluster.link_index(change.link)
             for forward, name in ((True, "forward"), (False, "backward")):
@@ -69,11 +69,11 @@ class PathTimes:
         return sum(self.delays[way] for way in self.paths[dst])
 
     def held_s(self, src: int) -> float:
-        """Virtual seconds for which a message from `src` must be held when it has arrived."""
+        """Virtual seconds for which the receiver must hold a message from `src` after its arrival."""
         return sum(self.delays[way] for way in self.held[src])
 
     def in_flight_bytes(self, dst: int) -> int:
-        """What is sent to `dst` before its answer can be back, on links whose delay TCP feels."""
+        """The bandwidth-delay product of the path to `dst`, over links whose delay TCP sees."""
         there = [(hop.link, hop.forward) for hop in self.cluster.path(self.rank, dst)]
         back = [(hop.link, hop.forward) for hop in self.cluster.path(dst, self.rank)]
         round_trip_s = sum(self.delays[way] for way in (*there, *back) if way[0] not in self.held_links)

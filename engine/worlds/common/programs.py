@@ -1,7 +1,7 @@
-"""Coroutines without an event loop: handles, programs, and how one resumes the other.
+"""Coroutines without an event loop: a program awaits handles, and a completed handle resumes its programs.
 
-A strategy awaits nothing but handles, so a trampoline is all it takes; both worlds drive their
-programs with it, one from a heap of virtual times, one from a queue of real completions.
+A strategy awaits nothing else, so no event loop is needed. The simulated world completes handles from a heap
+of virtual times, the real world from a queue of completions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Handle:
-    """Something started. `finish` or `fail` once; `time_s` is when it was so."""
+    """An operation or a message that was started; `time_s` is when it was completed or failed."""
 
     __slots__ = ("done", "error", "time_s", "value", "waiters", "what")
 

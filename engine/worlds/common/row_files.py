@@ -17,24 +17,24 @@ from engine.worlds.common.wire_tensors import bytes_of
 
 
 class RowFiles:
-    """The oldest rows of `caches`, by cache and layer."""
+    """One file per cache and layer, with the oldest rows of `caches`."""
 
     def __init__(self, caches: Caches):
         self.caches = caches
         self.files: dict[tuple[str, int], RowFile] = {}
 
     def store(self, cache: str, layer: int, rows: int) -> None:
-        """The oldest `rows` rows to disk, as far as it has not got them."""
+        """Write the oldest `rows` rows to disk, except those that are there already."""
         if (cache, layer) not in self.files:
             self.files[cache, layer] = RowFile()
         self.files[cache, layer].store(self.caches[cache, layer], rows)
 
     def drop(self, cache: str, layer: int, rows: int) -> None:
-        """The oldest `rows` rows leave memory."""
+        """Remove the oldest `rows` rows from memory."""
         self.caches[cache, layer].forget(rows)
 
     def fetch(self, cache: str, layer: int) -> None:
-        """All rows of the file into memory."""
+        """Read all rows of the file into memory."""
         self.files[cache, layer].fetch(self.caches[cache, layer])
 
     def release(self, cache: str) -> None:

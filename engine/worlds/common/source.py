@@ -1,4 +1,4 @@
-"""The source's own work beside the strategy: prompts in, tokens out, in either world."""
+"""The source device: gives the strategy its prompts and takes its tokens, in both worlds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN_CLASSES = 5
 
 
 class _Source:
-    """What both worlds' sources mark."""
+    """The marks that the sources of both worlds emit."""
 
     def __init__(self, device: Device):
         self.device = device
@@ -33,7 +33,7 @@ class _Source:
                 self.device.mark("request_arrived", request=request.index)
 
     def emit(self, step: Step, tokens: Sequence[int | None]) -> None:
-        """Mark every sequence's new token and its time since the one before."""
+        """Mark the new token of every sequence, with the time since the one before."""
         now_s = self.device.now_s
         for request, token in zip(step.requests, tokens, strict=True):
             latency_s, self.last_s[request] = now_s - self.last_s[request], now_s
@@ -43,7 +43,7 @@ class _Source:
 
 
 class SimulatedSource(_Source):
-    """Knows how many tokens there are, not which."""
+    """The source on shapes: it counts tokens and does not know them."""
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         self.arrive(requests)
@@ -62,7 +62,7 @@ class SimulatedSource(_Source):
 
 
 class RealSource(_Source):
-    """Greedy: the most likely token. Keeps logits or hidden states, to be compared with the reference."""
+    """Chooses the most likely token. Keeps logits or hidden states for the comparison with the reference."""
 
     def __init__(self, device: Device):
         super().__init__(device)

@@ -1,11 +1,11 @@
-"""The dilation D of a run: wall seconds per virtual second, so that this machine keeps up.
+"""Chooses the dilation D of a run: so many wall seconds per virtual second that this machine keeps up.
 
 An emulated operation is real work that must end before its virtual time is over, on cores shared by all
-devices. From the predicted trace we know when every device computes and for how long it is meant to;
-from the host's profile how long this machine needs. D is the smallest that leaves head-room everywhere:
+devices. The predicted trace says when every device computes and for how long; the host's profile says how long
+this machine needs. D is the smallest number that leaves headroom everywhere:
 
 operation   host time ≤ 70 % of target · D, for operations long enough to matter on their own
-device      the same for the sum of all operations of a device (short ones pay each other's debts)
+device      the same for the sum of all operations of a device (short ones make up for each other)
 message     what the runtime spends on a message ≤ the message's time · D, on average
 cores       work of all devices that compute at the same time ≤ 65 % of the cores
 """
@@ -28,19 +28,19 @@ CORES_SHARE = 0.65
 STEP = 0.25
 LEAST_RAISE = 1.25
 ALONE_S = 1e-3
-"""Host seconds from which an operation must fit by itself; shorter ones may overrun into the next's slack."""
+"""Host seconds from which an operation must fit by itself; shorter ones may use the next one's spare time."""
 
 INLINE_FLOPS = 200_000
-"""Operations below are computed by the thread that asks for them: handing them to another costs more."""
+"""Operations with fewer FLOPs run in the calling thread: passing them to another thread costs more."""
 
 INLINE_HOST_S, OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 100e-6, 300e-6, 250e-6, 15e-9
-"""What the runtime itself is reckoned to spend per operation, and per message and side: on the safe side."""
+"""What the runtime itself spends per operation, and per message and side: cautious estimates."""
 
 CROWDED = 1.2
-"""Operations of devices that share cores and caches take so much longer than alone: `bench load`."""
+"""The factor by which operations take longer when devices share cores and caches (`bench load`)."""
 
 COLDEST = 4.0
-"""At most so many times as much the runtime spends on operations and messages when its caches are cold."""
+"""The largest factor by which cold caches make the runtime slower."""
 
 CAUTIOUS = HostProfile(
     host="an unknown machine",
@@ -54,7 +54,7 @@ CAUTIOUS = HostProfile(
     op_overhead_s=1e-5,
     memory_byte_per_s=6e9,
 )
-"""Used until this host is calibrated: half of what a slow core of today does."""
+"""The profile of a host that is not calibrated: half the speed of a slow core."""
 
 
 class _Use(NamedTuple):
@@ -133,7 +133,7 @@ def runtime_s(flops: int, devices: int = 1) -> float:
 
 
 def coldness(devices: int) -> float:
-    """How much more it spends when so many devices take turns: each finds its caches colder.
+    """How much more the runtime spends with so many devices: each finds its caches colder.
 
     By `bench load`: 0.3, 0.4, 0.6, 0.9 ms for an operation with 2, 4, 8, 16 devices.
     """
@@ -141,7 +141,7 @@ def coldness(devices: int) -> float:
 
 
 def _ratio(use: _Use) -> float:
-    """Host seconds per virtual second; an activity without duration asks for nothing."""
+    """Host seconds per virtual second; 0 for an activity without duration."""
     duration_s = use.end_s - use.start_s
     return use.host_s / duration_s if duration_s > 0 else 0.0
 

@@ -129,14 +129,15 @@ def test_a_run_that_ends_meanwhile_does_not_start_again(case):
     assert [message["type"] for message in case.pool.got(1)] == ["lost", "halt"]
 
 
-def test_a_device_that_joins_gets_a_part_once_it_listens(case):
+@pytest.mark.parametrize("state", ["listening", "finished"])  # finished: the others went on meanwhile
+def test_a_device_that_joins_gets_a_part_once_its_process_is_there(case, state):
     case.fail(2)
     case.failover.act()
     case.pool.fork_empty(2, case.run.plan)
     case.run.joining.add(2)
     case.failover.act()
     assert case.run.plan.version == 1  # its process is not there yet
-    case.pool.children[2].state = "listening"
+    case.pool.children[2].state = state
     case.clock.now_s = 104.0
     case.failover.act()
     assert case.run.plan.version == 2
