@@ -139,7 +139,7 @@ class Outcome(Value):
 
 
 class Recovery(Value):
-    """A loss, or a device that joined, and how the run went on (`engine/recoveries.py` defines the times).
+    """A loss, or a device that joined, and how the run went on (`reports/recoveries.py` defines the times).
 
     `replanned` is False where the strategy coped by itself or nothing had to change; `rebuild_s` is None if
     no token came after it.

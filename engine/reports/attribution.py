@@ -2,8 +2,8 @@
 
 The walk starts at the source, at the end of the last request. Each step takes the activity that ended last on
 the current device and goes back to its start; a received message leads to its sender, at the time of the call
-of send. Time in which no activity ended is waiting. Every instant belongs to exactly one part, so the parts add
-up to the latency.
+of send. Time in which no activity ended is waiting. Every instant belongs to exactly one part, so the parts
+add up to the latency.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Chooses the dilation D of a run: so many wall seconds per virtual second that this machine keeps up.
 
 An emulated operation is real work that must end before its virtual time is over, on cores shared by all
-devices. The predicted trace says when every device computes and for how long; the host's profile says how long
-this machine needs. D is the smallest number that leaves headroom everywhere:
+devices. The predicted trace says when every device computes and for how long; the host's profile says how
+long this machine needs. D is the smallest number that leaves headroom everywhere:
 
 operation   host time ≤ 70 % of target · D, for operations long enough to matter on their own
 device      the same for the sum of all operations of a device (short ones make up for each other)
