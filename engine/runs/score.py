@@ -1,7 +1,8 @@
-"""How good a strategy's numbers are on text that nobody trained on, against the model's own.
+"""Measures how good a strategy's numbers are on text that no model was trained on, against the model's own.
 
 Windows of held-out text: a prompt and its true continuation, which is fed back token by token, so that
-prefill and decode both count. Only the continuation is scored, because strategies do not compute the prompt's logits.
+prefill and decode both count. Only the continuation is scored, because strategies do not compute the prompt's
+logits.
 """
 
 from __future__ import annotations
