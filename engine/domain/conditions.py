@@ -8,6 +8,7 @@ from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.scenario import (
     Change,
     DropDevice,
+    FreezeDevice,
     JoinDevice,
     Scenario,
     SetDelay,
@@ -83,9 +84,9 @@ def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
 
 
 def absent_at_start(cluster: ClusterSpec, scenario: Scenario) -> frozenset[int]:
-    """Devices whose first change is to join: plans do not use them before."""
+    """Devices that join before they fail or freeze: plans do not use them until then."""
     first: dict[int, Change] = {}
     for change in scenario.changes:
-        if isinstance(change, DropDevice | JoinDevice):
+        if isinstance(change, DropDevice | FreezeDevice | JoinDevice):
             first.setdefault(cluster.rank(change.device), change)
     return frozenset(rank for rank, change in first.items() if isinstance(change, JoinDevice))

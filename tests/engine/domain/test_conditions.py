@@ -94,6 +94,11 @@ def test_devices_whose_first_change_is_to_join_are_absent_at_the_start():
     assert absent_at_start(DRAWN, Scenario(changes=changes)) == {2}
 
 
+def test_a_device_that_freezes_and_joins_again_was_there_from_the_start():
+    changes = (FreezeDevice(at_s=1, device="b"), JoinDevice(at_s=2, device="b"))
+    assert absent_at_start(DRAWN, Scenario(changes=changes)) == frozenset()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
