@@ -1,4 +1,4 @@
-import type { ClusterSpec, DeviceSpec, Layout } from '@/api/types';
+import type { ClusterSpec, DeviceSpec, CanvasLayout } from '@/api/types';
 import { bytes, flopRate, rate } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { type Point, positionsOf } from './autoLayout';
@@ -6,7 +6,7 @@ import classes from './ClusterPicture.module.css';
 
 interface Props {
   spec: ClusterSpec;
-  layout?: Layout;
+  layout?: CanvasLayout;
   width?: number;
   height?: number;
   /** Names below the nodes and rates at the links: for larger pictures. */

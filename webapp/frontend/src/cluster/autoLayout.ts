@@ -1,5 +1,5 @@
 import { Graph, layout as dagreLayout } from '@dagrejs/dagre';
-import type { ClusterSpec, Layout } from '@/api/types';
+import type { ClusterSpec, CanvasLayout } from '@/api/types';
 
 export interface Point {
   x: number;
@@ -28,7 +28,7 @@ export function autoLayout(spec: ClusterSpec): Record<string, Point> {
 }
 
 /** The saved positions; if one is missing, computed positions for all nodes. */
-export function positionsOf(spec: ClusterSpec, layout: Layout | undefined): Record<string, Point> {
+export function positionsOf(spec: ClusterSpec, layout: CanvasLayout | undefined): Record<string, Point> {
   const nodes = [...spec.devices, ...spec.switches];
   const saved = layout?.positions ?? {};
   return nodes.every((node) => saved[node.name]) ? saved : autoLayout(spec);

@@ -1,10 +1,10 @@
 /** A cluster as it is drawn, and every edit of it as a pure function. Nodes are named, links are `a--b`. */
-import type { ClusterSpec, DevicePreset, DeviceSpec, Layout, LinkSpec } from '@/api/types';
+import type { ClusterSpec, DevicePreset, DeviceSpec, CanvasLayout, LinkSpec } from '@/api/types';
 import type { Point } from './autoLayout';
 
 export interface Drawing {
   spec: ClusterSpec;
-  layout: Layout;
+  layout: CanvasLayout;
 }
 
 export const NAME_PATTERN = /^[a-z][a-z0-9_-]{0,30}$/;
@@ -164,7 +164,7 @@ export function setDisabled(drawing: Drawing, names: readonly string[], off: boo
 }
 
 /** Whether a link is off: itself, or one of its ends. */
-export function isLinkOff(link: LinkSpec, layout: Layout): boolean {
+export function isLinkOff(link: LinkSpec, layout: CanvasLayout): boolean {
   return [linkName(link), `${link.b}--${link.a}`, link.a, link.b].some((name) =>
     layout.disabled.includes(name),
   );

@@ -8,7 +8,7 @@ export type SwitchSpec = Schemas['SwitchSpec'];
 export type LinkSpec = Schemas['LinkSpec'];
 export type ClusterSpec = Schemas['ClusterSpec'];
 /** How a cluster is drawn; kept apart from what it is. */
-export type Layout = Schemas['CanvasLayout'];
+export type CanvasLayout = Schemas['CanvasLayout'];
 export type ClusterRow = Schemas['ClusterOut'];
 export type Problem = Schemas['Problem'];
 /** Whether a model's weights fit; `fits` is null when nothing was asked or nothing can be said. */

@@ -74,7 +74,7 @@ describe('the verdict on fidelity', () => {
       latency_error: 0.5,
       latency_limit: null,
       link_error_max: null,
-      late_frac: null,
+      late_frac: 0.5,
       backend: '',
       why: ['Operations took 1.5 times as long as the model says.'],
       notes: ['The latency is not judged.'],
@@ -82,6 +82,7 @@ describe('the verdict on fidelity', () => {
     expect(validTitle(wrong)).toBe('Not valid');
     expect(validLines(wrong)).toEqual([
       'Operations took 1.5 times as long as the model says.',
+      '50 % of the operations overran their time.',
       'The latency is not judged.',
     ]);
   });

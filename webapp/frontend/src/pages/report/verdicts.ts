@@ -36,14 +36,14 @@ export function validTitle({ valid }: Fidelity): string {
   return valid ? 'Valid' : 'Not valid';
 }
 
-/** One sentence per figure that was measured, then why the run is not valid, then what was not judged. */
+/** Why the run is not valid, then one sentence per figure that was measured, then what was not judged. */
 export function validLines(fidelity: Fidelity): string[] {
   return [
+    ...fidelity.why,
     ...modelLines(fidelity),
     ...latencyLines(fidelity),
     ...pacingLines(fidelity),
     ...linkLines(fidelity),
-    ...fidelity.why,
     ...fidelity.notes,
   ];
 }

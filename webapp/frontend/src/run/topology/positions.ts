@@ -1,8 +1,8 @@
 /** Positions of nodes for a cluster without a drawing. */
 import { graphlib, layout } from '@dagrejs/dagre';
-import type { ClusterSpec, Layout } from '@/api/types';
+import type { ClusterSpec, CanvasLayout } from '@/api/types';
 
-export type Positions = Layout['positions'];
+export type Positions = CanvasLayout['positions'];
 
 const NODE = { width: 176, height: 92 };
 
