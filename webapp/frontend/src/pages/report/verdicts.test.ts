@@ -87,6 +87,11 @@ describe('the verdict on fidelity', () => {
     ]);
   });
 
+  it('shows an error below 0.005 % as 0', () => {
+    expect(validLines({ ...fidelity, model_error_p95: 2.2e-9 })[0]).toContain('by at most 0 %');
+    expect(validLines({ ...fidelity, model_error_p95: 1e-4 })[0]).toContain('by at most 0.01 %');
+  });
+
   it('is not measured in the simulated world', () => {
     expect(validTitle({ ...fidelity, valid: null })).toBe('Fidelity not measured');
   });

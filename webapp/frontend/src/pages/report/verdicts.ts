@@ -51,7 +51,7 @@ export function validLines(fidelity: Fidelity): string[] {
 function modelLines({ model_error_mean, model_error_p95 }: Fidelity): string[] {
   if (model_error_mean === null) return [];
   return [
-    `Operation times differ from the device model by ${percent(model_error_mean)} on average${atMost(model_error_p95)}.`,
+    `Operation times differ from the device model by ${errorText(model_error_mean)} on average${atMost(model_error_p95)}.`,
   ];
 }
 
@@ -59,7 +59,7 @@ function latencyLines({ latency_error, latency_limit }: Fidelity): string[] {
   if (latency_error === null || latency_limit === null) return [];
   const side = latency_error < 0 ? 'below' : 'above';
   return [
-    `The latency is ${percent(Math.abs(latency_error))} ${side} its prediction; the limit is ${percent(latency_limit)}.`,
+    `The latency is ${errorText(Math.abs(latency_error))} ${side} its prediction; the limit is ${errorText(latency_limit)}.`,
   ];
 }
 
@@ -67,21 +67,26 @@ function pacingLines({ compute_error_mean, compute_error_p95, late_frac }: Fidel
   const lines: string[] = [];
   if (compute_error_mean !== null) {
     lines.push(
-      `This host finished operations ${percent(compute_error_mean)} late on average${atMost(compute_error_p95)}.`,
+      `This host finished operations ${errorText(compute_error_mean)} late on average${atMost(compute_error_p95)}.`,
     );
   }
-  if (late_frac !== null) lines.push(`${percent(late_frac)} of the operations overran their time.`);
+  if (late_frac !== null) lines.push(`${errorText(late_frac)} of the operations overran their time.`);
   return lines;
 }
 
 function linkLines({ link_error_max, backend }: Fidelity): string[] {
   const lines: string[] = [];
   if (link_error_max !== null)
-    lines.push(`Every measured link carries its set rate within ${percent(link_error_max)}.`);
+    lines.push(`Every measured link carries its set rate within ${errorText(link_error_max)}.`);
   if (backend) lines.push(`Links are shaped by ${backend}.`);
   return lines;
 }
 
 function atMost(p95: number | null): string {
-  return p95 === null ? '' : `, 95 % of them by at most ${percent(p95)}`;
+  return p95 === null ? '' : `, 95 % of them by at most ${errorText(p95)}`;
+}
+
+/** A percentage; errors below 0.005 % are shown as 0. */
+function errorText(fraction: number): string {
+  return percent(Math.abs(fraction) < 5e-5 ? 0 : fraction);
 }
