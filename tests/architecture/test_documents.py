@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from devtools.documents import outdated, replaced, table
-from devtools.rooms import ROOT, read_parts
-from devtools.rooms_picture import picture
+from tests.devtools.documents import outdated, replaced, table
+from tests.devtools.rooms import ROOT, read_parts
+from tests.devtools.rooms_picture import picture
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "engine").rglob("README.md")])
 SVG = "{http://www.w3.org/2000/svg}"

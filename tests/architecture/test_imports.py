@@ -1,4 +1,4 @@
-"""The rooms and the arrows between them: devtools/rooms.toml against the imports in the code."""
+"""The rooms and the arrows between them: tests/devtools/rooms.toml against the imports in the code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.imports import (
+from tests.devtools.imports import (
     circles,
     imported_modules,
     imported_typescript,
@@ -18,7 +18,7 @@ from devtools.imports import (
     python_graph,
     typescript_files,
 )
-from devtools.rooms import ROOT, Part, read_parts, room_of
+from tests.devtools.rooms import ROOT, Part, read_parts, room_of
 
 PARTS = read_parts()
 PARTS_OF_ROOMS = [part for part in PARTS if part.rooms and part.name != "frontend"]
@@ -59,7 +59,7 @@ def test_a_part_imports_only_the_parts_that_rooms_toml_names(part: Part) -> None
 
 @pytest.mark.parametrize("part", PARTS_OF_ROOMS, ids=lambda part: part.name)
 def test_the_arrows_between_rooms_are_those_of_rooms_toml(part: Part) -> None:
-    """Add an arrow to devtools/rooms.toml only if it belongs there; then run `./loom docs`."""
+    """Add an arrow to tests/devtools/rooms.toml only if it belongs there; then run `./loom docs`."""
     found = arrows_between_rooms(part)
     allowed = {(room.name, other) for room in part.rooms for other in room.imports}
     assert [witness for arrow, witness in found.items() if arrow not in allowed] == []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from devtools.imports import circles, imported_modules, imported_typescript, python_graph
-from devtools.rooms import floors, read_parts, room_of
+from tests.devtools.imports import circles, imported_modules, imported_typescript, python_graph
+from tests.devtools.rooms import floors, read_parts, room_of
 
 HOUSE = """
 [[part]]

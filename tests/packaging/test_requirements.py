@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from devtools.imports import imported_modules, python_files
+from tests.devtools.imports import imported_modules, python_files
 
 ROOT = Path(__file__).parents[2]
-OWN = {"devtools", "edgeloom", "emulator", "engine", "tests", "topologies", "webapp"}
+OWN = {"emulator", "engine", "tests", "topologies", "webapp"}
 FILES = {
     "engine": ("engine", "torch"),
     "topologies": ("engine",),
     "emulator": ("engine", "torch", "emulator"),
-    "edgeloom": (),
-    "devtools": (),
     "webapp": ("engine", "web"),
 }
 """Part → the requirements files that declare its libraries."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from devtools.documents import documents, outdated
-from devtools.rooms import ROOT
 from engine.cli.command import Command
+from tests.devtools.documents import documents, outdated
+from tests.devtools.rooms import ROOT
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import topologies
-from devtools.rooms import ROOT, read_parts
-from devtools.rooms_picture import picture
 from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.families.registry import FAMILIES
 from engine.strategies.registry import STRATEGIES
+from tests.devtools.rooms import ROOT, read_parts
+from tests.devtools.rooms_picture import picture
 
 PICTURE = "docs/rooms.svg"
 MADE_UP = "tiny-"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from devtools.rooms import Part, Room, floors
+from tests.devtools.rooms import Part, Room, floors
 
 WIDTH = 1240
 MARGIN = 28
