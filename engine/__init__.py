@@ -1,4 +1,4 @@
 """The science of EdgeLoom: values, models, strategies, the two worlds, reports.
 
-Nothing in here imports the web application, the emulator, Django or Mininet.
+The engine imports neither the web application nor the emulator, Django or Mininet.
 """

@@ -149,7 +149,7 @@ class Devices:
         self._send(file, "ready")
         start_s = json.loads(file.readline())
         device.set_clock(Clock(start_s, self.dilation))
-        # its questions would make TCP retransmit lost packets earlier
+        # its pings would make TCP retransmit lost packets earlier
         device.watchdog.limits = SilenceLimits(math.inf, math.inf)
         device.run(self.program(device), start_s)
         return self.summarise(device, trace)

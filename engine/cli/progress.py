@@ -96,10 +96,12 @@ def _describe_mark(mark: Mark) -> str:
             return f"{at} {facts.get('link')} is {mark.name.removeprefix('link_')}"
         case "device_changed":
             return f"{at} {mark.device} takes {facts['factor']:g} times as long"
-        case "device_lost" | "device_frozen" | "device_joined" as name:
+        case "device_lost":
+            return f"{at} {mark.device} failed"
+        case "device_frozen" | "device_joined" as name:
             return f"{at} {mark.device} {name.removeprefix('device_')}"
         case "loss_detected":
-            return f"{at} the loss of {mark.device} is known ({facts.get('how', 'killed')})"
+            return f"{at} the failure of {mark.device} is detected ({facts.get('how', 'killed')})"
         case "replanned":
             return f"{at} planned again: {facts['reason']}"
     return ""

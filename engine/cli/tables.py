@@ -40,7 +40,7 @@ def show_report(report: RunReport, stream: TextIO) -> None:
 
 
 def report_group(report: RunReport) -> Group:
-    """The parts of a report that fit one screen, the most asked for first."""
+    """The parts of a report that fit one screen, the most important first."""
     parts: list[RenderableType] = [_headline(report), _badges(report)]
     if report.outcome.kind != "finished":
         parts.append(Text(report.outcome.sentence, style="red"))

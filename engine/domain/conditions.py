@@ -19,19 +19,20 @@ from engine.domain.scenario import (
 
 
 class Conditions:
-    """One observer's view. `cluster` is `drawn` with changed rates, delays, packet losses and speeds, and
-    with failed or absent devices as terminals, so planners can use it. Paths stay those of `drawn`.
+    """The cluster as one device or the supervisor sees it now. `cluster` is `drawn` with changed rates,
+    delays, packet losses and speeds, and with failed or absent devices as terminals, so planners can use it.
+    Paths stay those of `drawn`.
     """
 
     def __init__(self, drawn: ClusterSpec, absent: Iterable[int] = ()):
         self.drawn = drawn
-        self.lost: frozenset[int] = frozenset()
+        self.failed: frozenset[int] = frozenset()
         self.cluster = drawn
         for rank in absent:
-            self.lose(rank)
+            self.mark_failed(rank)
 
     def apply(self, change: Change) -> None:
-        """Apply a change of a link or a speed. `lose` and `join` track failures and joins."""
+        """Apply a change of a link or a speed. `mark_failed` and `join` track failures and joins."""
         if isinstance(change, SetRate | SetDelay | SetLoss):
             index = self.cluster.link_index(change.link)
             self._replace_link(index, changed_link(self.cluster.links[index], change))
@@ -40,12 +41,12 @@ class Conditions:
             slowed = slowed_device(self.drawn.devices[rank], change.factor)
             self._replace_device(rank, slowed.model_copy(update={"role": self.cluster.devices[rank].role}))
 
-    def lose(self, rank: int) -> None:
-        self.lost |= {rank}
+    def mark_failed(self, rank: int) -> None:
+        self.failed |= {rank}
         self.cluster = self.cluster.without([rank])
 
     def join(self, rank: int) -> None:
-        self.lost -= {rank}
+        self.failed -= {rank}
         role = self.drawn.devices[rank].role
         self._replace_device(rank, self.cluster.devices[rank].model_copy(update={"role": role}))
 

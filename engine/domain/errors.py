@@ -6,7 +6,7 @@ EdgeLoomError
 ├── HostError        this machine cannot do it: what is missing and how to get it    exit 2
 └── RunError         a run that started and has a result other than "finished"       exit 3
     ├── OutOfMemory  a device needs more than its memory_bytes
-    ├── PeerLost     a device failed or was silent too long
+    ├── PeerFailed   a device failed or was silent too long
     ├── Deadlock     ranks wait for messages that no rank will send
     └── Cancelled    the run was stopped on request
 """
@@ -63,7 +63,7 @@ class OutOfMemory(RunError):
         self.have_bytes = have_bytes
 
 
-class PeerLost(RunError):
+class PeerFailed(RunError):
     """A device failed or was silent too long while others needed it."""
 
 

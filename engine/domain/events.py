@@ -2,7 +2,7 @@
 
 A device process sends spans and marks to the supervisor, which adds the run's state, clock and links. The
 emulation sends them all in batches to the worker, the worker to Redis, and Redis to the browser. Every step
-uses the types below. In JSON, `type` tells them apart (`kind` is a span's own field), and the fields of a
+uses the types below. In JSON, `type` is the discriminator (`kind` is a span's own field), and the fields of a
 plan or a report stand beside it. The TypeScript types of the browser are generated from this union.
 """
 
@@ -70,7 +70,7 @@ class LinksSampled(Value):
 
 
 class Logged(Value):
-    """A sentence for the person who watches the run."""
+    """A log message that the pages and the command line show."""
 
     type: Literal["log"] = "log"
     level: Literal["info", "warning", "error"]
@@ -108,7 +108,7 @@ Event = Annotated[
     Field(discriminator="type"),
 ]
 
-# A fact may be infinite; JSON as Python writes it keeps that on its way from process to process.
+# A fact may be infinite: Python's `json` writes and reads it as Infinity, which strict JSON lacks.
 _NUMBERS = ConfigDict(ser_json_inf_nan="constants")
 TRACE: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem], config=_NUMBERS)
 EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event], config=_NUMBERS)

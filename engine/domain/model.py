@@ -50,7 +50,7 @@ class ModelSpec(Value):
     vocab_size: Count = Field(description="0 for a model that reads no text.")
     max_positions: int = Field(gt=0)
     dtype: Literal["float32", "bfloat16"] = "float32"
-    # what families differ in
+    # fields in which families differ
     causal: bool = True
     norm: Literal["layernorm", "rmsnorm"] = "layernorm"
     norm_eps: Positive = 1e-5

@@ -153,7 +153,7 @@ class Plan(Placement, Generic[LayoutT]):
 
 def _check_cover(works: list[Work], whole: dict[str, int], where: str) -> None:
     if not works:
-        raise PlanError(f"{where}: nobody computes it.")
+        raise PlanError(f"{where}: no device computes it.")
     axes = {work.slice.axis for work in works}
     if axes == {"all"}:
         if len(works) > 1:
@@ -165,7 +165,7 @@ def _check_cover(works: list[Work], whole: dict[str, int], where: str) -> None:
     (axis,) = axes
     for piece in sorted((work.slice for work in works), key=lambda s: (s.start, s.stop)):
         if piece.start != at:
-            kind = "nobody computes" if piece.start > at else "computed twice:"
+            kind = "no device computes" if piece.start > at else "computed twice:"
             raise PlanError(f"{where}: {kind} {axis} {min(at, piece.start)}:{max(at, piece.start)}.")
         at = piece.stop
     if at != whole[axis]:

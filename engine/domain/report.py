@@ -81,9 +81,9 @@ class Correctness(Value):
     """Against the single-device `transformers` reference. `checked` is False in the simulated world.
 
     A lossy run is neither right nor wrong: `ok` is None, unless its numbers are not finite, and the figures
-    say how far it is off. They compare each of its logits with what the reference says after the same
-    tokens, those that the run emitted (teacher forcing): `kl_mean` is the mean of KL(reference ‖ run), in
-    nats, and `top1_agreement` the fraction of tokens that the reference would have chosen too.
+    say how far it is off. They compare its logits with the reference's logits after the same tokens, those
+    that the run emitted (teacher forcing): `kl_mean` is the mean of KL(reference ‖ run), in nats, and
+    `top1_agreement` the fraction of tokens that the reference would have chosen too.
 
     Where only token ids reach the source, tokens are all that can be compared: there are no errors then.
     """
@@ -139,10 +139,10 @@ class Outcome(Value):
 
 
 class Recovery(Value):
-    """A loss, or a device that joined, and how the run went on (`reports/recoveries.py` defines the times).
+    """A device that failed or joined, and how the run continued (`reports/recoveries.py` defines the times).
 
-    `replanned` is False where the strategy coped by itself or nothing had to change; `rebuild_s` is None if
-    no token came after it.
+    `replanned` is False where the strategy continued by itself or nothing had to change; `rebuild_s` is None
+    if no token came after it.
     """
 
     device: str

@@ -74,7 +74,7 @@ def read(
     """`document` as a value of `kind`; `where` is the document's name for people."""
     schema = schema_of(document)
     newer = (
-        f"{where} was stored by a newer version of EdgeLoom (document version {schema}; this program knows "
+        f"{where} was stored by a newer version of EdgeLoom (document version {schema}; this program reads "
         f"{SCHEMA})"
         if schema > SCHEMA
         else ""

@@ -1,4 +1,4 @@
-"""What every operation of a transformer is: a frozen value that knows its cost and its weights.
+"""The interface of all operations of a transformer: frozen values with their cost and their weights.
 
 `Op` is the interface, `Cost` what `Op.cost` returns. An op that names a `cache` appends the keys and values
 of its T new rows to the device's KV cache of that name and layer, and attends over all S rows in it. The
@@ -56,10 +56,10 @@ class Op(Protocol):
 def piece_of(
     layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0, bare: bool = False
 ) -> Slice:
-    """The slice, made once: ops ask for the same few in every step."""
+    """The slice, cached, because operations need the same few in every step."""
     return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop, bare=bare)
 
 
 def norm_piece(layer: int, part: LayerPart) -> Slice:
-    """Norms come with every holding of the part: an empty range asks for nothing else."""
+    """The slice of a part's norm alone: an empty range, because norms belong to every slice of the part."""
     return piece_of(layer, part, "heads" if part == "attention" else "columns", 0, 0)

@@ -20,7 +20,7 @@ from engine.ops.tensors import Meta, Tensor
 
 
 class ImagePrompt(NamedTuple):
-    """What a model that sees is asked: pixels [B, 3, H, W], and token ids [B, T] if it reads text too."""
+    """The input of a vision model: pixels [B, 3, H, W], and token ids [B, T] if it reads text too."""
 
     pixels: Tensor
     tokens: Tensor | None

@@ -3,7 +3,7 @@
 K is the group's size, z the bytes of the tensor. Sums run in ring or rank order, never in order of arrival,
 and every sum is computed on one member and copied to the others, so results are bit-identical on all devices.
 All members know all sizes beforehand, so pieces without elements are not sent. `tag` must be unique to one
-collective, because messages with the same sender and tag are told apart by their order.
+collective, because messages with the same sender and tag are matched in order.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Decision(Protocol):
 class Ctx(Protocol):
     """One device's view of a run.
 
-    Awaiting a message from a peer that has failed raises `PeerLost` (its `device` is the peer's name). A
+    Awaiting a message from a peer that has failed raises `PeerFailed` (its `device` is the peer's name). A
     strategy may catch it and continue; otherwise the run re-plans over the remaining devices. A message to a
     failed peer is dropped, and its handle is done.
     """
@@ -57,13 +57,13 @@ class Ctx(Protocol):
 
     @property
     def cluster_now(self) -> ClusterSpec:
-        """The cluster as this device knows it now: changed rates, delays and speeds, failed devices as
-        terminals. Devices learn of a change at different times.
+        """The cluster with all changes that this device has received: changed rates, delays and speeds,
+        failed devices as terminals. Devices receive a change at different times.
         """
 
     @property
-    def lost(self) -> frozenset[int]:
-        """Ranks of the devices that have failed or left, as far as this device knows."""
+    def failed(self) -> frozenset[int]:
+        """Ranks of the devices whose failure has been reported to this device."""
 
     @property
     def now_s(self) -> float:
@@ -112,7 +112,7 @@ class Ctx(Protocol):
         """
 
     def release(self, cache: str) -> None:
-        """Forget the KV cache of a finished sequence."""
+        """Free the KV cache of a finished sequence."""
 
     def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
         """Make a data-dependent choice; takes no virtual time. All such choices must go through it.

@@ -86,17 +86,16 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     def partners(self, cluster: ClusterSpec, plan: Plan[LayoutT]) -> frozenset[tuple[int, int]]:
         """Pairs (sender, receiver) of ranks that may send, besides those that the prediction shows.
 
-        Only a strategy whose messages depend on data or on failures needs to say.
+        Only a strategy whose messages depend on data or on failures overrides this.
         """
         return frozenset()
 
     def replan(
         self, plan: Plan[LayoutT], cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: ParamsT
     ) -> Plan[LayoutT]:
-        """The plan after a loss that no program caught. Pure.
-
-        `cluster` is as it is now, lost devices being terminals; `workload` counts what is still to do, the
-        tokens emitted so far being part of the prompt. Raises `PlanError` when the survivors cannot do it.
+        """The plan after a device's failure that no program caught. Pure. `cluster` is the present one, with
+        failed devices as terminals; `workload` counts what is still to do, the tokens emitted so far being
+        part of the prompt. Raises `PlanError` when the remaining devices cannot do it.
         """
         reason = self.supports(cluster, model)
         if reason:

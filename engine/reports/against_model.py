@@ -1,6 +1,6 @@
 """Durations of a real run's operations against its device models: a pure comparison of two traces.
 
-The expected durations come from the run's prediction, which knows nothing of pacing: the cost model gives
+The expected durations come from the run's prediction, which is independent of pacing: the cost model gives
 each operation's time from its shapes and its device. An operation of the run is compared with one of the
 prediction that ran on the same device under the same name with as many FLOPs and bytes; a change of a
 device's speed multiplies the expected time. Times are virtual seconds.

@@ -88,7 +88,7 @@ class ActiveRun:
 
     def needed_ranks(self) -> set[int]:
         """The present devices that the plan uses, or that send or receive messages."""
-        present = set(range(len(self.cluster.devices))) - self.conditions.lost
+        present = set(range(len(self.cluster.devices))) - self.conditions.failed
         return {rank for rank in present if self.is_needed(rank)}
 
     def is_needed(self, rank: int) -> bool:

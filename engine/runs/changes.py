@@ -40,7 +40,7 @@ def poll_timeout_s(due_in_s: float) -> float:
 class ChangeApplier:
     """Applies the scenario of one run, and live changes. `applied` are the changes so far, with their times.
 
-    `sample_links` emits the state of the links, for whoever watches a change.
+    `sample_links` emits the state of the links, so that a page shows a change at once.
     """
 
     def __init__(self, run: ActiveRun, pool: DevicePool, network: Network, sample_links: Callable[[], None]):

@@ -23,14 +23,14 @@ Message = dict[str, Any]
 class Child:
     """A device process. `state` is the last that it reported: listening, ready, halted, stuck, finished…
 
-    `heard_s` is the wall time of its last message, `asked_s` of the last "ping" to it.
+    `last_message_s` is the wall time of its last message, `last_ping_s` that of the last ping to it.
     """
 
     def __init__(self, rank: int, name: str, pid: int, sock: socket.socket):
         self.rank, self.name, self.pid, self.sock = rank, name, pid, sock
         self.pending = b""
         self.port = 0
-        self.heard_s = self.asked_s = time.monotonic()
+        self.last_message_s = self.last_ping_s = time.monotonic()
         self.state = "forked"
 
     def send(self, **message: Any) -> None:

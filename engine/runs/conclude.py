@@ -19,7 +19,7 @@ from engine.runs.predict import Prepared, decisions_in, simulate
 
 
 class RealResult(NamedTuple):
-    """What a real run leaves: its trace, how it ended, what was changed, each device's pacing.
+    """The result of a real run: its trace, its outcome, the applied changes, each device's pacing.
 
     `live_rate_changes`: how many link rates a person changed, each of which was measured during the run.
     `ready_s`: wall seconds until all devices were ready.

@@ -138,7 +138,9 @@ class _Execution:
 
 
 def _import_torch() -> None:
-    """Once, in the parent of all devices; one thread, because nobody can be forked once OpenMP has more."""
+    """Import torch once, in the parent of all devices; with one thread, because a process with OpenMP threads
+    cannot be forked safely.
+    """
     import torch
 
     torch.set_num_threads(1)

@@ -1,7 +1,6 @@
-"""How a real run goes on after a device has failed or joined: halt, plan again, connect, start.
-
-A strategy may cope with a failure by itself. If a program did not, or if a device has joined, all programs
-are halted and a new plan covers what is left to do (`replan.py`). A further failure begins this again.
+"""Continue a real run after a device has failed or joined: halt, plan again, connect, start. A strategy may
+continue by itself after a failure. If a program did not, or if a device has joined, all programs are halted
+and a new plan covers what is left to do (`replan.py`). A further failure restarts this sequence.
 """
 
 from __future__ import annotations
@@ -27,7 +26,9 @@ RESTART_LEAD_S = 0.02
 """Wall seconds between the order to start and the start."""
 
 FEW_TOKENS = 2
-"""The tokens after which it is known who sends to whom: the prompt's, and one that is fed back."""
+"""The number of tokens to simulate to find which devices send to which: the prompt's, and one that is fed
+back.
+"""
 
 
 class Collect(Protocol):
@@ -85,7 +86,7 @@ class Failover:
             type="resume",
             plan=run.plan.model_dump(mode="json"),
             epoch=self.epoch,
-            lost=sorted(run.conditions.lost),
+            lost=sorted(run.conditions.failed),
             requests=[request.model_dump(mode="json") for request in requests],
         )
         if not self._collect("ready"):
@@ -127,7 +128,9 @@ class _RealRun:
 
 
 def pairs_of(spec: RunSpec, plan: Plan, trace: list[Span | Mark]) -> Pairs:
-    """Who sends to whom under `plan`: by its predicted `trace`, and by what the strategy adds."""
+    """The pairs (sender, receiver) under `plan`: those in its predicted `trace`, and those that the strategy
+    adds.
+    """
     ranks = {device.name: rank for rank, device in enumerate(spec.cluster.devices)}
     talking = {
         (ranks[item.device], ranks[item.peer])

@@ -1,8 +1,9 @@
-"""Failed devices in a real run: who has failed, and what the run makes of it.
+"""Detects failed devices in a real run, and ends the run or makes it continue without them.
 
-A process that has ended has failed. A device that a peer suspects (it is silent or unreachable) is killed, so
-that it has failed for all. If the source is suspected, the supervisor asks it: if it answers, the devices
-that cannot reach it are killed instead. All devices learn of a failure at once.
+A process that has ended has failed. The supervisor kills a device that a peer suspects (because it is silent
+or unreachable), so that it has failed for all devices. If the source is suspected, the supervisor pings it
+first: if it answers, the supervisor kills the devices that cannot reach it instead. The supervisor then sends
+the failure to all devices.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from engine.domain.trace import Mark, Span
 from engine.runs.active_run import ActiveRun
 from engine.runs.children import Child
 from engine.runs.pool import DevicePool
-from engine.worlds.real.watchdog import ASK_AFTER_S, LEAST_SILENCE_S, silence_limits
+from engine.worlds.real.watchdog import LEAST_SILENCE_S, PING_AFTER_S, silence_limits
 
 NO_ANSWER_S = 2.0
 """Wall seconds in which a process must answer a ping while the supervisor waits for its next state."""
@@ -30,49 +31,53 @@ class FailureDetector:
         self.run, self.pool = run, pool
         self.reason = ""
         self._reporters: set[int] = set()
-        self._source_asked_s: float | None = None
+        self._source_ping_s: float | None = None
 
     def suspect(self, reporter: int, rank: int) -> None:
-        """`reporter` hears nothing of `rank`: kill `rank`, unless it is the source. That is asked first."""
+        """`reporter` suspects `rank`: kill `rank`, or ping it first if it is the source."""
         if rank == self.run.cluster.source_rank:
             self._reporters.add(reporter)
-            self._ask_source()
+            self._ping_source()
         else:
             self.pool.kill(rank)
 
     def handle_pong(self, child: Child) -> None:
         """If the source answers, kill the devices that suspect it: they are cut off."""
         if child.rank == self.run.cluster.source_rank:
-            self._source_asked_s = None
+            self._source_ping_s = None
             for reporter in self._reporters:
                 self.pool.kill(reporter)
             self._reporters.clear()
 
     def check_waiting(self, children: Iterable[Child]) -> None:
-        """Of processes that the supervisor waits for, kill those that do not even answer: they are frozen."""
+        """Ping the silent processes among `children`, for which the supervisor waits; kill those that do not
+        answer.
+        """
         now_s = self.run.clock()
         for child in children if self.run.started else ():
-            if child.asked_s <= child.heard_s < now_s - ASK_AFTER_S:
+            if child.last_ping_s <= child.last_message_s < now_s - PING_AFTER_S:
                 self.pool.ping(child)
-            elif child.asked_s > child.heard_s and now_s - child.asked_s > NO_ANSWER_S:
+            elif child.last_ping_s > child.last_message_s and now_s - child.last_ping_s > NO_ANSWER_S:
                 self.pool.kill(child.rank)
 
     def check_source(self) -> None:
-        """Ask a running source that has been silent for long; kill one that does not answer."""
+        """Ping a running source that has been silent for longer than the limit; kill it if it does not
+        answer.
+        """
         now_s, source = self.run.clock(), self.run.cluster.source_rank
         child = self.pool.children.get(source)
         if child is None or child.state != "running":
             return
         limit_s = silence_limits(self.run.spec.silence_s, self.run.dilation).suspect_after_s
-        if now_s - child.heard_s > limit_s:
-            self._ask_source()
-        if self._source_asked_s is not None and now_s - self._source_asked_s > LEAST_SILENCE_S:
+        if now_s - child.last_message_s > limit_s:
+            self._ping_source()
+        if self._source_ping_s is not None and now_s - self._source_ping_s > LEAST_SILENCE_S:
             self.pool.kill(source)
 
-    def _ask_source(self) -> None:
+    def _ping_source(self) -> None:
         child = self.pool.children.get(self.run.cluster.source_rank)
-        if child is not None and self._source_asked_s is None:
-            self._source_asked_s = self.run.clock()
+        if child is not None and self._source_ping_s is None:
+            self._source_ping_s = self.run.clock()
             self.pool.ping(child)
 
     def handle_end(self, child: Child) -> None:
@@ -86,11 +91,11 @@ class FailureDetector:
             "since_s": fault.time_s if fault else run.now_s,
         }
         run.record(Mark(run.now_s, "loss_detected", name, facts))
-        run.conditions.lose(child.rank)
+        run.conditions.mark_failed(child.rank)
         run.joining.discard(child.rank)
-        sentence = f"{name} was lost at {run.now_s:.3f} s"
+        sentence = f"{name} failed at {run.now_s:.3f} s"
         if child.rank == run.cluster.source_rank:
-            run.end("peer_lost", f"{sentence}, and it is the source: nobody else has the prompt.", name)
+            run.end("peer_lost", f"{sentence}, and it is the source: no other device has the prompt.", name)
         elif not run.is_needed(child.rank):
             return
         elif run.spec.failover == "stop" or not run.started:

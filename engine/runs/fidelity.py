@@ -2,7 +2,7 @@
 
 A paced run is valid if all of this holds:
 
-pacing       this host handed few results on late, and those not by much
+pacing few operations of this host ended late, and those not by much
 model        operations took as long as the device model says, one after the other (`against_model.py`)
 links        every measured link carries the rate that was asked for
 latency      the run took as long as its prediction, in which the same changes happen
@@ -42,11 +42,12 @@ messages is up to 50 % off the mean that a prediction estimates (docs/fidelity.m
 """
 
 CHANGE_GRACE_WALL_S = 0.1
-"""So much later (wall) a busy device may learn of its new speed."""
+"""Wall seconds by which a busy device may apply its new speed late."""
 
 
 class Played(NamedTuple):
-    """What a real run left behind for its verdict; `backend` shaped its links, if `links` were measured.
+    """The measurements of a real run that the verdict needs; `backend` shaped its links, if `links` were
+    measured.
 
     pacing: each device's `PacingStats` as a dict. live_rate_changes: rates that a person changed, each of
     which was measured over the link while the run went on.
@@ -60,9 +61,8 @@ class Played(NamedTuple):
 
 
 def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predicted_trace: Trace) -> Fidelity:
-    """The verdict on the run that `report` tells of; `predicted` is the same run in the simulated world.
-
-    A paced run that ended before its devices told their pacing is never valid: None, if nothing is wrong.
+    """The verdict on the run of `report`; `predicted` is the same run in the simulated world. A paced run
+    that ended before its devices sent their pacing is never valid: None, if nothing is wrong.
     """
     link_error = max((abs(_link_error(m)) for m in played.links), default=None)
     fidelity = Fidelity(link_error_max=link_error, backend=played.backend)

@@ -19,7 +19,7 @@ class LinkMeter:
         self._last: dict[tuple[int, bool], tuple[float, int]] = {}
 
     def sample(self, now_s: float, states: Iterable[LinkState]) -> tuple[LinkSample, ...]:
-        """What every direction of every link carried since the last sample; 0 in the first one."""
+        """The payload rate of every direction of every link since the last sample; 0 in the first one."""
         return tuple(
             LinkSample(
                 link=state.link,

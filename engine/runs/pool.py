@@ -1,6 +1,6 @@
 """The device processes of one real run: fork, connect, start, halt, read, kill.
 
-The pool knows processes and messages, and nothing of plans, failures or changes.
+The pool manages processes and messages; plans, failures and changes are other modules' work.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DevicePool:
                 self._remove(child)
                 found.append((child, None))
                 continue
-            child.heard_s = self._clock()
+            child.last_message_s = self._clock()
             found += [(child, message) for message in messages]
         return found
 
@@ -62,7 +62,7 @@ class DevicePool:
     def connect(self, pairs: Pairs, **message: Any) -> None:
         """Send `message` to all, with the connections that each must open and must wait for.
 
-        Pairs connect in both directions, so that each device can ask whether the other is there.
+        Pairs connect in both directions, so that each device can ping the other.
         """
         wanted = {way for src, dst in pairs for way in ((src, dst), (dst, src))}
         wanted = {(src, dst) for src, dst in wanted if src in self.children and dst in self.children}
@@ -91,7 +91,7 @@ class DevicePool:
 
     def ping(self, child: Child) -> None:
         """Ask a device process whether it still runs."""
-        child.asked_s = self._clock()
+        child.last_ping_s = self._clock()
         child.send(type="ping")
 
     def kill(self, rank: int) -> None:

@@ -27,7 +27,7 @@ from engine.worlds.simulated.world import Programs, SimulatedWorld
 Watch = Callable[[Event], None]
 OUTCOMES = {
     "OutOfMemory": "out_of_memory",
-    "PeerLost": "peer_lost",
+    "PeerFailed": "peer_lost",
     "Deadlock": "deadlock",
     "Cancelled": "cancelled",
 }
@@ -105,7 +105,7 @@ def simulate(
 
     def recovered(event: Exception) -> Programs:
         """The programs that go on after `event`: none if every request was finished."""
-        lost = source.device.lost
+        lost = source.device.failed
         if spec.cluster.source_rank in lost:
             raise event
         requests = recover(spec, prepared.requests, _SimulatedRun(world, source, trace), event)

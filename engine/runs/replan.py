@@ -1,4 +1,5 @@
-"""A new plan after a device has failed or joined: which tokens are kept, what is left to do, who does it.
+"""Make a new plan after a device has failed or joined: keep the emitted tokens, and assign the remaining
+work.
 
 Emitted tokens are kept: every unfinished request goes on with a prompt of all its tokens so far, so one
 prefill builds the KV caches again, whatever the strategy. Both worlds recover through `recover`.
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.errors import EdgeLoomError, PeerLost, PlanError, RunError
+from engine.domain.errors import EdgeLoomError, PeerFailed, PlanError, RunError
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -19,7 +20,7 @@ from engine.domain.workload import Request
 from engine.strategies.registry import strategy
 
 UNKNOWN_TOKEN = 0
-"""Stands for a token of the simulated world, which counts tokens and does not know them."""
+"""The token id in the simulated world, which counts tokens without computing them."""
 
 
 class RecoverableRun(Protocol):
@@ -48,10 +49,10 @@ class RecoverableRun(Protocol):
 def recover(
     spec: RunSpec, requests: tuple[Request, ...], run: RecoverableRun, event: Exception
 ) -> tuple[Request, ...]:
-    """Give `run` a new plan over the devices that there are, because of `event`.
+    """Give `run` a new plan over the present devices, because of `event`.
 
     Returns what is left to do: all programs start again with these requests under `run.plan`. Empty if every
-    request was finished. Raises `PeerLost` if there is no plan.
+    request was finished. Raises `PeerFailed` if there is no plan.
     """
     left = unfinished(requests, run.trace)
     if not left:
@@ -66,14 +67,14 @@ def recover(
     return left
 
 
-def no_recovery(event: Exception, error: Exception) -> PeerLost:
+def no_recovery(event: Exception, error: Exception) -> PeerFailed:
     """The end of a run that cannot go on after `event`, because planning raised `error`."""
     device, time_s = (event.device, event.time_s) if isinstance(event, RunError) else ("", 0.0)
-    return PeerLost(f"{event} The others cannot go on: {error}", device, time_s)
+    return PeerFailed(f"{event} The others cannot go on: {error}", device, time_s)
 
 
 def unfinished(requests: Iterable[Request], trace: Iterable[Span | Mark]) -> tuple[Request, ...]:
-    """The requests that `trace` has not seen finished, each with the tokens that it has seen emitted."""
+    """The requests that are not finished in `trace`, each with the tokens emitted for it."""
     emitted: dict[int, dict[int, int | None]] = defaultdict(dict)
     finished = set()
     for item in trace:

@@ -30,15 +30,15 @@ from engine.runs.predict import OUTCOMES
 from engine.worlds.real.device_process import Assignment
 
 CLOCK_PERIOD_S = 0.25
-"""Wall seconds between two events that tell the run's clock and its links."""
+"""Wall seconds between two events with the run's clock and the state of its links."""
 
 READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
-"""Wall seconds between the order to start and the start, so that every device has the order in time."""
+"""Wall seconds between the order to start and the start, so that every device receives the order in time."""
 
 
 class Callbacks(NamedTuple):
-    """What a run calls outside.
+    """The functions through which a run reports to its caller and gets commands.
 
     `emit` takes every event as it happens; `annotate` may add facts to a mark; `next_command` gives the next
     live command or None; `should_stop` ends the run; `before_start` is called once all devices are ready,
@@ -116,7 +116,7 @@ class Supervisor:
             self._read_until_next_change()
             self.changes.apply_due()
             while run.outcome is None and (command := self.calls.next_command()) is not None:
-                self._obey(command)
+                self._handle_command(command)
             if self.calls.should_stop():
                 self._stop()
             self.failures.check_source()
@@ -152,9 +152,9 @@ class Supervisor:
                 run.end("failed", sentence)
         return False
 
-    # what people ask for
+    # live commands
 
-    def _obey(self, command: LiveCommand) -> None:
+    def _handle_command(self, command: LiveCommand) -> None:
         """Apply a live command: a change without its time, or a stop. Log the reason if it cannot be done."""
         if command.get("kind") == "stop":
             self._stop()
@@ -170,7 +170,7 @@ class Supervisor:
         when = f"at {run.now_s:.3f} s" if run.started else "before it started"
         run.end("cancelled", f"Stopped on request {when}.")
 
-    # what people see
+    # events
 
     def _tick(self) -> None:
         run = self.active
@@ -184,7 +184,7 @@ class Supervisor:
         if links:
             self.active.emit(LinksSampled(time_s=now_s, links=links))
 
-    # what devices report
+    # messages of devices
 
     def _read_until_next_change(self) -> None:
         """Read the devices' messages, and return when the next timed change is due."""

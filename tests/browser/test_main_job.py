@@ -123,9 +123,9 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     page.get_by_test_id("tab-devices").click()
     page.get_by_test_id("device-switch-device-3").dispatch_event("click")
     page.get_by_test_id("device-drop-device-3").click()
-    expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 was lost")
+    expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 failed")
     page.goto(f"/runs/{first}")
-    expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 was lost")
+    expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 failed")
 
     page.get_by_test_id("nav-new-run").click()
     page.get_by_test_id("choose-cluster-drawn").click()

@@ -39,7 +39,7 @@ def test_a_pipeline_goes_on_without_a_device_that_was_dropped(page: Page) -> Non
     page.get_by_test_id(f"device-switch-{last}").dispatch_event("click")
     page.get_by_test_id(f"device-drop-{last}").click()
     expect(page.get_by_test_id("recovery-0")).to_contain_text(f"{last} was killed")
-    expect(page.get_by_test_id("replanned")).to_contain_text(f"{last} was lost")
+    expect(page.get_by_test_id("replanned")).to_contain_text(f"{last} failed")
     page.get_by_test_id("open-report").click()
     expect(page.get_by_test_id("verdict-correct")).to_contain_text("same tokens")
     for step in ("detect_s", "replan_s", "rebuild_s"):

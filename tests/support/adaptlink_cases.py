@@ -1,6 +1,6 @@
 """Clusters whose primary lacks memory for a chosen part of the model, and worlds that lose devices."""
 
-from engine.domain.errors import PeerLost
+from engine.domain.errors import PeerFailed
 from engine.domain.plan import Placement
 from engine.models.weights.store import WeightStore
 from engine.program.serve import serve
@@ -81,7 +81,7 @@ class DyingWorld(MemoryWorld):
         waits = key is not None and not awaited.done
         if waits and key[0] in self.dead and not self.boxes[key]:
             name = self.cluster.devices[key[0]].name
-            awaited.error, awaited.done = PeerLost(f"{name} was lost.", name), True
+            awaited.error, awaited.done = PeerFailed(f"{name} failed.", name), True
             return True
         ready = super()._ready(awaited)
         self.delivered += waits and ready
@@ -97,11 +97,11 @@ class DyingWorld(MemoryWorld):
             if rank in (src, dst):
                 self.boxes[src, dst, tag].clear()
         for device in self.devices:
-            device.lost = frozenset(self.dead)
+            device.failed = frozenset(self.dead)
 
 
 def run_dying(spec, deaths, seed=0):
-    """Serve on real tensors while devices die: the source's results, the world. Lets `PeerLost` through."""
+    """Serve on real tensors while devices die: the source's results, the world. Lets `PeerFailed` through."""
     plan, requests = plan_of(spec), prompts(spec)
     world = DyingWorld(spec.cluster, spec.model, seed, deaths)
     source = source_in(world, spec)

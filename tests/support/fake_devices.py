@@ -67,7 +67,7 @@ class FakePool(DevicePool):
         ours, theirs = socket.socketpair()
         self.devices[rank], self.plans[rank] = FakeDevice(theirs), plan
         child = Child(rank, f"d{rank}", -1, ours)
-        child.heard_s = child.asked_s = self._clock()
+        child.last_message_s = child.last_ping_s = self._clock()
         return child
 
     def kill(self, rank):

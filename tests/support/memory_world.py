@@ -95,7 +95,7 @@ class MemoryDevice:
         self.weights, self.caches, self.marks, self.decided = None, {}, [], set()
         self.row_files = RowFiles(self.caches)
         self.memory = {}
-        self.now_s, self.cluster_now, self.lost = 0.0, self.cluster, frozenset()
+        self.now_s, self.cluster_now, self.failed = 0.0, self.cluster, frozenset()
 
     def compute(self, op, *inputs):
         metas = [meta_of(x) for x in inputs]
@@ -104,7 +104,7 @@ class MemoryDevice:
 
     def send(self, tensor, dst, tag, note=()):
         assert dst != self.rank, "sends to itself"
-        if dst in self.lost:
+        if dst in self.failed:
             return Handle().finish(None)
         self.world.boxes[self.rank, dst, tag].append((tuple(note), tensor.clone()))
         self.world.sent[self.rank, dst].append((tag, payload_bytes(tensor)))

@@ -93,10 +93,10 @@ def test_a_lost_run_says_so_in_its_events_and_is_archived(live_redis) -> None:
 def test_a_run_that_failed_has_no_figures_though_its_report_is_kept() -> None:
     run = new_run("running")
     _, report = recorded()
-    lost = Outcome(kind="peer_lost", sentence="b was lost", device="b")
+    lost = Outcome(kind="peer_lost", sentence="b failed", device="b")
     assert services.finish(run.pk, report.model_copy(update={"outcome": lost})) == "failed"
     assert kept(run)["latency_s"] is None
-    assert kept(run)["error"] == "b was lost"
+    assert kept(run)["error"] == "b failed"
     assert Run.objects.get(pk=run.pk).report["outcome"]["kind"] == "peer_lost"
 
 

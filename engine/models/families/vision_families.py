@@ -1,4 +1,4 @@
-"""The families that see: ViT, and LLaVA with its CLIP tower and the names of Llama's tensors."""
+"""The vision model families: ViT, and LLaVA with its CLIP tower and the names of Llama's tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOWER_KEYS = {
 
 
 def _vit_pictures(config: Mapping[str, Any], where: str) -> VisionSpec:
-    """ViT's processor squeezes a picture into the square."""
+    """ViT's image processor scales both edges to the square."""
     spec: VisionSpec = VisionSpec.parse(
         {
             "image_size": config.get("image_size"),
@@ -45,7 +45,7 @@ def _vit_config(vision: VisionSpec) -> dict[str, Any]:
 
 
 def _llava_pictures(config: Mapping[str, Any], where: str) -> VisionSpec:
-    """CLIP's processor fits the shorter edge and keeps the middle."""
+    """CLIP's image processor scales the shorter edge to the square's and crops the middle."""
     stored = config.get("vision_config") or {}
     kind = stored.get("model_type")
     if kind != "clip_vision_model":

@@ -42,7 +42,7 @@ def requests_of(spec: RunSpec) -> tuple[Request, ...]:
     if need > model.max_positions:
         raise SpecError(
             f"workload: {len(prompts[0])} prompt tokens and {workload.new_tokens} new ones are {need} "
-            f"positions, and {model.name} has {model.max_positions}: ask for fewer.",
+            f"positions, and {model.name} has {model.max_positions}: give fewer.",
             [("workload", f"at most {model.max_positions} positions")],
         )
     return tuple(Request(index=index, tokens=prompt) for index, prompt in enumerate(prompts))

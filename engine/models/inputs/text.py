@@ -45,7 +45,7 @@ def decode(model: ModelSpec, weights: WeightsRef, ids: tuple[int, ...]) -> str:
 
 
 def label_of(weights: WeightsRef, index: int) -> str:
-    """What a trained classifier calls class `index`; "" without a name for it."""
+    """The name of class `index` of a trained classifier; "" if it has none."""
     return _labels(weights.directory).get(str(index), "") if weights.kind == "directory" else ""
 
 

@@ -114,7 +114,7 @@ def _environment() -> dict[str, str]:
 
 def main() -> int:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print must not be taken for an answer
+    os.dup2(2, 1)  # standard output carries the answers, so what libraries print goes elsewhere
     for line in sys.stdin:
         module, *arguments = json.loads(line)
         try:

@@ -1,8 +1,8 @@
-"""What `transformers` says of tokens that a lossy run has emitted: its logits after every one of them.
+"""Compute the logits of `transformers` after every token that a lossy run has emitted (teacher forcing).
 
-`python -m engine.models.reference.teacher_forcing SPEC.json OUT.safetensors TOKENS.json` computes it in
-a process of its own. Once a lossy run has emitted another token than the reference, later logits answer
-different questions; so the library is fed the run's own tokens, and both answer the same ones.
+`python -m engine.models.reference.teacher_forcing SPEC.json OUT.safetensors TOKENS.json` computes it in a
+process of its own. Once a lossy run has emitted another token than the reference, their later logits follow
+different texts and cannot be compared. So the library gets the run's own tokens as input.
 """
 
 from __future__ import annotations

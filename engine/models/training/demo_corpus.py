@@ -31,7 +31,7 @@ class Corpus:
 
 
 def read_corpus() -> Corpus:
-    """What this Python installation carries; differs a little between Python versions."""
+    """The corpus of this Python installation; it differs a little between Python versions."""
     return split([*topics.values(), *standard_library_docstrings()])
 
 

@@ -3,8 +3,8 @@
 A GPT-2 of 6 layers x 8 heads learns the documentation that every Python installation carries
 (`demo_corpus.py`), so that the demo cluster writes readable text and nothing is fetched from a model hub.
 
-The schedule runs on the clock, not on a step count: whatever the machine, training ends when it was asked
-to, with the learning rate at zero. `--steps` replaces the clock and makes the result repeatable.
+The learning-rate schedule follows elapsed time, not a step count: on any machine training ends after
+`--minutes`, with the learning rate at zero. `--steps` replaces the clock and makes the result repeatable.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def model_config(end_id: int) -> GPT2Config:
 class Muon(torch.optim.Optimizer):
     """Momentum whose matrix is orthogonalised before it is applied (K. Jordan, "Muon", 2024).
 
-    Learns from few steps, which is what minutes on one core give. Newton-Schulz runs in float32:
+    It needs few steps: training takes minutes on one core. Newton-Schulz runs in float32:
     a CPU without bfloat16 products is several times slower in the usual half precision.
     """
 
@@ -116,7 +116,7 @@ def share_of_peak(progress: float) -> float:
 
 
 def fit(model: GPT2LMHeadModel, tokens: Tensor, seed: int, seconds: float, max_steps: int | None) -> int:
-    """Train in place until the clock or the step count runs out; returns the steps taken."""
+    """Train `model` in place for `seconds`, or for `max_steps` steps; returns the steps taken."""
     matrices = [p for p in model.transformer.h.parameters() if p.ndim == 2]
     chosen = {id(p) for p in matrices}
     others = [p for p in model.parameters() if id(p) not in chosen]

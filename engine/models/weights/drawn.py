@@ -23,12 +23,11 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 class RandomSource:
     """Drawn from (seed, tensor name, block), so that any slicing gives the same numbers on any machine.
 
-    Matrices have variance 1/inputs: with the customary 0.02, the last token's own embedding wins every
-    argmax of a small model, and token identity would prove nothing. Norms and biases are near 1 and 0
-    but not equal to them, so that leaving one out changes the results.
-
-    With a directory `shared`, large tensors are drawn into files there, which all devices of a host map:
-    drawn once, in memory once, whoever has them.
+    Matrices have variance 1/inputs: with the customary 0.02, the last token's own embedding wins every argmax
+    of a small model, and token identity would prove nothing. Norms and biases are near 1 and 0 but not equal
+    to them, so that leaving one out changes the results. With a directory `shared`, large tensors are drawn
+    into files there, which all devices of a host map: each is drawn once and is in memory once, however many
+    devices hold it.
     """
 
     def __init__(self, seed: int, shared: Path | None = None):
@@ -46,7 +45,9 @@ class RandomSource:
         return drawn.narrow(part.dim, part.start - first * part.block, part.stop - part.start)
 
     def _mapped(self, directory: Path, dtype: torch.dtype, part: TensorPart) -> Tensor:
-        """`part` of a file with the whole tensor, of which the blocks that somebody needs are drawn once."""
+        """Map the file of the whole tensor, draw the blocks of `part` that are not drawn yet, and return
+        `part`.
+        """
         path = directory / hashlib.sha256(part.name.encode()).hexdigest()[:32]
         blocks = -(-part.full_shape[part.dim] // part.block)
         with path.with_suffix(".drawn").open("a+b") as drawn:

@@ -44,14 +44,14 @@ class KVCache:
         return self.keys[:, :, :stop], self.values[:, :, :stop]
 
     def forget(self, rows: int) -> None:
-        """The oldest `rows` rows leave."""
+        """Remove the oldest `rows` rows."""
         if rows:
             self.keys = self.keys[:, :, rows : self.rows].clone()
             self.values = self.values[:, :, rows : self.rows].clone()
             self.rows -= rows
 
     def precede(self, keys_BKTE: Tensor, values_BKTE: Tensor) -> None:
-        """T older rows come before those that are there."""
+        """Insert T older rows before those in the cache."""
         self.keys = torch.cat((keys_BKTE, self.keys[:, :, : self.rows]), dim=2)
         self.values = torch.cat((values_BKTE, self.values[:, :, : self.rows]), dim=2)
         self.rows += keys_BKTE.shape[2]

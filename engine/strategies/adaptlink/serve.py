@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.domain.errors import PeerLost
+from engine.domain.errors import PeerFailed
 from engine.ops.core import Add, Attention, Block, FeedForward, Norm, Residual
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor, narrow
@@ -68,7 +68,7 @@ class Asker:
         self.epoch = 0
         self.answers: dict[tuple[int, Note], Tensor] = {}
         for shard in others:
-            if shard.device in ctx.lost and self._is_saved(shard):
+            if shard.device in ctx.failed and self._is_saved(shard):
                 self._hand_over(shard)
 
     async def layers(self, number: int, x: Tensor) -> Tensor:
@@ -130,13 +130,13 @@ class Asker:
         while True:
             try:
                 return [await self._answer(device, note) for device, note in asked]
-            except PeerLost as loss:
+            except PeerFailed as loss:
                 self._promote(shard, layer, loss)
                 asked = [
                     (piece.device, self._ask(FFN, number, layer, piece, h)) for piece in self.serving[shard]
                 ]
 
-    def _promote(self, shard: ColumnShard, layer: int, loss: PeerLost) -> None:
+    def _promote(self, shard: ColumnShard, layer: int, loss: PeerFailed) -> None:
         """The backups of a lost secondary take its columns; raises `loss` if they do not have them all."""
         if self.serving[shard] != (shard,) or not self._is_saved(shard):
             raise loss

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.errors import PeerLost
+from engine.domain.errors import PeerFailed
 from engine.domain.plan import Plan
 from engine.ops.core import FeedForward, Residual
 from engine.ops.heads import Attend, Features, Heads, Importance, Join, Project, Recall, kv_of
@@ -102,7 +102,7 @@ class Owner:
         raw, hits = await self._importance(layer, packed, q, kv)
         allocation = self._allocate(raw, rows)
         if self.cache:
-            self.state.kept[self.cache, layer] = Kept(allocation, raw, self.ctx.cluster_now, self.ctx.lost)
+            self.state.kept[self.cache, layer] = Kept(allocation, raw, self.ctx.cluster_now, self.ctx.failed)
         self._mark_allocation(layer, allocation, raw, rows, hits)
         return allocation
 
@@ -150,7 +150,7 @@ class Owner:
         """The allocation of the prefill, or a new one if links, speeds or devices have changed since."""
         assert self.cache
         kept = self.state.kept[self.cache, layer]
-        now, lost = self.ctx.cluster_now, self.ctx.lost
+        now, lost = self.ctx.cluster_now, self.ctx.failed
         if kept.cluster is now and kept.lost == lost:
             return kept.allocation
         sites = self._sites(rows)
@@ -198,12 +198,12 @@ class Owner:
     def _neighbours(self) -> list[int]:
         """Ranks of the other workers that are present."""
         now = self.ctx.cluster_now.workers
-        here = [rank for rank in self.state.workers if rank in now and rank not in self.ctx.lost]
+        here = [rank for rank in self.state.workers if rank in now and rank not in self.ctx.failed]
         return [rank for rank in here if rank != self.ctx.rank]
 
     def _sites(self, rows: AttentionRows) -> tuple[Site, ...]:
         """The devices that may attend heads of these rows, with their present costs."""
-        now, lost, before = self.ctx.cluster_now, self.ctx.lost, self.state.conditions
+        now, lost, before = self.ctx.cluster_now, self.ctx.failed, self.state.conditions
         if before is None or before[0] is not now or before[1] != lost:
             self.state.sites.clear()
             self.state.conditions = (now, lost)
@@ -285,7 +285,7 @@ class Owner:
         for rank, heads, reply in replies:
             try:
                 contexts.append(await reply)
-            except PeerLost:
+            except PeerFailed:
                 ctx.mark("heads_recomputed", layer=layer, owner=ctx.rank, lost=rank, heads=list(heads))
                 contexts += await self._recompute_lost_heads(layer, heads, q, kv, rows.batch)
             order += heads

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.conditions import Conditions, absent_at_start
-from engine.domain.errors import PeerLost, PlanError, RunError
+from engine.domain.errors import PeerFailed, PlanError, RunError
 from engine.domain.plan import Plan, Slice, covers
 from engine.domain.scenario import Change, SlowDevice
 from engine.domain.spec import RunSpec
@@ -74,8 +74,8 @@ class Device(ABC):
         return self.conditions.cluster
 
     @property
-    def lost(self) -> frozenset[int]:
-        return self.conditions.lost
+    def failed(self) -> frozenset[int]:
+        return self.conditions.failed
 
     def change(self, change: Change) -> None:
         """Take a change of a link or of a device's speed into account."""
@@ -103,16 +103,16 @@ class Device(ABC):
         return tuple(need for need in needed if not any(covers(have, need) for have in self.ledger.resident))
 
     def fail_waiting(self, rank: int, time_s: float) -> None:
-        """Device `rank` has failed: raise `PeerLost` in the programs that wait for it."""
+        """Device `rank` has failed: raise `PeerFailed` in the programs that wait for it."""
         waiting = [queue for (src, _), queue in self.expected.items() if src == rank]
         for queue in waiting:
             while queue:
-                self.fail(queue.popleft(), self._peer_lost(rank, time_s), time_s)
+                self.fail(queue.popleft(), self._peer_failed(rank, time_s), time_s)
 
-    def _peer_lost(self, rank: int, time_s: float) -> PeerLost:
+    def _peer_failed(self, rank: int, time_s: float) -> PeerFailed:
         name = self.cluster.devices[rank].name
-        sentence = f"{name} was lost while {self.device.name} needed it, at {time_s:.3f} s."
-        return PeerLost(sentence, name, time_s)
+        sentence = f"{name} failed while {self.device.name} needed it, at {time_s:.3f} s."
+        return PeerFailed(sentence, name, time_s)
 
     def at(self, request: int, token: int) -> None:
         self.current.request, self.current.token = request, token
@@ -180,9 +180,9 @@ class Device(ABC):
         if queue:
             message, time_s = queue.popleft()
             handle.done, handle.value, handle.time_s = True, handle.wanted(message), time_s
-        elif src in self.lost:
+        elif src in self.failed:
             handle.done, handle.time_s = True, self.now_s
-            handle.error = self._peer_lost(src, self.now_s)
+            handle.error = self._peer_failed(src, self.now_s)
         else:
             self.expected[src, tag].append(handle)
         return handle

@@ -1,7 +1,7 @@
 """Tensors over TCP: one connection per ordered pair of devices, all sockets in one non-blocking loop.
 
 Writing never blocks: bytes that a slow link does not accept now wait in the backlog of its connection. A
-message arrives when its last byte has been read. Questions of peers (`Connections.ask`) are answered here.
+message arrives when its last byte has been read. Pings of peers (`Connections.ping`) are answered here.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CONNECT_TIMEOUT_S = 5.0
 READ_TURN_BYTES = 1 << 20
 WAKE_BYTES = 64 * 1024
 HELLO = struct.Struct("<I")
-QUESTION, ANSWER = -1, -2
-"""Message numbers of frames without a message: "are you there?" and "yes"."""
+PING, PONG = -1, -2
+"""Message numbers of frames that carry no message."""
 
 
 class Incoming(NamedTuple):
@@ -118,14 +118,14 @@ class SendConnection:
 class ReceiveConnection:
     """The connection on which one peer sends to this device: a greeting and warm-up bytes, then frames.
 
-    `src` is the peer's rank, -1 before its greeting; `heard_s` the wall time of its last byte.
+    `src` is the peer's rank, -1 before its greeting; `last_byte_s` the wall time of its last byte.
     """
 
     def __init__(self, sock: socket.socket):
         tune(sock)
         self.sock = sock
         self.src = -1
-        self.heard_s = time.monotonic()
+        self.last_byte_s = time.monotonic()
         self.low_water = 1
         self.header: FrameHeader | None = None
         self._expect(HELLO.size + WARM_UP_BYTES)
@@ -150,7 +150,7 @@ class ReceiveConnection:
                 if count == 0:
                     return messages, True
                 budget -= count
-                self.heard_s = time.monotonic()
+                self.last_byte_s = time.monotonic()
                 self.left = self.left[count:]
             if not len(self.left):
                 message = self._complete()
@@ -228,13 +228,13 @@ class Connections:
             self.receiving.remove(connection)
             connection.sock.close()
 
-    def heard_s(self, peer: int) -> float:
+    def last_byte_s(self, peer: int) -> float:
         """The wall time of the last byte from `peer`; 0 if none has come."""
-        return max((found.heard_s for found in self.receiving if found.src == peer), default=0.0)
+        return max((found.last_byte_s for found in self.receiving if found.src == peer), default=0.0)
 
-    def ask(self, peer: int) -> None:
-        """Ask `peer` whether it is there, unless messages to it are waiting: TCP would send those first."""
-        self._write_signal(peer, QUESTION)
+    def ping(self, peer: int) -> None:
+        """Send `peer` a ping, unless messages to it are in the backlog: TCP would send those first."""
+        self._write_signal(peer, PING)
 
     def _write_signal(self, peer: int, number: int) -> None:
         connection = self.sending.get(peer)
@@ -279,11 +279,11 @@ class Connections:
                     self.receiving.remove(receiving[sock])
                     sock.close()
                     closed.append(receiving[sock].src)
-        return self._answer_questions(messages), closed
+        return self._answer_pings(messages), closed
 
-    def _answer_questions(self, messages: list[Incoming]) -> list[Incoming]:
-        """Answer the questions among `messages`; return those that are messages."""
+    def _answer_pings(self, messages: list[Incoming]) -> list[Incoming]:
+        """Answer the pings among `messages` with pongs; return the other messages."""
         for message in messages:
-            if message.header.message == QUESTION:
-                self._write_signal(message.src, ANSWER)
+            if message.header.message == PING:
+                self._write_signal(message.src, PONG)
         return [message for message in messages if message.header.message >= 0]

@@ -117,7 +117,7 @@ class RealDevice(DeviceLoop):
             self.emit(Span(self.device.name, "send", start_s=sent_s, end_s=end_s, peer=peer, **facts))
             self.finish(handle, None, end_s)
 
-        if dst in self.lost or not self._reachable(dst):
+        if dst in self.failed or not self._reachable(dst):
             handle.done, handle.time_s = True, sent_s
             return handle
         self.connections.sending[dst].write(header, pack_note(note), bytes_of(tensor), done)

@@ -245,11 +245,11 @@ class _MessageHandler:
         requests = tuple(Request.model_validate(request) for request in message["requests"])
         device = self.device
         device.epoch = message["epoch"]
-        for rank in device.lost - set(message["lost"]):
+        for rank in device.failed - set(message["lost"]):
             device.conditions.join(rank)
             device.watchdog.trust(rank)
-        for rank in set(message["lost"]) - device.lost:
-            device.conditions.lose(rank)
+        for rank in set(message["lost"]) - device.failed:
+            device.conditions.mark_failed(rank)
         self.program = go_on(
             device,
             self.strategy,

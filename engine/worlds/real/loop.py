@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from engine.domain.errors import PeerLost
+from engine.domain.errors import PeerFailed
 from engine.domain.plan import Plan
 from engine.domain.scenario import CHANGE, Change
 from engine.domain.spec import RunSpec
@@ -53,7 +53,7 @@ class Control(Protocol):
 
 
 class _Halt(Exception):
-    """The supervisor has told this device to stop all programs."""
+    """Raised when the supervisor orders this device to halt all programs."""
 
 
 class DeviceLoop(Device):
@@ -82,8 +82,8 @@ class DeviceLoop(Device):
         self.watchdog = PeerWatchdog(
             silence_limits(spec.silence_s, 1.0),
             self._awaited,
-            connections.heard_s,
-            connections.ask,
+            connections.last_byte_s,
+            connections.ping,
             self._report_suspect,
         )
         self.epoch = 0
@@ -130,7 +130,7 @@ class DeviceLoop(Device):
                 self.start(Program(self.rank, program, self.clock.virtual(begin_s)))
                 while self.live:
                     self._next()
-            except PeerLost:
+            except PeerFailed:
                 ending = "stuck"
             except _Halt:
                 ending = "halted"
@@ -175,7 +175,7 @@ class DeviceLoop(Device):
             self.paths.change(change)
         elif message["type"] == "lost":
             rank = message["rank"]
-            self.conditions.lose(rank)
+            self.conditions.mark_failed(rank)
             self.connections.close(rank)
             self.fail_waiting(rank, self.clock.virtual(time.monotonic()))
         elif message["type"] == "halt":
@@ -222,7 +222,7 @@ class DeviceLoop(Device):
         return awaited
 
     def _report_suspect(self, peer: int) -> None:
-        if peer not in self.lost:
+        if peer not in self.failed:
             self.control.send({"type": "suspect", "rank": peer})
 
     def _later(self, due_s: float, item: Done | Incoming) -> None:
@@ -293,7 +293,7 @@ class DeviceLoop(Device):
         if ended:
             self.live.discard(program)
             error = program.handle.error
-            if error is not None and not (isinstance(error, PeerLost) and program.handle.waiters):
+            if error is not None and not (isinstance(error, PeerFailed) and program.handle.waiters):
                 raise error
             self.finish(program.handle, program.handle.value, program.now_s)
 

@@ -151,7 +151,7 @@ class SimulatedDevice(Device):
         """The receiver gets `arriving`, which has the shape of `tensor`."""
         facts = self.message_facts(tensor, tag, note, self.number_message(dst, tag))
         message = SimulatedMessage(self.rank, dst, tag, arriving, note, self.now_s, facts)
-        if dst in self.lost:
+        if dst in self.failed:
             message.handle.done, message.handle.time_s = True, self.now_s
         else:
             self.network.send(message)

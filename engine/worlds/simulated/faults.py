@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from engine.domain.errors import PeerLost
+from engine.domain.errors import PeerFailed
 from engine.domain.plan import Plan
 from engine.domain.scenario import Change, DropDevice, FreezeDevice, JoinDevice, LinkChange, LinkDown
 from engine.domain.spec import RunSpec
@@ -152,7 +152,7 @@ class FaultInjector:
         self._mark("device_joined", rank)
         self.failed.discard(rank)
         device = self.devices[rank]
-        if self.is_frozen(rank) and rank not in device.lost:
+        if self.is_frozen(rank) and rank not in device.failed:
             device.thaw()
             return
         for other in self.devices:
@@ -170,18 +170,18 @@ class FaultInjector:
         self.unsent += self.network.drop_messages_of(rank)
 
     def _announce_failure(self, rank: int, how: str, since_s: float) -> None:
-        """Tell all devices that `rank` has failed: sends to it end, receives from it raise `PeerLost`.
+        """Tell all devices that `rank` has failed: sends to it end, receives from it raise `PeerFailed`.
 
-        Raises `PeerLost` if it is the source. Does nothing if the device has joined again.
+        Raises `PeerFailed` if it is the source. Does nothing if the device has joined again.
         """
         if rank not in self.failed:
             return
         now_s, name = self.kernel.now_s, self.cluster.devices[rank].name
         self.emit(Mark(now_s, "loss_detected", name, {"how": how, "since_s": since_s}))
         for device in self.devices:
-            device.conditions.lose(rank)
+            device.conditions.mark_failed(rank)
         if rank == self.cluster.source_rank:
-            raise PeerLost(f"{name} was lost at {now_s:.3f} s, and it is the source.", name, now_s)
+            raise PeerFailed(f"{name} failed at {now_s:.3f} s, and it is the source.", name, now_s)
         for message in self.unsent:
             if message.dst == rank:
                 self.kernel.finish(message.handle, None)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
-from engine.domain.errors import Cancelled, PeerLost
+from engine.domain.errors import Cancelled, PeerFailed
 from engine.worlds.common.programs import Handle, Program
 
 Action = Callable[[], None]
@@ -92,7 +92,7 @@ class SimulationKernel:
     def resume(self, program: Program, handle: Handle | None = None) -> None:
         """Run `program` until it waits again, unless it has ended or was closed.
 
-        Raises the error that ended it, but not a `PeerLost` for which another program waits: that one gets
+        Raises the error that ended it, but not a `PeerFailed` for which another program waits: that one gets
         the error where it waits.
         """
         host = self.programs.get(program)
@@ -100,7 +100,7 @@ class SimulationKernel:
             return
         del self.programs[program]
         error = program.handle.error
-        if error is not None and not (isinstance(error, PeerLost) and program.handle.waiters):
+        if error is not None and not (isinstance(error, PeerFailed) and program.handle.waiters):
             raise error
         self.finish(program.handle, program.handle.value)
 

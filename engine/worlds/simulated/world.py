@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from engine.domain.errors import Deadlock, PeerLost, RunError
+from engine.domain.errors import Deadlock, PeerFailed, RunError
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -22,7 +22,7 @@ from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
 Programs = Iterable[tuple[int, Any]]
 """(rank, coroutine)."""
 Recover = Callable[[Exception], Programs]
-"""Gets a `PeerLost` or `DeviceJoined`; returns the programs that continue the run, or raises the error."""
+"""Gets a `PeerFailed` or `DeviceJoined`; returns the programs that continue the run, or raises the error."""
 
 
 class SimulatedWorld:
@@ -76,7 +76,7 @@ class SimulatedWorld:
                 try:
                     self.kernel.run(self._is_over, self._when_idle, should_stop)
                     return
-                except (PeerLost, DeviceJoined) as event:
+                except (PeerFailed, DeviceJoined) as event:
                     if recover is None:
                         raise
                     self._halt()
@@ -136,7 +136,7 @@ class SimulatedWorld:
 
     def _on_arrived(self, message: SimulatedMessage) -> None:
         device = self.devices[message.dst]
-        if message.dst in self.faults.failed or message.src in device.lost:
+        if message.dst in self.faults.failed or message.src in device.failed:
             return
         device.emit(message.span("recv", self.spec.cluster, self.now_s))
         device.deliver(message.src, message.tag, (message.note, message.tensor), self.now_s)

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from emulator.session.wire import JsonLines, error_from_json, error_to_json
-from engine.domain.errors import Cancelled, EdgeLoomError, HostError, PeerLost, PlanError, SpecError
+from engine.domain.errors import Cancelled, EdgeLoomError, HostError, PeerFailed, PlanError, SpecError
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from engine.domain.errors import Cancelled, EdgeLoomError, HostError, PeerLost, 
         SpecError("links[0] is wrong.", [("links[0]", "wrong")]),
         PlanError("No plan."),
         HostError("No tc."),
-        PeerLost("b died.", "b", 1.5),
+        PeerFailed("b died.", "b", 1.5),
         Cancelled("Stopped."),
     ],
     ids=lambda error: type(error).__name__,

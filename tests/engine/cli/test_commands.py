@@ -130,7 +130,7 @@ def test_a_lost_device_is_a_result_with_its_own_status_and_a_report(loom: Any, t
     file.write_text(DROP, "utf-8")
     result = loom(*PREDICT, "--failover", "stop", "--scenario", file, "--json", tmp_path / "run.json")
     assert result.status == 3
-    assert "peer lost" in result.out and "shelf was lost" in result.out
+    assert "peer lost" in result.out and "shelf failed" in result.out
     outcome = json.loads((tmp_path / "run.json").read_text("utf-8"))["outcome"]
     assert (outcome["kind"], outcome["device"]) == ("peer_lost", "shelf")
     assert outcome["time_s"] >= 0.01

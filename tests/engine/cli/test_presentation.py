@@ -104,10 +104,10 @@ def test_a_bad_run_says_why() -> None:
         report(
             correctness=Correctness(checked=True, ok=False, why="token 3 differs"),
             fidelity=Fidelity(valid=False, why=("link a--b is 20 % slow",)),
-            outcome=Outcome(kind="peer_lost", sentence="shelf was lost at 1.500 s."),
+            outcome=Outcome(kind="peer_lost", sentence="shelf failed at 1.500 s."),
         )
     )
-    for part in ("WRONG", "token 3 differs", "INVALID", "link a--b is 20 % slow", "shelf was lost at 1.5"):
+    for part in ("WRONG", "token 3 differs", "INVALID", "link a--b is 20 % slow", "shelf failed at 1.5"):
         assert part in text
 
 
@@ -155,7 +155,7 @@ TOKEN = Mark(
             "2.000 s a--b forward set to 20 Mbit/s",
         ),
         (Mark(2.0, "link_down", facts={"link": "a--b"}), "2.000 s a--b is down"),
-        (Mark(2.5, "device_lost", "b"), "2.500 s b lost"),
+        (Mark(2.5, "device_lost", "b"), "2.500 s b failed"),
         (Logged(level="warning", text="late"), "warning: late"),
         (Logged(level="info", text="x"), ""),
         (Span("a", "compute", "ffn", 0, 0.0, 1.0), ""),

@@ -62,11 +62,11 @@ def test_a_device_is_slowed_against_its_given_speed_however_often():
 
 def test_a_failed_device_is_a_terminal_until_it_joins_and_keeps_its_speed():
     now = Conditions(DRAWN)
-    now.lose(1)
+    now.mark_failed(1)
     now.apply(SlowDevice(at_s=0, device="b", factor=2.0))
-    assert (now.lost, now.cluster.workers) == ({1}, (0, 2))
+    assert (now.failed, now.cluster.workers) == ({1}, (0, 2))
     now.join(1)
-    assert (now.lost, now.cluster.workers) == (frozenset(), (0, 1, 2))
+    assert (now.failed, now.cluster.workers) == (frozenset(), (0, 1, 2))
     assert now.cluster.devices[1].flop_per_s == DRAWN.devices[1].flop_per_s / 2
 
 

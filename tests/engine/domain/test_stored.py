@@ -47,7 +47,7 @@ def test_a_newer_document_is_read_as_far_as_it_can_be_and_says_so() -> None:
     read_one = read_spec(to_document(SPEC) | {"schema": NEWER, "added": 1}, "The spec")
     assert read_one.value == SPEC
     assert read_one.problem == (
-        f"The spec was stored by a newer version of EdgeLoom (document version {NEWER}; this program knows "
+        f"The spec was stored by a newer version of EdgeLoom (document version {NEWER}; this program reads "
         f"{stored.SCHEMA}): what is new in it is not shown."
     )
 

@@ -197,7 +197,7 @@ def test_simulated_tokens_have_no_identity() -> None:
 
 
 def test_an_unfinished_run_is_reported_up_to_its_last_token() -> None:
-    outcome = Outcome(kind="peer_lost", sentence="b was lost.", device="b", time_s=3.7)
+    outcome = Outcome(kind="peer_lost", sentence="b failed.", device="b", time_s=3.7)
     report = fold(SPEC, None, TRACE[:10], world="real", outcome=outcome)
     assert report.latency_s == 3.5
     assert report.outcome == outcome

@@ -52,12 +52,12 @@ def test_what_is_recorded_is_annotated_kept_and_emitted():
 def test_devices_with_work_and_devices_that_talk_are_needed():
     run = active_run(FakeClock(), strategy="single", pairs=frozenset({(0, 2)}))
     assert run.needed_ranks() == {0, 2}
-    run.conditions.lose(2)
+    run.conditions.mark_failed(2)
     assert run.needed_ranks() == {0}
 
 
 def test_a_device_that_joins_later_is_absent_at_first():
     joins = Scenario(changes=(JoinDevice(at_s=1.0, device="d1"),))
     run = active_run(FakeClock(), scenario=joins)
-    assert run.conditions.lost == {1}
+    assert run.conditions.failed == {1}
     assert 1 not in run.needed_ranks()

@@ -71,7 +71,7 @@ def test_after_a_failure_all_halt_and_start_again_with_a_plan_for_the_others(cas
     }
     assert case.run.plan.version == 1
     (replanned,) = case.marks("replanned")
-    assert replanned.facts["reason"] == "d2 was lost at 1.500 s."
+    assert replanned.facts["reason"] == "d2 failed at 1.500 s."
     assert replanned.facts["plan"] == resume["plan"]
     assert all(2 not in pair for pair in case.run.pairs)
     assert case.run.outcome is None
@@ -93,7 +93,7 @@ def test_without_a_plan_for_the_others_the_run_ends_with_both_reasons(case):
     case.fail(2)
     case.failover.act()
     assert case.run.outcome.kind == "peer_lost"
-    assert case.run.outcome.sentence.startswith("d2 was lost at 0.000 s. The others cannot go on: ")
+    assert case.run.outcome.sentence.startswith("d2 failed at 0.000 s. The others cannot go on: ")
     assert "start" not in [message["type"] for message in case.pool.got(1)]
 
 
@@ -143,7 +143,7 @@ def test_a_device_that_joins_gets_a_part_once_its_process_is_there(case, state):
     assert case.run.plan.version == 2
     assert {work.device for work in case.run.plan.work} == {0, 1, 2}
     assert case.run.joining == set()
-    assert case.run.conditions.lost == frozenset()
+    assert case.run.conditions.failed == frozenset()
     assert case.marks("replanned")[-1].facts["reason"] == "d2 joined at 2.000 s."
     assert [message["type"] for message in case.pool.got(2)] == ["halt", "resume", "start"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from engine.domain.trace import Mark
 from engine.runs.failures import NO_ANSWER_S, FailureDetector, fault_of
-from engine.worlds.real.watchdog import ASK_AFTER_S, LEAST_SILENCE_S
+from engine.worlds.real.watchdog import LEAST_SILENCE_S, PING_AFTER_S
 from tests.support.fake_devices import FakeClock, active_run, running_pool
 
 
@@ -37,7 +37,7 @@ def test_a_suspected_device_is_killed(case):
     assert case.pool.killed == [2]
 
 
-def test_a_suspected_source_is_asked_once_and_lives(case):
+def test_a_suspected_source_is_pinged_once_and_lives(case):
     case.failures.suspect(1, 0)
     case.failures.suspect(2, 0)
     assert case.pool.killed == []
@@ -83,9 +83,9 @@ def test_a_source_that_does_not_run_is_not_watched(case):
     assert (case.pool.got(0), case.pool.killed) == ([], [])
 
 
-def test_a_process_that_is_waited_for_is_asked_and_then_killed(case):
+def test_a_process_that_is_waited_for_is_pinged_and_then_killed(case):
     child = case.pool.children[1]
-    case.clock.now_s += ASK_AFTER_S + 0.01
+    case.clock.now_s += PING_AFTER_S + 0.01
     case.failures.check_waiting([child])
     assert case.pool.got(1) == [{"type": "ping"}]
     case.clock.now_s += NO_ANSWER_S - 0.01
@@ -98,9 +98,9 @@ def test_a_process_that_is_waited_for_is_asked_and_then_killed(case):
 
 def test_a_process_that_answers_lives(case):
     child = case.pool.children[1]
-    case.clock.now_s += ASK_AFTER_S + 0.01
+    case.clock.now_s += PING_AFTER_S + 0.01
     case.failures.check_waiting([child])
-    child.heard_s = case.clock.now_s + 0.1
+    child.last_message_s = case.clock.now_s + 0.1
     case.clock.now_s += NO_ANSWER_S + 1.0
     case.failures.check_waiting([child])
     assert case.pool.killed == []
@@ -122,9 +122,9 @@ def test_a_failed_device_is_recorded_and_the_others_are_told(case):
         ("loss_detected", "d1", {"how": "killed", "since_s": 0.5}),
     ]
     assert case.pool.got(0) == case.pool.got(2) == [{"type": "lost", "rank": 1}]
-    assert case.run.conditions.lost == {1}
+    assert case.run.conditions.failed == {1}
     assert case.run.outcome is None
-    assert case.failures.reason == "d1 was lost at 0.500 s."
+    assert case.failures.reason == "d1 failed at 0.500 s."
 
 
 def test_the_cause_of_a_failure_is_the_change_that_made_it(case):
@@ -144,7 +144,7 @@ def test_without_the_source_the_run_ends(case):
 def test_a_run_that_must_stop_at_a_failure_ends():
     case = Case(failover="stop")
     case.end(2)
-    assert case.run.outcome.sentence == "d2 was lost at 0.000 s and has a part in the plan."
+    assert case.run.outcome.sentence == "d2 failed at 0.000 s and has a part in the plan."
     case.pool.close(at_once=True)
 
 
@@ -160,7 +160,7 @@ def test_a_device_that_the_plan_does_not_use_may_fail():
     case.end(2)
     assert case.run.outcome is None
     assert case.pool.got(0) == []
-    assert case.run.conditions.lost == {2}
+    assert case.run.conditions.failed == {2}
     case.pool.close(at_once=True)
 
 

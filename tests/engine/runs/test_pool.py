@@ -23,8 +23,8 @@ def test_messages_come_with_the_device_that_sent_them(pool, clock):
     pool.devices[1].say(type="ready", n=2)
     found = pool.read(1.0)
     assert [(child.rank, message["n"]) for child, message in found] == [(1, 1), (1, 2)]
-    assert pool.children[1].heard_s == 123.0
-    assert pool.children[0].heard_s == 100.0
+    assert pool.children[1].last_message_s == 123.0
+    assert pool.children[0].last_message_s == 100.0
 
 
 def test_half_a_message_waits_for_its_other_half(pool):
@@ -115,4 +115,4 @@ def test_a_ping_is_remembered_with_its_time(pool, clock):
     clock.now_s = 150.0
     pool.ping(pool.children[1])
     assert pool.got(1) == [{"type": "ping"}]
-    assert pool.children[1].asked_s == 150.0
+    assert pool.children[1].last_ping_s == 150.0

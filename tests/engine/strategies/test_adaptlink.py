@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.domain.errors import PeerLost, PlanError, SpecError
+from engine.domain.errors import PeerFailed, PlanError, SpecError
 from engine.domain.events import to_json
 from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.trace import Mark, Span
@@ -306,7 +306,7 @@ def test_a_shard_spread_over_backups_stays_within_rounding():
 
 
 def test_without_a_complete_backup_the_loss_is_the_engines():
-    with pytest.raises(PeerLost, match="d2 was lost"):
+    with pytest.raises(PeerFailed, match="d2 failed"):
         run_dying(tight(GPT2, 0.3, backups="none"), {2: 5})
 
 

@@ -63,7 +63,7 @@ def test_the_new_plan_uses_the_survivors_alone_and_is_told():
 def test_losing_the_source_ends_the_run_with_a_clear_result():
     _, outcome = simulate(prepare(spec_of("megatron", [DropDevice(at_s=0.05, device="a")])))
     assert outcome.kind == "peer_lost"
-    assert "a was lost" in outcome.sentence and "source" in outcome.sentence
+    assert "a failed" in outcome.sentence and "source" in outcome.sentence
 
 
 def test_a_run_may_be_told_to_stop_at_a_loss_instead():

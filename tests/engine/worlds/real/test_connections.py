@@ -1,4 +1,4 @@
-"""Connections over loopback: messages, questions, peers that close, and what TCP is told of virtual time."""
+"""Connections over loopback: messages, pings, peers that close, and time-outs of TCP in virtual time."""
 
 import socket
 
@@ -104,22 +104,22 @@ def test_what_the_kernel_does_not_take_waits_and_the_writer_does_not(pair):
 
 def test_a_question_is_answered_and_neither_is_a_message(pair):
     near, far = open_both_ways(pair)
-    near.receiving[0].heard_s = 0.0
-    near.ask(1)
-    assert until(far, lambda: far.receiving[0].heard_s > 0)[0] == []
+    near.receiving[0].last_byte_s = 0.0
+    near.ping(1)
+    assert until(far, lambda: far.receiving[0].last_byte_s > 0)[0] == []
     far.wait(0.1)  # the question itself, if its first bytes came before
     for _ in range(40):
         assert near.wait(WAIT_S)[0] == []
-        if near.heard_s(1) > 0:
+        if near.last_byte_s(1) > 0:
             break
-    assert near.heard_s(1) > 0
+    assert near.last_byte_s(1) > 0
 
 
-def test_no_question_is_asked_while_messages_wait_to_be_sent(pair):
+def test_no_ping_is_sent_while_messages_wait_to_be_sent(pair):
     near, _ = open_both_ways(pair)
     write(near, 1, bytes(30_000_000))
     before = len(near.sending[1].backlog)
-    near.ask(1)
+    near.ping(1)
     assert len(near.sending[1].backlog) == before
 
 
@@ -143,7 +143,7 @@ def test_closing_a_failed_peer_counts_its_messages_as_sent(pair):
 
 
 def test_nothing_was_heard_from_a_peer_without_a_connection(pair):
-    assert pair[0].heard_s(1) == 0.0
+    assert pair[0].last_byte_s(1) == 0.0
 
 
 def test_another_thread_can_end_a_wait(pair):

@@ -106,7 +106,7 @@ def test_a_lost_device_ends_the_run_with_its_name_its_time_and_a_report(runs):
     assert report.outcome.kind == "peer_lost"
     assert report.outcome.device == "b"
     assert report.outcome.time_s >= 0.1
-    assert "b was lost" in report.outcome.sentence
+    assert "b failed" in report.outcome.sentence
     assert [mark["device"] for mark in trace if mark.get("name") == "device_lost"] == ["b"]
     assert [change.kind for change in report.scenario.changes] == ["drop_device"]
     assert not report.correctness.checked

@@ -8,14 +8,14 @@ from engine.worlds.real.watchdog import CHECK_PERIOD_S, PeerWatchdog, SilenceLim
 class Peers:
     """What a device knows of its peers, and what its watchdog has done. Peer 1 is awaited since 10.0 s."""
 
-    def __init__(self, limits=SilenceLimits(ask_after_s=2.0, suspect_after_s=6.0)):  # noqa: B008
+    def __init__(self, limits=SilenceLimits(ping_after_s=2.0, suspect_after_s=6.0)):  # noqa: B008
         self.awaited = {1: 10.0}
-        self.heard_s = {}
+        self.last_byte_s = {}
         self.asked, self.reported = [], []
         self.watchdog = PeerWatchdog(
             limits,
             lambda: self.awaited,
-            lambda peer: self.heard_s.get(peer, 0.0),
+            lambda peer: self.last_byte_s.get(peer, 0.0),
             self.asked.append,
             self.reported.append,
         )
@@ -26,7 +26,7 @@ class Peers:
     [
         (2.0, 1.0, (0.3, 2.0)),
         (2.0, 4.0, (1.2, 8.0)),  # virtual limits, so they grow with the dilation
-        (0.6, 5.0, (1.0, 3.0)),  # three questions must fit into the limit
+        (0.6, 5.0, (1.0, 3.0)),  # three pings must fit into the limit
         (0.1, 2.0, (1 / 3, 1.0)),  # a busy process may be silent for one wall second
     ],
 )
@@ -34,7 +34,7 @@ def test_limits_are_virtual_but_never_below_a_wall_second(silence_s, dilation, e
     assert silence_limits(silence_s, dilation) == pytest.approx(expected)
 
 
-def test_a_peer_is_asked_after_the_first_limit():
+def test_a_peer_is_pinged_after_the_first_limit():
     peers = Peers()
     peers.watchdog.check(11.9)
     assert peers.asked == []
@@ -42,7 +42,7 @@ def test_a_peer_is_asked_after_the_first_limit():
     assert (peers.asked, peers.reported) == ([1], [])
 
 
-def test_it_is_asked_again_when_as_much_time_has_passed():
+def test_it_is_pinged_again_when_as_much_time_has_passed():
     peers = Peers()
     for now_s in (12.1, 13.0, 14.0, 14.2):
         peers.watchdog.check(now_s)
@@ -58,7 +58,7 @@ def test_a_peer_that_does_not_answer_is_reported_once():
 
 def test_any_byte_is_an_answer():
     peers = Peers()
-    peers.heard_s[1] = 15.0
+    peers.last_byte_s[1] = 15.0
     peers.watchdog.check(16.9)
     assert (peers.asked, peers.reported) == ([], [])
     peers.watchdog.check(17.1)
@@ -69,7 +69,7 @@ def test_any_byte_is_an_answer():
 
 def test_silence_counts_from_when_a_program_began_to_wait():
     peers = Peers()
-    peers.heard_s[1] = 1.0
+    peers.last_byte_s[1] = 1.0
     peers.watchdog.check(11.0)
     assert (peers.asked, peers.reported) == ([], [])
 

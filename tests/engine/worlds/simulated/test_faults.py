@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.domain.errors import PeerLost
+from engine.domain.errors import PeerFailed
 from engine.domain.scenario import (
     DropDevice,
     FreezeDevice,
@@ -40,7 +40,7 @@ async def waits_for(ctx, src, lost, tag="m"):
     try:
         await ctx.recv(src, tag)
         lost[ctx.rank] = None
-    except PeerLost as error:
+    except PeerFailed as error:
         lost[ctx.rank] = (error.device, pytest.approx(ctx.now_s))
 
 
@@ -70,7 +70,7 @@ def test_all_devices_learn_of_a_failure_and_a_later_receive_fails_at_once():
 
     run(world, (A, lambda c: waits_for(c, B, lost)), (C, asks_late))
     assert lost == {A: ("b", 0.25 + KILL_SEEN_S), C: ("b", 1.0)}
-    assert [device.lost for device in world.devices] == [{B}, {B}, {B}]
+    assert [device.failed for device in world.devices] == [{B}, {B}, {B}]
     assert world.devices[A].cluster_now.devices[B].role == "terminal"
 
 
@@ -214,7 +214,7 @@ def test_a_message_that_is_sent_over_a_link_that_is_long_down_makes_its_end_fail
 @pytest.mark.parametrize("fault", [DropDevice, FreezeDevice])
 def test_a_run_whose_source_fails_ends_with_an_error_that_says_so(fault):
     world, _ = world_of(star(), [fault(at_s=0.25, device="a")], silence_s=SILENCE_S)
-    with pytest.raises(PeerLost, match=r"a was lost at .*, and it is the source") as lost:
+    with pytest.raises(PeerFailed, match=r"a failed at .*, and it is the source") as lost:
         run(world, (A, lambda c: waits_for(c, B, {})), (B, lambda c: waits_for(c, A, {})))
     seen_s = KILL_SEEN_S if fault is DropDevice else SILENCE_S
     assert lost.value.time_s == pytest.approx(0.25 + seen_s)
@@ -271,7 +271,7 @@ def test_a_device_that_joins_has_empty_memory_and_is_known_to_all_again():
     run(world, (A, lambda c: sender(c, C, ["m"])), (C, lambda c: receiver(c, [(A, "m")], {})))
     assert not world.devices[B].ledger.resident
     assert world.devices[A].ledger.resident
-    assert [device.lost for device in world.devices] == [frozenset()] * 3
+    assert [device.failed for device in world.devices] == [frozenset()] * 3
     assert world.devices[A].cluster_now.devices[B].role != "terminal"
 
 

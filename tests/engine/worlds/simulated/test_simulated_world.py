@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.domain.errors import Deadlock, PeerLost
+from engine.domain.errors import Deadlock, PeerFailed
 from engine.domain.scenario import DropDevice, FreezeDevice, LinkDown, LinkUp, SetRate
 from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
 from engine.worlds.simulated.faults import KILL_SEEN_S
@@ -75,14 +75,14 @@ def test_a_message_waits_for_a_link_that_comes_back():
 
 def test_a_device_behind_a_link_that_stays_down_is_lost_after_the_stated_silence():
     world, _ = world_of(star(), [LinkDown(at_s=0.5, link="b--s1")], silence_s=5.0)
-    with pytest.raises(PeerLost, match="b was lost") as lost:
+    with pytest.raises(PeerFailed, match="b failed") as lost:
         run(world, (1, lambda c: sender(c, 0, ["m"])), (0, lambda c: receiver(c, [(1, "m")], {})))
     assert lost.value.time_s == pytest.approx(5.5)
 
 
 def test_losing_a_device_that_others_wait_for_names_it_and_when_they_know():
     world, _ = world_of(star(), [DropDevice(at_s=0.25, device="b")])
-    with pytest.raises(PeerLost, match="b was lost") as lost:
+    with pytest.raises(PeerFailed, match="b failed") as lost:
         run(world, (1, lambda c: sender(c, 0, ["m"])), (0, lambda c: receiver(c, [(1, "m")], {})))
     assert lost.value.device == "b"
     assert lost.value.time_s == pytest.approx(0.25 + KILL_SEEN_S)
@@ -95,8 +95,8 @@ def test_a_program_may_catch_the_loss_of_a_peer_and_go_on():
     async def tries_another(ctx):
         try:
             await ctx.recv(1, "m")
-        except PeerLost as lost:
-            times["lost"] = ctx.now_s, lost.device, ctx.lost
+        except PeerFailed as lost:
+            times["lost"] = ctx.now_s, lost.device, ctx.failed
             await ctx.recv(2, "m")
             times["got"] = ctx.now_s
 
@@ -186,7 +186,7 @@ def test_a_frozen_device_that_is_asked_late_is_given_up_too():
         ctx.send(PAYLOAD, 2, "question")
         await ctx.recv(2, "answer")
 
-    with pytest.raises(PeerLost, match="c was lost"):
+    with pytest.raises(PeerFailed, match="c failed"):
         run(
             world,
             (1, lambda c: sender(c, 0, ["m"])),

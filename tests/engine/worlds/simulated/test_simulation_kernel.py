@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.errors import Cancelled, PeerLost, PlanError
+from engine.domain.errors import Cancelled, PeerFailed, PlanError
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.simulated.kernel import ACTIONS_BETWEEN_STOP_CHECKS, FAULT, LAST, NORMAL, SimulationKernel
 
@@ -180,10 +180,10 @@ def test_the_loss_of_a_peer_goes_to_the_program_that_waits_for_the_one_it_ended(
     async def parent(child):
         try:
             await child.handle
-        except PeerLost as error:
+        except PeerFailed as error:
             got.append(error)
 
-    error, handle = PeerLost("gone"), Handle()
+    error, handle = PeerFailed("gone"), Handle()
 
     async def child():
         await handle
@@ -197,8 +197,8 @@ def test_the_loss_of_a_peer_goes_to_the_program_that_waits_for_the_one_it_ended(
 
 def test_the_loss_of_a_peer_that_no_program_waits_for_ends_the_run():
     kernel = SimulationKernel()
-    start(kernel, fails(PeerLost("gone")))
-    with pytest.raises(PeerLost, match="gone"):
+    start(kernel, fails(PeerFailed("gone")))
+    with pytest.raises(PeerFailed, match="gone"):
         run_until_idle(kernel)
 
 

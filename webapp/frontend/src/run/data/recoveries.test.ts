@@ -19,7 +19,7 @@ describe('Recoveries', () => {
       mark(0.5, 'token_emitted'),
       mark(1, 'device_lost', 'b'),
       mark(1.25, 'loss_detected', 'b', { how: 'killed', since_s: 1 }),
-      mark(1.5, 'replanned', '', { reason: 'b was lost.', plan }),
+      mark(1.5, 'replanned', '', { reason: 'b failed.', plan }),
       mark(1.6, 'reloaded', 'a'),
       mark(2, 'reloaded', 'c'),
       mark(3, 'token_emitted'),
@@ -37,7 +37,7 @@ describe('Recoveries', () => {
         replan_s: 0.25,
         reload_s: 0.5,
         rebuild_s: 1,
-        reason: 'b was lost.',
+        reason: 'b failed.',
       },
     ]);
   });
@@ -46,7 +46,7 @@ describe('Recoveries', () => {
     const recoveries = new Recoveries();
     for (const one of [
       mark(1, 'loss_detected', 'b', { how: 'killed', since_s: 1 }),
-      mark(2, 'replanned', '', { reason: 'b was lost.', plan }),
+      mark(2, 'replanned', '', { reason: 'b failed.', plan }),
       mark(4, 'reloaded', 'c'),
       mark(3, 'reloaded', 'a'),
       mark(4, 'token_emitted'),
@@ -70,11 +70,11 @@ describe('Recoveries', () => {
 describe('RunData', () => {
   it('takes the new plan at the moment it is made, as a marked event with its reason', () => {
     const data = new RunData(cluster, model);
-    data.apply([{ type: 'mark', ...mark(2, 'replanned', '', { reason: 'b was lost.', plan }) }]);
+    data.apply([{ type: 'mark', ...mark(2, 'replanned', '', { reason: 'b failed.', plan }) }]);
     expect(data.plan).toEqual(plan);
-    expect(data.replanned).toEqual({ time_s: 2, reason: 'b was lost.' });
+    expect(data.replanned).toEqual({ time_s: 2, reason: 'b failed.' });
     expect(data.injections).toMatchObject([
-      { time_s: 2, name: 'replanned', label: expect.stringContaining('b was lost.') },
+      { time_s: 2, name: 'replanned', label: expect.stringContaining('b failed.') },
     ]);
   });
 
