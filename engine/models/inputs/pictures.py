@@ -110,7 +110,7 @@ def _to_base64(picture: Image.Image) -> str:
 
 
 def _resized(vision: VisionSpec, picture: Image.Image) -> Image.Image:
-    """Resize as the model's processor does: scale both edges, or scale the shorter one and crop the middle."""
+    """Resize as the model's processor: scale both edges, or scale the shorter one and crop the middle."""
     from PIL import Image
 
     size, resample = vision.image_size, Image.Resampling[vision.resample.upper()]
