@@ -3,7 +3,8 @@
 ./loom mutate                       sample mutants of every module in modules.toml
 ./loom mutate engine/ops/cost.py    of these modules only
 ./loom mutate --known               plant the bugs of known.toml: each must make its tests fail
-./loom mutate --write               also write the results to docs/testing.md
+./loom mutate --write               also write the results to docs/testing.md, module by module: the rows of
+                                    modules that were not asked for stay
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.mutation.document import write_section
+from tests.mutation.document import read_section, write_section
 from tests.mutation.mutants import Mutant, sample
+from tests.mutation.table import ScoreTable, is_argued
 from tests.mutation.trial import changed, copy_of_the_project, run_tests
 
 HERE = Path(__file__).resolve().parent
@@ -89,22 +91,19 @@ def score_modules(copy: Path, args: argparse.Namespace) -> int:
         say(f"not in modules.toml: {', '.join(sorted(unknown))}")
         return 2
     argued = table_of("survivors.toml")
-    scores = [score for row in wanted if (score := score_of(copy, row, args.sample, args.seed)) is not None]
-    unargued = [
-        (score.module, mutant)
-        for score in scores
-        for mutant in score.survivors
-        if not any(is_argued(entry, score.module, mutant) for entry in argued)
-    ]
-    text = as_markdown(scores, argued, args)
-    say(text)
-    if args.write:
-        write_section("mutation", text)
-    return 1 if unargued or len(scores) < len(wanted) else 0
-
-
-def is_argued(entry: dict[str, Any], module: str, mutant: Mutant) -> bool:
-    return (entry["module"], entry["old"], entry["new"]) == (module, mutant.old, mutant.new)
+    known = [row["path"] for row in table_of("modules.toml")]
+    table = ScoreTable.read(read_section("mutation"), args.seed, known)
+    unargued = failing = 0
+    for row in wanted:
+        score = score_of(copy, row, args.sample, args.seed)
+        failing += score is None
+        survivors = score.survivors if score else ()
+        unargued += sum(not is_argued(argued, row["path"], mutant.old, mutant.new) for mutant in survivors)
+        table.put(row["path"], score.tried if score else 0, [(m.old, m.new) for m in survivors])
+        if args.write:
+            write_section("mutation", table.as_markdown(argued))
+    say(table.as_markdown(argued))
+    return 1 if unargued or failing else 0
 
 
 def score_of(copy: Path, row: dict[str, Any], count: int, seed: int) -> Score | None:
@@ -126,28 +125,6 @@ def score_of(copy: Path, row: dict[str, Any], count: int, seed: int) -> Score | 
             say(f"{row['path']}:{mutant.line}: survives: {mutant.old}  →  {mutant.new}")
     say(f"{row['path']}: {len(mutants) - len(survivors)} of {len(mutants)} found, {took_s:.0f} s a run")
     return Score(row["path"], len(mutants), tuple(survivors))
-
-
-def as_markdown(scores: list[Score], argued: list[dict[str, Any]], args: argparse.Namespace) -> str:
-    tried, killed = sum(score.tried for score in scores), sum(score.killed for score in scores)
-    lines = [
-        f"{killed} of {tried} mutants found ({killed / max(tried, 1):.0%}); at most {args.sample} a module, "
-        f"seed {args.seed}.",
-        "",
-        "| module | mutants | found |",
-        "| --- | ---: | ---: |",
-        *(f"| `{score.module}` | {score.tried} | {score.killed} |" for score in scores),
-    ]
-    survivors = [(score.module, mutant) for score in scores for mutant in score.survivors]
-    if survivors:
-        lines += ["", "| survivor | change | why it may survive |", "| --- | --- | --- |"]
-    for module, mutant in survivors:
-        why = next(
-            (e["why"] for e in argued if is_argued(e, module, mutant)), "not argued: a test is missing"
-        )
-        old, new = (text.replace("|", "\\|") for text in (mutant.old, mutant.new))
-        lines.append(f"| `{module}` | `{old}` → `{new}` | {why} |")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,11 @@ from pathlib import Path
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
 
 
+def read_section(name: str, document: Path = DOCUMENT) -> str:
+    """What is between the markers of `name`."""
+    return document.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")[2].partition("<!-- end")[0]
+
+
 def write_section(name: str, text: str, document: Path = DOCUMENT) -> None:
     """Replace what is between the markers of `name`. Raises `ValueError` if they are missing."""
     before, begin, rest = document.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")

@@ -8,6 +8,7 @@ import pytest
 from tests.branch_coverage import as_markdown, rooms_of
 from tests.mutation.document import DOCUMENT, write_section
 from tests.mutation.mutants import sample
+from tests.mutation.table import ScoreTable
 
 ROOT = Path(__file__).resolve().parents[2]
 MUTATION = ROOT / "tests" / "mutation"
@@ -55,6 +56,37 @@ def test_a_section_of_the_document_is_replaced_and_the_rest_stays(tmp_path) -> N
     assert document.read_text() == "before\n<!-- coverage -->\nnew\n<!-- end coverage -->\nafter\n"
     with pytest.raises(ValueError, match="the markers <!-- mutation -->"):
         write_section("mutation", "new", document)
+
+
+def test_a_batch_replaces_the_scores_of_its_own_modules_only() -> None:
+    argued = [{"module": "b.py", "old": "x | y", "new": "x or y", "why": "both are sets"}]
+    modules = ("a.py", "b.py", "c.py")
+    table = ScoreTable(1, modules)
+    table.put("b.py", 4, [("x | y", "x or y")])
+    table.put("a.py", 2, [("0", "1"), ("2", "3")])
+    again = ScoreTable.read(table.as_markdown(argued), 1, modules)
+    assert again.as_markdown(argued) == table.as_markdown(argued)
+    again.put("a.py", 6, [])
+    assert again.as_markdown(argued).splitlines() == [
+        "9 of 10 mutants found (90%), 1 survivors argued; 2 of 3 modules scored; seed 1.",
+        "",
+        "| module | mutants | found |",
+        "| --- | ---: | ---: |",
+        "| `a.py` | 6 | 6 |",
+        "| `b.py` | 4 | 3 |",
+        "",
+        "| survivor | change | why it may survive |",
+        "| --- | --- | --- |",
+        "| `b.py` | `x \\| y` → `x or y` | both are sets |",
+    ]
+
+
+def test_scores_of_another_seed_or_of_modules_no_longer_listed_are_dropped() -> None:
+    table = ScoreTable(1, ("a.py",))
+    table.put("a.py", 2, [("0", "1")])
+    text = table.as_markdown([])
+    assert ScoreTable.read(text, 2, ("a.py",)).tried == {}
+    assert ScoreTable.read(text, 1, ("b.py",)).tried == {}
 
 
 @pytest.mark.parametrize("name", ["coverage", "mutation", "known"])

@@ -4,6 +4,7 @@ import pytest
 
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
+from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.ops import core as ops
 from engine.ops.cost import elementwise, op_time_s, product, total_bytes, total_flops
 from engine.ops.quantised import QuantisedBlock
@@ -128,6 +129,27 @@ def test_elementwise_passes_run_at_the_peak_rate_whatever_their_rows():
 @pytest.mark.parametrize("compute_model", ["flops", "roofline", "serial"])
 def test_kernels_without_work_take_no_time(compute_model):
     assert op_time_s(DEVICE, [product(0, 3, 5, 4)], override=compute_model) == 0
+
+
+PROFILE = HostProfile(
+    host="test",
+    products=(MeasuredRow(rows=1, s_per_flop=0.01),),
+    elementwise_s_per_element=0.1,
+    op_overhead_s=0.25,
+    memory_byte_per_s=1.0,
+    call_s=2.0,
+)
+
+
+def test_a_measured_operation_is_one_call_and_its_kernels_by_the_hosts_tables():
+    thrice = DEVICE.model_copy(update={"measured_scale": 3.0})
+    kernels = [product(2, 3, 5, 4), elementwise(2, 5, 4)]  # 60 FLOPs: 0.6 s; 10 elements: 1 s
+    took_s = op_time_s(thrice, kernels, PROFILE, override="measured")
+    assert took_s == pytest.approx(3 * (2 + (0.6 + 0.25) + (1 + 0.25)))
+
+
+def test_a_measured_operation_without_work_is_not_even_called():
+    assert op_time_s(DEVICE, [product(0, 3, 5, 4)], PROFILE, override="measured") == 0
 
 
 def test_measured_times_need_a_profile():

@@ -85,3 +85,7 @@ def test_ninety_five_percent_of_the_values_are_at_or_below_the_percentile():
     assert percentile_95([float(value) for value in range(101)]) == pytest.approx(95.0)
     assert percentile_95([7.0]) == 7.0
     assert percentile_95([]) is None
+
+
+def test_a_run_that_computed_nothing_has_no_overlap():
+    assert compare_with_model([], PREDICTED) == (0, 0, None, None, 0.0)

@@ -154,3 +154,35 @@ def test_a_blocking_send_holds_up_the_sender() -> None:
     ]
     parts = attribute(spans, cluster(), "a", 0.0, 5.0)
     assert (parts.compute_s, parts.link_s) == (2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "part"),
+    [
+        ("compute", "load", "compute_s"),
+        ("compute", "store", "compute_s"),
+        ("load", "stage", "load_s"),
+        ("store", "stage", "load_s"),
+        ("stage", "send", "staging_s"),
+    ],
+)
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_activities_that_end_together_the_devices_own_work_counts_first(
+    one, other, part, first
+) -> None:
+    kinds = (one, other) if first == 0 else (other, one)
+    spans = [Span("a", kind, "x", 0, 0.0, 2.0, peer="b") for kind in kinds]
+    parts = attribute(spans, cluster(), "a", 0.0, 2.0)
+    assert getattr(parts, part) == 2.0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_message_that_came_as_a_sending_ended_is_on_the_path(order) -> None:
+    spans = [
+        Span("b", "compute", "x", 0, 0.0, 1.0),
+        Span("b", "send", "x", 0, 1.0, 2.0, peer="a", message=0),
+        Span("a", "recv", "x", 0, 1.0, 2.0, peer="b", message=0),
+        Span("a", "send", "x", 0, 0.0, 2.0, peer="b", message=0),
+    ]
+    parts = attribute(spans[::order], cluster(), "a", 0.0, 2.0)
+    assert (parts.compute_s, parts.link_s) == (1.0, 1.0)

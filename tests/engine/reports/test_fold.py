@@ -177,6 +177,20 @@ def test_a_burst_counts_each_request_from_its_own_arrival() -> None:
     assert report.tokens_per_s == 4 / 7
 
 
+def test_the_answer_of_a_run_is_that_of_its_first_request() -> None:
+    trace: list[Span | Mark] = [
+        mark
+        for request, text in ((1, "second"), (0, "first"), (2, "third"))
+        for mark in (
+            Mark(0.0, "request_arrived", "a", {"request": request}),
+            Mark(0.5, "token_emitted", "a", {"request": request, "index": 0, "token": request, "text": text}),
+        )
+    ]
+    report = fold(SPEC, None, trace, world="simulated")
+    assert (report.text, report.output_tokens) == ("first", (0,))
+    assert report.tokens_per_s == 3 / 0.5
+
+
 def test_an_encoders_first_output_is_its_answer() -> None:
     trace: list[Span | Mark] = [
         Mark(1.0, "request_arrived", "a", {"request": 0}),

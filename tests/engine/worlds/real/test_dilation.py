@@ -10,7 +10,6 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.worlds.real.dilation import (
-    COLDEST,
     CROWDED,
     INLINE_FLOPS,
     INLINE_HOST_S,
@@ -88,7 +87,7 @@ def test_an_operation_that_changes_threads_costs_the_runtime_more() -> None:
 
 def test_the_runtime_costs_more_the_more_devices_take_turns_up_to_a_limit() -> None:
     costs = [runtime_s(INLINE_FLOPS, devices) for devices in (1, 2, 9, 16, 23, 64)]
-    assert costs == pytest.approx([OP_HOST_S * cold for cold in (1, 1, 2, 3, COLDEST, COLDEST)])
+    assert costs == pytest.approx([OP_HOST_S * cold for cold in (1, 1, 2, 3, 4, 4)])
 
 
 def test_devices_at_the_same_time_share_the_cores() -> None:
@@ -97,6 +96,15 @@ def test_devices_at_the_same_time_share_the_cores() -> None:
     assert choose_dilation(spec(), together, cores=8) == 1.0
     in_turn = [op(f"d{i}", float(i), 1.0, 0.65, 8) for i in range(8)]
     assert choose_dilation(spec(), in_turn, cores=2) == 1.0
+
+
+def test_a_crowd_counts_if_it_lasts_longer_than_a_twentieth_of_the_busy_time() -> None:
+    def trace(together_s: float) -> list[Span]:
+        begin_s = 10 - together_s
+        return [op("a", 0.0, 10.0, 6.5, 2), op("b", begin_s, together_s, 0.65 * together_s, 2)]
+
+    assert choose_dilation(spec(), trace(1.0), cores=1) == 2.0
+    assert choose_dilation(spec(), trace(0.4), cores=1) == 1.0
 
 
 def test_messages_cost_the_host_too() -> None:
