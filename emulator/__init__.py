@@ -1,6 +1,6 @@
 """Makes a cluster real on this machine: Mininet network, shaped links, private namespaces, calibration.
 
-`emulate` is all that others need. Inside, `session` runs `engine.runs.execute` over a `MininetNetwork`.
+The entry point is `emulate`; `session` runs `engine.runs.execute` over a `MininetNetwork`.
 """
 
 from emulator.session.client import emulate

@@ -1,4 +1,4 @@
-"""Measures the wall time from a live change of a busy link until the receiver notices it."""
+"""Measures the wall time from a live change of a busy link until it takes effect at the receiver."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Arrival(NamedTuple):
 
 
 class ChangeCase(NamedTuple):
-    """A change that the next case undoes. `felt(arrivals, asked_s)` finds when it took effect."""
+    """A change that the next case undoes. `effect_s(arrivals, changed_s)` finds when it took effect."""
 
     name: str
     change: Change
     stream: bool
-    felt: Callable[[Sequence[Arrival], float], float]
+    effect_s: Callable[[Sequence[Arrival], float], float]
 
 
 def measure_changes(environment: Environment) -> Table:
@@ -61,9 +61,9 @@ def measure_changes(environment: Environment) -> Table:
         rows.append((name, human_s(ordered[len(ordered) // 2]), human_s(ordered[-1])))
     title = (
         f"Live changes of one of two links of {FAST_BIT_PER_S / 1e6:g} Mbit/s, {REPEATS} times each: wall "
-        "time from asking until the receiver feels it. Rates: of a TCP stream with full queues, from when "
-        f"the next {WINDOW_S * 1e3:g} ms have the new rate, which tells it to some 10 ms; the others: by "
-        f"datagrams, one each {PERIOD_S * 1e3:g} ms."
+        "time from the command until it takes effect at the receiver. Rates: of a TCP stream with full "
+        f"queues, from when the next {WINDOW_S * 1e3:g} ms have the new rate, exact to some 10 ms; the "
+        f"others: by datagrams, one each {PERIOD_S * 1e3:g} ms."
     )
     return Table(title, ("change", "in force, median", "longest"), tuple(rows))
 
@@ -122,17 +122,17 @@ def _played(cases: Sequence[ChangeCase], **drawn: float) -> list[tuple[str, list
     with network:
         for _ in range(REPEATS):
             for case in cases:
-                times_s[case.name].append(_felt_s(network, case))
+                times_s[case.name].append(_effect_s(network, case))
     return list(times_s.items())
 
 
-def _felt_s(network: MininetNetwork, case: ChangeCase) -> float:
+def _effect_s(network: MininetNetwork, case: ChangeCase) -> float:
     with (_Stream if case.stream else _Datagrams)(network) as traffic:
-        time.sleep(BEFORE_S)  # traffic before the change is a part of the experiment, and so it is after it
-        asked_s = time.monotonic()
+        time.sleep(BEFORE_S)  # the traffic before and after the change is part of the experiment
+        changed_s = time.monotonic()
         network.apply(case.change)
         time.sleep(AFTER_S)
-        return case.felt(list(traffic.arrivals), asked_s) - asked_s
+        return case.effect_s(list(traffic.arrivals), changed_s) - changed_s
 
 
 class _Traffic:
@@ -156,7 +156,7 @@ class _Traffic:
 
     def _until_over(self, step: Callable[[], None]) -> None:
         while not self.over.is_set():
-            with contextlib.suppress(OSError):  # a link that is down, or nothing to be had for a while
+            with contextlib.suppress(OSError):  # the link is down, or no data came for a while
                 step()
 
     def __enter__(self) -> _Traffic:
@@ -212,8 +212,8 @@ class _Datagrams(_Traffic):
 def _has_rate(bit_per_s: float) -> Callable[[Sequence[Arrival], float], float]:
     """Finds the start of the first window after the change that has this rate."""
 
-    def felt(arrivals: Sequence[Arrival], asked_s: float) -> float:
-        after = [arrival for arrival in arrivals if arrival.at_s >= asked_s]
+    def effect_s(arrivals: Sequence[Arrival], changed_s: float) -> float:
+        after = [arrival for arrival in arrivals if arrival.at_s >= changed_s]
         for index, first in enumerate(after):
             inside_window = [a for a in after[index + 1 :] if a.at_s <= first.at_s + WINDOW_S]
             rate = 8 * sum(arrival.size for arrival in inside_window) / WINDOW_S
@@ -223,38 +223,40 @@ def _has_rate(bit_per_s: float) -> Callable[[Sequence[Arrival], float], float]:
             f"{LINK}: {bit_per_s:g} bit/s never came into force in {AFTER_S:g} s: see ./loom doctor."
         )
 
-    return felt
+    return effect_s
 
 
 def _first_with(true: Callable[[Arrival], bool]) -> Callable[[Sequence[Arrival], float], float]:
     """Finds when the first datagram after the change was sent for which `true` holds."""
 
-    def felt(arrivals: Sequence[Arrival], asked_s: float) -> float:
-        found = [arrival.sent_s for arrival in arrivals if arrival.sent_s >= asked_s and true(arrival)]
+    def effect_s(arrivals: Sequence[Arrival], changed_s: float) -> float:
+        found = [arrival.sent_s for arrival in arrivals if arrival.sent_s >= changed_s and true(arrival)]
         if not found:
             raise HostError(f"{LINK}: a change never came into force in {AFTER_S:g} s: see ./loom doctor.")
         return found[0]
 
-    return felt
+    return effect_s
 
 
-def _first_arrival(arrivals: Sequence[Arrival], asked_s: float) -> float:
-    return _first_with(lambda arrival: True)(arrivals, asked_s)
+def _first_arrival(arrivals: Sequence[Arrival], changed_s: float) -> float:
+    return _first_with(lambda arrival: True)(arrivals, changed_s)
 
 
-def _last_arrival(arrivals: Sequence[Arrival], asked_s: float) -> float:
-    return max([asked_s, *(arrival.at_s for arrival in arrivals)])
+def _last_arrival(arrivals: Sequence[Arrival], changed_s: float) -> float:
+    return max([changed_s, *(arrival.at_s for arrival in arrivals)])
 
 
-def _gaps(arrivals: Sequence[Arrival], asked_s: float) -> list[tuple[float, float]]:
+def _gaps(arrivals: Sequence[Arrival], changed_s: float) -> list[tuple[float, float]]:
     """Ranges of sending times, ending after the change, of which no datagram arrived."""
     sent_s = [arrival.sent_s for arrival in arrivals]
-    return [(a, b) for a, b in pairwise(sent_s) if b > asked_s and b - a > 5 * PERIOD_S]
+    return [(a, b) for a, b in pairwise(sent_s) if b > changed_s and b - a > 5 * PERIOD_S]
 
 
-def _first_gap(arrivals: Sequence[Arrival], asked_s: float) -> float:
-    return max(asked_s, min((start for start, _ in _gaps(arrivals, asked_s)), default=asked_s + AFTER_S))
+def _first_gap(arrivals: Sequence[Arrival], changed_s: float) -> float:
+    return max(
+        changed_s, min((start for start, _ in _gaps(arrivals, changed_s)), default=changed_s + AFTER_S)
+    )
 
 
-def _last_gap(arrivals: Sequence[Arrival], asked_s: float) -> float:
-    return max((stop for _, stop in _gaps(arrivals, asked_s)), default=asked_s)
+def _last_gap(arrivals: Sequence[Arrival], changed_s: float) -> float:
+    return max((stop for _, stop in _gaps(arrivals, changed_s)), default=changed_s)

@@ -1,4 +1,4 @@
-"""The clusters of the benchmarks."""
+"""Makes the clusters that the benchmarks measure."""
 
 from __future__ import annotations
 

@@ -47,16 +47,16 @@ BENCHES: tuple[Bench, ...] = (
     Bench("pacing", "how long paced operations last, against their target", measure_pacing),
     Bench("links", "time of a message, against size / bandwidth", measure_links),
     Bench("predict", "predicted against emulated latency of the four strategies", measure_prediction),
-    Bench("decision", "what EdgeFormer's decisions cost beside a forward pass", measure_decision),
-    Bench("startup", "from asking for a run until all is ready, and until all is gone", measure_startup),
+    Bench("decision", "time of EdgeFormer's decisions, against a forward pass", measure_decision),
+    Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
     Bench("load", "operations of any length on up to 16 devices", measure_load, FIDELITY),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
-    Bench("sharing", "what flows get that share a switch port", measure_sharing, FIDELITY),
+    Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),
     Bench("loss", "messages over links that lose packets, against predictions", measure_losses, FIDELITY),
-    Bench("changes", "when live changes are in force at the receiver", measure_changes, FIDELITY),
+    Bench("changes", "time until live changes take effect at the receiver", measure_changes, FIDELITY),
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
-    Bench("accuracy", "what lossy strategies cost in quality", measure_accuracy, "strategies"),
+    Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
@@ -114,4 +114,4 @@ def write_section(document: Path, name: str, text: str) -> None:
     document.write_text(f"{before}{start}\n{text}\n{end}{after}", encoding="utf-8")
 
 
-BENCH = Command("bench", "measure how true and how fast the emulation is", add_arguments, run)
+BENCH = Command("bench", "measure how accurate and how fast the emulation is", add_arguments, run)

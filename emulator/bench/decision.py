@@ -1,4 +1,4 @@
-"""Measure what EdgeFormer's decisions for one prefill cost, beside the forward pass itself, on one core."""
+"""Times EdgeFormer's decisions for one prefill, and the forward pass itself, on one core."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _row(name: str, num_tokens: int) -> tuple[str, ...]:
 
 
 def _best_s(*actions: Callable[[], Sequence[Any] | None]) -> list[float]:
-    """Seconds of each, taken in turns, so that what else this machine does falls on all alike."""
+    """The shortest time of each, in seconds; they are timed in turn, so that other load affects all alike."""
     best = [inf] * len(actions)
     for _ in range(REPEATS):
         for index, action in enumerate(actions):

@@ -33,7 +33,7 @@ Summarise = Callable[["RealDevice", list[Span | Mark]], Any]
 
 
 class _NoSupervisor:
-    """A supervisor that sends nothing and is told nothing."""
+    """A supervisor that sends and receives nothing."""
 
     def receive(self) -> None:
         return None

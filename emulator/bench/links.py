@@ -70,7 +70,7 @@ def _message_s(sender: socket.socket, receiver: socket.socket, size: int) -> flo
 
     thread = threading.Thread(target=receive)
     thread.start()
-    time.sleep(IDLE_S)  # idleness is what is measured after, not a condition waited for
+    time.sleep(IDLE_S)  # the measurement needs an idle connection: this is no wait for a condition
     began_s = time.monotonic()
     sender.sendall(buffer)
     thread.join()

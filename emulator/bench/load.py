@@ -120,7 +120,7 @@ def load_table(results: Sequence[Paced]) -> Table:
 def paced(name: str, rows: int, devices: int) -> Paced:
     """Every device computes a layer of model `name` on so many rows, back to back.
 
-    What an operation takes depends on what runs beside it, so the target is set again until the load is
+    The time of an operation depends on what runs beside it, so the target is adjusted until the load is
     right. If it never is, the attempt that came nearest counts.
     """
     alone_s = _alone_s(name, rows)

@@ -124,7 +124,7 @@ def losses_table(results: Sequence[Lossy]) -> Table:
 
 
 def cluster_of(case: PacketLossCase) -> ClusterSpec:
-    """Devices 0 and 1, 2 and 3, … talk to each other over one switch; links of the even ones lose packets."""
+    """Devices 0 and 1, 2 and 3, … exchange messages over one switch; links of the even ones lose packets."""
     plain = star({f"n{rank}": case.bit_per_s for rank in range(2 * case.pairs)}, delay_s=case.delay_s / 2)
     links = tuple(
         link.model_copy(update={"loss_frac": case.loss_frac}) if index % 2 == 0 else link

@@ -58,7 +58,7 @@ class Message(NamedTuple):
 
 
 class SharedFlow(NamedTuple):
-    """One of several at a time: its max-min fair share and what it got, virtual bit/s."""
+    """One of several concurrent flows: its max-min fair share and its measured rate, virtual bit/s."""
 
     case: str
     flow: str
@@ -230,7 +230,9 @@ async def _drain(ctx: RealDevice, src: int) -> None:
 
 
 def _bit_per_s(spans: Sequence[Any], begin_s: float, end_s: float) -> float:
-    """The rate of what arrived between the first arrival after `begin_s` and the last before `end_s`."""
+    """The rate of the bytes that arrived between the first arrival after `begin_s` and the last before
+    `end_s`.
+    """
     arrived = sorted((end, sent) for sent, _, _, end, _ in spans if begin_s <= end <= end_s)
     return float(sum(sent for _, sent in arrived[1:]) * 8 / (arrived[-1][0] - arrived[0][0]))
 

@@ -51,7 +51,9 @@ def measure_startup(environment: Environment) -> Table:
 
 
 def _start(count: int) -> tuple[dict[str, float], dict[str, float], float]:
-    """When things were seen, the parts as the report has them, and a device's bytes while it runs."""
+    """The wall time of each state, the report's set-up times, and the bytes of a device process while it
+    runs.
+    """
     model, weights = catalogue.resolve(MODEL)
     spec = RunSpec(
         cluster=star(count, 2e9, 100e6),
@@ -66,7 +68,7 @@ def _start(count: int) -> tuple[dict[str, float], dict[str, float], float]:
         weighed: list[float] = []
         report = emulate(spec, partial(_note, seen_s, weighed))
         seen_s["gone"] = time.monotonic()
-        if "queued" not in seen_s:  # one that had to wait for its turn tells nothing: again
+        if "queued" not in seen_s:  # this run had to wait for its turn, so its time does not count: repeat it
             times = {name: float(value) for name, value in report.timings.items()}
             return seen_s, times, weighed[0]
 
@@ -95,12 +97,12 @@ def device_bytes() -> float:
 def _is_session(pid: int) -> bool:
     try:
         return OWN_TITLE in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:  # it is gone
+    except OSError:  # the process has ended
         return False
 
 
 def _proportional_bytes(pid: int) -> int:
-    """0 for a process that is gone."""
+    """The proportional set size of a process in bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
     except OSError:

@@ -85,7 +85,7 @@ def _row(name: str, report: RunReport) -> tuple[str, ...]:
 
 
 def proof(found: Correctness) -> str:
-    """The result of comparing a run with one device, in a few words."""
+    """The verdict of the comparison with the reference, in a few words."""
     if found.lossy and found.kl_mean is not None:
         return f"lossy: KL {found.kl_mean:.3f}, top-1 {found.top1_agreement or 0:.0%}"
     if found.ok and found.max_rel_error is None:

@@ -130,7 +130,7 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
 
 
 def _kernel_times(profile: HostProfile) -> Iterator[tuple[Kernel, float]]:
-    """The kernels that a model's time is made of, and what they take by `profile`."""
+    """The kernels of which a model's time is composed, and their times by `profile`."""
     for row in profile.products:
         if row.inner >= SIDES[1] and row.cols >= SIDES[1]:
             kernel = matrix_product(int(row.rows), int(row.inner), int(row.cols), FLOAT_BYTES)
@@ -165,7 +165,7 @@ def _attention_call(tables: HostProfile, crowd: Callable[[], Any]) -> MeasuredPa
     for name in SMALLEST:
         timed = time_sequence(random_weights(name), "parts", 1, 16, crowd)
         (attention,) = (item for item in timed if item.operation == "attention")
-        # without the pass whose cost is to be found
+        # without the pass whose cost is computed here
         kernels = [k for k in attention.kernels if (k.kind, k.name) != ("elementwise", ATTENTION)]
         surplus.append(attention.seconds - sum(measured_s(tables, kernel) for kernel in kernels))
     return MeasuredPass(name=ATTENTION, overhead_s=max(0.0, statistics.fmean(surplus)), s_per_element=0.0)

@@ -52,7 +52,7 @@ def known_calibration() -> Calibration | None:
 
 
 def measured_calibration() -> Calibration:
-    """Measure now and keep it. Raises `HostError` if that fails."""
+    """Measure now and write the result to the cache. Raises `HostError` if that fails."""
     result, _ = measured_beside((), ())
     keep(result)
     return result

@@ -74,7 +74,8 @@ def random_weights(name: str) -> WeightStore:
 def time_sequence(
     store: WeightStore, sequence: str, rows: int, cached: int, before: Callable[[], object] | None = None
 ) -> list[TimedOperation]:
-    """The kinds of operations of a sequence (a name in `SEQUENCES`), run in turn over the model's layers.
+    """Time the kinds of operations of a sequence (a name in `SEQUENCES`), run in turn over the model's
+    layers.
 
     Causal models find `cached` rows in their KV caches. `before` runs before each operation, untimed. Empty
     if the sequence needs more rows.

@@ -14,7 +14,7 @@ FIRST_STEP = 0.5  # of a figure's logarithm
 
 
 class Roofline(NamedTuple):
-    """What `op_time_s` with compute model `roofline` takes from a device."""
+    """The figures of a device that `op_time_s` uses with compute model `roofline`."""
 
     flop_per_s: float
     half_rows: float

@@ -47,7 +47,7 @@ def quartile(times: Sequence[float]) -> float:
 
 
 def _clock_s() -> float:
-    """What reading the clock adds to a time."""
+    """Seconds that reading the clock adds to a measured time."""
     times = []
     for _ in range(200):
         began_s = time.thread_time()

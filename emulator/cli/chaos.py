@@ -110,7 +110,9 @@ def played(one: Trial) -> RunReport:
 
 
 def traces_of_runs() -> frozenset[str]:
-    """What runs could leave on this machine: interfaces, child processes, session records, open files."""
+    """The traces that runs could leave on this machine: interfaces, child processes, session records, open
+    files.
+    """
     interfaces = {f"interface {path.name}" for path in Path("/sys/class/net").iterdir()}
     processes = {f"process {child.pid}" for child in children(os.getpid())}
     records = {f"record {path.name}" for path in state_directory().glob("session-*.json")}
@@ -147,4 +149,4 @@ def table(world: str, seed: int, ended: list[Ended], left: frozenset[str], wall_
     return Table(f"{world} world, seed {seed}", ("", ""), rows)
 
 
-CHAOS = Command("chaos", "many runs with a loss at a random moment each", add_arguments, run)
+CHAOS = Command("chaos", "many runs, each with a device failure at a random moment", add_arguments, run)

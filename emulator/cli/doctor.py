@@ -1,4 +1,4 @@
-"""`loom doctor`: what this machine can do for EdgeLoom, and what to do about the rest."""
+"""`loom doctor`: lists what this machine can do for EdgeLoom, and the remedy for each missing capability."""
 
 from __future__ import annotations
 

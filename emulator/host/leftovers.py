@@ -52,7 +52,7 @@ def cleanup_stale(directory: Path) -> int:
     """End the sessions whose owner has ended; returns the number of processes killed."""
     killed = 0
     for path in sorted(directory.glob("session-*.json")):
-        with contextlib.suppress(FileNotFoundError):  # its owner has just removed it
+        with contextlib.suppress(FileNotFoundError):  # its owner has removed it meanwhile
             data = json.loads(path.read_text())
             if is_alive(Process(*data["owner"])):
                 continue

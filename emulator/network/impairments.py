@@ -1,4 +1,4 @@
-"""Holds the rates, delays, jitter and losses that links shall have now, and applies them to the network."""
+"""Holds the present settings of all links (rate, delay, jitter, loss), and applies them to the network."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Impairments:
         return not self.backend.in_network(link) and not self.has("netem")
 
     def set(self, change: SetRate | SetDelay | SetLoss) -> None:
-        """Change what is wanted. Raises `HostError` if a running network cannot take it."""
+        """Change the settings in `links`. Raises `HostError` if a running network cannot apply the change."""
         index = self.index(change.link)
         links = [*self.links[:index], changed_link(self.links[index], change), *self.links[index + 1 :]]
         if not isinstance(change, SetRate) and not self.backend.in_network(index):
@@ -80,7 +80,7 @@ class Impairments:
             self._drop(directions)
 
     def shape(self, end: Interface, plain: bool = False) -> Shape:
-        """What the interface `end` shall do to what it sends; `plain`: no delay, jitter or loss."""
+        """The shape of the frames that the interface `end` sends; `plain`: no delay, jitter or loss."""
         rate = self.links[end.link].rate(end.forward) / self.dilation
         if not self.backend.netem:
             return Shape(rate)

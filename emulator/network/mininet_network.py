@@ -31,7 +31,7 @@ class MininetNetwork:
     """One emulated cluster with dilation D. Use it inside private namespaces (`session.isolation`).
 
     `changes` are the timed changes of the run. Raises `HostError` if this machine cannot do what is asked,
-    and on entering if the kernel did something else.
+    and on entering if the kernel applied other settings.
     """
 
     def __init__(
@@ -66,9 +66,11 @@ class MininetNetwork:
             join_nodes(self.layout, self._pids, without=self._impairments.backend.relayed)
             self._impairments.start(self._pids)
             self._configure()
-            ask = self._impairments
-            apply_shapes([(ask.port(end), ask.shape(end)) for pair in self.layout.ends for end in pair])
-            ask.apply(self.directions)
+            impairments = self._impairments
+            apply_shapes(
+                [(impairments.port(end), impairments.shape(end)) for pair in self.layout.ends for end in pair]
+            )
+            impairments.apply(self.directions)
             self._counters = Counters(self.layout, self._pids)
         except BaseException:
             self.__exit__()
@@ -135,8 +137,8 @@ class MininetNetwork:
         for forward in directions:
             self.measured.pop((link, forward), None)
         ends = [self.layout.sender(link, forward) for forward in directions]
-        ask = self._impairments
-        actual = change_shapes([(ask.port(end), ask.shape(end)) for end in ends])
+        impairments = self._impairments
+        actual = change_shapes([(impairments.port(end), impairments.shape(end)) for end in ends])
         in_force = [
             {"forward": forward, "bit_per_s": rate * self.dilation}
             for forward, rate in zip(directions, actual, strict=True)
@@ -280,5 +282,5 @@ class MininetNetwork:
         )
 
     def _asked(self, link: int, forward: bool) -> float:
-        """Virtual bit/s that a direction shall have now."""
+        """The present setting of a direction's rate, in virtual bit/s."""
         return self._impairments.links[link].rate(forward)

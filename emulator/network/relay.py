@@ -1,10 +1,10 @@
 """A process that forwards Ethernet frames between TAP interfaces with delay, jitter and loss.
 
-It replaces netem on kernels without it. Rates stay the kernel's: each interface has a token bucket.
-Usage: `relay.py FD DIRECTIONS`. DIRECTIONS is JSON, one `[from, to, seed]` (file descriptors) per direction.
-FD is a socket that takes lines of JSON, `[direction, delay_s, jitter_s, loss_frac]` in wall seconds, and
-answers each with the same line once it is in force. Frames of a direction keep their order, so TCP does not
-take jitter (uniform, delay ± jitter) for loss.
+It replaces netem on kernels without it. Rates stay the kernel's: each interface has a token bucket. Usage:
+`relay.py FD DIRECTIONS`. DIRECTIONS is JSON, one `[from, to, seed]` (file descriptors) per direction. FD is a
+socket that takes lines of JSON, `[direction, delay_s, jitter_s, loss_frac]` in wall seconds, and answers each
+with the same line once it is in force. Frames of a direction keep their order, so that TCP does not mistake
+jitter (uniform, delay ± jitter) for loss.
 
 It imports the standard library only, so it starts within some 20 ms. It ends when its socket closes.
 """

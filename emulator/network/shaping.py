@@ -38,7 +38,7 @@ RATE_TOLERANCE = 1e-3
 
 
 class Shape(NamedTuple):
-    """What the kernel shall do to one direction of a link, in wall time: payload bit/s, seconds, a fraction.
+    """The settings of one direction of a link, in wall time: payload bit/s, seconds, a fraction.
 
     Without `netem`, delay, jitter and loss are 0 here.
     """

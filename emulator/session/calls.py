@@ -47,7 +47,7 @@ def main(descriptor: int) -> None:
     messages: list[dict[str, Any]] = []
     while not messages and not lines.closed:
         messages = lines.receive(60.0)
-    if not messages:  # the caller is gone
+    if not messages:  # the caller has ended
         return
     raise_priority()
     try:

@@ -1,4 +1,6 @@
-"""`emulate`: a run from the outside. Waits its turn, starts an isolated session, relays what is said."""
+"""`emulate`: runs a spec on an emulated network. Waits for its turn, starts an isolated session, relays
+events and commands.
+"""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _with_unit(value: float, unit: str) -> str:
 def _params_table(comparison: Comparison) -> Table | Text:
     differing = [row for row in comparison.params if row.differs]
     if not differing:
-        return Text("The runs were asked for exactly the same.\n")
+        return Text("The runs have equal specs.\n")
     result = table("differs", *(str(index + 1) for index in range(len(comparison.runs))))
     for row in differing:
         result.add_row(row.path, *(_shown(value) for value in row.values))

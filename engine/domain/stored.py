@@ -182,7 +182,7 @@ def _plan_1_to_2(plan: Document) -> Document:
 
 
 def _report_1_to_2(report: Document) -> Document:
-    """A document that is no report stays as it is: reading it says what is wrong with it."""
+    """A document that is no report stays as it is; `read` then gives the reason."""
     plan = report.get("plan")
     return {**report, "plan": _plan_1_to_2(plan)} if isinstance(plan, dict) else report
 

@@ -91,7 +91,7 @@ class Failover:
         )
         if not self._collect("ready"):
             return False
-        assert run.start_wall_s is not None, "only a run that has started can go on"
+        assert run.start_wall_s is not None, "only a run that has started can continue"
         pool.start(run.start_wall_s, run.dilation, run.clock() + RESTART_LEAD_S)
         return True
 

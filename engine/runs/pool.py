@@ -90,7 +90,7 @@ class DevicePool:
             child.send(**message)
 
     def ping(self, child: Child) -> None:
-        """Ask a device process whether it still runs."""
+        """Send a ping to a device process; it answers with a pong."""
         child.last_ping_s = self._clock()
         child.send(type="ping")
 

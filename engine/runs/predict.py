@@ -104,7 +104,7 @@ def simulate(
         return source if rank == spec.cluster.source_rank else None
 
     def recovered(event: Exception) -> Programs:
-        """The programs that go on after `event`: none if every request was finished."""
+        """The programs that continue after `event`: none if every request was finished."""
         lost = source.device.failed
         if spec.cluster.source_rank in lost:
             raise event

@@ -1,7 +1,7 @@
 """The calculated world: the simulated world's virtual time, but with real tensors, in one process.
 
-It answers what a method computes (for example how good a lossy method's output is), and how long that
-would take on the cluster, not how long it takes on this machine.
+It gives a method's real output (for example, to score a lossy method) and the time that the cluster would
+need, not the time that this machine needs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engine.worlds.simulated.world import SimulatedWorld
 
 
 class CalculatedWorld(SimulatedWorld):
-    """A `SimulatedWorld` on torch tensors: decisions that depend on data are computed, not supposed."""
+    """A `SimulatedWorld` on torch tensors: decisions that depend on data are computed from the tensors."""
 
     def _device(self, rank: int) -> CalculatedDevice:
         return CalculatedDevice(
@@ -37,7 +37,9 @@ class CalculatedWorld(SimulatedWorld):
 
 
 class CalculatedDevice(SimulatedDevice):
-    """Computes every operation when it is asked for; the program gets the result when its time is over."""
+    """Computes every operation when it is submitted; the program gets the result when the operation's virtual
+    time is over.
+    """
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ _shared: list[ReferenceProcess] = []
 
 @contextmanager
 def one_process() -> Iterator[None]:
-    """All references asked for inside are computed by one process, which ends with the block."""
+    """Inside this block one process computes all references; it ends with the block."""
     process = ReferenceProcess()
     _shared.append(process)
     try:

@@ -197,7 +197,7 @@ writes readable text and its accuracy can be measured, without a model hub.
 | held-out top-1 accuracy | {score.top1_accuracy:.1%} of {score.num_tokens} tokens |
 
 Held out: one paragraph in {HELD_OUT_ONE_IN}, chosen by the hash of its text, each scored from its own
-beginning. The model knows nothing but its corpus: it imitates documentation and is fit for nothing else.
+beginning. The model saw no other text than its corpus: it imitates documentation and has no other use.
 
 Greedy samples:
 

@@ -1,4 +1,4 @@
-"""Give a device that joins AdaptLink a role: a backup, or the place of a slower secondary. Pure.
+"""Give a device that joins AdaptLink a role: backup, or secondary in place of a slower one. Pure.
 
 Hu et al., "AdaptLink" (AAAI 2025 workshop), section "Stability Assurance Mechanism": a new device gets
 "unassigned sub-blocks and [is] evaluated against the performance of the original device"; if it is better it

@@ -47,9 +47,9 @@ def grid_size(model: ModelSpec) -> int:
 
 
 def fill_blocks(total: int, times_s: Sequence[float], caps: Sequence[int]) -> tuple[int, ...] | None:
-    """`total` blocks in proportion to 1/times_s, nobody more than its cap; None if the caps are too small.
+    """`total` blocks in proportion to 1/times_s, no device more than its cap; None if the caps are too small.
 
-    Water-filling: whoever would be over its cap gets the cap, the rest is divided among the others.
+    Water-filling: a device that would be over its cap gets the cap, the rest is divided among the others.
     Largest remainders, ties to the lower index. Everybody with room gets at least one block if there are
     enough, from the one that has most.
     """

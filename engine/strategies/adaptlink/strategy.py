@@ -93,7 +93,7 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         workload: Workload,
         params: AdaptLinkParams,
     ) -> Plan[SharesLayout]:
-        """A device that joins gets a shard of the present layout; after a loss all is planned again."""
+        """A device that joins gets a shard of the present layout; after a failure all is planned again."""
         known = set(plan.layout.workers)
         joined = set(cluster.workers) - known
         if params.replan_on_join or params.partition == "summa" or not joined or known - set(cluster.workers):
@@ -117,7 +117,7 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         return MemoryBudget(cluster, model, demand, ends, params.beta)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[SharesLayout]) -> frozenset[tuple[int, int]]:
-        """The primary asks backups only after the loss of their secondary."""
+        """The primary calls backups only after their secondary has failed."""
         primary, servers = plan.layout.primary, plan.layout.servers
         return frozenset(pair for rank in servers for pair in ((primary, rank), (rank, primary)))
 

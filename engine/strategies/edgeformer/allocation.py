@@ -91,7 +91,7 @@ def allocate(
         candidates = [site for site in open_sites if only is None or site[2] == only[head]]
         evaluations += len(candidates)
         if fill == "balance" and candidates:
-            candidates = [min(candidates)]  # whoever is through later cannot meet a deadline that it misses
+            candidates = [min(candidates)]  # sites that finish later miss the deadline too
         for candidate in candidates:
             through_s, _, rank, i = candidate
             total_s = max(collab_s, through_s) if check == "makespan" else collab_s + through_s

@@ -1,4 +1,5 @@
-"""EdgeFormer's data-dependent choices: which heads the mapping table knows, and the importance of the others.
+"""EdgeFormer's data-dependent choices: which heads are in the mapping table, and the importance of the
+others.
 
 The simulated world has no data. Unless a real run is replayed, it assumes heads of equal importance, which
 the table misses in a block's first pass and hits in later ones.
@@ -36,7 +37,7 @@ class Book:
 class Lookup:
     """Features [H, width + points] → raw importance of every head, None where the table has none near.
 
-    `idle` says that a new request begins: then a table that has learnt much sorts its clusters anew.
+    `idle` says that a new request begins: then a table with many new entries recomputes its clusters.
     """
 
     def __init__(self, book: Book, layer: int, width: int, idle: bool):

@@ -237,7 +237,7 @@ class Owner:
     def _mark_allocation(
         self, layer: int, allocation: HeadAllocation, raw: Sequence[float], rows: AttentionRows, hits: int
     ) -> None:
-        """Mark which device attends which head, unless the last mark of the layer says the same."""
+        """Mark which device attends which head, unless the last mark of the layer is equal."""
         device_of = list(allocation.device_of)
         scores = li_scores(normalised(raw), allocation, self._sites(rows), self.params.importance_weight)
         shown = [None if score is None else round(score, 4) for score in scores]
@@ -295,7 +295,7 @@ class Owner:
     async def _recompute_lost_heads(
         self, layer: int, heads: Heads, q: Tensor, kv: Tensor, batch: int
     ) -> list[Tensor]:
-        """Attend the heads of a lost neighbour, as many at a time as there is room for."""
+        """Attend the heads of a failed neighbour, as many at a time as fit in memory."""
         contexts = []
         room = max(1, self.state.rooms.own[self.ctx.rank])
         for start in range(0, len(heads), room):

@@ -77,7 +77,7 @@ class PrefillDecisions:
             Learn(self.book, layer, self.width, self.heads)(statistics, features)
 
     def look_up(self) -> list[list[float | None]]:
-        """The importance of every head that the mapping tables know, by block."""
+        """The importance of every head that is in the mapping tables, by block."""
         return [
             Lookup(self.book, layer, self.width, idle=False)(features)
             for layer, features in enumerate(self.found)

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 CAPACITY = 4096
-"""Entries of one block; beyond that the least recently hit is forgotten."""
+"""The largest number of entries of one block; beyond it the least recently hit entry is evicted."""
 RECLUSTER_AFTER = 256
 TINY_NORM = 1e-12
 ROUNDING = 1e-6

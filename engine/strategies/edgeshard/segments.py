@@ -21,7 +21,7 @@ EXACT_DEVICES = 12
 
 @dataclass(frozen=True)
 class Profile:
-    """What the planner knows of N layers and M devices, in seconds.
+    """The planner's input: times of N layers on M devices, in seconds.
 
     layer_s[j][i]: layer i on device j. hop_s[i][k][j]: the output of the first i layers from k to j.
     enter_s[j]: the input to j; infinite where the first layer may not be. return_s[j]: the result from j.

@@ -49,7 +49,7 @@ class EdgeShardParams(Params):
     schedule: DecodeSchedule = Field(
         default="no-bubbles",
         description="no-bubbles: a request of a burst starts its next token at once; bubbles: all wait "
-        "until everybody has the current one.",
+        "until all have the current one.",
     )
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 

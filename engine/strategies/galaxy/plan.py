@@ -124,7 +124,9 @@ def balance(
 def galaxy_plan(
     name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, overlap: bool, rows_by_speed: bool
 ) -> Plan[GalaxyLayout]:
-    """Raises `PlanError` naming every device that lacks memory for its share when nobody has room for it."""
+    """Raises `PlanError` naming every device that lacks memory for its share when no other device has room
+    for it.
+    """
     group = source_first(cluster)
     capacities = [_capacity(cluster.devices[rank], model, demand) for rank in group]
     row_weights = capacities if rows_by_speed else [1.0] * len(group)
@@ -156,7 +158,7 @@ def galaxy_plan(
             f"{device.name} needs {need / 1e6:.1f} MB and has {device.memory_bytes / 1e6:.1f} MB"
             for device, need in ((cluster.devices[group[i]], need) for i, need in error.needs)
         )
-        raise PlanError(f"{name}: {short}, and nobody has room for the rest: {REMEDY}.") from error
+        raise PlanError(f"{name}: {short}, and no other device has room for the rest: {REMEDY}.") from error
     heads = [count * model.group_size for count in groups]
     cuts = chunk_bounds(model.intermediate_size, granules)
     ends_at = [cuts[bound] for bound in bounds_of(counts)]

@@ -141,7 +141,7 @@ def _through_s(ring: Ring, layers: Sequence[int], num_segments: int) -> float:
 
 
 def fastest_first(ring: Ring, least: Sequence[int], most: Sequence[int]) -> tuple[int, ...] | None:
-    """All layers: `least` for everybody, the others to the fastest that may have more."""
+    """All layers: `least` for every device, the others for the fastest that may have more."""
     layers, left = list(least), ring.num_layers - sum(least)
     if left < 0:
         return None
@@ -203,7 +203,7 @@ def dynamic_program(ring: Ring, num_segments: int) -> LayerAllocation | None:
 def printed(ring: Ring, num_segments: int) -> LayerAllocation | None:
     """Algorithm 1 as printed chooses the devices that stream; layers fill what their slots make room for.
 
-    The paper spreads left/num_segments layers per segment and forgets the memory of the slots
+    The paper spreads left/num_segments layers per segment and does not count the memory of the slots
     themselves: more are taken until all layers fit.
     """
     devices = range(ring.size)

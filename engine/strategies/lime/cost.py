@@ -1,4 +1,4 @@
-"""What an interleaved pipeline costs: LIME's cost model in closed form, and event by event. Pure.
+"""Predict the time of an interleaved pipeline: LIME's cost model in closed form, and event by event. Pure.
 
 Sun et al., "LIME: Accelerating Collaborative Lossless LLM Inference on Memory-Constrained Edge Devices"
 (arXiv 2512.21835), sections IV-A and IV-B. A model is cut into segments; within a segment every device

@@ -2,8 +2,8 @@
 
 Sun et al., "LIME" (arXiv 2512.21835), Algorithm 2. Its `continue` would skip the fetch of the next segment,
 and its first test delete rows that were not sent: here either side deletes rows only after the other has
-acknowledged them, so that no row is lost. A segment's rows leave before the next segment's rows return: the
-caches of two segments are never complete at the same time.
+acknowledged them, so that each row is always on one of them. A segment's rows leave before the next segment's
+rows return: the caches of two segments are never complete at the same time.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _layout(
     ring: Ring,
     placement: RingPlacement,
 ) -> SegmentsLayout:
-    """What devices and the live view need to know of the placement on `ranks`."""
+    """The layout that devices run and the live view draws, for the placement on `ranks`."""
     segments = tuple(
         tuple((rank, start, stop) for rank, (start, stop) in zip(ranks, segment, strict=True))
         for segment in placement.stages
@@ -202,7 +202,9 @@ def _transfers(
     online: Sequence[Sequence[OnlinePlan]],
     params: LimeParams,
 ) -> tuple[Transfer, ...]:
-    """Who stores rows for whom, once and for all. Where everything is resident, nobody waits for a disk."""
+    """Choose which device stores rows for which, for the whole run. None if everything is resident: then no
+    device waits for its disk.
+    """
     chosen = placement.chosen
     if not (params.kv_transfer and demand.generates and chosen.num_segments > 1):
         return ()

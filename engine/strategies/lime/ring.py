@@ -159,7 +159,7 @@ def _segment_counts(ring: Ring, mode: Mode) -> range:
 
 
 def _all_resident(ring: Ring) -> list[LayerAllocation]:
-    """Plain pipelines: as much as fits on the fastest, or in proportion to speed; everybody has a stage."""
+    """Plain pipelines: as much as fits on the fastest, or in proportion to speed; no device is left out."""
     most = [ring.capacity(device) for device in range(ring.size)]
     fastest = fastest_first(ring, [1] * ring.size, most)
     speeds = [1 / layer_s for layer_s in ring.step.layer_s]

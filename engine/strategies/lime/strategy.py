@@ -44,7 +44,7 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         return plan_of(self.name, cluster, model, demand, params)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[SegmentsLayout]) -> frozenset[tuple[int, int]]:
-        """When links change, rows may be stored on another device that the prediction left at home."""
+        """When links change, a device may store rows on another device although the prediction did not."""
         transfers = plan.layout.transfers
         return frozenset(
             pair for one in transfers for pair in ((one.source, one.target), (one.target, one.source))

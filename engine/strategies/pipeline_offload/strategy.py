@@ -44,7 +44,7 @@ class PipelineOffloadParams(Params):
     schedule: Schedule = Field(
         default="continuous",
         description="continuous: a request of a burst starts its next token at once; flush: all wait until "
-        "everybody has the current one.",
+        "all have the current one.",
     )
 
 

@@ -82,7 +82,7 @@ def ratios_of(text: str, members: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class MemberShare:
-    """What the planner knows of one member: its share of every block with its bytes, and its memory.
+    """The planner's input for one member: its share of every block with its bytes, and its memory.
 
     `fixed_bytes` is all that neither streams nor grows with the cache: the ends, norms, the largest
     operation's working set. A block without heads or columns has size 0: only its norm, which never streams.

@@ -52,7 +52,7 @@ def token_ends_s(
 def steady_token_s(
     devices: Sequence[Sequence[BlockTime]], all_reduce_s: float, window: int, tokens: int = 4
 ) -> float:
-    """Seconds between the last two of `tokens` tokens: what is left when the start is forgotten."""
+    """Seconds between the last two of `tokens` tokens: the steady state, without the start."""
     ends_s = token_ends_s(devices, all_reduce_s, window, tokens)
     return ends_s[-1] - ends_s[-2]
 

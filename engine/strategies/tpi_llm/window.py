@@ -62,7 +62,7 @@ class WeightWindow:
             await handle
 
     def _look_ahead(self) -> None:
-        """Go on with the loads, into the step after the last one, until the window is full."""
+        """Continue with the loads, into the step after the last one, until the window is full."""
         while self.ahead < (len(self.streaming) + 1) * len(self.blocks):
             step, block = divmod(self.ahead, len(self.blocks))
             if block in self.streaming[min(step, len(self.streaming) - 1)]:

@@ -16,8 +16,8 @@ Decode = Literal["kv_single", "recompute"]
 class PositionsLayout(Layout):
     """Device `devices[i]` computes the share `ratios[i]` of the positions: of the prompt, `shards[i]`.
 
-    `owner` is the rank that decodes with a KV cache, None if nobody does. `room_bytes` has, for each device,
-    the bytes that a working set may take after a new partition; it is empty without `repartition`.
+    `owner` is the rank that decodes with a KV cache, None if no device does. `room_bytes` has, for each
+    device, the bytes that a working set may take after a new partition; it is empty without `repartition`.
     """
 
     kind: Literal["positions"] = "positions"

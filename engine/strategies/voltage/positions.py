@@ -110,7 +110,7 @@ def search(
         return result
 
     def cost(sizes: Sequence[int]) -> tuple[float, ...]:
-        """Slowest first: equal maxima are told apart by the next slowest."""
+        """Slowest first: ties are broken by the next slowest."""
         return tuple(sorted(times(sizes), reverse=True))
 
     sizes = [stop - first for first, stop in pairwise(start)]

@@ -15,7 +15,7 @@ from engine.domain.units import BITS_PER_BYTE, transfer_s
 
 
 def sender_cost_s(device: DeviceSpec, size_bytes: int) -> float:
-    """Virtual seconds between asking to send and the first byte on the wire: fixed cost and staging."""
+    """Virtual seconds from the call of `send` to the first byte on the wire: fixed cost and staging."""
     return device.message_overhead_s + staging_s(device, size_bytes)
 
 
@@ -53,7 +53,7 @@ class PathTimes:
         self.changed_s = 0.0
 
     def change(self, change: Change) -> None:
-        """Take a change of a link into account; messages sent before it met other conditions."""
+        """Apply a change of a link. It does not affect messages sent before."""
         if isinstance(change, SetRate | SetDelay):
             link = self.cluster.link_index(change.link)
             for forward, name in ((True, "forward"), (False, "backward")):

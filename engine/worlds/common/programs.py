@@ -58,7 +58,7 @@ class Program:
             except StopIteration as stop:
                 self.handle.value = stop.value
                 return True
-            except Exception as error:  # kept: whoever awaits this program, or its world, raises it
+            except Exception as error:  # the program that awaits this one, or its world, raises it
                 self.handle.error = error
                 return True
             if not awaited.done:

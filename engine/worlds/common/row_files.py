@@ -1,4 +1,4 @@
-"""Rows of KV caches on this machine's disk: what a device that is short of memory stores and fetches.
+"""Stores rows of KV caches in files, for a device that is short of memory, and reads them back.
 
 A file has no name, so it is deleted when it is closed. It contains whole rows, [rows, 2, B, K, E], so that
 later rows follow earlier ones.

@@ -43,7 +43,7 @@ class _Source:
 
 
 class SimulatedSource(_Source):
-    """The source on shapes: it counts tokens and does not know them."""
+    """The source on shapes: it counts tokens without computing their ids."""
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         self.arrive(requests)
@@ -58,7 +58,7 @@ class SimulatedSource(_Source):
         return Meta((step.batch, 1), "int64")
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
-        """An encoder's output needs nothing more."""
+        """Do nothing: an encoder's output has only a shape."""
 
 
 class RealSource(_Source):

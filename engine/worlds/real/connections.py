@@ -216,7 +216,7 @@ class Connections:
 
     @property
     def num_connected(self) -> int:
-        """How many peers have connected to this device and sent their warm-up bytes."""
+        """The number of peers that have connected to this device and sent their warm-up bytes."""
         return sum(connection.src >= 0 for connection in self.receiving)
 
     def close(self, peer: int) -> None:

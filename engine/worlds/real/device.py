@@ -29,7 +29,7 @@ from engine.worlds.real.tasks import Task, run_task
 
 
 class RealDevice(DeviceLoop):
-    """A `Ctx` whose verbs move real tensors."""
+    """A `Ctx` whose operations and messages use real tensors."""
 
     def compute(self, op: Op, *inputs: torch.Tensor) -> Handle:
         cost, target_s = self.price(op, inputs)

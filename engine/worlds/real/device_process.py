@@ -175,7 +175,7 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
 
 
 class _MessageHandler:
-    """What a device process does on each of the supervisor's messages."""
+    """Handles the supervisor's messages: one method per type of message."""
 
     def __init__(
         self, device: RealDevice, assignment: Assignment, control: ControlSocket, trace: TraceWriter

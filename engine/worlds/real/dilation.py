@@ -1,4 +1,5 @@
-"""Chooses the dilation D of a run: so many wall seconds per virtual second that this machine keeps up.
+"""Chooses the dilation D of a run: the smallest number of wall seconds per virtual second with which this
+machine keeps up.
 
 An emulated operation is real work that must end before its virtual time is over, on cores shared by all
 devices. The predicted trace says when every device computes and for how long; the host's profile says how

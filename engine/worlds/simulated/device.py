@@ -1,7 +1,7 @@
 """A device of the simulated world: operations, disk accesses and messages take virtual time.
 
-Compute and disk each do one thing at a time, in the order asked; messages go over `network.py`. Programs see
-shapes in place of numbers.
+Compute and disk each do one thing at a time, in the order of the calls; messages go over `network.py`.
+Programs see shapes in place of numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Decisions = Mapping[tuple[str, str], Any]
 class SimulatedDevice(Device):
     """A `Ctx` whose operations schedule the events that end them.
 
-    `decisions` are used in place of what a strategy supposes about data that does not exist here.
+    `decisions` of a real run replace the defaults that a strategy has for data that does not exist here.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SimulatedDevice(Device):
         self.kernel.start(program, self)
 
     def run_program(self, program: Program, handle: Handle | None) -> bool:
-        """As the kernel's `Host`: a frozen device runs nothing, but remembers what it was to run."""
+        """Run `program` (the kernel's `Host` interface). A frozen device queues it until `thaw`."""
         if self.frozen_since_s is not None:
             self.held_back.append((program, handle))
             return False
@@ -82,7 +82,7 @@ class SimulatedDevice(Device):
             self.kernel.resume(program, handle)
 
     def restart(self) -> None:
-        """Not frozen, with empty memory."""
+        """End the freeze and clear the memory."""
         self.frozen_since_s = None
         self.empty()
 
@@ -158,7 +158,7 @@ class SimulatedDevice(Device):
         return message.handle
 
     def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
-        """The decision of the recorded run, or the one that the strategy supposes."""
+        """The decision of the recorded run, or `choice.prior`."""
         known = self.decisions.get((self.device.name, name))
         answer = choice.prior(*inputs) if known is None else known
         self.mark("decided", decision=name, answer=answer)

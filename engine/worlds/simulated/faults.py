@@ -1,4 +1,4 @@
-"""Applies the scenario of a simulated run to links and devices, and tells devices when a peer has failed.
+"""Applies the scenario of a simulated run to links and devices, and reports failed devices to their peers.
 
 A killed device is detected when its connections close. A frozen device, or one behind a link that is down,
 is detected after `silence_s` of silence, and only by devices that need it.
@@ -20,7 +20,7 @@ from engine.worlds.simulated.kernel import FAULT, SimulationKernel
 from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
 
 KILL_SEEN_S = 0.01
-"""How long the peers of a killed process need to see their connections closed."""
+"""Virtual seconds from the end of a killed process until its peers see their connections closed."""
 
 MARK_NAMES = {"slow_device": "device_changed", "link_down": "link_down", "link_up": "link_up"}
 """Name of the mark for a kind of change; all other changes of links give `link_changed`."""
@@ -31,7 +31,7 @@ class DeviceJoined(Exception):
 
 
 class FaultInjector:
-    """`failed` are the ranks that run no programs any more, whether or not their peers know it yet."""
+    """`failed` are the ranks that run no programs any more, also before their peers detect it."""
 
     def __init__(
         self,
@@ -72,7 +72,9 @@ class FaultInjector:
             self._watch_frozen(rank)
 
     def schedule_detection_of_frozen_devices(self) -> bool:
-        """Somebody waits for a frozen device: have it declared failed. False if no device is frozen."""
+        """A program may wait for a frozen device: declare it failed after `silence_s`. False if no device is
+        frozen.
+        """
         frozen = self._frozen_and_not_failed()
         for rank in frozen:
             self.kernel.schedule(self.kernel.now_s + self.silence_s, partial(self._give_up, rank), FAULT)
@@ -83,7 +85,7 @@ class FaultInjector:
         self.kernel.schedule(self.kernel.now_s + self.silence_s, self._check_reachability, FAULT)
 
     def _check_reachability(self) -> None:
-        """Of the two ends of the message, the one that is not the source fails."""
+        """Declare one end of the stalled message failed: the one that is not the source."""
         stalled = self.network.stalled()
         if stalled:
             src, dst = stalled[0].ends
@@ -94,7 +96,7 @@ class FaultInjector:
     # changes of the scenario
 
     def apply(self, change: Change) -> None:
-        """`change` happens now."""
+        """Apply `change` now."""
         for device in self.devices:
             device.change(change)
         match change:
@@ -118,7 +120,7 @@ class FaultInjector:
         self.emit(Mark(self.kernel.now_s, name, self.cluster.devices[rank].name))
 
     def _kill(self, rank: int) -> None:
-        """The device stops at once; its peers know when they have seen its connections closed."""
+        """Stop the device at once; its peers detect it when they see its connections closed."""
         self._mark("device_lost", rank)
         self._stop(rank)
         at_s = self.kernel.now_s

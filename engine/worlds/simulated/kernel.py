@@ -19,15 +19,15 @@ Action = Callable[[], None]
 FAULT = -1
 """Priority of faults: first at their time. `cancel_actions` keeps them when the programs are halted."""
 NORMAL = 0
-"""Priority of what programs, devices and messages do."""
+"""Priority of the actions of programs, devices and messages."""
 LAST = 1
-"""Priority of what must see all other changes of the same time."""
+"""Priority of actions that must run after all others of the same time."""
 
 ACTIONS_BETWEEN_STOP_CHECKS = 2000
 
 
 class Host(Protocol):
-    """A device, as far as the kernel needs it."""
+    """The interface of a device that the kernel uses."""
 
     def run_program(self, program: Program, handle: Handle | None) -> bool:
         """Run `program`, for which `handle` is done, until it waits again; True if it has ended."""

@@ -27,7 +27,7 @@ class LinkConditions:
         self.down: set[int] = set()
 
     def apply(self, change: LinkChange) -> None:
-        """A change of rate changes nothing here."""
+        """Apply a change of delay, loss or state; a change of rate has no effect here."""
         match change:
             case LinkDown():
                 self.down.add(self.cluster.link_index(change.link))

@@ -18,9 +18,9 @@ def stream(start_s: float, stop_s: float, bit_per_s: float) -> list[Arrival]:
 
 def test_a_rate_takes_effect_with_the_first_window_that_has_it() -> None:
     arrivals = stream(0.0, 1.0, 20e6) + stream(1.0, 2.0, 5e6)
-    felt_s = changes._has_rate(5e6)(arrivals, 0.8)
+    effect_s = changes._has_rate(5e6)(arrivals, 0.8)
     # a window that begins a little earlier is within the tolerance of 15 % already
-    assert 1.0 - 0.1 * WINDOW_S < felt_s <= 1.0
+    assert 1.0 - 0.1 * WINDOW_S < effect_s <= 1.0
     assert changes._has_rate(20e6)(arrivals, 0.25) == 0.25
     with pytest.raises(HostError, match="4e\\+07 bit/s never came into force"):
         changes._has_rate(40e6)(arrivals, 0.8)

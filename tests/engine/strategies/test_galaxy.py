@@ -202,7 +202,9 @@ def test_a_device_with_little_memory_gets_fewer_columns_and_does_not_run_out(mod
         try:
             plan = plan_of(spec)
         except PlanError as error:
-            assert str(error).startswith("galaxy: d1 needs 0.0 MB and has 0.0 MB, and nobody has room")
+            assert str(error).startswith(
+                "galaxy: d1 needs 0.0 MB and has 0.0 MB, and no other device has room"
+            )
             continue
         play(spec, plan)
         shrunk = plan.layout.columns
