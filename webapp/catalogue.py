@@ -97,7 +97,7 @@ def models() -> list[ModelOut]:
         try:
             found.append(model_out(resolve_model(name, "random")[0], name, trained, name=name))
         except SpecError:
-            continue  # asked for by name, it is refused with the reason
+            continue  # `resolve_model` refuses it by name, with the reason
     return found
 
 

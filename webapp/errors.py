@@ -2,7 +2,7 @@
 
 EdgeLoomError
 ├── SpecError 422, PlanError 409, HostError 409, RunError 409   (engine/domain/errors.py)
-├── Conflict     409  what was asked does not fit the present state
+├── Conflict     409  the request does not fit the present state
 └── Unavailable  503  Redis or a worker is not there
 """
 

@@ -1,6 +1,6 @@
 """Roles and the two guards that API routes carry: `viewer` (may read) and `operator` (may write).
 
-Roles are Django groups: whoever is logged in may read, members of the group `operator` may write,
+Roles are Django groups: every user who is logged in may read, members of the group `operator` may write,
 superusers may do everything.
 """
 

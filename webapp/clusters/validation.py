@@ -33,7 +33,7 @@ class DeviceFit(Value):
 
 
 class Fits(Value):
-    """`fits` is None when nothing was asked or nothing can be said."""
+    """`fits` is None if no model was given or the check is impossible."""
 
     model: str = ""
     strategy: str = ""

@@ -1,8 +1,8 @@
 """The OpenAPI document: paths and schemas of the HTTP API, and the events that the WebSocket sends.
 
-Django Ninja describes the API. `Document` changes two things: a model that is both asked for and answered has
-its answer's schema, in which every field is present; and it adds what no path names, the WebSocket's frames
-and the layouts of all methods. `manage.py write_api_types` generates the front end's types from it.
+Django Ninja describes the API. `Document` changes two things: a model that is in requests and in responses
+has the response's schema, in which every field is present; and it adds what no path names, the WebSocket's
+frames and the layouts of all methods. `manage.py write_api_types` generates the front end's types from it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Document(OpenAPISchema):
         for model in (EventFrame, *layout_types()):
             self._create_schema_from_model(model, remove_level=False, mode="serialization", keep=True)
         kinds = [{"$ref": REF_TEMPLATE.format(model=model.__name__)} for model in layout_types()]
-        self.schemas["Layout"] = {"anyOf": kinds, "description": "What a method decided: `kind` says whose."}
+        self.schemas["Layout"] = {"anyOf": kinds, "description": "What a method decided; `kind` names it."}
         components: dict[str, Any] = super().get_components()
         return components
 

@@ -16,7 +16,7 @@ WORKER_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "plan": ("-Q", "plan", "-n", "plan@%h", "--pool", "prefork", "--concurrency", "1"),
     # A thread beside the main one: the run itself is a child process, the thread only watches it,
     # and the main thread stays free for the connection to Redis and for signals.
-    # More than one at once, on shares of the cores, only where LOOM_RUNS_AT_ONCE says so.
+    # LOOM_RUNS_AT_ONCE allows more than one at once, each on its share of the cores.
     "emulate": (
         "-Q",
         "emulate",

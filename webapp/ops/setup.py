@@ -35,7 +35,7 @@ def set_up(*, redis: bool, tests: bool = False) -> bool:
     packages: list[debian.Package] = []
     if redis:
         packages += debian.REDIS_PACKAGES
-    if tests or os.geteuid() == 0:  # nobody but root can emulate
+    if tests or os.geteuid() == 0:  # only root can emulate
         packages += debian.EMULATOR_PACKAGES
     if tests:
         packages += debian.TEST_PACKAGES
@@ -140,7 +140,7 @@ def node_is_new_enough(node: tuple[int, ...], npm: tuple[int, ...]) -> bool:
 
 
 def version_of(program: str | Path) -> tuple[int, ...]:
-    """`node --version` as numbers; () when it cannot even say that."""
+    """`node --version` as numbers; () if the command fails."""
     try:
         answer = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -153,7 +153,7 @@ class Supervisor:
         say(f"{child.name} {how}; it starts again in {child.pause_s:.0f} s. Its log: {shown(child.log)}")
 
     def _wait_for_signal(self, timeout_s: float | None) -> None:
-        """Until a child ends or the time is over; raises KeyboardInterrupt when asked to stop."""
+        """Wait until a child ends or the time is over; raises KeyboardInterrupt on a stop signal."""
         if timeout_s is None:
             number = signal.sigwait(HEARD)
         else:

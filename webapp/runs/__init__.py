@@ -1,1 +1,1 @@
-"""Runs: asked for over HTTP, carried out by workers, watched over WebSockets, kept as reports."""
+"""Runs: requested over HTTP, carried out by workers, followed over WebSockets, stored with their reports."""

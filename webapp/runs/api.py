@@ -119,7 +119,9 @@ def cancel_run(request: UserRequest, run_id: int) -> Status[None]:
 
 @router.post("/runs/{int:run_id}/changes", response={202: Accepted}, auth=operator)
 def change_run(request: UserRequest, run_id: int, body: ChangeIn) -> Status[dict[str, Any]]:
-    """Asked for now; the run's events say when it is in force (`link_changed`, `device_lost`, …)."""
+    """Request a change now; the run's events confirm it when it is in force (`link_changed`, `device_lost`,
+    …).
+    """
     number = services.change(services.find(run_id), body.command, request.auth.username)
     return Status(202, {"id": number})
 
@@ -133,7 +135,7 @@ def replay_run(request: UserRequest, run_id: int, body: ReplayRequest) -> Status
 
 @router.get("/runs/{int:run_id}/events")
 def get_events(request: HttpRequest, run_id: int, since: int = 0) -> HttpResponse:
-    """`{cursor, events}`: a page of events after the batch `since`; ask on until a page has none."""
+    """`{cursor, events}`: a page of events after the batch `since`. Request pages until one is empty."""
     services.find(run_id)
     with redis_needed():
         batches = live.page_of_history(run_id, since)

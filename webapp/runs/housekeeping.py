@@ -1,4 +1,6 @@
-"""What an emulator worker does every few seconds: close runs of dead workers, queue lost runs again."""
+"""What an emulator worker does every few seconds: close runs of dead workers, queue runs again whose Redis
+message is missing.
+"""
 
 from __future__ import annotations
 

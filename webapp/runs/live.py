@@ -1,8 +1,8 @@
 """The events of a run as they happen: numbered batches, in a Redis Stream and, for good, in the database.
 
 One publisher writes, any number of readers follow. Batches of a run are numbered 1, 2, 3, …; a reader's
-cursor is the number of the last batch that it has. What leaves the stream was stored in the database
-before, so a reader that finds a gap looks there, and nothing is ever lost: not on a reload, not when
+cursor is the number of the last batch that it has. What leaves the stream was stored in the database before,
+so a reader that finds a gap reads them there, and no event is ever missing: not after a reload, not when
 Redis restarts empty, not when the stream is cut to keep Redis small.
 """
 

@@ -10,7 +10,7 @@ ACTIVE = ("planning", "building", "calibrating", "loading", "running", "verifyin
 
 
 class Run(models.Model):
-    """One asked-for run. JSON columns hold dumped engine values, frozen as they were.
+    """One run. JSON columns hold dumped engine values, as they were when the run was made.
 
     `status` is `queued`, one of ACTIVE as the run reports it, or one of OVER. Leaving `queued` is one
     UPDATE … WHERE status = 'queued', so no run starts twice. The figures of the report that lists show

@@ -49,8 +49,8 @@ class RunRow(Schema):
 
 class RunDetail(RunRow):
     notes: str
-    request: dict[str, Any] = Field(description="The RunRequest as asked, its cluster frozen.")
-    spec: RunSpec | None = Field(description="Null only if `problems` says why.")
+    request: dict[str, Any] = Field(description="The RunRequest, with a copy of its cluster.")
+    spec: RunSpec | None = Field(description="Null if it cannot be read: `problems` has the reason.")
     plan: Plan | None
     report: RunReport | None
     prediction: RunReport | None = Field(description="The simulated world's report of the same run.")

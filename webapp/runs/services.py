@@ -35,7 +35,7 @@ def find(run_id: int) -> Run:
 def create(request: RunRequest, owner: User | None) -> Run:
     """Check, plan, store and queue a run. Raises `SpecError`, `PlanError`, `Unavailable`.
 
-    Without Redis the run is stored as failed, so that what was asked for is not lost.
+    Without Redis the run is stored as failed, so that its request is kept.
     """
     spec = spec_of(request)
     plan = prepare(spec).plan
@@ -130,7 +130,7 @@ def end(run_id: int, outcome: Outcome) -> bool:
 
 
 def fail_lost(run: Run) -> None:
-    """Close a run whose worker has died: say so in its events, and store what its stream still has."""
+    """Close a run whose worker has died: add the outcome to its events; store the rest of its stream."""
     sentence = (
         f"The worker {workers.parse_identity(run.worker).node} ended in the middle of this run, which was "
         f"{run.status}: its events are kept, start it again."

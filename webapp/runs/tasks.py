@@ -56,7 +56,9 @@ def predict_run(run_id: int) -> None:
 
 
 def spec_to_predict(run: Run) -> RunSpec:
-    """What was asked for, or what happened if that is known. Raises `SpecError` if it cannot be read."""
+    """The run's spec, with the live changes of the real run if there was one. Raises `SpecError` if it cannot
+    be read.
+    """
     if run.report is None:
         return with_profile(read_spec(run.spec, f"The spec of {run}").needed())
     report = read_report(run.report, f"The report of {run}").needed()
@@ -126,7 +128,7 @@ def keep(run_id: int, publisher: live.Publisher, report: RunReport) -> None:
 
 
 def give_up(run_id: int, publisher: live.Publisher, outcome: Outcome) -> None:
-    """Close a run that has no report, and say so in its events."""
+    """Close a run that has no report, and add the outcome to its events."""
     services.end(run_id, outcome)
     log = Logged(level="error", text=outcome.sentence)
     ended = StateChanged(state=services.status_of(outcome), detail=outcome.sentence)

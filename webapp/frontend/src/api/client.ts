@@ -76,7 +76,7 @@ async function toError(response: Response, path: string): Promise<ApiError> {
     const data = (await response.json()) as { detail?: unknown; fields?: Problem[] };
     if (typeof data.detail === 'string') return new ApiError(response.status, data.detail, data.fields ?? []);
   } catch {
-    // Not JSON but an error page of a proxy or web server: only the status says something.
+    // Not JSON but an error page of a proxy or web server: only the status is informative.
   }
   return new ApiError(response.status, `The server answered ${response.status} ${response.statusText}.`);
 }

@@ -11,6 +11,6 @@ export type ClusterSpec = Schemas['ClusterSpec'];
 export type CanvasLayout = Schemas['CanvasLayout'];
 export type ClusterRow = Schemas['ClusterOut'];
 export type Problem = Schemas['Problem'];
-/** Whether a model's weights fit; `fits` is null when nothing was asked or nothing can be said. */
+/** Whether a model's weights fit; `fits` is null if no model was given or the check is impossible. */
 export type Fits = Schemas['Fits'];
 export type Validation = Schemas['Validation'];

@@ -13,7 +13,7 @@ export type Correctness = Schemas['Correctness'];
 export type Fidelity = Schemas['Fidelity'];
 export type OutcomeKind = Outcome['kind'];
 export type Outcome = Schemas['Outcome'];
-/** A loss, or a device that joined, and how the run went on; the times follow each other. */
+/** A device that failed or joined, and how the run continued; the times follow each other. */
 export type Recovery = Schemas['Recovery'];
 export type Prediction = Schemas['Prediction'];
 export type RunReport = Schemas['RunReport'];

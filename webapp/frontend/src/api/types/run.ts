@@ -1,4 +1,4 @@
-/** What a run is asked for, resolved to and planned as: names for the generated types. */
+/** A run's request, its resolved spec and its plan: names for the generated types. */
 import type { Schemas } from './schemas';
 
 export type ModelSpec = Schemas['ModelSpec'];
@@ -8,17 +8,17 @@ export type Direction = Schemas['SetRate']['direction'];
 export type Scenario = Schemas['Scenario'];
 export type Change = Scenario['changes'][number];
 
-/** A change asked for while the run goes on, or the wish to stop it. */
+/** A live command to a run: a change of its cluster, or a stop. */
 export type Command = Timeless<Change> | { kind: 'stop' };
 
 type Timeless<T> = T extends unknown ? Omit<T, 'at_s'> : never;
 
 export type RunSpec = Schemas['RunSpec'];
 export type Dilation = RunSpec['dilation'];
-/** After a loss: plan again over the survivors, or end the run. */
+/** After a device's failure: plan again over the remaining devices, or end the run. */
 export type Failover = RunSpec['failover'];
 
-/** What the browser asks for: names instead of resolved models and clusters. */
+/** The request for a run: names instead of resolved models and clusters. */
 export type RunRequest = Omit<Schemas['RunRequest'], Chosen | 'workload'> & {
   [field in Chosen]-?: NonNullable<Schemas['RunRequest'][field]>;
 } & { workload: Partial<Workload> };

@@ -28,8 +28,8 @@ export function ComparePage() {
     .split(',')
     .filter((text) => /^\d+$/.test(text))
     .map(Number);
-  const asked = Number(params.get('baseline'));
-  const baseline = ids.includes(asked) ? asked : ids[0];
+  const requested = Number(params.get('baseline'));
+  const baseline = ids.includes(requested) ? requested : ids[0];
   const enough = ids.length >= 2 && ids.length <= MOST;
   const comparison = useQuery({
     queryKey: ['compare', ids, baseline],

@@ -37,10 +37,10 @@ export function ShapeDialog({ opened, onClose, replaces, onTake }: Props) {
   const [bitPerS, setBitPerS] = useState(100e6);
   const [delayS, setDelayS] = useState(0.2e-3);
   const preset = chosen ?? catalogue?.presets[0]?.name ?? null;
-  const asked = { shape, devices, preset, bit_per_s: bitPerS, delay_s: delayS };
+  const request = { shape, devices, preset, bit_per_s: bitPerS, delay_s: delayS };
   const answer = useQuery({
-    queryKey: ['shape', asked],
-    queryFn: ({ signal }) => api.post<Drawing>('/clusters/shape', asked, signal),
+    queryKey: ['shape', request],
+    queryFn: ({ signal }) => api.post<Drawing>('/clusters/shape', request, signal),
     enabled: opened && preset !== null,
     placeholderData: keepPreviousData,
   });

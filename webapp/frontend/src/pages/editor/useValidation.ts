@@ -6,7 +6,7 @@ import type { Validation } from '@/api/types';
 import { useDrawing } from './editorStore';
 import { byItem, place } from './problems';
 
-/** Also ask whether this model fits, split by this strategy. Empty: not asked. */
+/** Also check whether this model fits, split by this strategy. Empty: no check. */
 export interface FitQuestion {
   model: string | null;
   strategy: string | null;

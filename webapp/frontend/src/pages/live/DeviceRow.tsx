@@ -22,7 +22,7 @@ interface Props {
 
 /** One device: memory, activity and controls. */
 export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen, onChoose }: Props) {
-  const lost = device.failedAt_s !== null;
+  const failed = device.failedAt_s !== null;
   const [pending, submit] = usePending(device.changes, refusals);
   const row = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -45,7 +45,7 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
           </Text>
           <Text
             size="xs"
-            c={lost || device.frozenAt_s !== null ? 'red' : 'dimmed'}
+            c={failed || device.frozenAt_s !== null ? 'red' : 'dimmed'}
             data-testid={`device-row-state-${device.name}`}
           >
             {stateOf(device)}

@@ -102,7 +102,7 @@ function dilationOf(picture: Snapshot, run: RunDetail): number | string {
 }
 
 function StopButton({ runId, queued, mayWrite }: { runId: number; queued: boolean; mayWrite: boolean }) {
-  const [asked, setAsked] = useState(false);
+  const [stopping, setStopping] = useState(false);
   return (
     <Button
       color="red"
@@ -110,11 +110,11 @@ function StopButton({ runId, queued, mayWrite }: { runId: number; queued: boolea
       leftSection={<IconPlayerStopFilled size={15} />}
       data-testid="stop"
       disabled={!mayWrite}
-      loading={asked}
+      loading={stopping}
       title={mayWrite ? undefined : 'Only operators may stop a run'}
       onClick={async () => {
-        setAsked(true);
-        if (!(await cancelRun(runId))) setAsked(false);
+        setStopping(true);
+        if (!(await cancelRun(runId))) setStopping(false);
       }}
     >
       {queued ? 'Remove from the queue' : 'Stop'}

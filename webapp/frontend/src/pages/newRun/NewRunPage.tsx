@@ -12,7 +12,7 @@ import { RunForm } from './RunForm';
 export function NewRunPage() {
   const [params] = useSearchParams();
   const from = Number(params.get('from')) || 0;
-  const asked = Number(params.get('cluster')) || null;
+  const requested = Number(params.get('cluster')) || null;
   const clusters = useClusters();
   const catalogue = useCatalogue();
   const earlier = useRun(from, from > 0);
@@ -32,13 +32,13 @@ export function NewRunPage() {
         <ErrorPanel message={sentence(failed.error)} onRetry={() => failed.refetch()} />
       ) : clusters.data && catalogue.data && (from === 0 || earlier.data) ? (
         <RunForm
-          key={`${from} ${asked}`}
+          key={`${from} ${requested}`}
           clusters={clusters.data}
           catalogue={catalogue.data}
           initial={
             earlier.data
               ? fromRequest(earlier.data.request, earlier.data.report?.scenario)
-              : { ...FIRST_DRAFT, clusterId: firstCluster(clusters.data, asked) }
+              : { ...FIRST_DRAFT, clusterId: firstCluster(clusters.data, requested) }
           }
         />
       ) : (

@@ -28,7 +28,7 @@ export function Seen({ run }: { run: RunDetail }) {
         ) : (
           <Text size="sm" c="dimmed">
             {model.num_classes
-              ? 'No classes: only an emulated run that has finished knows them.'
+              ? 'No classes: only an emulated run that has finished has them.'
               : `Its ${rows} patches are rows of the prompt.`}
           </Text>
         )}

@@ -51,7 +51,7 @@ export function LineChart({
 
   useEffect(() => {
     if (!holder.current || width === 0) return;
-    const tell = (text: string) => {
+    const showText = (text: string) => {
       if (tip.current) tip.current.textContent = text;
     };
     const options = optionsOf({
@@ -61,7 +61,7 @@ export function LineChart({
       formatX,
       formatY,
       marks: () => latest.current.marks ?? [],
-      tell,
+      showText,
     });
     const made = new uPlot({ ...options, width, height }, latest.current.data, holder.current);
     plot.current = made;
@@ -82,7 +82,7 @@ export function LineChart({
 interface Look extends Pick<Props, 'lines' | 'xLabel' | 'formatX' | 'formatY'> {
   colors: CanvasColors;
   marks: () => readonly { time_s: number }[];
-  tell: (text: string) => void;
+  showText: (text: string) => void;
 }
 
 function optionsOf({
@@ -92,7 +92,7 @@ function optionsOf({
   formatX,
   formatY,
   marks,
-  tell,
+  showText,
 }: Look): Omit<uPlot.Options, 'width' | 'height'> {
   const axis = {
     stroke: colors.dim,
@@ -121,7 +121,7 @@ function optionsOf({
     ],
     hooks: {
       draw: [(chart) => drawMarks(chart, marks(), colors.injection)],
-      setCursor: [(chart) => tell(cursorText(chart, formatX, formatY, lines))],
+      setCursor: [(chart) => showText(cursorText(chart, formatX, formatY, lines))],
     },
   };
 }

@@ -54,7 +54,7 @@ describe('activity', () => {
     expect(activity(computing().device('a')!, 0.8, 0.4).state).toBe('sending');
   });
 
-  it('is idle when nothing was done lately, and lost whatever was done', () => {
+  it('is idle without recent spans, and lost after a failure whatever the spans', () => {
     const data = computing();
     expect(activity(data.device('b')!, 9, 1).state).toBe('idle');
     data.apply([{ type: 'mark', time_s: 1, name: 'device_lost', device: 'a', facts: {} }]);

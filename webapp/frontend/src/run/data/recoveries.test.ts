@@ -56,7 +56,7 @@ describe('Recoveries', () => {
     expect(recoveries.list[0]).toMatchObject({ replan_s: 1, reload_s: 2, rebuild_s: 2 });
   });
 
-  it('knows a strategy that coped by itself by the plan that never came', () => {
+  it('has no plan for a strategy that continued by itself', () => {
     const recoveries = new Recoveries();
     for (const one of [
       mark(1, 'loss_detected', 'b', { how: 'killed', since_s: 0.5 }),

@@ -108,7 +108,7 @@ describe('RunData', () => {
     expect(data.links[0]!.forward.measured_bit_per_s).toBeNull();
   });
 
-  it('names a lost device and the time of its loss', () => {
+  it('names a failed device and the time of its failure', () => {
     const data = new RunData(cluster, model);
     data.apply([{ type: 'mark', time_s: 4.5, name: 'device_lost', device: 'b', facts: {} }]);
     expect(data.device('b')!.failedAt_s).toBe(4.5);

@@ -110,7 +110,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
   };
 }
 
-/** The draft that asks again for what an earlier run did: `toRequest` of it is that request. */
+/** The draft that repeats an earlier run: `toRequest` of it is that run's request. */
 export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
   const { workload, dilation } = request;
   return {
@@ -139,12 +139,12 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
   };
 }
 
-/** Which stored cluster to start with: the one asked for, else the demo cluster, else the first. */
+/** The stored cluster to start with: the one with id `requested`, else the demo cluster, else the first. */
 export function firstCluster(
   clusters: readonly { id: number; name: string }[],
-  asked: number | null,
+  requested: number | null,
 ): number | null {
   const has = (id: number | null) => clusters.some((row) => row.id === id);
-  if (asked !== null && has(asked)) return asked;
+  if (requested !== null && has(requested)) return requested;
   return (clusters.find((row) => row.name === 'lab-3') ?? clusters[0])?.id ?? null;
 }

@@ -31,28 +31,28 @@ export class Viewport {
     const width = window === 'all' ? Math.max(now_s, MIN_SPAN_S) : window;
     const end = this.following ? Math.max(now_s, width) : Math.max(this.end_s, width);
     this.move(window === 'all' ? 0 : end - width, window === 'all' ? width : end);
-    this.tell();
+    this.notify();
   }
 
   pause(): void {
     if (!this.following) return;
     this.following = false;
     if (this.window === 'all') this.window = null;
-    this.tell();
+    this.notify();
   }
 
   resume(now_s: number): void {
     this.following = true;
     this.window ??= 'all';
     this.follow(now_s);
-    this.tell();
+    this.notify();
   }
 
   pan(by_s: number): void {
     this.window = null;
     this.following = false;
     this.move(this.start_s + by_s, this.end_s + by_s);
-    this.tell();
+    this.notify();
   }
 
   /** Makes the stretch `factor` times as long, around "now" while following, else around `around_s`. */
@@ -62,7 +62,7 @@ export class Viewport {
     const left = (fixed - this.start_s) / (this.end_s - this.start_s);
     this.window = null;
     this.move(fixed - left * width, fixed - left * width + width);
-    this.tell();
+    this.notify();
   }
 
   point(cursor_s: number | null): void {
@@ -81,7 +81,7 @@ export class Viewport {
     this.version += 1;
   }
 
-  private tell(): void {
+  private notify(): void {
     this.version += 1;
     for (const listener of this.listeners) listener();
   }

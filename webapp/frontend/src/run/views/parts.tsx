@@ -57,7 +57,7 @@ export function ShareBar({
   );
 }
 
-/** The newest things that a method said of itself, in words. */
+/** The newest marks of a method, as sentences. */
 export function MethodEvents({
   marks,
   describe,
