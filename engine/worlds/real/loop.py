@@ -19,7 +19,7 @@ import torch
 
 from engine.domain.errors import PeerFailed
 from engine.domain.plan import Plan
-from engine.domain.scenario import CHANGE, Change
+from engine.domain.scenario import CHANGE, Change, JoinDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.models.weights.store import WeightStore
@@ -173,6 +173,9 @@ class DeviceLoop(Device):
             change: Change = CHANGE.validate_python(message["change"])
             self.change(change)
             self.paths.change(change)
+            if isinstance(change, JoinDevice) and change.device == self.device.name:  # it was frozen
+                for pacer in (self.compute_pacer, self.disk_pacer):
+                    pacer.resume(time.monotonic())
         elif message["type"] == "lost":
             rank = message["rank"]
             self.conditions.mark_failed(rank)

@@ -38,6 +38,7 @@ class Pacer:
     def __init__(self, dilation: float | None):
         self.dilation = dilation
         self.free_s = 0.0
+        self.resumed_s = 0.0
         self.operations = self.late = 0
         self.target_s = self.host_s = 0.0
         self.errors: list[float] = []
@@ -57,8 +58,9 @@ class Pacer:
         if self.dilation is None:
             self.free_s = now_s
             return now_s
-        debt_s = max(0.0, now_s - deadline_s)
         target_s = deadline_s - start_s
+        deadline_s = max(deadline_s, self.resumed_s)
+        debt_s = max(0.0, now_s - deadline_s)
         late = debt_s > max(MAX_DEBT_S, LATE_FRAC * target_s)
         self.late += late
         self.target_s += target_s
@@ -68,14 +70,17 @@ class Pacer:
             self.errors.append(debt_s / self._batch_s)
             self.used.append(self._batch_host_s / self._batch_s)
             self._batch_s = self._batch_host_s = 0.0
-        if not late:
-            return deadline_s
-        self.free_s = max(self.free_s, now_s)
-        return now_s
+        end_s = now_s if late else deadline_s
+        self.free_s = max(self.free_s, end_s)
+        return end_s
 
     def reset(self, now_s: float) -> None:
         """Cancel what was planned after `now_s`."""
         self.free_s = min(self.free_s, now_s)
+
+    def resume(self, now_s: float) -> None:
+        """The device was frozen until `now_s`: what was due earlier is due now."""
+        self.resumed_s = now_s
 
     def stats(self) -> PacingStats:
         return PacingStats(

@@ -57,6 +57,15 @@ def test_operations_are_paced_with_the_dilation_and_native_ones_are_not(make):
     assert make(paced=False).compute_pacer.plan(100.0, 0.5) == (100.0, 100.0)
 
 
+def test_a_device_that_was_frozen_is_not_late_for_what_was_due_meanwhile(make):
+    device = make()
+    order = {"type": "change", "change": {"kind": "join_device", "at_s": 1.0, "device": "d1"}}
+    device.handle_message(order)
+    assert device.compute_pacer.resumed_s == device.disk_pacer.resumed_s == 0.0  # another one goes on
+    device.handle_message({**order, "change": {**order["change"], "device": "d0"}})
+    assert device.compute_pacer.resumed_s > 0.0 and device.disk_pacer.resumed_s > 0.0
+
+
 async def waits(handle):
     await handle
 

@@ -40,6 +40,18 @@ def test_a_large_debt_is_late_and_moves_the_schedule():
     assert (pacer.stats().operations, pacer.stats().late) == (1, 1)
 
 
+def test_what_was_due_while_the_device_was_frozen_is_due_when_it_goes_on():
+    pacer = Pacer(1.0)
+    start_s, deadline_s = pacer.plan(0.0, 0.1)
+    pacer.resume(5.0)
+    assert pacer.settle(start_s, deadline_s, 5.0 + MAX_DEBT_S * 0.9, 0.01) == 5.0
+    assert pacer.stats().late == 0
+    assert pacer.stats().errors == (pytest.approx(MAX_DEBT_S * 0.9 / 0.1),)
+    start_s, deadline_s = pacer.plan(0.0, 0.1)
+    assert start_s == 5.0  # what is due later stays due later
+    assert pacer.settle(start_s, deadline_s, 5.0, 0.01) == pytest.approx(5.1)
+
+
 def test_of_a_long_operation_one_twentieth_may_be_owed():
     for debt_s, late in ((0.049, 0), (0.051, 1)):
         pacer = Pacer(1.0)
