@@ -8,17 +8,22 @@ device's speed multiplies the expected time. Times are virtual seconds.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median_low, quantiles
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from engine.domain.trace import Mark, Span
 
 Trace = Sequence[Span | Mark]
 Operation = tuple[str, str, int, int]
 """Device, name, FLOPs and bytes: what decides how long an operation takes at a device's own speed."""
+
+Phase = Literal["prefill", "decode"]
+
+TYPICAL_OF = 5
+"""So many operations of one device and phase are needed to call an error typical: one late one is not."""
 
 
 class ModelComparison(NamedTuple):
@@ -29,6 +34,9 @@ class ModelComparison(NamedTuple):
     error_mean   Σ |duration - expected| / Σ expected over all compared operations; None if there is none
     error_p95    95 % of the compared operations have at most this relative error
     overlap_frac the part of the computing time in which a device ran more than one operation
+    typical      by device and phase: half of the computing time went to operations with at most this relative
+                 error. A few late operations do not move it; operations that are all too long do
+    missing_frac by device: the part of the prediction's operations that the run has not
     """
 
     operations: int
@@ -36,26 +44,31 @@ class ModelComparison(NamedTuple):
     error_mean: float | None
     error_p95: float | None
     overlap_frac: float
+    typical: Mapping[tuple[str, Phase], float] = {}
+    missing_frac: Mapping[str, float] = {}
 
 
 def compare_with_model(run: Trace, prediction: Trace, change_grace_s: float = 0.0) -> ModelComparison:
     """Compare the compute spans of `run` with those of `prediction`, the same run in the simulated world.
 
     An operation that began at most `change_grace_s` after a change of its device's speed may have been priced
-    before it: the nearer of the two times counts.
+    before it: the nearest of the times counts. Time in which a device was frozen is not counted.
     """
     model_s = _times_at_own_speed(prediction)
-    speeds = _Slowdowns(run)
+    speeds, pauses = _Slowdowns(run), _pauses(run)
     errors, expected, count = [], [], 0
+    by_phase: dict[tuple[str, Phase], list[tuple[float, float]]] = defaultdict(list)
     for span in _computed(run):
         count += 1
         own_s = model_s.get(_operation(span))
         if own_s:
-            took_s = span.end_s - span.start_s
+            took_s = span.end_s - span.start_s - _paused_s(span, pauses[span.device])
             candidates = [own_s * factor for factor in speeds.around(span, change_grace_s)]
             nearest_s = min(candidates, key=lambda target_s: abs(took_s - target_s))
             expected.append(nearest_s)
             errors.append(abs(took_s - nearest_s))
+            phase: Phase = "decode" if span.token > 0 else "prefill"
+            by_phase[span.device, phase].append((errors[-1] / nearest_s, nearest_s))
     relative = [error_s / target_s for error_s, target_s in zip(errors, expected, strict=True)]
     return ModelComparison(
         operations=count,
@@ -63,6 +76,8 @@ def compare_with_model(run: Trace, prediction: Trace, change_grace_s: float = 0.
         error_mean=sum(errors) / sum(expected) if expected else None,
         error_p95=percentile_95(relative),
         overlap_frac=_overlap_frac(run),
+        typical={key: _weighted_median(found) for key, found in by_phase.items() if len(found) >= TYPICAL_OF},
+        missing_frac=_missing_frac(run, prediction),
     )
 
 
@@ -84,6 +99,44 @@ def _times_at_own_speed(prediction: Trace) -> dict[Operation, float]:
         factor = speeds.at(span.device, span.start_s)
         times[_operation(span)].append((span.end_s - span.start_s) / factor)
     return {operation: median_low(found) for operation, found in times.items()}
+
+
+def _weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
+    """The lowest value with at least half of the weight at or below it. Pairs are (value, weight)."""
+    half, seen = sum(weight for _, weight in pairs) / 2, 0.0
+    for value, weight in sorted(pairs):
+        seen += weight
+        if seen >= half:
+            return value
+    return max(pairs)[0]  # half of the weight was not reached because of rounding
+
+
+def _missing_frac(run: Trace, prediction: Trace) -> dict[str, float]:
+    """By device of `prediction`: the part of its operations that `run` has not, or not as often."""
+    wanted = Counter(_operation(span) for span in _computed(prediction))
+    missing = wanted - Counter(_operation(span) for span in _computed(run))
+    totals: Counter[str] = Counter()
+    lacking: Counter[str] = Counter()
+    for operation, count in wanted.items():
+        totals[operation[0]] += count
+        lacking[operation[0]] += missing[operation]
+    return {device: lacking[device] / total for device, total in totals.items()}
+
+
+def _pauses(trace: Trace) -> dict[str, list[tuple[float, float]]]:
+    """By device the times in which it was frozen, from its freezing until it went on."""
+    pauses: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    since_s: dict[str, float] = {}
+    for item in trace:
+        if isinstance(item, Mark) and item.name == "device_frozen":
+            since_s.setdefault(item.device, item.time_s)
+        elif isinstance(item, Mark) and item.name == "device_joined" and item.device in since_s:
+            pauses[item.device].append((since_s.pop(item.device), item.time_s))
+    return pauses
+
+
+def _paused_s(span: Span, pauses: Sequence[tuple[float, float]]) -> float:
+    return sum(max(0.0, min(span.end_s, end_s) - max(span.start_s, start_s)) for start_s, end_s in pauses)
 
 
 def _computed(trace: Trace) -> Iterable[Span]:
@@ -125,4 +178,9 @@ class _Slowdowns:
 
     def around(self, span: Span, grace_s: float) -> set[float]:
         """The factors that may hold for an operation: in force at its start, or up to `grace_s` before."""
-        return {self.at(span.device, span.start_s), self.at(span.device, span.start_s - grace_s)}
+        between = {
+            factor
+            for since_s, factor in self.changes[span.device]
+            if span.start_s - grace_s < since_s <= span.start_s
+        }
+        return {self.at(span.device, span.start_s - grace_s), *between}

@@ -2,8 +2,9 @@
 
 A paced run is valid if all of this holds:
 
-pacing few operations of this host ended late, and those not by much
-model        operations took as long as the device model says, one after the other (`against_model.py`)
+pacing       few operations of this host ended late, and those not by much
+model        operations took as long as the device model says, one after the other, on every device and in
+             both phases, and all of the prediction's operations were done (`against_model.py`)
 links        every measured link carries the rate that was asked for
 latency      the run took as long as its prediction, in which the same changes happen
 
@@ -81,6 +82,7 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
     why = [
         *_pacing_complaints(report.dilation, played.pacing, mean, late_frac),
         *_model_complaints(compared, disturbed=_has_failures(report)),
+        *_missing_complaints(report, predicted, compared),
         *_link_complaints(report, played.links),
         *_latency_complaints(report, played, predicted, limit),
     ]
@@ -170,6 +172,13 @@ def _model_complaints(compared: ModelComparison, disturbed: bool) -> list[str]:
             f"operations took times that are {compared.error_mean:.1%} off their device's model "
             f"(limit {MODEL_LIMIT:.0%})."
         )
+    else:
+        why += [
+            f"most operations of {device} in the {phase} took times that are {error:.1%} off its model "
+            f"or more (limit {MODEL_LIMIT:.0%})."
+            for (device, phase), error in sorted(compared.typical.items())
+            if error > MODEL_LIMIT
+        ]
     if compared.overlap_frac > OVERLAP_LIMIT:
         why.append(
             f"devices ran two operations at once for {compared.overlap_frac:.1%} of their computing time "
@@ -182,6 +191,27 @@ def _model_complaints(compared: ModelComparison, disturbed: bool) -> list[str]:
             "the others cannot be compared with their device's model."
         )
     return why
+
+
+def _missing_complaints(report: RunReport, predicted: RunReport, compared: ModelComparison) -> list[str]:
+    """What an undisturbed run did not do, or should not have been able to do. After a change, strategies may
+    do other operations than in the prediction.
+    """
+    if report.outcome.kind != "finished" or _has_failures(report):
+        return []
+    ending = predicted.outcome.kind
+    if ending != "finished":
+        return (
+            [] if _has_random_links(report) else [f"the run finished, but its prediction ended as {ending}."]
+        )
+    if report.scenario.changes:
+        return []
+    return [
+        f"{device} did not do {missing:.1%} of the operations that the prediction has "
+        f"(limit {1 - COMPARED_LEAST:.0%})."
+        for device, missing in sorted(compared.missing_frac.items())
+        if missing > 1 - COMPARED_LEAST + 1e-9
+    ]
 
 
 def _link_complaints(report: RunReport, links: Sequence[LinkMeasurement]) -> list[str]:

@@ -1,11 +1,22 @@
 """The verdict on a real run: what makes it invalid, what it says, what is not judged and why."""
 
+from dataclasses import replace
+
 import pytest
 
 import topologies
 from engine.domain.network import LinkMeasurement
-from engine.domain.report import Outcome, RunReport
-from engine.domain.scenario import DropDevice, Scenario, SetLoss, SlowDevice
+from engine.domain.report import Outcome, Recovery, RunReport
+from engine.domain.scenario import (
+    DropDevice,
+    FreezeDevice,
+    JoinDevice,
+    LinkDown,
+    LinkUp,
+    Scenario,
+    SetLoss,
+    SlowDevice,
+)
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.models import catalogue
@@ -42,9 +53,17 @@ def stats(errors=(0.0, 0.01), late=0, used=(0.5, 0.5), target_s=1e6):
     return {"desk": {"operations": 40, "late": late, "errors": errors, "used": used, "target_s": target_s}}
 
 
-def verdict(pacing=None, links=(GOOD_LINK,), run=None, trace=PREDICTED, predicted=None, live_rate_changes=0):
+def verdict(
+    pacing=None,
+    links=(GOOD_LINK,),
+    run=None,
+    trace=PREDICTED,
+    predicted=None,
+    live_rate_changes=0,
+    model=PREDICTED,
+):
     played = Played(trace, stats() if pacing is None else pacing, links, "tbf", live_rate_changes)
-    return fidelity_of(run or report(), played, predicted or report(), PREDICTED)
+    return fidelity_of(run or report(), played, predicted or report(), model)
 
 
 def test_punctual_operations_and_true_links_make_a_run_valid():
@@ -91,6 +110,58 @@ def test_operations_half_as_long_again_as_the_model_says_make_it_invalid_though_
     assert found.valid is False
     assert found.model_error_mean == pytest.approx(0.5)
     assert found.why == ("operations took times that are 50.0% off their device's model (limit 10%).",)
+
+
+def steps(device, took_s, start_s=0.0, token=0):
+    """Five operations of one device, one after the other. Those of a decode step take fewer FLOPs."""
+    flops = 10 if token else 100
+    return [
+        Span(device, "compute", "ffn", 0, at_s, at_s + took_s, flops=flops, bytes=10, token=token)
+        for at_s in (start_s + index * took_s for index in range(5))
+    ]
+
+
+def test_operations_of_one_device_that_are_too_long_make_it_invalid_however_small_its_part():
+    # the phone's 0.5 s are 5 % of all computing, so half as long again is 2.5 % on average
+    model = [*steps("desk", 1.9), *steps("phone", 0.1)]
+    found = verdict(trace=[*steps("desk", 1.9), *steps("phone", 0.15)], model=model)
+    assert found.model_error_mean == pytest.approx(0.025)
+    assert found.why == (
+        "most operations of phone in the prefill took times that are 50.0% off its model "
+        "or more (limit 10%).",
+    )
+    assert verdict(trace=model, model=model).valid is True
+
+
+def test_operations_that_are_too_long_in_the_prefill_alone_make_it_invalid():
+    decode = steps("desk", 1.9, start_s=10.0, token=1)
+    found = verdict(trace=[*steps("desk", 0.15), *decode], model=[*steps("desk", 0.1), *decode])
+    assert found.valid is False
+    assert "most operations of desk in the prefill" in found.why[0]
+
+
+def test_two_late_operations_of_five_are_this_hosts_delay_and_not_a_wrong_model():
+    model = [*steps("desk", 1.9), *steps("phone", 0.1)]
+    late = [replace(span, end_s=span.end_s + 0.08) for span in steps("phone", 0.1)[::4]]
+    assert verdict(trace=[*steps("desk", 1.9), *steps("phone", 0.1)[1:4], *late], model=model).valid is True
+
+
+def test_operations_that_one_device_did_not_do_make_it_invalid():
+    model = [*steps("desk", 1.9), *steps("phone", 0.1)]
+    found = verdict(trace=model[:-1], model=model)
+    assert found.why == ("phone did not do 20.0% of the operations that the prediction has (limit 10%).",)
+    # after a change or a failure others may have done them; a cancelled run has not come to them
+    lost = report(changes=(DropDevice(at_s=0.1, device="shelf"),))
+    slow = report(changes=(SlowDevice(at_s=0.1, device="desk", factor=1.0),))
+    for run in (lost, slow, report(kind="cancelled")):
+        assert verdict(trace=model[:-1], model=model, run=run).valid is True
+
+
+def test_a_run_that_finished_though_its_prediction_did_not_is_invalid():
+    found = verdict(predicted=report(kind="out_of_memory"))
+    assert found.why == ("the run finished, but its prediction ended as out_of_memory.",)
+    lost = report(changes=(DropDevice(at_s=0.1, device="shelf"),))
+    assert verdict(run=lost, predicted=report(kind="peer_lost")).valid is True
 
 
 def test_operations_at_the_same_time_on_one_device_make_it_invalid():
@@ -188,6 +259,35 @@ def test_after_a_failure_the_latency_is_not_judged_and_the_verdict_says_so():
     assert found.notes == (
         "The latency is not judged: how long failures take to find and mend depends on this host.",
     )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        LinkDown(at_s=0.1, link="desk--hub"),
+        LinkUp(at_s=0.1, link="desk--hub"),
+        FreezeDevice(at_s=0.1, device="shelf"),
+        JoinDevice(at_s=0.1, device="shelf"),
+    ],
+    ids=lambda change: change.kind,
+)
+def test_no_failure_and_no_repair_lets_the_latency_be_judged(change):
+    assert verdict(run=report(3.0, changes=(change,))).valid is True
+
+
+def test_a_recovery_from_a_failure_that_no_change_caused_counts_as_a_failure():
+    recovery = Recovery(
+        device="shelf",
+        how="killed",
+        at_s=0.1,
+        detect_s=0.0,
+        replanned=True,
+        replan_s=0.0,
+        reload_s=0.0,
+        rebuild_s=None,
+    )
+    crashed = report(3.0).model_copy(update={"recoveries": (recovery,)})
+    assert verdict(run=crashed).latency_limit is None
 
 
 def test_a_run_that_did_not_finish_has_no_latency_to_judge():
