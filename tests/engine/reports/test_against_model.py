@@ -153,4 +153,4 @@ def test_ninety_five_percent_of_the_values_are_at_or_below_the_percentile():
 
 
 def test_a_run_that_computed_nothing_has_no_overlap():
-    assert compare_with_model([], PREDICTED) == (0, 0, None, None, 0.0)
+    assert compare_with_model([], PREDICTED)[:5] == (0, 0, None, None, 0.0)
