@@ -15,10 +15,13 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+import channels
+import django.test
 import numpy
 import pydantic
 import pytest
@@ -26,8 +29,19 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 Ending = Literal["passed", "failed", "timed out", "no tests"]
-IMPORTED = (numpy, pydantic, torch)
-"""Imported here so that no trial has to."""
+IMPORTED = (channels, django.test, numpy, pydantic, torch)
+PLUGINS = [plugin.load() for plugin in entry_points(group="pytest11")]
+"""Imported here so that no trial has to: together they take three times as long as a quick test."""
+FLAGS = (
+    "-x",
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "--no-header",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)
+"""pytest would warn that plugins are imported already."""
 
 
 @contextmanager
@@ -97,7 +111,7 @@ def _become_pytest(copy: Path, tests: Sequence[str], log: Path) -> None:
         sys.path = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
         for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
             del sys.modules[name]
-        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]))
+        code = int(pytest.main([*FLAGS, *tests]))
         sys.stdout.flush()
     except BaseException:
         traceback.print_exc()
