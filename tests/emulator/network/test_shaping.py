@@ -53,6 +53,20 @@ def test_impairments_sit_below_the_bucket() -> None:
     )
 
 
+def test_a_long_delay_is_asked_for_to_the_microsecond() -> None:
+    _, line = tc_lines("d0-eth0", Shape(1e6, True, delay_s=2.0, jitter_s=1.0), "add")
+    assert " delay 2000000us 1000000us" in line
+
+
+def test_a_bucket_of_one_frame_is_enough_and_a_smaller_one_is_refused() -> None:
+    (bucket,) = reading(1514e3)
+    whole = {**bucket, "options": {**bucket["options"], "burst": 1514}}
+    check_reading([whole], PORT, Shape(1448e3))
+    less = {**bucket, "options": {**bucket["options"], "burst": 1513}}
+    with pytest.raises(HostError, match="1.45 Mbit/s is slower than the kernel can shape"):
+        check_reading([less], PORT, Shape(1448e3))
+
+
 def test_a_true_reading_gives_the_payload_rate_in_force() -> None:
     assert check_reading(reading(1514e3), PORT, Shape(1448e3)) == pytest.approx(1448e3, rel=1e-5)
 

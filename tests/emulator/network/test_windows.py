@@ -6,8 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.network.layout import network_layout
-from emulator.network.windows import DEFAULT_FRAMES, RECEIVE_BUFFER_BYTES, first_window_frames
+from emulator.network.windows import DEFAULT_FRAMES, RECEIVE_BUFFER_BYTES, TCP_RMEM, first_window_frames
 from tests.support.small_clusters import cluster, link, star
+
+
+def test_new_connections_offer_what_a_gigabit_carries_in_130_ms() -> None:
+    assert 0.13 * 1e9 / 8 <= RECEIVE_BUFFER_BYTES / 2 < 0.14 * 1e9 / 8
+    assert TCP_RMEM == "4096 33554432 67108864"  # at least, at first, at most: 32 MiB and twice that
 
 
 def test_a_path_without_delay_keeps_the_kernels_window() -> None:
