@@ -63,7 +63,7 @@ def test_a_bucket_of_one_frame_is_enough_and_a_smaller_one_is_refused() -> None:
     whole = {**bucket, "options": {**bucket["options"], "burst": 1514}}
     check_reading([whole], PORT, Shape(1448e3))
     less = {**bucket, "options": {**bucket["options"], "burst": 1513}}
-    with pytest.raises(HostError, match="1.45 Mbit/s is slower than the kernel can shape"):
+    with pytest.raises(HostError, match=r"1\.45 Mbit/s is slower than the kernel can shape"):
         check_reading([less], PORT, Shape(1448e3))
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from engine.domain.errors import PlanError
 from engine.domain.trace import Mark, Span
 from engine.models import catalogue
+from engine.strategies.edgeshard import strategy as edgeshard
 from engine.strategies.edgeshard.segments import Profile, best_segments, cost_s, layerwise_segments
 from engine.strategies.edgeshard.strategy import stages_for
 from engine.strategies.shared.stages import Room, Stage
@@ -155,6 +156,13 @@ def test_more_than_twelve_devices_are_planned_by_the_heuristic_and_the_plan_says
         plan, stages = plan_and_stages(model, cluster, objective=objective)
         assert plan.layout.planner == "layer-wise heuristic"
         assert (stages[0].device, stages[0].start, stages[-1].stop) == (0, 0, 12)
+
+
+@pytest.mark.parametrize(("workers", "planner"), [(3, "exact"), (4, "layer-wise heuristic")])
+def test_as_many_devices_as_the_limit_are_still_planned_exactly(workers, planner, monkeypatch):
+    monkeypatch.setattr(edgeshard, "EXACT_DEVICES", 3)
+    plan, _ = plan_and_stages(GPT2, star([1e9] * workers))
+    assert plan.layout.planner == planner
 
 
 def test_where_the_heuristic_finds_no_way_the_largest_rooms_are_filled_first():
