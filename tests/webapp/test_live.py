@@ -90,6 +90,18 @@ def test_a_long_history_is_read_page_by_page(live_redis, monkeypatch: pytest.Mon
     assert [event for page in pages for event in events_of(page)] == events
 
 
+@pytest.mark.parametrize(
+    ("page_chars", "numbers"), [(1, [1]), (3, [1]), (4, [1, 2]), (5, [1, 2]), (6, [1, 2, 3])]
+)
+def test_a_page_ends_with_the_batch_that_fills_it(
+    page_chars, numbers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = [live.Batch(1, "abc"), live.Batch(2, "de"), live.Batch(3, "f")]
+    monkeypatch.setattr(live, "history", lambda run_id, since: iter(stored))
+    monkeypatch.setattr(live, "PAGE_CHARS", page_chars)
+    assert [batch.number for batch in live.page_of_history(1, 0)] == numbers
+
+
 def test_events_that_come_together_travel_together(live_redis) -> None:
     run = new_run()
     with Publisher(run.pk) as publisher:
@@ -137,6 +149,7 @@ def test_a_redis_that_restarts_empty_in_the_middle_loses_nothing(own_redis: Redi
         own_redis.start()
         wait_until(lambda: not publisher.unsent, "the events to be sent after all")
         published(publisher, third)
+        assert not publisher.redis_was_gone
         assert events_of(history(run.pk, 0)) == events
     assert events_of(history(run.pk, 0)) == events
 
