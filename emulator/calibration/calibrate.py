@@ -22,14 +22,14 @@ from emulator.calibration.known import Calibration, host_name
 from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
 from emulator.calibration.residuals import TimedPrediction, compare
 from emulator.calibration.roofline import fit_roofline
-from emulator.calibration.works import (
+from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
     FLOAT_BYTES,
     LARGE_BYTES,
     PASS_COLS,
     PASS_ROWS,
     Name,
-    Works,
+    TimedKernels,
     pass_names,
     passes_in,
 )
@@ -54,7 +54,7 @@ SMALLEST = (
 DISK_BYTES = 64 << 20
 
 Times = Mapping[Name, float]
-"""Seconds of every figure of `works.py`."""
+"""Seconds of every figure of `timed_kernels.py`."""
 
 
 def calibrate(
@@ -87,15 +87,15 @@ def host_profile(
     torch.manual_seed(0)
     times: dict[Name, float] = {}
     operations: dict[Name, TimedOperation] = {}
-    with torch.inference_mode(), Works(torch) as works:
+    with torch.inference_mode(), TimedKernels(torch) as kernels:
         for _ in range(ROUNDS):
-            for name, figure in works.figures(rows, sides):
+            for name, figure in kernels.figures(rows, sides):
                 times[name] = min(figure.seconds(), times.get(name, math.inf))
             for timed in time_operations(stores, operation_rows):
                 key = (timed.model, timed.operation, timed.rows)
                 operations[key] = min(timed, operations.get(key, timed), key=lambda item: item.seconds)
         tables = as_tables(times)
-        passes = (*tables.passes, _attention_call(tables, works.crowd))
+        passes = (*tables.passes, _attention_call(tables, kernels.crowd))
     return tables.model_copy(update={"passes": passes}), list(operations.values())
 
 

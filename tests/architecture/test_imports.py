@@ -106,7 +106,7 @@ def test_every_room_has_code_that_these_tests_read(part: Part) -> None:
     assert not [room.name for room in part.rooms if counts[room.name] < 2]
 
 
-def test_the_engine_knows_neither_web_nor_network_emulation() -> None:
+def test_the_engine_imports_neither_web_nor_network_emulation() -> None:
     wrong = [
         f"{name_of(path)} imports {module}"
         for path in FILES["engine"]

@@ -1,4 +1,4 @@
-"""A method's own view, and a loss that a run gets over, as a person sees them."""
+"""A method's own view, and a run that continues after a failure, in the browser."""
 
 from __future__ import annotations
 

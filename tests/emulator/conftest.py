@@ -1,4 +1,4 @@
-"""Every test has a state directory of its own: no test waits for a run of somebody else."""
+"""Every test has a state directory of its own, so that no test waits for another's run."""
 
 from pathlib import Path
 

@@ -43,7 +43,7 @@ def table_of(name: str) -> list[dict[str, Any]]:
     return tables
 
 
-def say(line: str) -> None:
+def echo(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
@@ -75,7 +75,7 @@ def plant_known(copy: Path, modules: list[str], write: bool) -> int:
                 ending = run_tests(copy, bug["tests"], 600.0, copy / "log")
         missed += ending not in ("failed", "timed out")
         rows.append((bug["name"], bug["file"], ending))
-        say(f"{bug['name']}: {ending}")
+        echo(f"{bug['name']}: {ending}")
     if write:
         lines = ["| planted bug | file | its tests |", "| --- | --- | --- |"]
         lines += [f"| {name} | `{file}` | {ending} |" for name, file, ending in rows]
@@ -88,7 +88,7 @@ def score_modules(copy: Path, args: argparse.Namespace) -> int:
     wanted = [row for row in table_of("modules.toml") if not args.modules or row["path"] in args.modules]
     unknown = set(args.modules) - {row["path"] for row in wanted}
     if unknown:
-        say(f"not in modules.toml: {', '.join(sorted(unknown))}")
+        echo(f"not in modules.toml: {', '.join(sorted(unknown))}")
         return 2
     argued = table_of("survivors.toml")
     known = [row["path"] for row in table_of("modules.toml")]
@@ -102,7 +102,7 @@ def score_modules(copy: Path, args: argparse.Namespace) -> int:
         table.put(row["path"], score.tried if score else 0, [(m.old, m.new) for m in survivors])
         if args.write:
             write_section("mutation", table.as_markdown(argued))
-    say(table.as_markdown(argued))
+    echo(table.as_markdown(argued))
     return 1 if unargued or failing else 0
 
 
@@ -113,7 +113,7 @@ def score_of(copy: Path, row: dict[str, Any], count: int, seed: int) -> Score | 
     first = run_tests(copy, row["tests"], 600.0, log)
     took_s = time.monotonic() - begin
     if first != "passed":
-        say(f"{row['path']}: its tests {first} without a mutant:\n{log.read_text(errors='replace')[-2000:]}")
+        echo(f"{row['path']}: its tests {first} without a mutant:\n{log.read_text(errors='replace')[-2000:]}")
         return None
     survivors = []
     mutants = sample(path, count, seed)
@@ -122,8 +122,8 @@ def score_of(copy: Path, row: dict[str, Any], count: int, seed: int) -> Score | 
             ending = run_tests(copy, row["tests"], LIMIT_S + LIMIT_FACTOR * took_s, log)
         if ending == "passed":
             survivors.append(mutant)
-            say(f"{row['path']}:{mutant.line}: survives: {mutant.old}  →  {mutant.new}")
-    say(f"{row['path']}: {len(mutants) - len(survivors)} of {len(mutants)} found, {took_s:.0f} s a run")
+            echo(f"{row['path']}:{mutant.line}: survives: {mutant.old}  →  {mutant.new}")
+    echo(f"{row['path']}: {len(mutants) - len(survivors)} of {len(mutants)} found, {took_s:.0f} s a run")
     return Score(row["path"], len(mutants), tuple(survivors))
 
 

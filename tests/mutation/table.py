@@ -13,7 +13,7 @@ Change = tuple[str, str]
 
 
 def is_argued(argued: Sequence[dict[str, Any]], module: str, old: str, new: str) -> str:
-    """Why this survivor changes nothing that matters; empty if nobody says so."""
+    """Why this survivor changes nothing that matters; empty if no reason is given."""
     found = (e["why"] for e in argued if (e["module"], e["old"], e["new"]) == (module, old, new))
     return next(found, "")
 

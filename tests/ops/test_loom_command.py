@@ -49,7 +49,7 @@ def test_an_unknown_queue_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("missing", ["REDIS_URL", "DATABASE_URL"])
-def test_a_worker_that_knows_no_edgeloom_says_what_to_set(missing: str) -> None:
+def test_a_worker_without_addresses_names_the_variables_to_set(missing: str) -> None:
     environment = {"REDIS_URL": "redis://127.0.0.1:1/0", "DATABASE_URL": "sqlite:////nowhere"} | {missing: ""}
     assert f"{missing} is not set" in the_sentence(loom("worker", "--queue", "plan", **environment))
 
@@ -58,7 +58,7 @@ def test_a_port_that_is_no_number_is_refused() -> None:
     assert "--port" in the_sentence(loom("up", "--port", "web"))
 
 
-def test_an_old_python_is_told_which_one_is_needed() -> None:
+def test_an_old_python_is_refused_with_the_version_that_is_needed() -> None:
     code = f"import runpy, sys; sys.version_info = (3, 9, 2); runpy.run_path({str(ROOT / 'loom')!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode != 0

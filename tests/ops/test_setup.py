@@ -22,7 +22,7 @@ def test_nothing_is_installed_where_nothing_is_missing(monkeypatch: pytest.Monke
     assert debian.install([PRESENT]) is False
 
 
-def test_a_normal_user_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_root_gets_the_list_of_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debian.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(debian.shutil, "which", lambda *_, **__: "/usr/bin/apt-get")
     with pytest.raises(OpsError, match="`sudo apt-get install absent-package`"):

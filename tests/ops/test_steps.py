@@ -60,7 +60,7 @@ def test_a_new_file_in_a_source_folder_makes_the_build_due_again(tmp_path: Path)
     assert not step.is_done()
 
 
-def test_a_lost_output_makes_its_step_due_again(tmp_path: Path) -> None:
+def test_a_missing_output_makes_its_step_due_again(tmp_path: Path) -> None:
     step = counting_step(tmp_path)
     run_steps([step])
     (tmp_path / "Counted.done").unlink()

@@ -83,7 +83,7 @@ def test_a_child_that_never_gets_ready_is_named(tmp_path: Path, monkeypatch: pyt
     assert not is_running(silent.process.pid)
 
 
-def test_a_child_that_dies_is_started_again_and_somebody_is_told(
+def test_a_child_that_ends_is_started_again_and_a_line_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mortal = child(tmp_path, SLEEP, "worker-plan")

@@ -17,7 +17,7 @@ from webapp.ops.redis_server import RedisServer
 pytestmark = pytest.mark.redis
 
 
-def test_a_worker_joins_by_one_command_and_leaves_when_told(server: RedisServer, tmp_path: Path) -> None:
+def test_a_worker_joins_by_one_command_and_ends_on_a_signal(server: RedisServer, tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "REDIS_URL": server.url,

@@ -1,4 +1,4 @@
-"""Clusters whose primary lacks memory for a chosen part of the model, and worlds that lose devices."""
+"""Clusters whose primary lacks memory for a chosen part of the model, and worlds in which devices fail."""
 
 from engine.domain.errors import PeerFailed
 from engine.domain.plan import Placement

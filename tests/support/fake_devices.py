@@ -38,7 +38,7 @@ class FakeDevice:
         self.sock = sock
         self.text = ""
 
-    def say(self, **message):
+    def report(self, **message):
         self.sock.sendall((json.dumps(message) + "\n").encode())
 
     def got(self):

@@ -1,4 +1,4 @@
-"""Process 1 of a user-mode Linux kernel, which has netem: runs one body there and says its result.
+"""Process 1 of a user-mode Linux kernel, which has netem: runs one body there and prints its result.
 
     linux … init=PYTHON -- netem_guest.py JOB
 

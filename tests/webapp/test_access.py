@@ -39,7 +39,7 @@ def test_the_document_has_the_routes_that_this_file_talks_about() -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), CLOSED)
-def test_nobody_gets_in_without_logging_in(db: None, method: str, path: str) -> None:
+def test_every_route_refuses_a_request_without_log_in(db: None, method: str, path: str) -> None:
     response = Client().generic(method.upper(), concrete(path), content_type="application/json")
     assert response.status_code == 401
     assert response.json() == {"detail": "Nobody is logged in: log in first.", "fields": []}

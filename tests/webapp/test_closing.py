@@ -78,7 +78,7 @@ def test_a_finished_run_cannot_be_cancelled() -> None:
     assert kept(run)["status"] == "finished"
 
 
-def test_a_lost_run_says_so_in_its_events_and_is_archived(live_redis) -> None:
+def test_a_run_of_a_dead_worker_has_an_outcome_in_its_events_and_is_archived(live_redis) -> None:
     run = new_run("loading")
     services.fail_lost(run)
     (batch,) = live.page_of_history(run.pk, 0)

@@ -190,7 +190,7 @@ class FailsOnce:
         return getattr(self.real, name)
 
 
-def test_a_batch_whose_answer_was_lost_is_not_sent_twice_and_the_next_ones_follow(
+def test_a_batch_whose_reply_was_lost_is_not_sent_twice_and_the_next_ones_follow(
     live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost = redis.exceptions.ConnectionError("the answer was lost")

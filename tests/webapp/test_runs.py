@@ -1,4 +1,4 @@
-"""Runs over HTTP: asked for, queued, edited, cancelled, replayed, compared, exported."""
+"""Runs over HTTP: requested, queued, edited, cancelled, replayed, compared, exported."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_cancelling_a_run_whose_worker_fell_silent_closes_it(alice: Browser, liv
     assert alice.get(f"/runs/{run_id}").json()["status"] == "failed"
 
 
-def test_runs_that_redis_forgot_are_queued_again(alice: Browser, live_redis) -> None:
+def test_runs_that_are_missing_in_redis_are_queued_again(alice: Browser, live_redis) -> None:
     first, second = started(alice), started(alice)
     assert housekeeping.requeue(ME) == []
     live_redis.delete("emulate")

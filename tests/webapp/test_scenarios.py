@@ -1,4 +1,4 @@
-"""What the form for a run asks of the server: who can run what, and changes from traces and files."""
+"""Data of the form for a run: which strategies can run which models, and changes from traces and files."""
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -69,7 +69,7 @@ def test_a_file_that_is_no_scenario_is_refused_in_words(alice: Browser, name, da
     assert response.status_code == 422 and sentence in response.json()["detail"]
 
 
-def test_a_request_says_what_happens_after_a_loss() -> None:
+def test_a_request_has_the_failover_mode() -> None:
     asked = RunRequest.parse(request_body(failover="stop", silence_s=0.5), "request")
     spec = spec_of(asked)
     assert (spec.failover, spec.silence_s) == ("stop", 0.5)

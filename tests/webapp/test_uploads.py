@@ -60,7 +60,7 @@ def test_what_is_no_picture_or_not_seen_is_refused(alice: Browser, model, data, 
     assert response.status_code == 422 and sentence in response.json()["detail"]
 
 
-def test_nobody_uploads_without_logging_in() -> None:
+def test_an_upload_without_log_in_is_refused() -> None:
     assert upload(Browser(), "tiny-vit", file_of(9, 9)).status_code == 401
 
 

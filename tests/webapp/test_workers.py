@@ -87,7 +87,7 @@ def test_without_a_planning_worker_the_sentence_says_how_to_start_one(
     assert "./loom worker --queue plan" in answer.json()["detail"]
 
 
-def test_a_worker_that_stops_says_goodbye(plan_worker: Worker, alice: Browser) -> None:
+def test_a_worker_that_stops_removes_its_heartbeat(plan_worker: Worker, alice: Browser) -> None:
     assert alice.get("/health").json()["worker_plan"] is True
     plan_worker.stop()
     assert alice.get("/health").json()["worker_plan"] is False

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from webapp.ops.places import FRONTEND, PYTHON, ROOT, say
+from webapp.ops.places import FRONTEND, PYTHON, ROOT, echo
 from webapp.ops.setup import node_environment, set_up
 
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -44,9 +44,9 @@ def test(pytest_arguments: Sequence[str]) -> int:
         ("tests that run alone", "-m", ALONE),
     )
     failed += [title for title, *arguments in groups if run_pytest(title, *arguments)]
-    say(f"All of it took {time.monotonic() - begin:.0f} s.")
+    echo(f"All of it took {time.monotonic() - begin:.0f} s.")
     if failed:
-        say(f"Failed: {', '.join(failed)}; see above.")
+        echo(f"Failed: {', '.join(failed)}; see above.")
     return 1 if failed else 0
 
 
@@ -64,11 +64,11 @@ def cores() -> int:
 
 def run_pytest(title: str, *arguments: str) -> int:
     """Returns pytest's exit status."""
-    say(f"{title} …")
+    echo(f"{title} …")
     begin = time.monotonic()
     command = (str(PYTHON), "-m", "pytest", *arguments)
     status = subprocess.run(command, cwd=ROOT, env={**os.environ, **THREADS}).returncode
-    say(f"{title}: {'passed' if status == 0 else 'FAILED'} in {time.monotonic() - begin:.0f} s.")
+    echo(f"{title}: {'passed' if status == 0 else 'FAILED'} in {time.monotonic() - begin:.0f} s.")
     return status
 
 
@@ -89,7 +89,7 @@ def checks(node: Mapping[str, str]) -> tuple[Check, ...]:
 
 def failed_checks(checks: Sequence[Check], at_once: int) -> list[str]:
     """Run all `checks`, each to its end; returns the names of those that failed."""
-    say(f"checks, {at_once} at a time …")
+    echo(f"checks, {at_once} at a time …")
     with ThreadPoolExecutor(at_once) as pool:
         passed = list(pool.map(passes, checks))
     return [check.name for check, good in zip(checks, passed, strict=True) if not good]
@@ -110,5 +110,5 @@ def passes(check: Check) -> bool:
     )
     good = done.returncode == 0
     verdict = f"{check.name}: {'passed' if good else 'FAILED'} in {time.monotonic() - begin:.0f} s."
-    say(verdict if good else f"{done.stdout.rstrip()}\n{verdict}")
+    echo(verdict if good else f"{done.stdout.rstrip()}\n{verdict}")
     return good

@@ -23,7 +23,7 @@ class OpsError(Exception):
     """An error whose message says in one sentence what failed, where, and what to do."""
 
 
-def say(line: str) -> None:
+def echo(line: str) -> None:
     """Progress goes to stderr, so that stdout stays the command's own."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()

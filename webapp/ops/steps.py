@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webapp.ops.places import ROOT, SETUP_DIR, OpsError, say, shown
+from webapp.ops.places import ROOT, SETUP_DIR, OpsError, echo, shown
 
 PROGRESS_EVERY_S = 15.0
 
@@ -83,7 +83,7 @@ def run_logged(
     """Run a command with its output in `log`, and print now and then that it is still running."""
     log.parent.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    say(f"{title} …")
+    echo(f"{title} …")
     with log.open("wb") as output:
         output.write(f"$ {' '.join(command)}\n".encode())
         output.flush()
@@ -109,7 +109,7 @@ def run_logged(
             f"{title} failed ({command[0]} ended with status {status}): the last line is "
             f"{last_line(log)!r}; read {shown(log)}, then run the same command again: it goes on from here."
         )
-    say(f"{title}: done in {time.monotonic() - begin:.0f} s.")
+    echo(f"{title}: done in {time.monotonic() - begin:.0f} s.")
 
 
 def _wait(process: subprocess.Popen[bytes], title: str, log: Path, begin: float) -> int:
@@ -117,7 +117,7 @@ def _wait(process: subprocess.Popen[bytes], title: str, log: Path, begin: float)
         try:
             return process.wait(timeout=PROGRESS_EVERY_S)
         except subprocess.TimeoutExpired:
-            say(f"{title} … {time.monotonic() - begin:.0f} s: {last_line(log)[:90]}")
+            echo(f"{title} … {time.monotonic() - begin:.0f} s: {last_line(log)[:90]}")
 
 
 def last_line(log: Path) -> str:

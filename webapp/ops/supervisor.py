@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webapp.ops.places import ROOT, OpsError, say, shown
+from webapp.ops.places import ROOT, OpsError, echo, shown
 from webapp.ops.steps import last_line
 
 STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-HEARD = STOP_SIGNALS | {signal.SIGCHLD}
+WAITED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
 READY_WITHIN_S = 60.0
 PROBE_EVERY_S = 0.1
 LONGEST_PAUSE_S = 30.0
@@ -101,12 +101,12 @@ class Supervisor:
         self.children: list[Child] = []
 
     def __enter__(self) -> Supervisor:
-        self.mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+        self.mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.stop()
-        while signal.sigtimedwait(HEARD, 0) is not None:
+        while signal.sigtimedwait(WAITED_SIGNALS, 0) is not None:
             pass  # ignore a second Ctrl-C during the stop
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask_before)
 
@@ -150,17 +150,17 @@ class Supervisor:
         child.restart_at_s = now + child.pause_s
         status = child.process.returncode
         how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        say(f"{child.name} {how}; it starts again in {child.pause_s:.0f} s. Its log: {shown(child.log)}")
+        echo(f"{child.name} {how}; it starts again in {child.pause_s:.0f} s. Its log: {shown(child.log)}")
 
     def _wait_for_signal(self, timeout_s: float | None) -> None:
         """Wait until a child ends or the time is over; raises KeyboardInterrupt on a stop signal."""
         if timeout_s is None:
-            number = signal.sigwait(HEARD)
+            number = signal.sigwait(WAITED_SIGNALS)
         else:
-            heard = signal.sigtimedwait(HEARD, timeout_s)
-            if heard is None:
+            received = signal.sigtimedwait(WAITED_SIGNALS, timeout_s)
+            if received is None:
                 return
-            number = signal.Signals(heard.si_signo)
+            number = signal.Signals(received.si_signo)
         if number in STOP_SIGNALS:
             raise KeyboardInterrupt
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from webapp.ops import debian, services
 from webapp.ops.health import answers_http
-from webapp.ops.places import PYTHON, ROOT, OpsError, say, shown, state_dir
+from webapp.ops.places import PYTHON, ROOT, OpsError, echo, shown, state_dir
 from webapp.ops.redis_server import RedisServer, is_free, private_redis
 from webapp.ops.setup import set_up, set_up_python
 from webapp.ops.steps import last_line
@@ -38,14 +38,14 @@ def up(port: int) -> int:
         begin = time.monotonic()
         worked = set_up(redis=not given_redis)
         if worked:
-            say(f"Set-up done in {time.monotonic() - begin:.0f} s.")
+            echo(f"Set-up done in {time.monotonic() - begin:.0f} s.")
         with Supervisor() as supervisor:
             try:
                 _start(supervisor, port, url, given_redis)
                 supervisor.watch()
             except KeyboardInterrupt:
-                say("\nStopping …")
-    say("Stopped.")
+                echo("\nStopping …")
+    echo("Stopped.")
     return 0
 
 
@@ -62,10 +62,10 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
         children.append(worker_child("emulate", environment))
     supervisor.start(*children)
     for line in greeting:
-        say(line)
+        echo(line)
     if os.geteuid() != 0:
-        say("Emulating needs root: runs wait in the queue, predictions work. Start it as root for both.")
-    say(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
+        echo("Emulating needs root: runs wait in the queue, predictions work. Start it as root for both.")
+    echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
 
 
 @contextmanager

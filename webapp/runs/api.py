@@ -42,7 +42,7 @@ router = Router(tags=["runs"])
 @router.post("/predict", response=PredictionOut, auth=operator)
 def predict(request: HttpRequest, body: RunRequest) -> dict[str, Any]:
     """The same run in the simulated world, by a planning worker: figures, plan, memory per device."""
-    report = predictions.ask(spec_of(body))
+    report = predictions.request(spec_of(body))
     return {"report": report, "plan": report["plan"]}
 
 

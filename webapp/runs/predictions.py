@@ -21,7 +21,7 @@ ERRORS: dict[str, type[EdgeLoomError]] = {
 }
 
 
-def ask(spec: RunSpec) -> dict[str, Any]:
+def request(spec: RunSpec) -> dict[str, Any]:
     """The simulated world's report as JSON. Raises the planner's errors, or `Unavailable`."""
     key = f"reply:{uuid.uuid4()}"
     with redis_needed():

@@ -71,7 +71,7 @@ class SharesLayout(Layout):
 
     @property
     def servers(self) -> tuple[int, ...]:
-        """Ranks that the primary may ask: secondaries, then backups."""
+        """Ranks that the primary may call: secondaries, then backups."""
         devices = [shard.device for shard in self.shards[1:]]
         devices += [share.device for share in self.heads]
         devices += [piece.device for pieces in self.backups.values() for piece in pieces]

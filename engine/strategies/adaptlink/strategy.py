@@ -27,7 +27,7 @@ from engine.strategies.adaptlink.join import roles_with
 from engine.strategies.adaptlink.layout import FfnPartition, SharesLayout
 from engine.strategies.adaptlink.plan import plan_of_roles
 from engine.strategies.adaptlink.roles import MemoryBudget, primary_of, roles_of
-from engine.strategies.adaptlink.serve import Asker, answer_questions
+from engine.strategies.adaptlink.serve import PartialSumClient, serve_partial_sums
 from engine.strategies.adaptlink.shares import grid_size
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import embed, end_holdings, end_work, finish, tag, wanted_rows
@@ -137,8 +137,8 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         if ctx.rank == primary:
             await _lead(ctx, plan.layout, steps, tokens, done)
             return
-        answers = ctx.rank in plan.layout.servers
-        program = ctx.spawn(answer_questions(ctx, plan.layout, steps)) if answers else None
+        serves = ctx.rank in plan.layout.servers
+        program = ctx.spawn(serve_partial_sums(ctx, plan.layout, steps)) if serves else None
         if ctx.rank == source:
             await _feed(ctx, steps, tokens, primary, done)
         if program is not None:
@@ -149,19 +149,19 @@ async def _lead(
     ctx: Ctx, layout: SharesLayout, steps: Sequence[Step], tokens: Sequence[Tensor | None], done: Done
 ) -> None:
     """The primary's program for a wave of requests."""
-    source, asker = ctx.cluster.source_rank, Asker(ctx, layout, steps)
+    source, client = ctx.cluster.source_rank, PartialSumClient(ctx, layout, steps)
     for number, step in enumerate(steps):
         ctx.at(step.requests[0], step.index)
         if ctx.rank == source:
             x = await embed(ctx, step, tokens[number])
         else:
             x = await ctx.recv(source, tag(step, "input"))
-        x = await asker.layers(number, x)
+        x = await client.layers(number, x)
         if ctx.rank == source:
             done(step, await finish(ctx, step, x))
         else:
             ctx.send(wanted_rows(step, x), source, tag(step, "output"))
-    asker.end()
+    client.end()
 
 
 async def _feed(

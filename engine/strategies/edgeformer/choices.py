@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.strategies.edgeformer.table import MappingTable
 
 
-class Book:
+class MappingTables:
     """The mapping tables of one device's blocks, by layer."""
 
     def __init__(self, params: EdgeFormerParams):
@@ -40,34 +40,34 @@ class Lookup:
     `idle` says that a new request begins: then a table with many new entries recomputes its clusters.
     """
 
-    def __init__(self, book: Book, layer: int, width: int, idle: bool):
-        self.book, self.layer, self.width, self.idle = book, layer, width, idle
+    def __init__(self, tables: MappingTables, layer: int, width: int, idle: bool):
+        self.tables, self.layer, self.width, self.idle = tables, layer, width, idle
 
     def __call__(self, features: Tensor) -> list[float | None]:
-        table = self.book.table(self.layer, self.width)
+        table = self.tables.table(self.layer, self.width)
         if self.idle and table.wants_order:
             table.recluster()
         return table.lookup(features.numpy())
 
     def prior(self, features: Tensor) -> list[float | None]:
-        known = self.layer in self.book.supposed and self.book.params.tau >= 0
+        known = self.layer in self.tables.supposed and self.tables.params.tau >= 0
         return [1.0 if known else None] * shape_of(features)[0]
 
 
 class Learn:
     """Exact statistics [h, 2] of the missed `heads`, features of all → raw importance of the missed."""
 
-    def __init__(self, book: Book, layer: int, width: int, heads: tuple[int, ...]):
-        self.book, self.layer, self.width, self.heads = book, layer, width, heads
+    def __init__(self, tables: MappingTables, layer: int, width: int, heads: tuple[int, ...]):
+        self.tables, self.layer, self.width, self.heads = tables, layer, width, heads
 
     def __call__(self, statistics: Tensor, features: Tensor) -> list[float]:
-        scoring = self.book.params.importance
+        scoring = self.tables.params.importance
         raw = [raw_importance(variance, entropy, scoring) for variance, entropy in statistics.tolist()]
-        self.book.table(self.layer, self.width).learn(features.numpy()[list(self.heads)], raw)
+        self.tables.table(self.layer, self.width).learn(features.numpy()[list(self.heads)], raw)
         return raw
 
     def prior(self, statistics: Tensor, features: Tensor) -> list[float]:
-        self.book.supposed.add(self.layer)
+        self.tables.supposed.add(self.layer)
         return [1.0] * len(self.heads)
 
 

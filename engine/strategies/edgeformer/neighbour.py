@@ -10,7 +10,7 @@ from engine.strategies.edgeformer.owner import ATTEND, END
 from engine.strategies.shared.ends import tag
 
 
-async def lend(ctx: Ctx, step: Step, owner: int, cache: str | None) -> None:
+async def attend_for_owner(ctx: Ctx, step: Step, owner: int, cache: str | None) -> None:
     """Serve rank `owner` until it sends END."""
     while True:
         note, x = await ctx.recv_noted(owner, tag(step, "heads"))

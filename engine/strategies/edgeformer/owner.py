@@ -28,7 +28,7 @@ from engine.strategies.edgeformer.allocation import (
     normalised,
     prune_to_deadline,
 )
-from engine.strategies.edgeformer.choices import Book, Learn, Lookup
+from engine.strategies.edgeformer.choices import Learn, Lookup, MappingTables
 from engine.strategies.edgeformer.costs import AttentionRows, deadline_s, sites_of
 from engine.strategies.edgeformer.layout import HeadsLayout
 from engine.strategies.edgeformer.memory import FEATURE_POINTS, HeadRooms
@@ -37,25 +37,25 @@ from engine.strategies.shared.ends import tag
 END, ATTEND, REGROUP = range(3)
 
 
-class Kept(NamedTuple):
+class KeptAllocation(NamedTuple):
     """An allocation that is reused for a sequence's tokens, and the conditions under which it was made."""
 
     allocation: HeadAllocation
     raw: tuple[float, ...]
     cluster: ClusterSpec
-    lost: frozenset[int]
+    failed: frozenset[int]
 
 
 class OwnerState:
     """What a device keeps between forward passes of one plan."""
 
-    def __init__(self, plan: Plan[HeadsLayout], book: Book):
+    def __init__(self, plan: Plan[HeadsLayout], tables: MappingTables):
         self.version, layout = plan.version, plan.layout
         self.params = layout.params
         self.rooms = HeadRooms(layout.own_heads, layout.lent_heads)
         self.workers = layout.workers
-        self.book = book
-        self.kept: dict[tuple[str, int], Kept] = {}
+        self.tables = tables
+        self.kept: dict[tuple[str, int], KeptAllocation] = {}
         self.deadlines_s: dict[AttentionRows, float] = {}
         self.sites: dict[AttentionRows, tuple[Site, ...]] = {}
         self.conditions: tuple[ClusterSpec, frozenset[int]] | None = None
@@ -102,7 +102,9 @@ class Owner:
         raw, hits = await self._importance(layer, packed, q, kv)
         allocation = self._allocate(raw, rows)
         if self.cache:
-            self.state.kept[self.cache, layer] = Kept(allocation, raw, self.ctx.cluster_now, self.ctx.failed)
+            self.state.kept[self.cache, layer] = KeptAllocation(
+                allocation, raw, self.ctx.cluster_now, self.ctx.failed
+            )
         self._mark_allocation(layer, allocation, raw, rows, hits)
         return allocation
 
@@ -110,17 +112,17 @@ class Owner:
         self, layer: int, packed: Tensor, q: Tensor, kv: Tensor
     ) -> tuple[tuple[float, ...], int]:
         """Raw importance of all heads, and how many of them the mapping table knew."""
-        ctx, book, width = self.ctx, self.state.book, 2 * self.model.head_dim
+        ctx, tables, width = self.ctx, self.state.tables, 2 * self.model.head_dim
         name = f"v{self.state.version}.L{layer}.r{self.step.requests[0]}.t{self.step.index}"
         features = await ctx.compute(Features(layer, FEATURE_POINTS), packed)
-        lookup = Lookup(book, layer, width, idle=self.step.phase == "prefill")
+        lookup = Lookup(tables, layer, width, idle=self.step.phase == "prefill")
         raw = list(ctx.decide(f"hits.{name}", lookup, features))
         missed = tuple(head for head in self.heads if raw[head] is None)
         if missed:
             stored = kv_of(self.model, missed)
             measure = Importance(layer, missed, stored)
             statistics = await ctx.compute(measure, take(q, 1, missed), take(kv, 1, stored))
-            learn = Learn(book, layer, width, missed)
+            learn = Learn(tables, layer, width, missed)
             for head, value in zip(
                 missed, ctx.decide(f"importance.{name}", learn, statistics, features), strict=True
             ):
@@ -150,8 +152,8 @@ class Owner:
         """The allocation of the prefill, or a new one if links, speeds or devices have changed since."""
         assert self.cache
         kept = self.state.kept[self.cache, layer]
-        now, lost = self.ctx.cluster_now, self.ctx.failed
-        if kept.cluster is now and kept.lost == lost:
+        now, failed = self.ctx.cluster_now, self.ctx.failed
+        if kept.cluster is now and kept.failed == failed:
             return kept.allocation
         sites = self._sites(rows)
         alone = set(kept.allocation.device_of) - {site.rank for site in sites} - {PRUNED}
@@ -167,8 +169,8 @@ class Owner:
             allocation = self._allocate(kept.raw, rows)
         if allocation.device_of != kept.allocation.device_of:
             await self._move(layer, kept.allocation, allocation, rows.batch)
-            names = [self.ctx.cluster.devices[rank].name for rank in sorted(lost - kept.lost)]
-            reason = f"{', '.join(names)} lost" if names else "links or speeds changed"
+            names = [self.ctx.cluster.devices[rank].name for rank in sorted(failed - kept.failed)]
+            reason = f"{', '.join(names)} failed" if names else "links or speeds changed"
             self.ctx.mark(
                 "reallocated",
                 layer=layer,
@@ -178,7 +180,7 @@ class Owner:
                 device_of=list(allocation.device_of),
             )
             self._mark_allocation(layer, allocation, kept.raw, rows, len(self.heads))
-        self.state.kept[self.cache, layer] = Kept(allocation, kept.raw, now, lost)
+        self.state.kept[self.cache, layer] = KeptAllocation(allocation, kept.raw, now, failed)
         return allocation
 
     async def _move(self, layer: int, before: HeadAllocation, after: HeadAllocation, batch: int) -> None:
@@ -203,10 +205,10 @@ class Owner:
 
     def _sites(self, rows: AttentionRows) -> tuple[Site, ...]:
         """The devices that may attend heads of these rows, with their present costs."""
-        now, lost, before = self.ctx.cluster_now, self.ctx.failed, self.state.conditions
-        if before is None or before[0] is not now or before[1] != lost:
+        now, failed, before = self.ctx.cluster_now, self.ctx.failed, self.state.conditions
+        if before is None or before[0] is not now or before[1] != failed:
             self.state.sites.clear()
-            self.state.conditions = (now, lost)
+            self.state.conditions = (now, failed)
         if rows not in self.state.sites:
             self.state.sites[rows] = self._sites_in(now, self._neighbours(), rows)
         return self.state.sites[rows]
@@ -287,12 +289,12 @@ class Owner:
                 contexts.append(await reply)
             except PeerFailed:
                 ctx.mark("heads_recomputed", layer=layer, owner=ctx.rank, lost=rank, heads=list(heads))
-                contexts += await self._recompute_lost_heads(layer, heads, q, kv, rows.batch)
+                contexts += await self._recompute_heads(layer, heads, q, kv, rows.batch)
             order += heads
         join = Join(layer, 0, len(self.heads), order, True)
         return await ctx.compute(join, concat(contexts, 1))
 
-    async def _recompute_lost_heads(
+    async def _recompute_heads(
         self, layer: int, heads: Heads, q: Tensor, kv: Tensor, batch: int
     ) -> list[Tensor]:
         """Attend the heads of a failed neighbour, as many at a time as fit in memory."""

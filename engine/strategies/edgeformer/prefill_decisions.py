@@ -14,7 +14,7 @@ from engine.domain.model import ModelSpec
 from engine.ops.heads import Features, Importance, Project
 from engine.ops.tensors import Tensor, narrow
 from engine.strategies.edgeformer.allocation import allocate, li_scores, normalised
-from engine.strategies.edgeformer.choices import Book, Learn, Lookup
+from engine.strategies.edgeformer.choices import Learn, Lookup, MappingTables
 from engine.strategies.edgeformer.costs import AttentionRows, sites_of
 from engine.strategies.edgeformer.memory import FEATURE_POINTS
 from engine.strategies.edgeformer.params import EdgeFormerParams
@@ -34,7 +34,7 @@ class PrefillDecisions:
         self.model, self.compute = model, compute
         self.heads, self.kv_heads = tuple(range(model.num_heads)), tuple(range(model.num_kv_heads))
         self.params = EdgeFormerParams()
-        self.book, self.width = Book(self.params), 2 * model.head_dim
+        self.tables, self.width = MappingTables(self.params), 2 * model.head_dim
         self.packed: list[Tensor] = []
         self.found: list[Tensor] = []
         neighbours = range(1, len(cluster.devices))
@@ -74,12 +74,12 @@ class PrefillDecisions:
     def learn(self) -> None:
         """Enter all heads into the mapping tables."""
         for layer, (statistics, features) in enumerate(zip(self.importance(), self.features(), strict=True)):
-            Learn(self.book, layer, self.width, self.heads)(statistics, features)
+            Learn(self.tables, layer, self.width, self.heads)(statistics, features)
 
     def look_up(self) -> list[list[float | None]]:
         """The importance of every head that is in the mapping tables, by block."""
         return [
-            Lookup(self.book, layer, self.width, idle=False)(features)
+            Lookup(self.tables, layer, self.width, idle=False)(features)
             for layer, features in enumerate(self.found)
         ]
 

@@ -24,10 +24,10 @@ from engine.ops.tensors import Tensor, concat
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step, Strategy
 from engine.strategies.edgeformer.allocation import even_split
-from engine.strategies.edgeformer.choices import Book
+from engine.strategies.edgeformer.choices import MappingTables
 from engine.strategies.edgeformer.layout import HeadsLayout, OwnedBlocks
 from engine.strategies.edgeformer.memory import HeadRooms, rooms_for_heads
-from engine.strategies.edgeformer.neighbour import lend
+from engine.strategies.edgeformer.neighbour import attend_for_owner
 from engine.strategies.edgeformer.owner import Owner, OwnerState
 from engine.strategies.edgeformer.params import EdgeFormerParams
 from engine.strategies.edgeformer.plan import place_blocks
@@ -92,7 +92,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         state, source, blocks = state_of(ctx, plan), ctx.cluster.source_rank, plan.layout.blocks
         cache = cache_of(step) if state.params.decode == "kv" else None
         lenders = [
-            ctx.spawn(lend(ctx, step, owner, cache))
+            ctx.spawn(attend_for_owner(ctx, step, owner, cache))
             for owner, _, _ in blocks
             if owner != ctx.rank and ctx.rank in state.workers
         ]
@@ -141,7 +141,7 @@ def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> OwnerState:
     known = ctx.memory.get(EdgeFormer.name)
     state = known if isinstance(known, OwnerState) else None
     if state is None or state.version != plan.version:
-        state = OwnerState(plan, state.book if state else Book(plan.layout.params))
+        state = OwnerState(plan, state.tables if state else MappingTables(plan.layout.params))
         ctx.memory[EdgeFormer.name] = state
     return state
 

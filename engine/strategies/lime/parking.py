@@ -20,7 +20,7 @@ from engine.strategies.lime.transfer import Transfer
 from engine.strategies.shared.ends import cache_of
 
 
-class Word(IntEnum):
+class MessageKind(IntEnum):
     """The kind of a message; its note continues with request, segment and rows [start, stop)."""
 
     PUT = 0
@@ -74,7 +74,7 @@ class Parking:
             await self._get(step, following, nothing)
 
     def end(self, x: Tensor) -> None:
-        self._send(empty(x), (Word.END, 0, 0, 0, 0))
+        self._send(empty(x), (MessageKind.END, 0, 0, 0, 0))
 
     async def _put(self, step: Step, segment: int, rows: int) -> None:
         cache, request = cache_of(step), step.requests[0]
@@ -83,8 +83,8 @@ class Parking:
         start = stop - min(rows, stop)
         layers = range(*self.bounds[segment])
         taken = [await self.ctx.compute(TakeRows(layer, start, stop, step.batch, cache)) for layer in layers]
-        self._send(stacked(taken), (Word.PUT, request, segment, start, stop))
-        await self._answer((Word.PUT_DONE, request, segment, start, stop))
+        self._send(stacked(taken), (MessageKind.PUT, request, segment, start, stop))
+        await self._answer((MessageKind.PUT_DONE, request, segment, start, stop))
         for layer in layers:
             await self.ctx.compute(DropRows(layer, start, stop, step.batch, cache))
         self.away[request, segment] = start, stop
@@ -93,11 +93,11 @@ class Parking:
         cache, request = cache_of(step), step.requests[0]
         assert cache, "only sequences that are generated have rows to park"
         start, stop = self.away.pop((request, segment))
-        self._send(nothing, (Word.GET, request, segment, start, stop))
-        rows = await self._answer((Word.GET, request, segment, start, stop))
+        self._send(nothing, (MessageKind.GET, request, segment, start, stop))
+        rows = await self._answer((MessageKind.GET, request, segment, start, stop))
         for number, layer in enumerate(range(*self.bounds[segment])):
             await self.ctx.compute(PutRows(layer, cache), unstacked(rows, number))
-        self._send(nothing, (Word.GET_DONE, request, segment, start, stop))
+        self._send(nothing, (MessageKind.GET_DONE, request, segment, start, stop))
 
     def _send(self, x: Tensor, note: Note) -> None:
         self.ctx.send(x, self.transfer.target, self.tags[0], note)
@@ -117,15 +117,15 @@ async def keep_rows(
     sequences = {step.requests[0]: step for step in steps}
     while True:
         note, x = await ctx.recv_noted(transfer.source, to_target)
-        word, request, segment, start, stop = note
-        if word == Word.END:
+        kind, request, segment, start, stop = note
+        if kind == MessageKind.END:
             return
         layers, step = range(*bounds[segment]), sequences[request]
-        if word == Word.PUT:
+        if kind == MessageKind.PUT:
             for number, layer in enumerate(layers):
                 await ctx.compute(PutRows(layer, step.cache), unstacked(x, number))
-            ctx.send(empty(x), transfer.source, to_source, (Word.PUT_DONE, *note[1:]))
-        elif word == Word.GET:
+            ctx.send(empty(x), transfer.source, to_source, (MessageKind.PUT_DONE, *note[1:]))
+        elif kind == MessageKind.GET:
             kept = [
                 await ctx.compute(TakeRows(layer, 0, stop - start, step.batch, step.cache))
                 for layer in layers

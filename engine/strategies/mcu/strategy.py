@@ -27,7 +27,7 @@ from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Done, Params, Step, Strategy
 from engine.strategies.mcu.plan import ChipShare, TreeLayout, make_plan
-from engine.strategies.mcu.tree import broadcast_from_root, place_of, reduce_to_root
+from engine.strategies.mcu.tree import broadcast_from_root, reduce_to_root, tree_neighbours
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 
@@ -90,7 +90,7 @@ class Chip:
         self.ctx, self.layout = ctx, layout
         self.group = layout.group
         self.root, self.source = self.group[0], ctx.cluster.source_rank
-        self.place = place_of(layout.tree, ctx.rank)
+        self.neighbours = tree_neighbours(layout.tree, ctx.rank)
         self.share = layout.share_of(ctx.rank) if ctx.rank in self.group else None
         self.pending: list[Handle] = []
 
@@ -141,10 +141,10 @@ class Chip:
         own = x
         if is_root and model.norm_position == "pre":
             own = await ctx.compute(Norm(layer, part), x)
-        own = await broadcast_from_root(ctx, own, self.place, tag(step, f"{part}-in", layer))
+        own = await broadcast_from_root(ctx, own, self.neighbours, tag(step, f"{part}-in", layer))
         partial = await self._partial(layer, part, share, step, own)
         senders = self.layout.senders.attention if part == "attention" else self.layout.senders.ffn
-        total = await reduce_to_root(ctx, partial, self.place, senders, tag(step, part, layer))
+        total = await reduce_to_root(ctx, partial, self.neighbours, senders, tag(step, part, layer))
         if not is_root:
             return None
         if model.attention_bias if part == "attention" else model.ffn_bias:

@@ -38,21 +38,21 @@ def serial_hops(levels: Sequence[Level]) -> int:
     return sum(max(Counter(leader for _, leader in level).values()) for level in levels)
 
 
-class Place(NamedTuple):
+class TreeNeighbours(NamedTuple):
     """One chip's neighbours in the tree: its leader (None at the root), and its members at each level."""
 
     leader: int | None
     members: tuple[tuple[int, ...], ...]
 
 
-def place_of(levels: Sequence[Level], chip: int) -> Place:
+def tree_neighbours(levels: Sequence[Level], chip: int) -> TreeNeighbours:
     leaders = [leader for level in levels for member, leader in level if member == chip]
     led = [tuple(member for member, leader in level if leader == chip) for level in levels]
-    return Place(leaders[0] if leaders else None, tuple(members for members in led if members))
+    return TreeNeighbours(leaders[0] if leaders else None, tuple(members for members in led if members))
 
 
 async def reduce_to_root(
-    ctx: Ctx, partial: Tensor | None, place: Place, senders: Collection[int], tag: str
+    ctx: Ctx, partial: Tensor | None, neighbours: TreeNeighbours, senders: Collection[int], tag: str
 ) -> Tensor | None:
     """Add up the partial sums of `senders`: the sum at the root, None elsewhere. Partials are added in the
     order of ids, whichever arrives first.
@@ -61,20 +61,20 @@ async def reduce_to_root(
     """
     if partial is None:
         return None
-    members = [member for level in place.members for member in level if member in senders]
+    members = [member for level in neighbours.members for member in level if member in senders]
     for handle in [ctx.recv(member, tag) for member in members]:
         partial = await ctx.compute(Add(), partial, await handle)
-    if place.leader is None:
+    if neighbours.leader is None:
         return partial
-    ctx.send(partial, place.leader, tag)
+    ctx.send(partial, neighbours.leader, tag)
     return None
 
 
-async def broadcast_from_root(ctx: Ctx, x: Tensor | None, place: Place, tag: str) -> Tensor:
+async def broadcast_from_root(ctx: Ctx, x: Tensor | None, neighbours: TreeNeighbours, tag: str) -> Tensor:
     """The root's `x` on every chip, down the same tree; a leader's port sends to one member at a time."""
-    if place.leader is not None:
-        x = await ctx.recv(place.leader, tag)
-    for level in reversed(place.members):
+    if neighbours.leader is not None:
+        x = await ctx.recv(neighbours.leader, tag)
+    for level in reversed(neighbours.members):
         for member in level:
             await ctx.send(x, member, tag)
     return x

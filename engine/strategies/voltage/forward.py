@@ -108,8 +108,8 @@ async def _noted_gather(ctx: Ctx, partition: Partition, layer: int, rows: Tensor
     started = {peer: ctx.recv_noted(peer, name) for peer in partition.senders if peer != ctx.rank}
     shards = {} if rows is None else {ctx.rank: rows}
     for peer, handle in started.items():
-        told, shards[peer] = await handle
-        note = note or told
+        received, shards[peer] = await handle
+        note = note or received
     partition.adopt(note)
     return concat([shards[peer] for peer in partition.group if peer in shards], 1)
 
@@ -122,7 +122,7 @@ async def _noted_output(ctx: Ctx, partition: Partition, rows: Tensor | None, nam
     outside = source not in partition.group
     if ctx.rank != source:
         if rows is not None:
-            ctx.send(rows, source, name, partition.told if outside and ctx.rank == leader else ())
+            ctx.send(rows, source, name, partition.bounds_note if outside and ctx.rank == leader else ())
         return None
     shards = {} if rows is None else {source: rows}
     if outside:

@@ -114,7 +114,7 @@ class Partition:
         self.group: tuple[int, ...] = plan.layout.devices
         self.renews: bool = plan.layout.repartition and len(self.group) > 1
         self.known = {rank: _speed(ctx.cluster.devices[rank]) for rank in self.group}
-        self.told: Note = ()
+        self.bounds_note: Note = ()
         self.lead()
 
     @property
@@ -133,7 +133,7 @@ class Partition:
     def adopt(self, note: Note) -> None:
         """Take over the next layer's bounds from `note`; an empty note changes nothing."""
         if note:
-            self.told, self.shards = note, shards_at(self.ctx.model, self.layout, note)
+            self.bounds_note, self.shards = note, shards_at(self.ctx.model, self.layout, note)
 
     def end(self) -> None:
         """Switch to the shards of the last layer. Called once per pass."""

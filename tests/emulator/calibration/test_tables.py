@@ -4,7 +4,7 @@ import pytest
 
 from emulator.calibration.calibrate import as_tables
 from emulator.calibration.stopwatch import quartile
-from emulator.calibration.works import (
+from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
     LARGE_BYTES,
     PASS_COLS,

@@ -1,4 +1,4 @@
-"""Live changes reach the kernel, lose nothing, and are told truly."""
+"""Live changes reach the kernel, drop no frame, and are acknowledged with the rates read back."""
 
 import pytest
 

@@ -45,7 +45,7 @@ def states(events: list[Event]) -> list[str]:
     return [event.state for event in events if isinstance(event, StateChanged)]
 
 
-def test_a_run_over_mininet_is_correct_and_tells_its_story_in_order() -> None:
+def test_a_run_over_mininet_is_correct_and_its_events_are_in_order() -> None:
     report, events = run(spec_for(star(3), "megatron"))
     assert report.outcome.kind == "finished"
     assert report.correctness.ok

@@ -1,4 +1,4 @@
-"""One emulation at a time: tickets, places, and the dead who hold up nobody."""
+"""One emulation at a time: tickets, seats, and processes that ended without releasing them."""
 
 import os
 import queue
@@ -50,7 +50,7 @@ def test_the_first_does_not_wait_and_the_others_come_in_order(tmp_path: Path) ->
     assert list(tmp_path.glob("ticket-*")) == []
 
 
-def test_a_killed_process_holds_up_nobody(tmp_path: Path) -> None:
+def test_a_killed_process_does_not_block_the_queue(tmp_path: Path) -> None:
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -68,7 +68,7 @@ def test_a_killed_process_holds_up_nobody(tmp_path: Path) -> None:
     waiter.join()
 
 
-def test_whoever_gives_up_leaves_the_queue(tmp_path: Path) -> None:
+def test_a_run_that_is_cancelled_leaves_the_queue(tmp_path: Path) -> None:
     first = Waiter(tmp_path)
     first.start()
     first.has_it.wait()
@@ -104,7 +104,7 @@ def test_two_at_once_have_cores_of_their_own_and_the_third_waits_for_one_of_them
     assert first.ahead.empty() and second.ahead.empty()
 
 
-def test_shares_are_even_and_nobody_goes_without() -> None:
+def test_shares_are_even_and_none_is_empty() -> None:
     assert shares({3, 5}, 1) == [{3, 5}]
     assert shares({0, 1, 2, 3}, 4) == [{0}, {1}, {2}, {3}]
     with pytest.raises(HostError, match="LOOM_RUNS_AT_ONCE is 3, and this machine has 2 cores"):

@@ -46,7 +46,7 @@ def refused(result: Result, *parts: str) -> None:
         assert part in result.err
 
 
-def test_a_prediction_tells_latency_devices_links_and_where_time_went(loom: Any) -> None:
+def test_a_prediction_shows_latency_devices_links_and_attribution(loom: Any) -> None:
     result = loom(*PREDICT)
     assert result.status == 0
     for part in ("finished", "predicted", "end-to-end latency", "compute", "desk", "window", "desk → hub"):
@@ -125,7 +125,7 @@ def test_a_scenario_slows_the_run_and_is_kept_in_the_report(loom: Any, tmp_path:
 DROP = '[[change]]\nat_s = 0.01\nkind = "drop_device"\ndevice = "shelf"\n'
 
 
-def test_a_lost_device_is_a_result_with_its_own_status_and_a_report(loom: Any, tmp_path: Path) -> None:
+def test_a_failed_device_is_a_result_with_its_own_status_and_a_report(loom: Any, tmp_path: Path) -> None:
     file = tmp_path / "drop.toml"
     file.write_text(DROP, "utf-8")
     result = loom(*PREDICT, "--failover", "stop", "--scenario", file, "--json", tmp_path / "run.json")
@@ -136,7 +136,7 @@ def test_a_lost_device_is_a_result_with_its_own_status_and_a_report(loom: Any, t
     assert outcome["time_s"] >= 0.01
 
 
-def test_a_run_goes_on_after_a_loss_unless_told_to_stop(loom: Any, tmp_path: Path) -> None:
+def test_a_run_continues_after_a_failure_unless_failover_is_stop(loom: Any, tmp_path: Path) -> None:
     file = tmp_path / "drop.toml"
     file.write_text(DROP, "utf-8")
     result = loom(*PREDICT, "--scenario", file, "--json", tmp_path / "run.json")

@@ -69,7 +69,7 @@ def test_what_is_no_picture_is_refused(loom, tmp_path, file):  # noqa: F811
     refused(loom(*SEE, "--prompt", "hello"), "tiny-vit sees a picture and reads no text")
 
 
-def test_a_class_is_told_as_it_comes():
+def test_a_class_is_shown_when_its_event_arrives():
     found = {"index": 3, "probability": 0.25, "label": ""}
     mark = Mark(0.5, "classified", facts={"request": 1, "classes": [found]})
     assert describe(mark) == "0.500 s request 1: class 3 (25%)"

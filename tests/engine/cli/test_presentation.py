@@ -166,7 +166,7 @@ def test_events_become_lines_for_people(event: Event, line: str) -> None:
     assert describe(event) == line
 
 
-def test_progress_is_plain_lines_where_nobody_watches() -> None:
+def test_progress_is_plain_lines_without_a_terminal() -> None:
     stream = io.StringIO()
     with RunProgress(report().spec, stream) as progress:
         progress.events([StateChanged(state="running"), TOKEN])

@@ -65,7 +65,7 @@ def test_a_value_too_long_to_read_is_not_repeated():
     assert "got" not in str(error) and "BBB" not in str(error)
 
 
-def test_the_first_problem_is_told_and_all_are_kept_for_forms():
+def test_the_message_is_the_first_problem_and_all_are_kept_for_forms():
     error = refusal({"name": "a", "wheels": [{"radius_m": -1}, {"radius_m": "x"}]})
     assert [path for path, _ in error.fields] == ["wheels[0].radius_m", "wheels[1].radius_m"]
     assert str(error).endswith("(and 1 more).")

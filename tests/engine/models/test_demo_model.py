@@ -1,4 +1,4 @@
-"""The model that the project trains: its card tells the truth, and its script makes one."""
+"""The model that the project trains: its card has the measured scores, and its script trains one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_wrapped_lines_become_one() -> None:
     assert split([wrapped]) == split([PROSE])
 
 
-def test_the_card_tells_how_good_the_model_is_on_text_it_never_saw() -> None:
+def test_the_card_has_the_scores_on_held_out_text() -> None:
     """The corpus differs a little between Python versions: hence the room."""
     card = (OUTPUT_DIR / "README.md").read_text()
     perplexity = float(re.search(r"held-out perplexity \| ([\d.]+)", card).group(1))

@@ -124,7 +124,7 @@ def test_a_quantised_layer_multiplies_what_a_layer_does_and_restores_every_matri
     assert (cost.kv_bytes, cost.kv_rows, cost.speed) == (block.kv_bytes, block.kv_rows, 2.0)
 
 
-def test_quantised_weights_serve_only_who_asks_for_them():
+def test_quantised_weights_serve_only_slices_with_the_same_bits():
     plain, packed = Slice(layer=0, part="ffn"), Slice(layer=0, part="ffn", bits=4)
     assert contains(packed, packed) and not contains(packed, plain) and not contains(plain, packed)
     with pytest.raises(PlanError, match="only whole parts are quantised"):

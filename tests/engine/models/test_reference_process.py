@@ -1,4 +1,4 @@
-"""One process for many references: it starts once, says why a reference fails, goes on, and ends."""
+"""One process for many references: it starts once, reports why a reference fails, continues, and ends."""
 
 import pytest
 import torch

@@ -85,7 +85,7 @@ def test_classes_and_greedy_logits_are_those_of_transformers(name, given, pictur
 
 @pytest.mark.parametrize("name", SEEING)
 def test_what_is_seen_changes_the_answer(name):
-    """Else the pictures could be forgotten and nobody would notice."""
+    """Otherwise a run could ignore the pictures without failing a test."""
     spec, store = seeing_spec(name), store_of(name)
     request = requests_of(spec)[0]
     other = request.model_copy(update={"index": 1})

@@ -65,7 +65,7 @@ def test_tiles_of_rows_are_projected_and_joined_one_by_one(name):
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), name=st.sampled_from(NAMES))
-def test_heads_come_back_to_their_place_whoever_attended_them(data, name):
+def test_heads_return_to_their_columns_whichever_device_attended_them(data, name):
     store, model = store_of(name), model_of(name)
     order = data.draw(st.permutations(range(model.num_heads)))
     cut = data.draw(st.integers(0, model.num_heads))

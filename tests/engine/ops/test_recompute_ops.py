@@ -57,7 +57,7 @@ def test_evicted_tokens_are_embedded_again_before_the_new_ones(name):
         assert cost.output == meta_of(output) and cost.kv_rows == new and cost.kv_bytes == 0
 
 
-def test_a_cache_that_forgets_keeps_its_newest_rows():
+def test_a_cache_with_evicted_rows_keeps_its_newest_rows():
     from engine.ops.torch_kernels.storage import KVCache
 
     cache, rows = KVCache(0), torch.arange(10.0).reshape(1, 1, 10, 1)

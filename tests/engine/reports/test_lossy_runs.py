@@ -1,4 +1,4 @@
-"""A lossy run is measured against what `transformers` says after the run's own tokens."""
+"""A lossy run is compared with the logits of `transformers` after the run's own tokens."""
 
 import pytest
 import torch

@@ -39,7 +39,7 @@ def test_a_strategy_that_copes_by_itself_only_needs_time_to_its_next_token():
     assert (recovery.replan_s, recovery.reload_s, recovery.rebuild_s) == (0.0, 0.0, 0.5)
 
 
-def test_two_losses_are_two_recoveries_and_the_first_may_have_no_token_of_its_own():
+def test_two_failures_are_two_recoveries_and_the_first_may_have_no_token_of_its_own():
     marks = [
         loss(1.0),
         Mark(1.1, "replanned", facts={}),

@@ -105,7 +105,7 @@ def test_after_the_end_nothing_is_applied(make):
     assert case.changes.applied == []
 
 
-def test_a_slower_device_is_told_to_all_and_known_to_the_run(make):
+def test_a_slower_device_is_sent_to_all_devices_and_recorded(make):
     case = make()
     change = SlowDevice(at_s=0.1, device="d1", factor=2.0)
     case.clock.now_s += 1.0

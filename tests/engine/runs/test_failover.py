@@ -1,4 +1,4 @@
-"""How a run goes on after a failure: what is asked of which device, and when it is given up. D = 2."""
+"""How a run continues after a failure: the messages to each device, and when the run ends. D = 2."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which devices are held to have failed, and what the run makes of it. D = 2, and d0 is the source."""
+"""Which devices are declared failed, and whether the run ends or continues. D = 2, and d0 is the source."""
 
 import pytest
 
@@ -106,7 +106,7 @@ def test_a_process_that_answers_lives(case):
     assert case.pool.killed == []
 
 
-def test_before_the_start_nobody_is_hurried():
+def test_before_the_start_no_silent_process_is_pinged():
     case = Case(started=False)
     case.clock.now_s += 1000.0
     case.failures.check_waiting(case.pool.children.values())
@@ -114,7 +114,7 @@ def test_before_the_start_nobody_is_hurried():
     case.pool.close(at_once=True)
 
 
-def test_a_failed_device_is_recorded_and_the_others_are_told(case):
+def test_a_failed_device_is_recorded_and_sent_to_the_others(case):
     case.clock.now_s += 1.0  # half a virtual second
     case.end(1)
     assert case.marks() == [

@@ -306,7 +306,7 @@ def test_a_native_run_is_judged_by_its_links_alone_and_says_so():
     assert found.notes == ("Native speed: operations and latency are not compared with the device models.",)
 
 
-def test_a_run_whose_devices_told_no_pacing_has_no_verdict():
+def test_a_run_without_pacing_statistics_has_no_verdict():
     assert verdict({}).valid is None
     assert verdict({}, run=report(dilation=None)).valid is True
 
@@ -321,7 +321,7 @@ class Listener:
         self.messages.append(message)
 
 
-def test_all_that_was_emitted_has_been_told_after_a_flush():
+def test_all_that_was_emitted_has_been_sent_after_a_flush():
     heard = Listener()
     writer = TraceWriter(heard)  # its own thread flushes meanwhile
     for index in range(3000):

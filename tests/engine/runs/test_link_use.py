@@ -19,7 +19,7 @@ def test_ten_full_frames_in_a_second_are_their_payload_in_bits():
     assert found.bit_per_s == pytest.approx(5 * 1448 * 8)  # as many in twice the time
 
 
-def test_the_first_sample_knows_no_rate():
+def test_the_first_sample_has_no_rate():
     (found,) = LinkMeter().sample(3.0, [state(10**9)])
     assert found.bit_per_s == 0.0
 

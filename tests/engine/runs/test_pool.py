@@ -19,8 +19,8 @@ def pool(clock):
 
 def test_messages_come_with_the_device_that_sent_them(pool, clock):
     clock.now_s = 123.0
-    pool.devices[1].say(type="ready", n=1)
-    pool.devices[1].say(type="ready", n=2)
+    pool.devices[1].report(type="ready", n=1)
+    pool.devices[1].report(type="ready", n=2)
     found = pool.read(1.0)
     assert [(child.rank, message["n"]) for child, message in found] == [(1, 1), (1, 2)]
     assert pool.children[1].last_message_s == 123.0
@@ -43,7 +43,7 @@ def test_a_process_that_ends_is_reported_once_and_leaves_the_pool(pool):
     child.send(type="start")  # ignored
 
 
-def test_pairs_connect_both_ways_and_nobody_connects_twice(pool):
+def test_pairs_connect_both_ways_and_no_pair_connects_twice(pool):
     for rank in range(3):
         pool.children[rank].port = 5000 + rank
     pool.connect(frozenset({(0, 1)}), type="connect", more=7)

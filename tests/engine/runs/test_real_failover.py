@@ -89,7 +89,7 @@ def names_of(marks):
 
 
 @pytest.mark.parametrize("name", [*OWN_WAYS, *PLANNED_AGAIN])
-def test_after_the_loss_all_tokens_come_and_are_those_of_one_device(name, runs):
+def test_after_the_failure_all_tokens_come_and_are_those_of_one_device(name, runs):
     report, marks = runs[name]
     assert report.outcome.kind == "finished", report.outcome.sentence
     assert len(report.output_tokens) == NEW_TOKENS

@@ -1,4 +1,4 @@
-"""The supervisor, over devices that the test plays: their answers are ready before it asks."""
+"""The supervisor, over devices that the test plays: their messages are written before it reads."""
 
 import time
 
@@ -34,10 +34,10 @@ class AnsweringPool(FakePool):
         def answer(**message):
             send(**message)
             for said in self.on.get(message["type"], []):
-                device.say(**said)
+                device.report(**said)
 
         child.send = answer
-        device.say(type="listening", port=6000 + rank)
+        device.report(type="listening", port=6000 + rank)
 
 
 class Case:
@@ -83,7 +83,7 @@ def test_a_run_ends_when_every_device_has_finished():
     assert case.started_at == [0]  # called before the first event of the running state
 
 
-def test_devices_are_told_each_others_ports():
+def test_devices_receive_each_others_ports():
     case = Case()
     sent = []
     for_all = case.pool.connect

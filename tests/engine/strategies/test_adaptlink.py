@@ -1,4 +1,4 @@
-"""AdaptLink: properties of its plans, results on real tensors, bytes sent, and the loss of devices."""
+"""AdaptLink: properties of its plans, results on real tensors, bytes sent, and failures of devices."""
 
 from collections import Counter
 from functools import cache
@@ -255,7 +255,7 @@ def boundaries(spec):
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_whoever_serves_may_die_at_any_message_and_no_bit_changes(rank):
+def test_a_server_may_fail_at_any_message_and_no_bit_changes(rank):
     spec = tight(GPT2, 0.3, new_tokens=3)
     plan = plan_of(spec)
     assert [shard.device for shard in columns_of(plan)][1:] == [2] and [*plan.layout.backups] == [2]
@@ -305,12 +305,12 @@ def test_a_shard_spread_over_backups_stays_within_rounding():
     torch.testing.assert_close(source.logits[0], undisturbed.logits[0], rtol=1e-4, atol=1e-5)
 
 
-def test_without_a_complete_backup_the_loss_is_the_engines():
+def test_without_a_complete_backup_the_engine_handles_the_failure():
     with pytest.raises(PeerFailed, match="d2 failed"):
         run_dying(tight(GPT2, 0.3, backups="none"), {2: 5})
 
 
-def test_in_the_simulated_world_a_backup_goes_on_where_its_secondary_died():
+def test_in_the_simulated_world_a_backup_continues_where_its_secondary_failed():
     spec = tight(GPT2, 0.3, new_tokens=6)
     undisturbed = predict(spec)
     drop = DropDevice(at_s=undisturbed.latency_s / 2, device="d2")

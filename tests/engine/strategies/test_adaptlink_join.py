@@ -34,7 +34,7 @@ def test_a_device_that_is_clearly_faster_becomes_secondary_and_the_other_its_bac
 
 
 @given(st.floats(1e7, 1e12))
-def test_whoever_swaps_does_so_exactly_once(rate):
+def test_a_device_is_replaced_at_most_once(rate):
     _, room, roles = case(joiner_rate=rate)
     joined = roles_with(room, roles, 2)
     again = roles_with(room, joined, 1 if secondaries(joined) == [2] else 2)
@@ -88,7 +88,7 @@ def test_in_the_simulated_world_a_joiner_serves_from_the_new_plan_on():
     assert {event["device"] for event in ffn if event["token"] == 5} == {"d0", "d2"}
 
 
-def test_after_a_loss_or_on_request_everything_is_planned_anew():
+def test_after_a_failure_or_on_request_everything_is_planned_anew():
     spec, _, _ = case(joiner_rate=1e11)
     chosen = strategy("adaptlink")
     before = plan_of(spec.model_copy(update={"cluster": spec.cluster.without([2])}))
@@ -106,7 +106,7 @@ def test_after_a_loss_or_on_request_everything_is_planned_anew():
         replanned(spec.cluster.without([1, 2]))
 
 
-def test_when_the_primary_is_lost_another_device_is_primary_and_every_request_ends():
+def test_when_the_primary_fails_another_device_is_primary_and_every_request_ends():
     spec = tight(GPT2, 0.3, rates=(4e10, 1e10, 2e10), others=1.0, terminal=True, new_tokens=6, requests=2)
     spec = spec.model_copy(update={"cluster": with_memory(spec.cluster, d1=4e8, d0=4e8 + 1)})
     assert plan_of(spec).layout.primary == 0

@@ -98,7 +98,7 @@ def test_whole_blocks_are_within_one_block_of_balance(times_s, grid):
 
 
 @given(st.lists(st.tuples(seconds, st.integers(0, 12)), min_size=1, max_size=6), st.integers(1, 40))
-def test_nobody_gets_more_blocks_than_it_has_room_for(devices, total):
+def test_no_device_gets_more_blocks_than_it_has_room_for(devices, total):
     times_s, caps = zip(*devices, strict=True)
     blocks = fill_blocks(total, times_s, caps)
     if sum(caps) < total:

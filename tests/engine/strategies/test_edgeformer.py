@@ -1,4 +1,5 @@
-"""EdgeFormer at run time: who attends what, what travels, what a loss, a change and a known input do.
+"""EdgeFormer at run time: which device attends which heads, the messages, and the effect of a failure, a
+change and a known input.
 
 Four tests stand for defects of the authors' public implementation: heads put together in another order,
 pruned heads that still attend, scores that some ranks cannot compute, and baselines with other workloads.
@@ -174,7 +175,7 @@ def test_the_prediction_supposes_misses_first_and_hits_afterwards():
 @pytest.mark.parametrize("decode", ["kv", "recompute"])
 @pytest.mark.parametrize("number", [1, 5, 12])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
-def test_the_owner_attends_what_a_lost_neighbour_had(model, number, decode):
+def test_the_owner_attends_the_heads_of_a_failed_neighbour(model, number, decode):
     spec = spec_of("edgeformer", model, SLOW, **EXACT, decode=decode, fill="bands")
     undisturbed, _ = run_dying(spec, {})
     source, world = run_dying(spec, {1: number})
@@ -187,7 +188,7 @@ def test_the_owner_attends_what_a_lost_neighbour_had(model, number, decode):
     assert not any(device.caches for device in world.devices if device.rank != 1)
 
 
-def test_a_loss_in_the_middle_of_a_block_is_marked():
+def test_a_failure_in_the_middle_of_a_block_is_marked():
     spec = spec_of("edgeformer", GPT2, SLOW, **EXACT)
     found = set()
     for number in (4, 5, 6):

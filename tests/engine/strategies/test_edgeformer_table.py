@@ -85,7 +85,7 @@ def test_ties_go_to_the_oldest_member():
     assert found.lookup(QUERY[None]) == [0.1]
 
 
-def test_the_least_recently_hit_entry_is_forgotten_first():
+def test_the_least_recently_hit_entry_is_evicted_first():
     found = table(0.1, unit=True, width=16, capacity=4)
     features = heads(5, num_heads=5)
     found.learn(features[:4], [0.0, 1, 2, 3])

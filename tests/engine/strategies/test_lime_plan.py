@@ -100,7 +100,7 @@ def test_exact_is_as_good_as_trying_everything(seed):
             assert planned_s(one, chosen) == pytest.approx(best_s)
 
 
-def test_what_a_device_can_host_may_have_holes_and_exact_knows():
+def test_numbers_of_layers_that_a_device_can_host_may_have_gaps_and_exact_respects_them():
     # two slots of four segments need eight layers: six or seven fit in memory and not in stages
     one = ring(12, (5 * MS, 1 * MS), (1 * MS, 1 * MS), (600 * MB, 200 * MB))
     assert [one.slots_for(1, layers, 4) for layers in range(4, 9)] == [1, 1, None, None, 2]

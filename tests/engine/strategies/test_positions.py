@@ -116,7 +116,7 @@ def test_one_device_never_reorders(positions):
         assert not reorders(model, positions, positions)
 
 
-def test_whoever_fills_the_cache_and_every_rotary_score_is_naive():
+def test_a_device_that_fills_the_cache_and_every_rotary_score_is_naive():
     assert orders(GPT2, 1, 60, "reorder", fills_cache=False) == ("reorder", "reorder")
     assert orders(GPT2, 1, 60, "reorder", fills_cache=True) == ("naive", "naive")
     assert orders(LLAMA, 1, 60, "reorder", fills_cache=False) == ("naive", "reorder")

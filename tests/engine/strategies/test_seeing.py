@@ -83,7 +83,7 @@ def test_the_tower_is_held_by_the_source_and_works_in_prefill_only():
     )
 
 
-def test_a_plan_in_which_nobody_sees_is_refused():
+def test_a_plan_in_which_no_device_computes_the_tower_is_refused():
     plan = plan_of(small_spec("single", LLAVA, star([1e10]), rows=16))
     blind = plan.model_copy(update={"work": tuple(w for w in plan.work if w.slice != TOWER)})
     with pytest.raises(PlanError, match=r"prefill, layer -1 vision: no device computes it"):

@@ -340,7 +340,7 @@ def test_a_star_all_reduce_carries_4_l_k_minus_1_hidden_states_through_the_maste
 
 @pytest.mark.parametrize("name", ["tpi_llm", "tpi_llm_offload"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
-def test_the_planner_knows_the_least_memory_to_the_byte(name, model):
+def test_the_planner_computes_the_least_memory_to_the_byte(name, model):
     spec = tight(name, model)
     play(spec)
     least = memories_of(spec)

@@ -15,7 +15,7 @@ SUPPORTED = [s.name for s in STRATEGIES if s.supports(CLUSTER, spec_of("single")
 
 @pytest.mark.parametrize("lost", "bcd")
 @pytest.mark.parametrize("strategy", SUPPORTED)
-def test_the_sentence_is_finished_whoever_is_killed(strategy, lost):
+def test_the_text_is_finished_whichever_device_is_killed(strategy, lost):
     trace, outcome = simulate(prepare(spec_of(strategy, [DropDevice(at_s=halfway_s(strategy), device=lost)])))
     assert outcome.kind == "finished", outcome.sentence
     assert emitted(trace) == [(0, index) for index in range(NEW_TOKENS)]
@@ -50,7 +50,7 @@ def test_a_silent_device_is_given_up_after_the_stated_silence_and_the_sentence_i
     assert len(emitted(trace)) == NEW_TOKENS
 
 
-def test_the_new_plan_uses_the_survivors_alone_and_is_told():
+def test_the_new_plan_uses_the_remaining_devices_alone_and_is_marked():
     trace, _ = simulate(prepare(spec_of("megatron", [DropDevice(at_s=halfway_s("megatron"), device="c")])))
     (replanned,) = marks(trace, "replanned")
     plan = replanned.facts["plan"]
@@ -66,7 +66,7 @@ def test_losing_the_source_ends_the_run_with_a_clear_result():
     assert "a failed" in outcome.sentence and "source" in outcome.sentence
 
 
-def test_a_run_may_be_told_to_stop_at_a_loss_instead():
+def test_with_failover_stop_a_run_ends_at_a_failure():
     change = DropDevice(at_s=0.05, device="b")
     _, outcome = simulate(prepare(spec_of("megatron", [change], failover="stop")))
     assert (outcome.kind, outcome.device) == ("peer_lost", "b")
@@ -105,7 +105,7 @@ def test_a_device_that_joins_is_planned_for_from_then_on():
     assert {work["device"] for work in replanned.facts["plan"]["work"]} == {0, 1, 2, 3}
 
 
-def test_a_device_may_be_lost_and_come_back():
+def test_a_device_may_fail_and_join_again():
     at_s = halfway_s("gpipe")
     changes = [DropDevice(at_s=at_s, device="b"), JoinDevice(at_s=at_s + 0.02, device="b")]
     trace, outcome = simulate(prepare(spec_of("gpipe", changes)))
@@ -127,7 +127,7 @@ def test_kept_tokens_become_part_of_the_prompt():
     assert again == (Request(index=0, tokens=(5, 6, 41, 42, 43), emitted=3),)
 
 
-def test_the_same_losses_give_the_same_trace():
+def test_the_same_failures_give_the_same_trace():
     spec = spec_of("voltage", [DropDevice(at_s=halfway_s("voltage"), device="c")])
     assert simulate(prepare(spec)) == simulate(prepare(spec))
 

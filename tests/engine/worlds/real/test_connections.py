@@ -19,7 +19,7 @@ WAIT_S = 0.5
 
 @pytest.fixture
 def pair():
-    """Device 0, and device 1 that it knows; each knows the other's address."""
+    """Device 0 and device 1; each has the other's address."""
     ends = [Connections(rank, "127.0.0.1") for rank in (0, 1)]
     ends[0].addresses = {1: ("127.0.0.1", ends[1].port)}
     ends[1].addresses = {0: ("127.0.0.1", ends[0].port)}
@@ -188,7 +188,7 @@ def test_before_the_clock_starts_tcp_keeps_the_kernels_timeout(pair):
     assert user_timeout_s(near.sending[1]) == 0
 
 
-def test_a_peer_that_nobody_listens_for_cannot_be_opened(pair):
+def test_a_peer_that_does_not_listen_cannot_be_opened(pair):
     near, far = pair
     far.listener.close()
     assert not near.open(1)

@@ -1,4 +1,4 @@
-"""The real world on loopback: paced time, lost devices, what a report of it contains."""
+"""The real world on loopback: paced time, failed devices, what a report of it contains."""
 
 from itertools import pairwise
 
@@ -101,7 +101,7 @@ def test_every_operation_lasts_at_least_what_its_device_model_says(runs):
         assert span["end_s"] - span["start_s"] >= expected[_key(span)] * (1 - 1e-6)
 
 
-def test_a_lost_device_ends_the_run_with_its_name_its_time_and_a_report(runs):
+def test_a_failed_device_ends_the_run_with_its_name_its_time_and_a_report(runs):
     report, trace = runs["lost"]
     assert report.outcome.kind == "peer_lost"
     assert report.outcome.device == "b"
@@ -116,7 +116,7 @@ GOES_ON = ["pipeline goes on", "tensor parallel goes on", "frozen", "comes back"
 
 
 @pytest.mark.parametrize("name", GOES_ON)
-def test_after_a_loss_the_sentence_is_finished_with_the_same_tokens(name, runs):
+def test_after_a_failure_the_text_is_finished_with_the_same_tokens(name, runs):
     report, trace = runs[name]
     assert report.outcome.kind == "finished", report.outcome.sentence
     assert report.correctness.ok, report.correctness.why
@@ -133,7 +133,7 @@ def test_a_frozen_device_is_detected_by_its_silence_not_before(runs):
     assert detected["time_s"] - detected["facts"]["since_s"] >= 0.5
 
 
-def test_losing_the_source_ends_the_run_and_says_that_it_was_the_source(runs):
+def test_a_failed_source_ends_the_run_and_the_outcome_names_it(runs):
     report, _ = runs["source lost"]
     assert report.outcome.kind == "peer_lost"
     assert "it is the source" in report.outcome.sentence

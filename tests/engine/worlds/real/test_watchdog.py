@@ -1,4 +1,4 @@
-"""When a silent peer is asked and when it is suspected, by a clock that the tests move."""
+"""When a silent peer is pinged and when it is suspected, by a clock that the tests move."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from engine.worlds.real.watchdog import CHECK_PERIOD_S, PeerWatchdog, SilenceLim
 
 
 class Peers:
-    """What a device knows of its peers, and what its watchdog has done. Peer 1 is awaited since 10.0 s."""
+    """The state of a device's peers, and the actions of its watchdog. Peer 1 is awaited since 10.0 s."""
 
     def __init__(self, limits=SilenceLimits(ping_after_s=2.0, suspect_after_s=6.0)):  # noqa: B008
         self.awaited = {1: 10.0}
@@ -74,7 +74,7 @@ def test_silence_counts_from_when_a_program_began_to_wait():
     assert (peers.asked, peers.reported) == ([], [])
 
 
-def test_a_peer_that_nobody_waits_for_may_be_silent():
+def test_a_peer_that_no_program_waits_for_may_be_silent():
     peers = Peers()
     peers.awaited = {}
     peers.watchdog.check(1000.0)

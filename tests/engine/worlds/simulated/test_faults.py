@@ -1,4 +1,4 @@
-"""Faults of the simulated world: which device fails, who learns of it, when, and what they learn."""
+"""Faults of the simulated world: which device fails, which devices are notified, when and of what."""
 
 import pytest
 
@@ -121,7 +121,7 @@ def test_a_frozen_device_that_was_sent_something_is_announced_after_the_silence(
     assert detected(trace) == [("b", "frozen", 0.25 + SILENCE_S, 0.25)]
 
 
-def test_a_frozen_device_that_nobody_needs_is_not_announced():
+def test_a_frozen_device_that_no_device_needs_is_not_announced():
     world, trace = world_of(star(), [FreezeDevice(at_s=0.1, device="c")], silence_s=SILENCE_S)
     run(world, (A, lambda c: sender(c, B, ["m", "n"])), (B, lambda c: receiver(c, [(A, "m"), (A, "n")], {})))
     assert detected(trace) == []

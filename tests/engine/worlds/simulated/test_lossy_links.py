@@ -101,7 +101,7 @@ def test_a_message_behind_a_late_one_makes_it_less_late():
 
 
 @pytest.mark.parametrize("change", [DropDevice, FreezeDevice])
-def test_a_run_over_lossy_links_that_loses_a_device_is_finished_and_repeatable(change):
+def test_a_run_over_lossy_links_in_which_a_device_fails_is_finished_and_repeatable(change):
     spec = spec_of("gpipe", [change(at_s=halfway_s("gpipe"), device="c")])
     links = tuple(link.model_copy(update={"loss_frac": 0.1}) for link in spec.cluster.links)
     prepared = prepare(spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"links": links})}))

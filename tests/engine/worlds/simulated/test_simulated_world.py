@@ -73,7 +73,7 @@ def test_a_message_waits_for_a_link_that_comes_back():
     assert times[1, "m"] == pytest.approx(4.0)
 
 
-def test_a_device_behind_a_link_that_stays_down_is_lost_after_the_stated_silence():
+def test_a_device_behind_a_link_that_stays_down_has_failed_after_the_stated_silence():
     world, _ = world_of(star(), [LinkDown(at_s=0.5, link="b--s1")], silence_s=5.0)
     with pytest.raises(PeerFailed, match="b failed") as lost:
         run(world, (1, lambda c: sender(c, 0, ["m"])), (0, lambda c: receiver(c, [(1, "m")], {})))
@@ -88,7 +88,7 @@ def test_losing_a_device_that_others_wait_for_names_it_and_when_they_know():
     assert lost.value.time_s == pytest.approx(0.25 + KILL_SEEN_S)
 
 
-def test_a_program_may_catch_the_loss_of_a_peer_and_go_on():
+def test_a_program_may_catch_the_failure_of_a_peer_and_continue():
     world, _ = world_of(star(), [DropDevice(at_s=0.25, device="b")])
     times = {}
 
@@ -134,7 +134,7 @@ def test_losing_a_bystander_changes_nothing():
     assert any(getattr(m, "name", "") == "device_lost" and m.device == "c" for m in trace)
 
 
-def test_a_message_nobody_sends_is_a_deadlock_that_says_who_waits_for_what():
+def test_a_message_that_is_never_sent_is_a_deadlock_that_names_who_waits_for_what():
     world, _ = world_of(star())
     with pytest.raises(Deadlock, match="b for recv m from a"):
         run(world, (1, lambda c: receiver(c, [(0, "m")], {})))
@@ -177,8 +177,8 @@ def test_two_runs_of_the_same_programs_give_the_same_trace():
     assert traces[0] == traces[1]
 
 
-def test_a_frozen_device_that_is_asked_late_is_given_up_too():
-    """Not of the plan, and nobody had sent it anything when it had been silent for long."""
+def test_a_frozen_device_that_is_needed_late_is_declared_failed_too():
+    """The device is not in the plan, and no message was sent to it until after the silence limit."""
     world, trace = world_of(star(), [FreezeDevice(at_s=0.1, device="c")], silence_s=0.5)
 
     async def asks_late(ctx):

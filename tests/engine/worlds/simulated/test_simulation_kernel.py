@@ -174,7 +174,7 @@ async def fails(error):
     raise error
 
 
-def test_the_loss_of_a_peer_goes_to_the_program_that_waits_for_the_one_it_ended():
+def test_the_failure_of_a_peer_goes_to_the_program_that_waits_for_the_one_it_ended():
     kernel, got = SimulationKernel(), []
 
     async def parent(child):
@@ -195,7 +195,7 @@ def test_the_loss_of_a_peer_goes_to_the_program_that_waits_for_the_one_it_ended(
     assert got == [error]
 
 
-def test_the_loss_of_a_peer_that_no_program_waits_for_ends_the_run():
+def test_the_failure_of_a_peer_that_no_program_waits_for_ends_the_run():
     kernel = SimulationKernel()
     start(kernel, fails(PeerFailed("gone")))
     with pytest.raises(PeerFailed, match="gone"):

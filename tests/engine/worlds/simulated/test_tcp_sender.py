@@ -125,7 +125,7 @@ def test_after_a_time_out_all_that_is_unacknowledged_is_sent_again():
     assert tcp.congestion.ssthresh == 10
 
 
-def test_a_retransmission_that_is_lost_too_is_said():
+def test_a_retransmission_that_is_lost_too_is_reported():
     assert not delivered(10, 2, delay_s=0.05)[1].retransmission_was_lost
     assert delivered(10, 2, 10, delay_s=0.05)[1].retransmission_was_lost
 

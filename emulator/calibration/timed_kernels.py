@@ -46,7 +46,7 @@ class Figure(NamedTuple):
         return in_place_s(self.work, self.before, self.figure_s)
 
 
-class Works:
+class TimedKernels:
     """Makes the kernels to time. Close it to free its memory.
 
     All matrices are parts of one mapped file, as the weights of models are. A fresh array has small pages,
@@ -63,7 +63,7 @@ class Works:
         self.crowd: Work = lambda: torch.nn.functional.linear(x, next(crowd))
         """What runs between two passes of a model, and leaves little of them in the nearest caches."""
 
-    def __enter__(self) -> Works:
+    def __enter__(self) -> TimedKernels:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -134,13 +134,13 @@ class Works:
                 low, high = z.chunk(2, dim=-1)
                 z * angles + torch.cat((-high, low), dim=-1) * angles
 
-        works: dict[str, Work] = {
+        passes: dict[str, Work] = {
             "layernorm": lambda: functional.layer_norm(x, (cols,), weight, weight),
             "rmsnorm": lambda: functional.rms_norm(x, (cols,), weight),
             "softmax": lambda: torch.softmax(x, dim=-1),
             "rope": rotate,
         }
-        return works[name]
+        return passes[name]
 
 
 def pass_names() -> tuple[str, ...]:
