@@ -297,6 +297,31 @@ def test_commands_reach_the_runs_queue_and_its_events(alice: Browser, live_redis
     assert [e["text"] for e in events if e["type"] == "log"] == [f"alice asks: {link} down"]
 
 
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ({"kind": "set_rate", "bit_per_s": 3.3e7}, "set desk--hub to 33 Mbit/s (both ways)"),
+        (
+            {"kind": "set_delay", "delay_s": 0.002, "direction": "forward"},
+            "delay desk--hub by 2 ms (only forward)",
+        ),
+        ({"kind": "set_loss", "loss_frac": 0.5}, "lose 50.00% of the packets on desk--hub (both ways)"),
+    ],
+)
+def test_a_change_without_a_direction_is_in_force_both_ways_and_does_not_end_the_feed(
+    alice: Browser, live_redis, command: dict[str, Any], sentence: str
+) -> None:
+    run_id = running(alice)
+    for sent in (command | {"link": "desk--hub"}, {"kind": "drop_device", "device": "shelf"}):
+        assert alice.post(f"/runs/{run_id}/changes", {"command": sent}).status_code == 202
+    with Publisher(run_id) as publisher, control.CommandFeed(run_id, publisher) as feed:
+        first = feed.queue.get(timeout=20)
+        assert first == {"link": "desk--hub", "direction": "both"} | command
+        assert feed.queue.get(timeout=20) == {"kind": "drop_device", "device": "shelf"}
+    texts = [e["text"] for e in alice.get(f"/runs/{run_id}/events").json()["events"] if e["type"] == "log"]
+    assert texts == [f"alice asks: {sentence}", "alice asks: drop shelf"]
+
+
 # Lists, edits -------------------------------------------------------------------------------------
 def test_runs_are_listed_newest_first_and_filtered(alice: Browser, live_redis) -> None:
     one = started(alice, name="one", tags=["blue", 'a"b', "größer"])

@@ -9,6 +9,7 @@ from typing import Self
 
 from engine.domain.events import Logged
 from engine.domain.scenario import LiveCommand
+from engine.domain.units import human, human_s
 from webapp.redis import REDIS_ERRORS, count_up, pop, push
 from webapp.runs.live import Publisher
 
@@ -63,16 +64,22 @@ class CommandFeed:
 def describe(command: LiveCommand) -> str:
     match command["kind"]:
         case "set_rate":
-            return f"set {command['link']} to {command['bit_per_s']:g} bit/s ({command['direction']})"
+            return f"set {command['link']} to {human(command['bit_per_s'], 'bit/s')} ({way_of(command)})"
         case "set_delay":
-            return f"delay {command['link']} by {command['delay_s']:g} s"
+            return f"delay {command['link']} by {human_s(command['delay_s'])} ({way_of(command)})"
         case "set_loss":
-            return f"lose {command['loss_frac']:.2%} of the packets on {command['link']}"
+            return f"lose {command['loss_frac']:.2%} of the packets on {command['link']} ({way_of(command)})"
         case "slow_device":
-            return f"slow {command['device']} down by {command['factor']:g}"
+            return f"let {command['device']} take {command['factor']:g} times as long"
         case "link_down" | "link_up" as kind:
             return f"{command['link']} {kind.removeprefix('link_')}"
-        case "drop_device" | "freeze_device" | "join_device" as kind:
+        case "drop_device" | "freeze_device" as kind:
             return f"{kind.removesuffix('_device')} {command['device']}"
+        case "join_device":
+            return f"let {command['device']} join again"
         case kind:
             return str(kind)
+
+
+def way_of(command: LiveCommand) -> str:
+    return "both ways" if command["direction"] == "both" else f"only {command['direction']}"

@@ -167,14 +167,18 @@ def cancel(run: Run, by: str) -> None:
 
 
 def change(run: Run, command: Value, by: str) -> int:
-    """Send a live change; returns its number. Raises `SpecError`, `Conflict`, `Unavailable`."""
-    data = command.model_dump(mode="json", exclude_none=True)
+    """Send a live change, complete with its defaults; returns its number.
+
+    Raises `SpecError`, `Conflict`, `Unavailable`.
+    """
+    given = command.model_dump(mode="json", exclude_none=True)
     cluster = read_spec(run.spec, f"The spec of {run}").needed().cluster
-    Scenario.parse({"changes": [{**data, "at_s": 0.0}]}, "change").check(cluster)
+    scenario = Scenario.parse({"changes": [{**given, "at_s": 0.0}]}, "change")
+    scenario.check(cluster)
     if run.status != "running":
         raise Conflict(f"{run} is {run.status}: only a running run can be changed.")
     with redis_needed():
-        return control.send(run.pk, data, by)
+        return control.send(run.pk, scenario.changes[0].model_dump(mode="json", exclude={"at_s"}), by)
 
 
 def delete(run: Run) -> None:
