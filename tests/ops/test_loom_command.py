@@ -54,8 +54,10 @@ def test_a_worker_without_addresses_names_the_variables_to_set(missing: str) -> 
     assert f"{missing} is not set" in the_sentence(loom("worker", "--queue", "plan", **environment))
 
 
-def test_a_port_that_is_no_number_is_refused() -> None:
-    assert "--port" in the_sentence(loom("up", "--port", "web"))
+@pytest.mark.parametrize("port", ["web", "0", "-1", "65536"])
+def test_a_port_that_does_not_exist_is_refused(port: str) -> None:
+    sentence = the_sentence(loom("up", f"--port={port}"))
+    assert f"--port: '{port}' is no port" in sentence
 
 
 def test_an_old_python_is_refused_with_the_version_that_is_needed() -> None:

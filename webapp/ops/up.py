@@ -26,6 +26,7 @@ from webapp.ops.steps import last_line
 from webapp.ops.supervisor import Child, Supervisor
 
 CELERY_IS_READY = b" ready."
+LAST_PORT = 65535
 
 
 def up(port: int) -> int:
@@ -158,4 +159,10 @@ def worker(queue: str) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=int, default=services.PORT, help=f"default {services.PORT}")
+    parser.add_argument("--port", type=_port, default=services.PORT, help=f"default {services.PORT}")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 1 to {LAST_PORT}")
+    return int(text)
