@@ -114,11 +114,11 @@ function useAddInView() {
   };
 }
 
-/** The first free spot from the middle, row by row to the right. */
+/** The first free spot from the middle, row by row; a link's label has room between two nodes. */
 function freeSpot(middle: { x: number; y: number }, taken: { x: number; y: number }[]) {
   for (let row = 0; ; row += 1) {
     for (const column of [0, -1, 1]) {
-      const at = { x: middle.x + column * 216, y: middle.y + row * 112 };
+      const at = { x: middle.x + column * 320, y: middle.y + row * 128 };
       if (taken.every(({ x, y }) => Math.abs(x - at.x) > 200 || Math.abs(y - at.y) > 90)) return at;
     }
   }

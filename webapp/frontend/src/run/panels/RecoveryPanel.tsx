@@ -49,12 +49,16 @@ export function RecoveryPanel({ recoveries, without, outcome }: Props) {
       <Legend entries={STEPS.map(({ label, color }) => ({ label, color }))} />
       {without && outcome && (
         <p className={classes.without} data-testid="without-replan">
-          <b>Without re-plan:</b> ended as {without.kind.replaceAll('_', ' ')}
-          {without.sentence && `: ${without.sentence}`} <b>With it:</b> {outcome.kind.replaceAll('_', ' ')}.
+          <b>Without re-plan:</b> ended as {ending(without)} <b>With it:</b> ended as {ending(outcome)}
         </p>
       )}
     </Panel>
   );
+}
+
+function ending({ kind, sentence }: Outcome): string {
+  const what = kind.replaceAll('_', ' ');
+  return sentence ? `${what}: ${sentence}` : `${what}.`;
 }
 
 function Line({
