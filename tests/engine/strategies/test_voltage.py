@@ -317,3 +317,10 @@ def test_shares_of_other_row_counts_keep_the_plan_s_ratios():
     ratios = plan.layout.ratios
     assert sum(ratios) == pytest.approx(1)
     assert list(accumulate(shard.size for shard in plan.layout.shards))[-1] == 12
+
+
+@pytest.mark.parametrize(("fallback", "used"), [("none", [0, 1]), ("single", [0])])
+def test_of_two_devices_of_which_one_computes_next_to_nothing_the_fallback_is_the_other(fallback, used):
+    cluster = star([1e12, 1e3], compute_model="flops")
+    plan = plan_of(spec_of("voltage", BERT, cluster, ratio="even", fallback=fallback))
+    assert [shard.device for shard in plan.layout.shards] == used
