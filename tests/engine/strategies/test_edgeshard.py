@@ -184,6 +184,14 @@ def test_where_the_heuristic_finds_no_way_the_largest_rooms_are_filled_first():
     )
 
 
+def test_behind_the_source_a_larger_room_is_filled_before_a_smaller_one(monkeypatch):
+    monkeypatch.setattr(edgeshard, "layerwise_segments", lambda profile, objective: None)
+    rooms = [Room(rank, 1e6, layers) for rank, layers in enumerate((2, 1, 3))]
+    profile = Profile([[1] * 4] * 3, [BETWEEN_MS] * 5, [0, inf, inf], [0] * 3, [2, 1, 3])
+    stages = stages_for(profile, rooms, "latency", exact=False)
+    assert stages == (Stage(device=0, start=0, stop=2), Stage(device=2, start=2, stop=4))
+
+
 def test_a_source_without_room_for_the_first_layer_is_named():
     cluster = star([1e10] * 2)
     small = cluster.devices[0].model_copy(update={"memory_bytes": 4.2e4})
