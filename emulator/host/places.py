@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def state_directory() -> Path:
-    """Tickets and records of running sessions: gone after a reboot, shared by all users of the host."""
+    """Tickets and records of running sessions: deleted by a reboot, shared by all users of the host."""
     return Path(os.environ.get("EDGELOOM_STATE_DIR", "/run/edgeloom"))
 
 

@@ -129,7 +129,7 @@ def _isolation(root: bool) -> Capability:
         "namespaces",
         root and _succeeds(line),
         True,
-        "every emulation lives in private network, mount and process namespaces",
+        "every emulation runs in private network, mount and process namespaces",
         "Allow unshare: in a container, run it privileged (CAP_SYS_ADMIN, CAP_NET_ADMIN).",
     )
 

@@ -70,7 +70,7 @@ class Relays:
             )
         finally:
             theirs.close()
-            for descriptor in descriptors:  # the relay alone keeps the interfaces alive
+            for descriptor in descriptors:  # the interfaces exist as long as the relay has them open
                 os.close(descriptor)
         self._controls.append(ours)
 
@@ -101,7 +101,7 @@ class Relays:
 
 
 def open_tap(pid: int, name: str) -> int:
-    """A new TAP interface in the network namespace of `pid`; it lives as long as the file descriptor.
+    """A new TAP interface in the network namespace of `pid`; it exists as long as the file descriptor.
 
     Reading it gives TCP's unsegmented packets without checksums, each after a virtio header; they can be
     written to another such interface as they are. Segmented frames would cost twice the time per byte.

@@ -149,7 +149,7 @@ class Recall:
 class Regroup:
     """K and V [B, 2k, S, E] of the KV heads that a cache of `before` lacks: it has those of `after` then.
 
-    KV heads that stay keep their rows; others are forgotten. The result has no elements.
+    KV heads that stay keep their rows; others are removed. The result has no elements.
     """
 
     layer: int

@@ -50,7 +50,7 @@ class EmbedAgain:
 class AttentionAgain:
     """`Attention` whose first `evicted` rows are at positions 0…, and the others from `position`.
 
-    Rows of the cache before position `evicted` are forgotten; those of the evicted rows are not kept.
+    Rows of the cache before position `evicted` are removed; those of the evicted rows are not kept.
     """
 
     layer: int

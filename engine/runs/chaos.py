@@ -2,7 +2,7 @@
 
 A trial draws a strategy, a model, a cluster, a workload, and one or two faults at random moments of the
 undisturbed run. It passes if it finishes with the right tokens, or if it ends with a clear
-reason why no plan could finish it: the source is gone, or the survivors cannot hold the model.
+reason why no plan could finish it: the source has failed, or the remaining devices cannot hold the model.
 """
 
 from __future__ import annotations

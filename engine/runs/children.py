@@ -64,7 +64,7 @@ def fork_device(rank: int, name: str, assignment: Assignment, others: Collection
 
 
 def end_all(children: Collection[Child], at_once: bool) -> None:
-    """End every process and wait until it is gone. With `at_once`, or if one is slow to exit, kill it."""
+    """End every process and wait until it has ended. With `at_once`, or if one is slow to exit, kill it."""
     for child in children:
         with contextlib.suppress(OSError):  # it has ended already
             child.send(type="exit")

@@ -13,7 +13,7 @@ PAYLOAD_FRAC = 1448 / 1514
 
 
 class LinkMeter:
-    """Remembers each link's counter at its last sample. Times are virtual seconds, rates virtual bit/s."""
+    """Keeps each link's counter at its last sample. Times are virtual seconds, rates virtual bit/s."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, bool], tuple[float, int]] = {}

@@ -110,6 +110,6 @@ class DevicePool:
         return {rank for rank in among if rank in self.children and self.children[rank].state == state}
 
     def close(self, at_once: bool) -> None:
-        """End all processes and wait until they are gone; with `at_once` kill them."""
+        """End all processes and wait until they have ended; with `at_once` kill them."""
         end_all([*self.children.values(), *self._ended], at_once)
         self._selector.close()

@@ -79,7 +79,7 @@ class CalculatedDevice(SimulatedDevice):
         self.row_files.store(cache, layer, rows)
         return done
 
-    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:
+    def _evict_rows(self, cache: str, layer: int, rows: int) -> None:
         self.row_files.drop(cache, layer, rows)
 
     def fetch_rows(self, cache: str, layer: int) -> Handle:

@@ -3,7 +3,7 @@
 Server frames are `{"cursor": "17", "events": […], "server_time": epoch seconds}`; the client keeps the
 last cursor and reconnects with `?since=17`. Frames without events are heartbeats. The client sends nothing.
 
-Close codes: 4400 bad cursor, 4404 no such run (any more), 1013 Redis is gone: reconnect later.
+Close codes: 4400 bad cursor, 4404 no such run (any more), 1013 no connection to Redis: reconnect later.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _attention_again(
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
     cache = cache_of(op.cache, op.layer, first, caches)
     assert cache is not None, "the operation names a cache"
-    cache.forget(cache.rows - (op.position - old))
+    cache.evict(cache.rows - (op.position - old))
     parts = [(h_BTD[:, :old], 0), (h_BTD[:, old:], op.position)]
 
     def positioned(key: str, count: int) -> Tensor:

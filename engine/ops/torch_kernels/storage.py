@@ -43,7 +43,7 @@ class KVCache:
         self.rows = stop
         return self.keys[:, :, :stop], self.values[:, :, :stop]
 
-    def forget(self, rows: int) -> None:
+    def evict(self, rows: int) -> None:
         """Remove the oldest `rows` rows."""
         if rows:
             self.keys = self.keys[:, :, rows : self.rows].clone()

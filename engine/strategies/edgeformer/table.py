@@ -1,10 +1,10 @@
 """The mapping table of one block: heads seen before, by their features, with their importance.
 
-Yao et al., EdgeFormer, "importance retrieval" and Eq. 17: a head b is looked up by its features
-f_sep = (mean Q, mean K) and f_inter = Q·K per token; the distance (the paper calls it Sim, smaller is
-closer) is ‖f_sep - f_sep'‖₂ + ζ(1 - cos(f_inter, f_inter')). The nearest cluster is searched for its
-nearest member; within τ its importance is taken over (a hit), else it is computed exactly and learnt.
-All heads of a block are looked up at once.
+Yao et al., EdgeFormer, "importance retrieval" and Eq. 17: a head b is looked up by its features f_sep = (mean
+Q, mean K) and f_inter = Q·K per token; the distance (the paper calls it Sim, smaller is closer) is ‖f_sep -
+f_sep'‖₂ + ζ(1 - cos(f_inter, f_inter')). The nearest cluster is searched for its nearest member; within τ its
+importance is taken over (a hit), else it is computed exactly and added to the table. All heads of a block are
+looked up at once.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ class MappingTable:
         self.cluster: Labels = np.empty(0, dtype=np.int64)
         self.last_hit: Labels = np.empty(0, dtype=np.int64)
         self.clock = 0
-        self.learnt = 0
+        self.num_added = 0
 
     def __len__(self) -> int:
         return len(self.raw)
 
     @property
     def wants_order(self) -> bool:
-        """Whether so much was learnt since the last clustering that another one is worth it."""
-        return self.learnt > RECLUSTER_AFTER
+        """Whether more than `RECLUSTER_AFTER` heads were added since the last clustering."""
+        return self.num_added > RECLUSTER_AFTER
 
     def lookup(self, features: Any) -> list[float | None]:
         """Importance of every head, None for a miss. `features` is [H, width + points]."""
@@ -108,8 +108,8 @@ class MappingTable:
         self.raw = np.concatenate((self.raw, np.asarray(raw, dtype=np.float64)))
         self.cluster = np.concatenate((self.cluster, np.asarray(labels, dtype=np.int64)))
         self.last_hit = np.concatenate((self.last_hit, np.full(len(heads), self.clock)))
-        self.learnt += len(heads)
-        self._forget(len(self) - self.capacity)
+        self.num_added += len(heads)
+        self._evict(len(self) - self.capacity)
 
     def _cluster_of(self, head: Points) -> int:
         """Number of the cluster within τ of one head, or of a new one around it."""
@@ -142,7 +142,7 @@ class MappingTable:
             np.stack([sep[inside].mean(axis=0) for inside in members]),
             _unit(np.stack([inter[inside].mean(axis=0) for inside in members])),
         )
-        self.learnt = 0
+        self.num_added = 0
 
     def scaled(self, features: Any) -> Points:
         """f_inter at length 1, so that products are cosines; f_sep too if `unit`."""
@@ -162,7 +162,7 @@ class MappingTable:
         distances -= (self.zeta * heads.inter) @ others.inter.T
         return distances
 
-    def _forget(self, excess: int) -> None:
+    def _evict(self, excess: int) -> None:
         """Drop the least recently hit entries, and clusters that have none left."""
         if excess <= 0 or self.entries is None or self.centroids is None:
             return
@@ -192,15 +192,15 @@ def average_link(distances: Floats, cut: float) -> Labels:
             if len(chain) > 1 and d[at, chain[-2]] <= d[at, nearest]:
                 break
             chain.append(nearest)
-        gone, stays = chain.pop(), chain.pop()
-        height = d[gone, stays]
-        merged = (size[gone] * d[gone] + size[stays] * d[stays]) / (size[gone] + size[stays])
+        absorbed, stays = chain.pop(), chain.pop()
+        height = d[absorbed, stays]
+        merged = (size[absorbed] * d[absorbed] + size[stays] * d[stays]) / (size[absorbed] + size[stays])
         if height <= cut:
-            labels[labels == labels[gone]] = labels[stays]
+            labels[labels == labels[absorbed]] = labels[stays]
         d[stays] = d[:, stays] = merged
-        d[gone] = d[:, gone] = d[stays, stays] = np.inf
-        size[stays] += size[gone]
-        size[gone] = 0
+        d[absorbed] = d[:, absorbed] = d[stays, stays] = np.inf
+        size[stays] += size[absorbed]
+        size[absorbed] = 0
     return labels
 
 

@@ -121,7 +121,7 @@ def ring_of(
 
 
 def token_bytes(model: ModelSpec, demand: Demand) -> int:
-    """What one more token of every sequence alive adds to one layer's KV caches."""
+    """Bytes that one more token of every unfinished sequence adds to one layer's KV caches."""
     per_row = kv_bytes_per_row(model, model.num_kv_heads)
     return demand.sequences * per_row if demand.generates else 0
 

@@ -73,7 +73,7 @@ def byte_per_s(cluster: ClusterSpec, src: int, dst: int) -> float:
 
 
 class ParkedRows:
-    """How many rows to park: recorded, because devices learn of changed links at different moments."""
+    """How many rows to park: recorded, because devices receive changes of links at different moments."""
 
     def __init__(self, rows: int):
         self.rows = rows

@@ -54,9 +54,9 @@ def plan_under(
         refused = error
 
     def attempt(evicted: int) -> Plan[KVLayoutT] | None:
-        gone = {"evicted_rows" if pressure == "recompute" else "offloaded_rows": evicted}
+        unkept = {"evicted_rows" if pressure == "recompute" else "offloaded_rows": evicted}
         try:
-            return plan_for(demand._replace(**gone))
+            return plan_for(demand._replace(**unkept))
         except PlanError:
             return None
 

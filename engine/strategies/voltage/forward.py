@@ -115,7 +115,7 @@ async def _noted_gather(ctx: Ctx, partition: Partition, layer: int, rows: Tensor
 
 
 async def _noted_output(ctx: Ctx, partition: Partition, rows: Tensor | None, name: str) -> Tensor | None:
-    """The last layer's rows at the source. A source that computes nothing learns from the leader's note which
+    """The last layer's rows at the source. A source that computes nothing reads from the leader's note which
     devices have rows.
     """
     source, leader = ctx.cluster.source_rank, partition.leader

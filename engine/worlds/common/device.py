@@ -135,9 +135,9 @@ class Device(ABC):
         self.ledger.release(cache)
 
     def drop_rows(self, cache: str, layer: int) -> None:
-        self._forget_rows(cache, layer, self.ledger.drop_rows(cache, layer))
+        self._evict_rows(cache, layer, self.ledger.drop_rows(cache, layer))
 
-    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:  # noqa: B027  (nothing, on shapes)
+    def _evict_rows(self, cache: str, layer: int, rows: int) -> None:  # noqa: B027  (nothing, on shapes)
         """Remove the oldest `rows` rows from memory; nothing to do where only shapes are simulated."""
 
     def evict(self, piece: Slice) -> None:

@@ -31,7 +31,7 @@ class RowFiles:
 
     def drop(self, cache: str, layer: int, rows: int) -> None:
         """Remove the oldest `rows` rows from memory."""
-        self.caches[cache, layer].forget(rows)
+        self.caches[cache, layer].evict(rows)
 
     def fetch(self, cache: str, layer: int) -> None:
         """Read all rows of the file into memory."""

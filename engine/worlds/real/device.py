@@ -56,7 +56,7 @@ class RealDevice(DeviceLoop):
         size = self.ledger.store_rows(cache, layer, rows)
         return self._disk(lambda: self.row_files.store(cache, layer, rows), "store", "kv_rows", layer, size)
 
-    def _forget_rows(self, cache: str, layer: int, rows: int) -> None:
+    def _evict_rows(self, cache: str, layer: int, rows: int) -> None:
         self.row_files.drop(cache, layer, rows)
 
     def fetch_rows(self, cache: str, layer: int) -> Handle:

@@ -50,7 +50,7 @@ class Assignment(NamedTuple):
 
 
 class ControlSocket(threading.Thread):
-    """The device's end of the socket pair: a thread reads it. It ends the process when the parent is gone."""
+    """The device's end of the socket pair. A thread reads it, and ends the process when the parent ends."""
 
     def __init__(self, sock: socket.socket):
         super().__init__(name="control", daemon=True)
@@ -102,7 +102,7 @@ class TraceWriter(threading.Thread):
         with self.flushing:
             batch = [self.buffer.popleft() for _ in range(len(self.buffer))]
             if batch:
-                with contextlib.suppress(OSError):  # the parent is gone, and so is the run
+                with contextlib.suppress(OSError):  # the parent has ended, and so has the run
                     self.control.send({"type": "trace", "items": to_json(batch)})
 
     def emit(self, item: Span | Mark) -> None:

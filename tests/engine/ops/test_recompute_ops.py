@@ -62,6 +62,6 @@ def test_a_cache_with_evicted_rows_keeps_its_newest_rows():
 
     cache, rows = KVCache(0), torch.arange(10.0).reshape(1, 1, 10, 1)
     cache.append(rows[:, :, :7], rows[:, :, :7])
-    cache.forget(4)
+    cache.evict(4)
     keys, values = cache.append(rows[:, :, 7:], rows[:, :, 7:])
     assert keys.flatten().tolist() == values.flatten().tolist() == [4, 5, 6, 7, 8, 9]

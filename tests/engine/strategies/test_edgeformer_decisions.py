@@ -10,7 +10,7 @@ from engine.strategies.edgeformer.prefill_decisions import PrefillDecisions
 from tests.support.small_cases import LLAMA, spec_of, star
 
 
-def test_heads_that_were_learnt_are_known_and_others_are_not():
+def test_heads_that_were_added_are_hits_and_others_are_not():
     cluster = star([1e10] * 3)
     store = WeightStore(LLAMA, spec_of("single", LLAMA, cluster).weights, 5)
     for piece in whole_model(LLAMA):

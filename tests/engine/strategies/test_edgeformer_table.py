@@ -52,7 +52,7 @@ def test_the_same_input_twice_is_all_hits_with_the_same_importance(tau, unit):
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 1000), tau=st.floats(0, 1.5), again=st.booleans())
-def test_whatever_was_learnt_is_found_again(seed, tau, again):
+def test_heads_that_were_added_are_found_again(seed, tau, again):
     found = table(tau, unit=True, width=4)
     features = np.concatenate([heads(seed + i, 5, 4, 3) * 0.3 + 1 for i in range(3)])
     found.learn(features, [0.5] * 15)
@@ -127,7 +127,7 @@ def test_reclustering_joins_close_heads_and_keeps_what_is_known():
     features = np.concatenate([base + 0.02 * heads(20 + i, num_heads=3) for i in range(4)])
     raw = [float(i % 3) for i in range(12)]
     found.learn(features, raw)
-    assert found.learnt == 12
+    assert found.num_added == 12
     found.recluster()
     assert found.learnt == 0
     assert len(found.centroids) == 3

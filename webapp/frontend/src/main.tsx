@@ -1,3 +1,4 @@
+/** The entry point of the front end: renders the router with its providers. */
 import '@fontsource/ibm-plex-sans/latin-400.css';
 import '@fontsource/ibm-plex-sans/latin-500.css';
 import '@fontsource/ibm-plex-sans/latin-600.css';

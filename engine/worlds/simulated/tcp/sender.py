@@ -1,4 +1,4 @@
-"""TCP's sender of one message: what it sends when, and what it learns from acknowledgements and timers.
+"""TCP's sender of one message: what it sends when, and how it handles acknowledgements and timers.
 
 The state of a sender is `open` until a loss is known, `fast_recovery` after RACK has found one, and
 `timeout_recovery` after a retransmission time-out; an ACK of everything up to `recovery_point` reopens it.

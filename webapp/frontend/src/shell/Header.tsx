@@ -15,6 +15,7 @@ const PAGES = [
   { to: '/compare', label: 'Compare', id: 'compare', end: false },
 ];
 
+/** The header of every page: navigation, state of the server, and the user menu. */
 export function Header({ session }: { session: Session }) {
   return (
     <header className={classes.header}>

@@ -4,6 +4,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { api } from '@/api/client';
 import type { Session } from '@/api/queries';
 
+/** The menu of the user who is logged in: role, API documentation, administration, log out. */
 export function UserMenu({ session }: { session: Session }) {
   const client = useQueryClient();
   const logOut = async () => {

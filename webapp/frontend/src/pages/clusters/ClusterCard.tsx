@@ -12,6 +12,7 @@ import { freeName } from '@/cluster/drawing';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './ClusterCard.module.css';
 
+/** One stored cluster: picture, title, size, and a menu of actions. */
 export function ClusterCard({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolean }) {
   const { id, name, title, spec, layout } = cluster;
   const now = useNow();

@@ -8,6 +8,7 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { ClusterCard } from './ClusterCard';
 
+/** The page /clusters: all stored clusters. */
 export function ClustersPage() {
   const clusters = useClusters();
   const mayWrite = useMayWrite();

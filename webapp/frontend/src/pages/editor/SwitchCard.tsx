@@ -6,6 +6,7 @@ import type { SwitchNode } from './flow';
 import { Handles } from './Handles';
 import classes from './nodes.module.css';
 
+/** A switch on the canvas: its name, and a sign if it has a problem. */
 export const SwitchCard = memo(({ data, selected }: NodeProps<SwitchNode>) => {
   const states = [
     classes.switch,

@@ -28,6 +28,7 @@ interface Props {
   onShape: () => void;
 }
 
+/** Buttons above the canvas: undo, redo, arrange, fit, import, export, shapes and save. */
 export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onShape }: Props) {
   const { spec } = useDrawing();
   const unsaved = useUnsaved();

@@ -6,6 +6,7 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { useDocumentTitle } from '@/components/Page';
 import { Logo } from '@/components/Logo';
 
+/** The log-in form. */
 export function LoginPage() {
   useDocumentTitle('Log in');
   const client = useQueryClient();

@@ -13,6 +13,7 @@ const ABOUT: Record<Draft['dilationKind'], string> = {
   fixed: 'Real seconds per virtual second.',
 };
 
+/** How the run is executed: dilation, compute model, seed, failover, and its name. */
 export function ExecutionForm({ draft, set, errorOf }: Props) {
   return (
     <>

@@ -10,6 +10,7 @@ interface Props {
   onRandomWeights: (random: boolean) => void;
 }
 
+/** Chooses the model, and whether its weights are trained or random. */
 export function ModelPicker({ models, model, randomWeights, onModel, onRandomWeights }: Props) {
   const chosen = models.find((row) => row.name === model);
   return (

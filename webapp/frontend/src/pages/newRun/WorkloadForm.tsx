@@ -10,6 +10,7 @@ interface Props {
   errorOf: (path: string) => string | undefined;
 }
 
+/** The workload: prompt, number of tokens, requests and their arrival. */
 export function WorkloadForm({ draft, model, set, errorOf }: Props) {
   const generates = model?.has_head ?? true;
   const asksText = readsText(model);

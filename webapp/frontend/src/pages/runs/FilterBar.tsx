@@ -24,6 +24,7 @@ const CHOICES: readonly {
   { key: 'tag', label: 'Any tag', of: (run) => run.tags },
 ];
 
+/** Search and filters of the list of runs, and the choice of its columns. */
 export function FilterBar({ runs, filter, onFilter, columns, onColumns }: Props) {
   const filtered = Object.values(filter).some(Boolean);
   return (

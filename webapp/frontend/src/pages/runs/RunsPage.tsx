@@ -14,6 +14,7 @@ import { RunsTable } from './RunsTable';
 import { SelectionBar } from './SelectionBar';
 import { choices, NO_FILTER, shown, type Sort, sorted } from '@/run/table/table';
 
+/** The page /runs: all runs, with filters and actions on the selected ones. */
 export function RunsPage() {
   const query = useRuns();
   const mayWrite = useMayWrite();

@@ -19,6 +19,7 @@ interface Props {
 
 const STEP = 100;
 
+/** The list of runs: sortable columns and a checkbox per run. */
 export function RunsTable({ runs, columns, sort, onSort, selected, onSelect }: Props) {
   const now = useNow();
   const [limit, setLimit] = useState(STEP);

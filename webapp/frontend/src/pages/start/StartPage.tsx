@@ -11,6 +11,7 @@ const STEPS = [
   ['Keep', 'every report, with its prediction beside the measurement, and compare what strategies do.'],
 ] as const;
 
+/** The page /: what EdgeLoom does, the demo cluster and the newest runs. */
 export function StartPage() {
   useDocumentTitle('Start');
   return (

@@ -11,6 +11,7 @@ const SHOWN: [keyof typeof spanColors, string][] = [
   ['stage', 'copy to the network'],
 ];
 
+/** The legend of a timeline: one colour per kind of span. */
 export function SpanLegend() {
   const colors = useCanvasColors();
   return <Legend entries={SHOWN.map(([kind, label]) => ({ label, color: colors.span[kind] }))} />;
