@@ -129,7 +129,7 @@ def test_reclustering_joins_close_heads_and_keeps_what_is_known():
     found.learn(features, raw)
     assert found.num_added == 12
     found.recluster()
-    assert found.learnt == 0
+    assert found.num_added == 0
     assert len(found.centroids) == 3
     assert found.lookup(features) == raw
 
