@@ -11,7 +11,7 @@ from engine.domain.events import StateChanged
 from engine.domain.report import Outcome, OutcomeKind
 from tests.support.web import recorded, request_body, run_spec
 from webapp.errors import Conflict
-from webapp.runs import live, services, tasks, workers
+from webapp.runs import control, live, services, tasks, workers
 from webapp.runs.models import ACTIVE, OVER, Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -121,3 +121,13 @@ def test_the_ending_among_the_emulators_events_waits_until_the_database_has_it()
     for state in ("finished", "failed", "cancelled"):
         assert tasks.is_ending(StateChanged(state=state))
     assert not tasks.is_ending(StateChanged(state="verifying"))
+
+
+def test_a_deleted_run_leaves_neither_events_nor_commands_in_redis(live_redis) -> None:
+    run = new_run("running")
+    live.append(run.pk, [StateChanged(state="running")])
+    control.send(run.pk, {"kind": "stop"}, "ann")
+    keys = (live.stream_of(run.pk), control.list_of(run.pk))
+    assert live_redis.exists(*keys) == 2
+    services.delete(run)
+    assert live_redis.exists(*keys) == 0

@@ -263,3 +263,10 @@ async def test_a_reader_of_a_finished_run_needs_no_redis(own_redis: RedisServer)
     await asyncio.to_thread(publish_all)
     own_redis.stop()
     assert events_of(await collect(run.pk, 0, len(events))) == events
+
+
+def test_a_batch_after_a_stored_segment_follows_its_number_though_redis_is_empty(live_redis) -> None:
+    run = new_run("failed")
+    live.store_segment(run.pk, [Batch(number, "[]") for number in (1, 2, 3)])
+    live.append(run.pk, [StateChanged(state="failed")])
+    assert [batch.number for batch in history(run.pk, 0)] == [1, 2, 3, 4]

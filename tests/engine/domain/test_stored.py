@@ -111,3 +111,10 @@ def test_plans_inside_events_of_version_1_get_a_layout(old, new, monkeypatch: py
 def test_events_of_the_present_or_a_newer_version_pass_as_they_are() -> None:
     for schema in (stored.SCHEMA, NEWER):
         assert upgrade_events_text("[ {} ]", schema) == "[ {} ]"
+
+
+def test_what_a_plan_of_version_1_says_stays_and_what_it_does_not_say_gets_its_old_value() -> None:
+    old = {"strategy": "voltage", "extra": {"order": "reorder", "causal_trim": True}}
+    layout = stored.upgrade_plan(old)["layout"]
+    assert (layout["order"], layout["causal_trim"]) == ("reorder", True)
+    assert (layout["last_layer_rows"], layout["repartition"]) == ("all", False)

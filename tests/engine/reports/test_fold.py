@@ -236,3 +236,26 @@ def test_the_order_of_the_trace_does_not_matter(report: RunReport) -> None:
 def test_overlapping_intervals_are_covered_once() -> None:
     assert covered_s([(5, 6), (0, 2), (1, 3), (1, 2)]) == 4
     assert covered_s([]) == 0
+
+
+def test_rows_that_the_disk_writes_take_energy_like_those_that_it_reads() -> None:
+    cluster = CLUSTER.model_copy(update={"devices": (device("a", j_per_disk_byte=0.5), device("b"))})
+    trace = [*TRACE, Span("a", "store", "kv_rows", 1, 0.0, 0.5, bytes=40)]
+    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, trace, world="simulated")
+    assert report.devices[0].energy_j == 20.0
+
+
+def test_a_message_counts_at_the_rate_at_which_it_began() -> None:
+    # the answer of 500 B is sent from 3 to 3.5; the link changes in between
+    change = {"link": "s--b", "bit_per_s": 1e6, "direction": "backward"}
+    report = fold(SPEC, None, [*TRACE, Mark(3.25, "link_changed", facts=change)], world="simulated")
+    assert {(link.a, link.direction): link.busy_s for link in report.links}["s", "backward"] == 1e-3
+
+
+def test_an_unfinished_run_of_two_tokens_ends_with_the_second() -> None:
+    trace: list[Span | Mark] = [
+        Mark(0.0, "request_arrived", "a", {"request": 0}),
+        Mark(2.0, "token_emitted", "a", {"request": 0, "index": 0, "token": 1}),
+        Mark(3.0, "token_emitted", "a", {"request": 0, "index": 1, "token": 1}),
+    ]
+    assert fold(SPEC, None, trace, world="real", outcome=Outcome(kind="peer_lost")).latency_s == 3.0

@@ -68,3 +68,15 @@ def test_a_device_that_joins_is_known_at_once():
 def test_a_device_that_was_frozen_and_went_on_unmissed_is_no_recovery():
     marks = [Mark(1.0, "device_frozen", "b"), Mark(1.2, "device_joined", "b"), token(1.5)]
     assert fold_recoveries(marks) == ()
+
+
+def test_a_token_that_was_still_under_way_while_others_loaded_does_not_end_the_recovery():
+    marks = [
+        loss(1.0),
+        token(1.1),
+        Mark(1.5, "replanned", facts={}),
+        Mark(2.0, "reloaded", "a"),
+        token(2.75),
+    ]
+    (recovery,) = fold_recoveries(marks)
+    assert recovery.rebuild_s == 0.75

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from engine.domain.report import Correctness, Outcome
-from engine.domain.scenario import Scenario, SetRate, SlowDevice
-from engine.domain.trace import Span
+from engine.domain.scenario import DropDevice, Scenario, SetRate, SlowDevice
+from engine.domain.trace import Mark, Span
 from engine.models import catalogue
+from engine.runs import conclude
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.predict import predict, prepare, simulate
 from tests.support.small_cases import spec_of, star
@@ -65,3 +66,25 @@ def test_the_report_keeps_the_figures_of_the_prediction():
         assert getattr(report.prediction, figure) == getattr(expected, figure)
     peaks = {device.name: device.peak_memory_bytes for device in expected.devices}
     assert report.prediction.peak_memory_bytes == peaks
+
+
+def test_the_prediction_takes_the_decisions_that_the_real_run_took(monkeypatch):
+    trace, _ = simulate(prepare(SPEC))
+    trace = [*trace, Mark(0.0, "decided", "d1", {"decision": "heads of 3", "answer": [0, 2]})]
+    seen = []
+
+    def spy(prepared, **more):
+        seen.append(more["decisions"])
+        return simulate(prepared, **more)
+
+    monkeypatch.setattr(conclude, "simulate", spy)
+    report_of(prepare(SPEC), RealResult(trace, Outcome(), (), {}, 0.1), 2.0, [], "x", Correctness(), {})
+    assert seen == [{("d1", "heads of 3"): [0, 2]}]
+
+
+def test_after_a_recovery_the_report_says_how_the_run_would_have_ended_without_it():
+    lost = (DropDevice(at_s=LATENCY_S / 2, device="d1"),)
+    report = concluded(lost)
+    assert report.outcome.kind == "finished"
+    assert report.without_replan.kind == "peer_lost"
+    assert concluded().without_replan is None

@@ -3,9 +3,12 @@
 import pytest
 
 from engine.domain.trace import Mark
-from engine.runs.failover import RESTART_LEAD_S, Failover
+from engine.domain.workload import Request
+from engine.runs.failover import RESTART_LEAD_S, Failover, _first_tokens
 from engine.runs.failures import FailureDetector
+from engine.runs.predict import prepare
 from tests.support.fake_devices import FakeClock, active_run, running_pool
+from tests.support.recovery_cases import emitted, spec_of
 
 
 class Case:
@@ -158,3 +161,9 @@ def test_a_device_that_no_plan_has_used_so_far_is_started_when_one_does():
     assert not case.pool.plans[2].held_by(2)
     assert [message["type"] for message in case.pool.got(2)][-2:] == ["resume", "start"]
     case.pool.close(at_once=True)
+
+
+def test_who_talks_to_whom_is_read_from_the_next_two_tokens():
+    spec = spec_of("gpipe")  # six new tokens, of which three were emitted
+    trace = _first_tokens(spec, prepare(spec).plan, (Request(index=0, tokens=(1,) * 15, emitted=3),))
+    assert emitted(trace) == [(0, 3), (0, 4)]

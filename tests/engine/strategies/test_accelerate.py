@@ -139,3 +139,9 @@ def test_one_device_computes_at_a_time_even_in_a_burst():
     trace = play(spec_of("accelerate", GPT2, star([1e8] * 3), requests=3, pattern="bursty"))
     busy = sorted((s.start_s, s.end_s) for s in trace if getattr(s, "kind", "") == "compute")
     assert all(a[1] <= b[0] + 1e-12 for a, b in pairwise(busy))
+
+
+def test_the_buffer_is_a_quarter_more_than_the_larger_of_a_block_and_a_mean_leaf():
+    # half of 100 bytes, and 1.25 times 20 or 10
+    assert balanced({"0": 100, "1": 100}, 100, 10, 20) == {"0": 75, "1": 100}
+    assert balanced({"0": 100, "1": 100}, 100, 20, 10) == {"0": 75, "1": 100}

@@ -224,3 +224,7 @@ def test_the_published_runs_on_a_primary_of_24_gb(name, needs_gb, splits):
         assert primary.num_split(0.5) > model.num_layers
         left = primary.over_bytes + primary.usable_bytes - 0.5 * ffn
         assert left / 1e9 == pytest.approx(43.5, abs=0.1)
+
+
+def test_the_first_of_those_with_most_gives_a_block_to_one_that_has_none():
+    assert fill_blocks(4, [1.0, 1.0, 1000.0], [4, 4, 4]) == (1, 2, 1)

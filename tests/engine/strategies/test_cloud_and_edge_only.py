@@ -1,5 +1,7 @@
 """AdaptLink's baselines: a server behind an uplink, and one edge device with quantised weights."""
 
+import re
+
 import pytest
 import torch
 
@@ -130,3 +132,27 @@ def test_the_plan_counts_the_stored_bytes():
         for layer in range(GPT2.num_layers)
         for part in ("attention", "ffn")
     )
+
+
+def test_auto_fills_only_the_given_part_of_the_memory():
+    model = catalogue.resolve("demo-lm")[0]
+    cluster = alone(model, "none")  # a little more than the model needs is 90 % of its memory
+    for beta, bits in ((0.9, 0), (0.85, 8)):
+        plan = plan_of(spec_of("edge_only", model, cluster, rows=16, beta=beta))
+        assert plan.layout.bits == bits
+
+
+def test_a_server_needs_room_for_the_kv_caches_of_all_layers():
+    model, server = GPT2.model_copy(update={"max_positions": 4096}), star([1e10], memory_bytes=1e3)
+    little, much = (
+        plan_needs_bytes(spec_of("cloud_only", model, server, rows=2000, new_tokens=new)) for new in (1, 2001)
+    )
+    # 2000 rows more in 3 layers: keys and values, 4 heads of 8 numbers of 4 bytes; the sentence rounds
+    assert much - little == pytest.approx(2000 * 3 * 2 * 4 * 8 * 4, abs=1.1e5)
+
+
+def plan_needs_bytes(spec):
+    """What the refusal of a plan says that the only device needs."""
+    with pytest.raises(PlanError) as refused:
+        plan_of(spec)
+    return float(re.search(r"needs ([0-9.]+) MB", str(refused.value))[1]) * 1e6

@@ -221,3 +221,10 @@ def test_after_a_change_the_slowest_device_loses_its_lowest_scores():
 def test_more_devices_than_heads_leaves_some_without():
     found = allocate([1.0, 0.5], [Site(i, 1, 0, 1.0) for i in range(5)])
     assert found.device_of == (0, 1)
+
+
+def test_heads_that_other_devices_keep_count_as_kept():
+    # the owner misses the deadline with any head; two heads are on the other device, which is enough
+    sites = (Site(0, 4, 0.0, 10.0), Site(1, 4, 0.0, 1.0))
+    found = allocate((0.9, 0.5, 0.4), sites, t_max_s=3.0, min_keep=2, only=(0, 1, 1))
+    assert (found.device_of, found.collab_s) == ((-1, 1, 1), 2.0)

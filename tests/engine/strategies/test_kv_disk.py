@@ -14,6 +14,7 @@ from engine.ops.ledger import Ledger
 from engine.ops.sizes import kv_bytes_per_row
 from engine.ops.tensors import Meta
 from engine.runs.predict import predict
+from engine.strategies.shared.demand import Demand
 from tests.support.memory_world import run_in_memory
 from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, spec_of, star
 
@@ -195,3 +196,9 @@ def test_rows_that_are_not_there_are_neither_stored_nor_dropped():
         ledger.store_rows("r0", 0, 5)
     with pytest.raises(PlanError, match=r"no rows that are in memory and on disk"):
         ledger.drop_rows("r0", 0)
+
+
+def test_the_rows_of_two_layers_are_read_back_at_a_time():
+    demand = Demand(batch=3, sequences=3, rows=4, new_tokens=2, cached_rows=5, offloaded_rows=2)
+    # two layers of 3 sequences with 2 rows of keys and values, 4 heads of 8 numbers of 4 bytes
+    assert demand.fetched_bytes(GPT2, 4) == 2 * 3 * 2 * (2 * 4 * 8 * 4)

@@ -15,6 +15,7 @@ from engine.ops import core as ops
 from engine.ops.cost import op_time_s, product
 from engine.ops.layout import tensor_parts
 from engine.program.strategy import Step
+from engine.strategies.mcu.estimate import _tree_s
 from engine.strategies.mcu.plan import shares_of
 from engine.strategies.mcu.strategy import Chip
 from engine.strategies.mcu.tree import serial_hops, split, tree_levels
@@ -342,3 +343,10 @@ def test_bare_operations_are_all_that_chips_other_than_the_root_need():
     assert ops.Attention(0, 1, 2, False, None, True).slices(GPT2)[0].bare
     assert not ops.Attention(0, 1, 2, True, None, True).slices(GPT2)[0].bare
     assert not ops.Attention(0, 1, 2, False).slices(GPT2)[0].bare
+
+
+def test_groups_of_a_level_send_at_the_same_time_and_members_of_a_group_in_turn():
+    # 1.25 MB take 0.1 s over 100 Mbit/s, and a short delay; (0, 1) and (2, 3) are groups
+    levels = [[(1, 0), (3, 2)], [(2, 0)]]
+    assert _tree_s(star((1e9,) * 4), levels, 1_250_000) == pytest.approx(0.4, abs=1e-3)
+    assert _tree_s(star((1e9,) * 4), [[(1, 0), (2, 0), (3, 0)]], 1_250_000) == pytest.approx(0.6, abs=1e-3)

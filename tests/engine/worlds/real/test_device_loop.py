@@ -4,7 +4,7 @@ import pytest
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import SetRate, SlowDevice
-from engine.program.frames import FrameHeader
+from engine.program.frames import FRAME_HEADER_BYTES, FrameHeader
 from engine.runs.predict import prepare
 from engine.worlds.common.programs import Program
 from engine.worlds.real.connections import Connections, Incoming
@@ -137,3 +137,23 @@ def test_waiting_for_a_message_of_the_supervisor_returns_it(make):
     device = make()
     device.control.orders.append({"type": "exit"})
     assert device.wait_for_message() == {"type": "exit"}
+
+
+def test_what_a_message_costs_to_stage_is_virtual_time(make):
+    cluster = small_spec().cluster
+    staging = cluster.devices[0].model_copy(update={"staging_byte_per_s": 1e6})
+    device = make(cluster=cluster.model_copy(update={"devices": (staging, *cluster.devices[1:])}))
+    expected_s = 102.0 + 4 * (FRAME_HEADER_BYTES + 800) / 1e6
+    assert device._usable_s(arrival(101.0, 0.0, 102.0)) == pytest.approx(expected_s)
+
+
+def test_messages_from_before_the_last_new_plan_are_dropped(make):
+    device = make()
+    device.start(Program(0, waits(device.recv(1, "x")), 0.0))
+    device.epoch = 1
+    old = arrival(101.0, 1e9, 102.0)
+    new = old._replace(header=old.header._replace(epoch=1))
+    device.early = [old, new]
+    device._next()
+    assert [item for _, _, item in device.due] == [new]
+    device.halt()

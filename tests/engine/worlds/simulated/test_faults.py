@@ -337,3 +337,13 @@ def test_what_was_sent_to_a_failed_device_does_not_arrive():
 
     run(world, (A, sends))
     assert not [span for span in received(trace) if span.device == "b"]
+
+
+def test_a_frozen_device_that_was_given_up_starts_with_empty_memory():
+    world, trace = world_of(star(), [FreezeDevice(at_s=0.25, device="b")], silence_s=SILENCE_S)
+    at(world, JoinDevice(at_s=0.25 + SILENCE_S + 0.1, device="b"))
+    assert world.devices[B].ledger.resident
+    tags = ["m", "n", "o"]  # a second each, so that a waits until b has joined
+    run(world, (A, lambda c: receiver(c, [(C, tag) for tag in tags], {})), (C, lambda c: sender(c, A, tags)))
+    assert detected(trace) == [("b", "frozen", 0.25 + SILENCE_S, 0.25)]
+    assert not world.devices[B].ledger.resident
