@@ -13,6 +13,14 @@ const mark = (time_s: number, name: string, device = '', facts: Record<string, u
 const plan = { version: 1, strategy: 'gpipe', holdings: [], work: [], layout: { kind: 'single', device: 0 } };
 
 describe('Recoveries', () => {
+  it('has none for a device that was frozen and went on before anybody missed it', () => {
+    const recoveries = new Recoveries();
+    for (const one of [mark(1, 'device_frozen', 'b'), mark(1.2, 'device_joined', 'b')]) recoveries.apply(one);
+    expect(recoveries.list).toEqual([]);
+    recoveries.apply(mark(2, 'device_joined', 'b'));
+    expect(recoveries.list).toHaveLength(1);
+  });
+
   it('divides a recovery into detecting, planning, reloading and the way to the next token', () => {
     const recoveries = new Recoveries();
     const marks = [

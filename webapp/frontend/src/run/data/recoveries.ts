@@ -17,7 +17,14 @@ export class Recoveries {
   readonly list: LiveRecovery[] = [];
   private readyAt_s = 0;
 
+  /** Frozen devices that nobody has missed: one that goes on needs no recovery. */
+  private readonly asleep = new Set<string>();
+
   apply(mark: Mark): void {
+    if (mark.name === 'device_frozen') this.asleep.add(mark.device);
+    const wasAsleep =
+      (mark.name === 'loss_detected' || mark.name === 'device_joined') && this.asleep.delete(mark.device);
+    if (mark.name === 'device_joined' && wasAsleep) return;
     if (mark.name === 'loss_detected' || mark.name === 'device_joined') return this.begin(mark);
     const last = this.list.at(-1);
     if (!last) return;
