@@ -131,7 +131,7 @@ class _Execution:
 
     def _verify(self, prepared: Prepared, result: RealResult, outputs: Path) -> Correctness:
         if result.outcome.kind != "finished":
-            return Correctness(why=f"not compared: the run ended as {result.outcome.kind}")
+            return Correctness(why=f"not compared: the run ended as {result.outcome.kind.replace('_', ' ')}")
         self._state("verifying", "against transformers on one device")
         lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
         return compare_with_reference(self.spec, outputs, lossy)
