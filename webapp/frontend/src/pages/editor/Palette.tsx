@@ -118,7 +118,7 @@ function useAddInView() {
 function freeSpot(middle: { x: number; y: number }, taken: { x: number; y: number }[]) {
   for (let row = 0; ; row += 1) {
     for (const column of [0, -1, 1]) {
-      const at = { x: middle.x + column * 320, y: middle.y + row * 128 };
+      const at = { x: middle.x + column * 264, y: middle.y + row * 128 };
       if (taken.every(({ x, y }) => Math.abs(x - at.x) > 200 || Math.abs(y - at.y) > 90)) return at;
     }
   }
