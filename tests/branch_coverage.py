@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.mutation.document import write_section
 from webapp.ops.check import ALONE
 
@@ -28,7 +30,10 @@ COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
 
 
 def main(arguments: list[str]) -> int:
-    """Returns pytest's exit status."""
+    """Returns pytest's exit status; 2 if pytest refuses the arguments."""
+    if {"-h", "--help"} & set(arguments):
+        sys.stdout.write(__doc__ or "")
+        return 0
     write = "--write" in arguments
     chosen = [argument for argument in arguments if argument != "--write"]
     coverage = (sys.executable, "-m", "coverage")
@@ -37,6 +42,8 @@ def main(arguments: list[str]) -> int:
     selection = () if "-m" in chosen else ("-m", f"not ({ALONE})")
     tests = (sys.executable, "-m", "pytest", "-q", "--cov", "--cov-report=", *workers, *selection, *chosen)
     status = subprocess.run(tests, cwd=ROOT).returncode
+    if status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return 2  # pytest has said what is wrong, and nothing was measured
     report = subprocess.run(
         (*coverage, "json", "-q", "-o", "-"), cwd=ROOT, check=True, capture_output=True, text=True
     )
