@@ -23,6 +23,7 @@ from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.client import emulate
 from engine.cli.command import Command
+from engine.domain.errors import SpecError
 from engine.domain.events import Event, StateChanged
 from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
@@ -57,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     play = played if args.world == "real" else simulated
+    for option, value, least in (("--kills", args.kills, 1), ("--first", args.first, 0)):
+        if value < least:
+            raise SpecError(f"{option} is {value}: it must be {least} or more.")
     if args.world == "real":
         probe().require()
     before = traces_of_runs()

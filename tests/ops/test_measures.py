@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MUTATION = ROOT / "tests" / "mutation"
 KNOWN = tomllib.loads((MUTATION / "known.toml").read_text())["bug"]
 MODULES = tomllib.loads((MUTATION / "modules.toml").read_text())["module"]
+SURVIVORS = tomllib.loads((MUTATION / "survivors.toml").read_text())["survivor"]
 CODE = "def larger(a, b):\n    return a if a > b else b + 1\n"
 
 
@@ -28,6 +29,11 @@ def test_a_known_bug_still_has_its_place_and_its_tests(bug) -> None:
 def test_a_module_of_the_mutation_table_and_its_tests_exist(module) -> None:
     assert (ROOT / module["path"]).is_file()
     assert all((ROOT / test.partition("::")[0]).exists() for test in module["tests"])
+
+
+@pytest.mark.parametrize("argued", SURVIVORS, ids=lambda argued: f"{argued['module']}:{argued['new'][:20]}")
+def test_a_line_whose_mutant_is_argued_still_stands_in_its_module(argued) -> None:
+    assert argued["old"] in [line.strip() for line in (ROOT / argued["module"]).read_text().splitlines()]
 
 
 def test_no_module_is_twice_in_the_mutation_table() -> None:

@@ -90,3 +90,11 @@ def test_a_campaign_that_leaves_something_behind_fails(
     monkeypatch.setattr(chaos, "traces_of_runs", lambda: next(seen))
     assert campaign("--world", "simulated", "--seed", "1", "--kills", "1", "--first", FINISHED) == 1
     assert "interface s1-eth9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("option", "value"), [("--kills", "0"), ("--kills", "-1"), ("--first", "-1")])
+def test_a_campaign_without_trials_is_refused(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert campaign("--world", "simulated", option, value) == 2
+    assert f"{option} is {value}: it must be" in capsys.readouterr().err
