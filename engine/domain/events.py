@@ -77,6 +77,13 @@ class Logged(Value):
     text: str
 
 
+class ChangeRefused(Value):
+    """A live change could not be made; `reason` is a sentence. The run goes on as before."""
+
+    type: Literal["change_refused"] = "change_refused"
+    reason: str
+
+
 class PlanMade(Plan):
     """The plan that the run starts with."""
 
@@ -104,7 +111,7 @@ class ReportMade(RunReport):
 
 TraceItem = Annotated[Span | Mark, Field(discriminator="type")]
 Event = Annotated[
-    Span | Mark | StateChanged | ClockTicked | LinksSampled | Logged | PlanMade | ReportMade,
+    Span | Mark | StateChanged | ClockTicked | LinksSampled | Logged | ChangeRefused | PlanMade | ReportMade,
     Field(discriminator="type"),
 ]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from engine.domain.errors import EdgeLoomError
-from engine.domain.events import TRACE, ClockTicked, Event, LinksSampled, Logged, StateChanged
+from engine.domain.events import TRACE, ChangeRefused, ClockTicked, Event, LinksSampled, StateChanged
 from engine.domain.network import Network
 from engine.domain.report import Outcome
 from engine.domain.scenario import CHANGE, Change, LiveCommand
@@ -155,7 +155,7 @@ class Supervisor:
     # live commands
 
     def _handle_command(self, command: LiveCommand) -> None:
-        """Apply a live command: a change without its time, or a stop. Log the reason if it cannot be done."""
+        """Apply a live command: a change without its time, or a stop. An event says why one fails."""
         if command.get("kind") == "stop":
             self._stop()
             return
@@ -163,7 +163,7 @@ class Supervisor:
             change: Change = CHANGE.validate_python({**command, "at_s": self.active.now_s})
             self.changes.apply(change, measured=True)
         except (ValueError, EdgeLoomError) as error:
-            self.active.emit(Logged(level="error", text=f"Change refused: {error}"))
+            self.active.emit(ChangeRefused(reason=str(error)))
 
     def _stop(self) -> None:
         run = self.active

@@ -43,7 +43,17 @@ def test_an_answer_has_every_field_though_a_request_may_leave_some_out() -> None
 def test_a_frame_of_the_web_socket_may_have_every_kind_of_event() -> None:
     names = referred(SCHEMAS["EventFrame"])
     kinds = {SCHEMAS[name]["properties"]["type"]["const"] for name in names}
-    assert kinds == {"span", "mark", "state", "clock", "links", "log", "plan", "report"}
+    assert kinds == {
+        "span",
+        "mark",
+        "state",
+        "clock",
+        "links",
+        "log",
+        "change_refused",
+        "plan",
+        "report",
+    }
     assert SCHEMAS["StateChanged"]["properties"]["state"]["enum"] == list(get_args(RunState))
     assert SCHEMAS["StateChanged"]["required"] == ["type", "state", "detail"]
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from engine.domain.events import ClockTicked, LinksSampled, Logged, StateChanged
+from engine.domain.events import ChangeRefused, ClockTicked, LinksSampled, StateChanged
 from engine.domain.network import LoopbackNetwork
 from engine.domain.scenario import Scenario, SlowDevice
 from engine.domain.trace import Mark, Span
@@ -157,9 +157,9 @@ def test_a_live_change_is_applied_with_its_time_and_a_bad_one_is_refused():
     result = case.run()
     (change,) = result.changes
     assert (change.device, change.factor) == ("d1", 3.0)
-    refused = case.of(Logged)
-    assert len(refused) == 2
-    assert all(event.level == "error" and "Change refused" in event.text for event in refused)
+    nobody, unknown = case.of(ChangeRefused)
+    assert "nobody" in nobody.reason
+    assert "paint_device" in unknown.reason
 
 
 def test_timed_changes_are_applied_no_earlier_than_they_are_due():

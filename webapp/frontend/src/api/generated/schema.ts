@@ -514,6 +514,11 @@ export interface components {
         ChangeIn: {
             command: components["schemas"]["LiveChange"];
         };
+        ChangeRefused: {
+            reason: string;
+            /** @constant */
+            type: "change_refused";
+        };
         ClassReport: {
             index: number;
             label: string;
@@ -673,7 +678,7 @@ export interface components {
         };
         EventFrame: {
             cursor: string;
-            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
+            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             server_time: number;
         };
         Fidelity: {

@@ -66,8 +66,12 @@ describe('RunData', () => {
 
   it('counts a refused change, so that its control can go back', () => {
     const data = new RunData(cluster, model);
-    data.apply([{ type: 'log', level: 'error', text: 'Change refused: no link x--y.' }]);
+    data.apply([{ type: 'change_refused', reason: 'no link x--y.' }]);
     expect(data.refusals).toBe(1);
+    expect(data.log.toArray().at(-1)).toMatchObject({
+      level: 'error',
+      text: 'Change refused: no link x--y.',
+    });
   });
 
   it('counts an acknowledged change and records it as an injection', () => {

@@ -233,8 +233,10 @@ export class RunData {
         this.time_s = Math.max(this.time_s, event.time_s);
         return;
       case 'log':
-        if (event.level === 'error' && event.text.startsWith('Change refused')) this.refusals += 1;
         return this.addLog(null, event.level, event.text);
+      case 'change_refused':
+        this.refusals += 1;
+        return this.addLog(null, 'error', `Change refused: ${event.reason}`);
       case 'report':
         this.report = event;
         return;
