@@ -76,7 +76,7 @@ describe('the verdict on fidelity', () => {
       link_error_max: null,
       late_frac: 0.5,
       backend: '',
-      why: ['Operations took 1.5 times as long as the model says.'],
+      why: ['operations took 1.5 times as long as the model says.'],
       notes: ['The latency is not judged.'],
     };
     expect(validTitle(wrong)).toBe('Not valid');

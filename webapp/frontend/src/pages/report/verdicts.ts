@@ -39,13 +39,18 @@ export function validTitle({ valid }: Fidelity): string {
 /** Why the run is not valid, then one sentence per figure that was measured, then what was not judged. */
 export function validLines(fidelity: Fidelity): string[] {
   return [
-    ...fidelity.why,
+    ...fidelity.why.map(asSentence),
     ...modelLines(fidelity),
     ...latencyLines(fidelity),
     ...pacingLines(fidelity),
     ...linkLines(fidelity),
     ...fidelity.notes,
   ];
+}
+
+/** The command line joins the same reasons, so they begin in lower case. */
+function asSentence(reason: string): string {
+  return reason.charAt(0).toUpperCase() + reason.slice(1);
 }
 
 function modelLines({ model_error_mean, model_error_p95 }: Fidelity): string[] {
