@@ -101,6 +101,8 @@ def test_the_time_in_which_a_device_was_frozen_is_not_counted():
     assert compare_with_model(run, PREDICTED).error_mean == pytest.approx(0.0)
     elsewhere = [*frozen("a", 1.5, 8.0), op("b", 0.0, 8.5)]
     assert compare_with_model(elsewhere, PREDICTED).error_mean == pytest.approx(6.5 / 2)
+    earlier = [*frozen("b", 0.0, 0.5), op("b", 1.0, 2.0)]
+    assert compare_with_model(earlier, PREDICTED).error_mean == pytest.approx(0.0)
     joined_only = [Mark(8.0, "device_joined", "b"), op("b", 0.0, 8.5)]
     assert compare_with_model(joined_only, PREDICTED).error_mean == pytest.approx(6.5 / 2)
 
