@@ -145,7 +145,7 @@ def _figures(report: RunReport) -> Table:
     for field, label, of_tokens in (
         ("latency_s", "end-to-end latency", False),
         ("ttft_s", "time to first token", True),
-        ("tpot_s", "time per token after", True),
+        ("tpot_s", "time per output token", True),
         ("tokens_per_s", "tokens per second", True),
     ):
         if generates or not of_tokens:

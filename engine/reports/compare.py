@@ -92,7 +92,7 @@ def _recovery_s(report: RunReport) -> float | None:
 METRICS: tuple[Metric, ...] = (
     Metric("latency_s", "End-to-end latency", "s", "lower", _if_finished(lambda r: r.latency_s)),
     Metric("ttft_s", "Time to first token", "s", "lower", _if_finished(lambda r: r.ttft_s)),
-    Metric("tpot_s", "Time per token after", "s", "lower", _if_finished(lambda r: r.tpot_s)),
+    Metric("tpot_s", "Time per output token", "s", "lower", _if_finished(lambda r: r.tpot_s)),
     Metric("tokens_per_s", "Tokens per second", "1/s", "higher", _if_finished(lambda r: r.tokens_per_s)),
     Metric("compute_s", "Critical path: compute", "s", "lower", lambda r: r.attribution.compute_s),
     Metric("link_s", "Critical path: links", "s", "lower", lambda r: r.attribution.link_s),

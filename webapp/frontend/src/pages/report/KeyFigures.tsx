@@ -18,7 +18,7 @@ const FIGURES: Figure[] = [
     format: seconds,
   },
   { id: 'ttft_s', title: 'Time to first token', about: 'TTFT: the prefill', format: seconds },
-  { id: 'tpot_s', title: 'Time per token after', about: 'TPOT: one decode step', format: seconds },
+  { id: 'tpot_s', title: 'Time per output token', about: 'TPOT: one decode step', format: seconds },
   {
     id: 'tokens_per_s',
     title: 'Throughput',

@@ -47,7 +47,7 @@ export function RecoveryPanel({ recoveries, without, outcome }: Props) {
         ))}
       </div>
       <Legend entries={STEPS.map(({ label, color }) => ({ label, color }))} />
-      {without && outcome && (
+      {without && outcome && recoveries.some((one) => one.replanned) && (
         <p className={classes.without} data-testid="without-replan">
           <b>Without re-plan:</b> ended as {ending(without)} <b>With it:</b> ended as {ending(outcome)}
         </p>
