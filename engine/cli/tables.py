@@ -49,6 +49,8 @@ def report_group(report: RunReport) -> Group:
     parts.append(_figures(report))
     if report.latency_s > 0:
         parts += _attribution(report.attribution)
+    if report.method is not None:
+        parts += [Text(line) for line in report.method.lines()]
     parts.append(_devices(report))
     if any(link.bytes for link in report.links):
         parts.append(_links(report))

@@ -6,12 +6,13 @@ Frozen values that go to JSON and back. `validate_cover` checks a plan before a 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Generic, Literal
+from typing import Any, ClassVar, Generic, Literal
 
 from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
 from typing_extensions import TypeVar
 
 from engine.domain.errors import PlanError
+from engine.domain.kinded import Kinded
 from engine.domain.model import ModelSpec
 from engine.domain.values import Count, Value
 
@@ -55,31 +56,14 @@ class Work(Value):
     phase: Phase = "both"
 
 
-class Layout(Value):
-    """What a strategy decided besides holdings and work: stages, bounds, orders. One subclass per method.
+class Layout(Kinded):
+    """What a strategy's own program and view need of its plan, beside the holdings and the work.
 
-    Every subclass gives `kind` a `Literal` type with one value, its default. JSON carries the kind; reading a
-    plan finds the subclass by it, and the front end chooses the view that draws it.
+    The front end chooses the view that draws a plan by the layout's kind.
     """
 
-    kind: str
+    family: ClassVar[str] = "layout"
 
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Record the subclass under its kind. Bases that several methods share have no kind of their own."""
-        super().__pydantic_init_subclass__(**kwargs)
-        kind = cls.model_fields["kind"].default
-        if not isinstance(kind, str):
-            return
-        known = _LAYOUT_OF_KIND.setdefault(kind, cls)
-        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(
-                f"layout kind {kind!r} belongs to {known.__name__}: rename that of {cls.__name__}."
-            )
-        _LAYOUT_OF_KIND[kind] = cls
-
-
-_LAYOUT_OF_KIND: dict[str, type[Layout]] = {}
 
 LayoutT = TypeVar("LayoutT", bound=Layout, covariant=True, default=Layout)
 OwnLayoutT = TypeVar("OwnLayoutT", bound=Layout)
@@ -110,16 +94,7 @@ class Plan(Placement, Generic[LayoutT]):
     @field_validator("layout", mode="before")
     @classmethod
     def _layout_of_kind(cls, value: Any, info: ValidationInfo) -> Any:
-        """Read a layout from JSON as the type that its kind names. The strategies must have been imported."""
-        if not isinstance(value, dict):
-            return value
-        kind = value.get("kind")
-        if kind not in _LAYOUT_OF_KIND:
-            raise ValueError(
-                f"layout kind {kind!r} is unknown: known are {', '.join(sorted(_LAYOUT_OF_KIND))}"
-            )
-        extra = (info.context or {}).get("extra")  # what to do with unknown keys, as in pydantic
-        return _LAYOUT_OF_KIND[kind].model_validate(value, extra=extra)
+        return Layout.of_kind(value, info)
 
     def validate_cover(self, model: ModelSpec, num_positions: int, generates: bool) -> None:
         """Check that each part of each layer is computed once per phase, by a device that has its weights.

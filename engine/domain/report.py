@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
 
+from engine.domain.method_report import MethodReport
 from engine.domain.plan import Plan
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
@@ -189,6 +190,9 @@ class RunReport(Value):
     fidelity: Fidelity = Fidelity()
     prediction: Prediction | None = None
     recoveries: tuple[Recovery, ...] = ()
+    method: SerializeAsAny[MethodReport] | None = Field(
+        default=None, description="What the method did, in its own terms."
+    )
     without_replan: Outcome | None = Field(
         default=None, description="How the run would have ended without new plans, in the simulated world."
     )
@@ -196,3 +200,8 @@ class RunReport(Value):
     versions: dict[str, str] = Field(default_factory=dict)
     timings: dict[str, Any] = Field(default_factory=dict, description="Wall seconds of set-up steps.")
     seed: int = 0
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _method_of_kind(cls, value: Any, info: ValidationInfo) -> Any:
+        return MethodReport.of_kind(value, info)

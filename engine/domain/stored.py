@@ -23,7 +23,7 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.values import Value, raise_spec_error
 
-SCHEMA = 2
+SCHEMA = 3
 
 Document = dict[str, Any]
 Step = Callable[[Document], Document]
@@ -96,6 +96,7 @@ def _complaint(error: ValidationError, where: str) -> str:
 
 # Upgrading ----------------------------------------------------------------------------------------
 def upgrade_spec(document: Document) -> Document:
+    """A spec, or the request from which the web application made one: both name a strategy and parameters."""
     return _upgrade(document, _SPEC_STEPS)
 
 
@@ -187,6 +188,38 @@ def _report_1_to_2(report: Document) -> Document:
     return {**report, "plan": _plan_1_to_2(plan)} if isinstance(plan, dict) else report
 
 
-_SPEC_STEPS: Mapping[int, Step] = {1: _same}
-_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2}
-_REPORT_STEPS: Mapping[int, Step] = {1: _report_1_to_2}
+ADDED_DURING_VERSION_2: dict[str, Document] = {}
+"""By kind of layout: values of the keys that plans of version 2 did not have yet."""
+
+PARAMS_2_TO_3: dict[str, dict[str, str | None]] = {}
+"""By strategy: parameters of version 2 with their present name, or None for those that did nothing."""
+
+
+def _plan_2_to_3(plan: Document) -> Document:
+    """A document that is no plan stays as it is; `read` then gives the reason."""
+    layout = plan.get("layout")
+    if not isinstance(layout, dict):
+        return plan
+    return {**plan, "layout": {**ADDED_DURING_VERSION_2.get(layout.get("kind", ""), {}), **layout}}
+
+
+def _spec_2_to_3(spec: Document) -> Document:
+    """Parameters get their present names; those that did nothing are left out."""
+    names = PARAMS_2_TO_3.get(spec.get("strategy", ""))
+    params = spec.get("params")
+    if not names or not isinstance(params, dict):
+        return spec
+    renamed = {names.get(key, key): value for key, value in params.items()}
+    return {**spec, "params": {key: value for key, value in renamed.items() if key is not None}}
+
+
+def _report_2_to_3(report: Document) -> Document:
+    """Its plan and its spec take their own steps."""
+    steps = (("plan", _plan_2_to_3), ("spec", _spec_2_to_3))
+    changed = {key: step(report[key]) for key, step in steps if isinstance(report.get(key), dict)}
+    return {**report, **changed}
+
+
+_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3}
+_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2, 2: _plan_2_to_3}
+_REPORT_STEPS: Mapping[int, Step] = {1: _report_1_to_2, 2: _report_2_to_3}

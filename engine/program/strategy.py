@@ -13,8 +13,10 @@ from typing_extensions import TypeVar
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
+from engine.domain.method_report import MethodReport, PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Layout, Plan
+from engine.domain.trace import Mark, Span
 from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
@@ -69,6 +71,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
 
     Params: type[ParamsT]
     Layout: type[LayoutT]
+    Report: ClassVar[type[MethodReport] | None] = None
+    """The type of what `summarise` returns."""
 
     def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
         """None, or the reason in one sentence why this strategy cannot run this model or cluster."""
@@ -118,6 +122,20 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         Then `forward_all` gets the steps of all tokens at once instead of one token's at a time.
         """
         return False
+
+    def summarise(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        plans: Sequence[PlanAt],
+        trace: Sequence[Span | Mark],
+    ) -> MethodReport | None:
+        """What the method did in a run, in its own terms; None if the plan and the report say it all. Pure.
+
+        `plans` are the run's plans in order: the first, then every new one. `trace` is that of the simulated
+        or the real world; of a run that failed it ends early.
+        """
+        return None
 
     @abstractmethod
     async def forward(

@@ -15,6 +15,7 @@ from engine.domain.trace import Mark, Span
 from engine.reports.fold import fold
 from engine.reports.versions import versions
 from engine.runs.fidelity import Played, fidelity_of
+from engine.runs.method import method_report
 from engine.runs.predict import Prepared, decisions_in, simulate
 
 
@@ -60,6 +61,7 @@ def report_of(
             "scenario": scenario,
             "versions": versions(),
             "timings": timings,
+            "method": method_report(spec, prepared.plan, result.trace),
             "seed": spec.seed,
         }
     )

@@ -18,6 +18,7 @@ from engine.models.inputs.prompts import requests_of
 from engine.program.serve import go_on, serve
 from engine.reports.fold import fold
 from engine.reports.versions import versions
+from engine.runs.method import method_report
 from engine.runs.replan import recover
 from engine.strategies.registry import strategy
 from engine.worlds.common.source import SimulatedSource
@@ -76,7 +77,13 @@ def predict(
     for item in trace:
         watch(item)
     report = fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
-    report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario})
+    report = report.model_copy(
+        update={
+            "versions": versions(),
+            "scenario": spec.scenario,
+            "method": method_report(spec, prepared.plan, trace),
+        }
+    )
     watch(ReportMade.of(report))
     return report
 

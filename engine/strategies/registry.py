@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.domain.errors import SpecError
+from engine.domain.method_report import MethodReport
 from engine.domain.plan import Layout, Plan
 from engine.program.strategy import Strategy
 from engine.strategies.accelerate.strategy import Accelerate
@@ -63,6 +64,11 @@ def strategy(name: str) -> Strategy:
 def layout_types() -> tuple[type[Layout], ...]:
     """The layouts of all strategies, each once, in the order of `STRATEGIES`."""
     return tuple(dict.fromkeys(chosen.Layout for chosen in STRATEGIES))
+
+
+def report_types() -> tuple[type[MethodReport], ...]:
+    """The reports of all methods that have one, each once, in the order of `STRATEGIES`."""
+    return tuple(dict.fromkeys(chosen.Report for chosen in STRATEGIES if chosen.Report is not None))
 
 
 def plan_from_json(document: dict[str, Any]) -> Plan:

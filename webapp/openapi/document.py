@@ -16,7 +16,7 @@ from pydantic_core import core_schema
 
 from engine.domain.events import Event
 from engine.domain.values import Value
-from engine.strategies.registry import layout_types
+from engine.strategies.registry import layout_types, report_types
 
 
 class EventFrame(Value):
@@ -49,10 +49,11 @@ class Document(OpenAPISchema):
         super().__init__(api, path_prefix)
 
     def get_components(self) -> dict[str, Any]:
-        for model in (EventFrame, *layout_types()):
+        for model in (EventFrame, *layout_types(), *report_types()):
             self._create_schema_from_model(model, remove_level=False, mode="serialization", keep=True)
-        kinds = [{"$ref": REF_TEMPLATE.format(model=model.__name__)} for model in layout_types()]
-        self.schemas["Layout"] = {"anyOf": kinds, "description": "What a method decided; `kind` names it."}
+        self.schemas["Layout"] = _one_of(layout_types(), "What a method decided; `kind` names it.")
+        if report_types():
+            self.schemas["MethodReport"] = _one_of(report_types(), "What a method did; `kind` names it.")
         components: dict[str, Any] = super().get_components()
         return components
 
@@ -89,3 +90,8 @@ class Document(OpenAPISchema):
             elif name in self.answered:
                 continue
             self.schemas[name] = definition
+
+
+def _one_of(models: tuple[type[Value], ...], description: str) -> dict[str, Any]:
+    kinds = [{"$ref": REF_TEMPLATE.format(model=model.__name__)} for model in models]
+    return {"anyOf": kinds, "description": description}

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec, ComputeModel
 from engine.domain.scenario import Scenario
-from engine.domain.stored import read, read_report
+from engine.domain.stored import read, read_report, upgrade_spec
 from engine.domain.values import Count, Positive, Value
 from engine.domain.workload import Workload
 from webapp.runs.models import Run
@@ -38,7 +38,8 @@ class ReplayRequest(Value):
 
 def replayed(run: Run, overrides: ReplayRequest) -> RunRequest:
     """Raises `SpecError`."""
-    request = read(RunRequest, run.request, f"The request of {run}").needed().model_dump(mode="json")
+    stored = read(RunRequest, run.request, f"The request of {run}", upgrade_spec)
+    request = stored.needed().model_dump(mode="json")
     if run.report is not None:
         report = read_report(run.report, f"The report of {run}").needed()
         request["scenario"] = report.scenario.model_dump(mode="json")

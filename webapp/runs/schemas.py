@@ -13,7 +13,7 @@ from engine.domain.plan import Plan
 from engine.domain.report import OutcomeKind, RunReport
 from engine.domain.scenario import Direction
 from engine.domain.spec import RunSpec
-from engine.domain.stored import read_plan, read_report, read_spec
+from engine.domain.stored import read_plan, read_report, read_spec, upgrade_spec
 from engine.domain.values import Fraction, NonNegative, Positive, Value
 from engine.reports.compare import Comparison, RunColumn
 from webapp.runs.models import Run
@@ -149,7 +149,7 @@ def detail(run: Run) -> dict[str, Any]:
     }
     return row(run, queue_positions().get(run.pk)) | {
         "notes": run.notes,
-        "request": {key: value for key, value in run.request.items() if key != "schema"},
+        "request": {key: value for key, value in upgrade_spec(run.request).items() if key != "schema"},
         **{name: stored.value if stored else None for name, stored in documents.items()},
         "problems": [stored.problem for stored in documents.values() if stored and stored.problem],
         "error": run.error or None,

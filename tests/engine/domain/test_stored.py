@@ -118,3 +118,18 @@ def test_what_a_plan_of_version_1_says_stays_and_what_it_does_not_say_gets_its_o
     layout = stored.upgrade_plan(old)["layout"]
     assert (layout["order"], layout["causal_trim"]) == ("reorder", True)
     assert (layout["last_layer_rows"], layout["repartition"]) == ("all", False)
+
+
+def test_parameters_of_version_2_get_their_present_names_and_idle_ones_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(stored.PARAMS_2_TO_3, "gpipe", {"old": "new", "idle": None})
+    monkeypatch.setitem(stored.ADDED_DURING_VERSION_2, "pipeline", {"added": 7, "kept": 0})
+    spec = {"schema": 2, "strategy": "gpipe", "params": {"old": 1, "idle": 2, "same": 3}}
+    assert stored.upgrade_spec(spec)["params"] == {"new": 1, "same": 3}
+    assert stored.upgrade_spec({**spec, "strategy": "single"})["params"] == spec["params"]
+    plan = {"schema": 2, "strategy": "gpipe", "layout": {"kind": "pipeline", "kept": 1}}
+    layout = {"kind": "pipeline", "kept": 1, "added": 7}
+    assert stored.upgrade_plan(plan)["layout"] == layout
+    report = stored.upgrade_report({"schema": 2, "spec": spec, "plan": plan})
+    assert (report["spec"]["params"], report["plan"]["layout"]) == ({"new": 1, "same": 3}, layout)

@@ -888,6 +888,9 @@ export interface components {
             rows: number;
             s_per_flop: number;
         };
+        MethodReport: {
+            kind: string;
+        };
         MetricRow: {
             better: ("lower" | "higher") | null;
             deltas: (number | null)[];
@@ -1160,6 +1163,7 @@ export interface components {
             latency_s: number;
             layers: components["schemas"]["LayerReport"][];
             links: components["schemas"]["LinkReport"][];
+            method: components["schemas"]["MethodReport"] | null;
             outcome: components["schemas"]["Outcome"];
             output_tokens: number[];
             plan: components["schemas"]["Plan"] | null;
@@ -1250,6 +1254,7 @@ export interface components {
             latency_s: number;
             layers: components["schemas"]["LayerReport"][];
             links: components["schemas"]["LinkReport"][];
+            method: components["schemas"]["MethodReport"] | null;
             outcome: components["schemas"]["Outcome"];
             output_tokens: number[];
             plan: components["schemas"]["Plan"] | null;

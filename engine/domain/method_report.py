@@ -1,0 +1,29 @@
+"""MethodReport: what a method did in a run, in the method's own terms, as JSON that needs no page to read.
+
+Every method that does more than its plan says has a subclass with a `kind` of its own, made by
+`Strategy.summarise` from the run's plans and trace, predicted or real.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+from engine.domain.kinded import Kinded
+from engine.domain.plan import Plan
+
+
+class MethodReport(Kinded):
+    """Base of the reports of all methods."""
+
+    family: ClassVar[str] = "method report"
+
+    def lines(self) -> tuple[str, ...]:
+        """What the command line prints: short sentences or rows."""
+        return ()
+
+
+class PlanAt(NamedTuple):
+    """A plan, and the virtual time from which the run used it."""
+
+    time_s: float
+    plan: Plan
