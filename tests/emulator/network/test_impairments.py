@@ -32,12 +32,16 @@ def test_a_relay_delays_each_direction_by_what_was_drawn() -> None:
 
 
 def test_jitter_spreads_around_the_delay_within_its_bounds() -> None:
-    found = call(bodies.delays, pair(delay_s=0.01, jitter_s=0.005), 1.0, 60)
+    """Delays are uniform from 5 to 15 ms. Their quartiles are compared, because one pause of the host makes
+    single delays long: 100 uniform delays have their quartiles within 2 ms of 7.5, 10 and 12.5 ms but for one
+    time in 10,000.
+    """
+    found = call(bodies.delays, pair(delay_s=0.01, jitter_s=0.005), 1.0, 100)
     assert found["backend"] == "tbf+relay"
     assert min(found["there"]) >= 0.005 - 1e-4  # which a relay may be early, to spare sleeps
-    assert statistics.quantiles(found["there"], n=20)[-1] <= 0.016
-    assert statistics.fmean(found["there"]) == pytest.approx(0.01, abs=2e-3)
-    assert statistics.stdev(found["there"]) == pytest.approx(0.005 / 3**0.5, rel=0.4)
+    assert statistics.quantiles(found["there"], n=20)[-3] <= 0.016
+    quartiles = statistics.quantiles(found["there"], n=4)
+    assert quartiles == pytest.approx([0.0075, 0.01, 0.0125], abs=2e-3)
 
 
 def test_a_message_over_a_relay_takes_size_over_rate_plus_delay() -> None:
