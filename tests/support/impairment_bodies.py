@@ -85,22 +85,26 @@ def message_s(spec: dict[str, Any], size: int) -> dict[str, Any]:
 
 
 def first_message_s(spec: dict[str, Any], size: int) -> float:
-    """Wall seconds of a connection's first long message, of `size` bytes, after a short one and its answer.
+    """Wall seconds of a connection's first long message, of `size` bytes, after a short one and its answer:
+    the least of three connections, because whatever else the host does can only delay a message.
 
     A handshake cannot offer more than 64 KiB: the first acknowledgement does.
     """
+    times = []
     with without(spec, 1.0, ["netem"]) as network:
-        sender, receiver = connection(network, 0, 1)
-        buffer, word = bytearray(size), bytearray(1)
-        with sender, receiver:
-            sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)
-            for one, other in ((sender, receiver), (receiver, sender)):
-                one.sendall(word)
-                fill(other, word)
-            began_s = time.monotonic()
-            sender.sendall(buffer)
-            fill(receiver, buffer)
-            return time.monotonic() - began_s
+        for _ in range(3):
+            sender, receiver = connection(network, 0, 1)
+            buffer, word = bytearray(size), bytearray(1)
+            with sender, receiver:
+                sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)
+                for one, other in ((sender, receiver), (receiver, sender)):
+                    one.sendall(word)
+                    fill(other, word)
+                began_s = time.monotonic()
+                sender.sendall(buffer)
+                fill(receiver, buffer)
+                times.append(time.monotonic() - began_s)
+    return min(times)
 
 
 def begins_with(spec: dict[str, Any]) -> list[str]:
