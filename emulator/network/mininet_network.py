@@ -22,7 +22,17 @@ from emulator.network.sysctls import write_sysctls
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import HostError
 from engine.domain.network import LinkMeasurement, LinkState, Network
-from engine.domain.scenario import Change, DropDevice, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
+from engine.domain.outages import Outages
+from engine.domain.scenario import (
+    Change,
+    DropDevice,
+    JoinDevice,
+    LinkDown,
+    LinkUp,
+    SetDelay,
+    SetLoss,
+    SetRate,
+)
 
 DIRECTIONS = {"both": (True, False), "forward": (True,), "backward": (False,)}
 
@@ -48,7 +58,7 @@ class MininetNetwork:
             isinstance(change, SetLoss) and change.loss_frac for change in changes
         )
         self.layout: NetworkLayout = network_layout(cluster, dilation, self._lossy)
-        self.down: set[int] = set()
+        self._outages = Outages(cluster)
         self.directions = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
         self.measured: dict[tuple[int, bool], float] = {}
         self._impairments = Impairments(cluster, self.layout, dilation, self.capabilities.has, changes)
@@ -119,16 +129,16 @@ class MininetNetwork:
         if isinstance(change, SetDelay | SetLoss):
             return self._set_impairment(change)
         if isinstance(change, LinkDown | LinkUp):
-            links = [self.cluster.link_index(change.link)]
-        elif not isinstance(change, DropDevice):
-            return {}  # nothing of the network changes
+            links: Sequence[int] = [self.cluster.link_index(change.link)]
+        elif isinstance(change, DropDevice | JoinDevice):
+            links = self._outages.links_of(self.cluster.rank(change.device))
         else:
-            links = [
-                index for index, link in enumerate(self.cluster.links) if change.device in (link.a, link.b)
-            ]
-        up = isinstance(change, LinkUp)
-        self._switch(links, up)
-        return {"links": [self.cluster.links[index].name for index in links], "up": up}
+            return {}  # nothing of the network changes
+        self._switch(change)
+        return {
+            "links": [self.cluster.links[index].name for index in links],
+            "up": not self.down & set(links),
+        }
 
     def _set_rate(self, change: SetRate) -> dict[str, Any]:
         link = self.cluster.link_index(change.link)
@@ -166,17 +176,24 @@ class MininetNetwork:
             }
         )
 
-    def _switch(self, links: list[int], up: bool) -> None:
+    @property
+    def down(self) -> frozenset[int]:
+        """The links that are down now."""
+        return self._outages.down
+
+    def _switch(self, change: Change) -> None:
         """Set both ends of links down, or up again with the routes that the kernel dropped."""
-        changed = [link for link in links if (link in self.down) == up]
-        ends = [end for link in changed for end in self.layout.ends[link]]
+        before = self.down
+        self._outages.apply(change)
         self._ip(
             {
-                end.name: self.layout.batches[end.name] if up else (f"link set {end.name} down",)
-                for end in ends
+                end.name: (f"link set {end.name} down",)
+                if link in self.down
+                else (*self.layout.batches[end.name], self._piece_line(end))
+                for link in sorted(before ^ self.down)
+                for end in self.layout.ends[link]
             }
         )
-        self.down = self.down - set(changed) if up else self.down | set(changed)
 
     # measuring
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.outages import Outages, reaches
 from engine.domain.scenario import (
     Change,
     DropDevice,
     FreezeDevice,
     JoinDevice,
+    LinkDown,
     Scenario,
     SetDelay,
     SetLoss,
@@ -28,11 +30,13 @@ class Conditions:
         self.drawn = drawn
         self.failed: frozenset[int] = frozenset()
         self.cluster = drawn
+        self.outages = Outages(drawn)
         for rank in absent:
             self.mark_failed(rank)
 
     def apply(self, change: Change) -> None:
-        """Apply a change of a link or a speed. `mark_failed` and `join` track failures and joins."""
+        """Apply a change of links or of a speed. `mark_failed` and `join` track failures and joins."""
+        self.outages.apply(change)
         if isinstance(change, SetRate | SetDelay | SetLoss):
             index = self.cluster.link_index(change.link)
             self._replace_link(index, changed_link(self.cluster.links[index], change))
@@ -40,6 +44,20 @@ class Conditions:
             rank = self.cluster.rank(change.device)
             slowed = slowed_device(self.drawn.devices[rank], change.factor)
             self._replace_device(rank, slowed.model_copy(update={"role": self.cluster.devices[rank].role}))
+
+    @property
+    def blocked(self) -> frozenset[int]:
+        """The links that nothing passes: they are down, or lose all packets of one direction."""
+        lost = {
+            index
+            for index, link in enumerate(self.cluster.links)
+            if max(link.loss(True), link.loss(False)) >= 1
+        }
+        return self.outages.down | lost
+
+    def reaches_source(self, rank: int) -> bool:
+        """Whether packets pass between device `rank` and the source, in both directions."""
+        return reaches(self.drawn, self.blocked, rank, self.drawn.source_rank)
 
     def mark_failed(self, rank: int) -> None:
         self.failed |= {rank}
@@ -85,9 +103,19 @@ def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
 
 
 def absent_at_start(cluster: ClusterSpec, scenario: Scenario) -> frozenset[int]:
-    """Devices that join before they fail or freeze: plans do not use them until then."""
-    first: dict[int, Change] = {}
+    """Devices that join before anything has made them fail: plans do not use them until then.
+
+    A device that was dropped, frozen or cut off from the source before it joins was there at the start.
+    """
+    if not any(isinstance(change, JoinDevice) for change in scenario.changes):
+        return frozenset()
+    now, present, absent = Conditions(cluster), set[int](), set[int]()
     for change in scenario.changes:
-        if isinstance(change, DropDevice | FreezeDevice | JoinDevice):
-            first.setdefault(cluster.rank(change.device), change)
-    return frozenset(rank for rank, change in first.items() if isinstance(change, JoinDevice))
+        now.apply(change)
+        if isinstance(change, JoinDevice) and cluster.rank(change.device) not in present:
+            absent.add(cluster.rank(change.device))
+        if isinstance(change, JoinDevice | DropDevice | FreezeDevice):
+            present.add(cluster.rank(change.device))
+        if isinstance(change, DropDevice | LinkDown | SetLoss):
+            present |= {rank for rank in range(len(cluster.devices)) if not now.reaches_source(rank)}
+    return frozenset(absent)

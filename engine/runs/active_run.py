@@ -28,7 +28,7 @@ class ActiveRun:
 
     `pairs` are the devices that send to each other under the current plan. `emit` takes every event;
     `annotate` may add facts to a mark. `joining`: devices that have joined and that no plan uses yet;
-    `frozen`: devices that a change has stopped.
+    `frozen`: devices that a change has stopped; `away`: devices that are absent, dropped or failed.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class ActiveRun:
         self.start_wall_s: float | None = None
         self.joining: set[int] = set()
         self.frozen: set[int] = set()
+        self.away: set[int] = set(self.conditions.failed)
 
     @property
     def cluster(self) -> ClusterSpec:

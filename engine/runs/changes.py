@@ -6,6 +6,8 @@ import math
 import signal
 from collections.abc import Callable
 
+from engine.domain.errors import SpecError
+from engine.domain.events import Logged
 from engine.domain.network import Network
 from engine.domain.scenario import (
     Change,
@@ -21,6 +23,7 @@ from engine.domain.scenario import (
 )
 from engine.domain.trace import Mark
 from engine.runs.active_run import ActiveRun
+from engine.runs.failures import FailureDetector
 from engine.runs.pool import DevicePool
 
 TICK_S = 0.02
@@ -40,35 +43,87 @@ def poll_timeout_s(due_in_s: float) -> float:
 class ChangeApplier:
     """Applies the scenario of one run, and live changes. `applied` are the changes so far, with their times.
 
-    `sample_links` emits the state of the links, so that a page shows a change at once.
+    `sample_links` emits the state of the links, so that a page shows a change at once. `recovering` is set
+    while programs are halted for a new plan: devices that join wait until that plan has started.
     """
 
-    def __init__(self, run: ActiveRun, pool: DevicePool, network: Network, sample_links: Callable[[], None]):
+    def __init__(
+        self,
+        run: ActiveRun,
+        pool: DevicePool,
+        network: Network,
+        failures: FailureDetector,
+        sample_links: Callable[[], None],
+    ):
         self.run, self.pool, self.network, self.sample_links = run, pool, network, sample_links
+        self.failures = failures
         self.waiting: list[Change] = list(run.spec.scenario.changes)
         self.applied: list[Change] = []
         self.live_rate_changes = 0
+        self.recovering = False
 
     @property
     def next_at_s(self) -> float:
         """Virtual time of the next timed change; infinite if there is none."""
-        return self.waiting[0].at_s if self.waiting else math.inf
+        return next((change.at_s for change in self.waiting if not self._must_wait(change)), math.inf)
 
     def apply_due(self) -> None:
         """Apply the timed changes that are due."""
-        while self.next_at_s <= self.run.now_s and self.run.outcome is None:
-            self.apply(self.waiting.pop(0))
+        waits: set[str] = set()  # devices whose changes keep their order
+        for change in list(self.waiting):
+            if change.at_s > self.run.now_s or self.run.outcome is not None:
+                return
+            device = change.device if isinstance(change, DeviceChange) else ""
+            if device in waits or self._must_wait(change):
+                waits.add(device)
+                continue
+            self.waiting.remove(change)
+            self.apply(change)
+
+    def _must_wait(self, change: Change) -> bool:
+        """Whether `change` is a join during a recovery, or of a device whose old process has not ended."""
+        if not isinstance(change, JoinDevice):
+            return False
+        return self.recovering or self.pool.is_ending(self.run.cluster.rank(change.device))
+
+    def apply_live(self, change: Change) -> None:
+        """Apply a change that a person makes. A changed rate is measured, which disturbs the run a little.
+
+        Raises `SpecError` if it would change nothing, and `HostError` if the network cannot make it.
+        """
+        if self._must_wait(change):
+            self.waiting.insert(0, change)
+            return
+        reason = self._why_without_effect(change)
+        if reason:
+            raise SpecError(reason)
+        self.apply(change, measured=True)
 
     def apply(self, change: Change, measured: bool = False) -> None:
         """Apply a change; once it is in force, record it with what the kernel reads back.
 
-        A rate that a person changes live is `measured` on the link, which disturbs the run a little. Timed
-        changes are not measured, so that a replay is undisturbed.
+        Timed changes are not measured, so that a replay is undisturbed. One that would change nothing is
+        logged and left out.
         """
-        if isinstance(change, LinkChange):
+        reason = self._why_without_effect(change)
+        if reason:
+            self.run.emit(Logged(level="warning", text=f"{change.kind} at {change.at_s:g} s: {reason}"))
+        elif isinstance(change, LinkChange):
             self._apply_to_link(change, measured)
         else:
             self._apply_to_device(change)
+
+    def _why_without_effect(self, change: Change) -> str:
+        """Why a device cannot leave, freeze or join now, as a sentence; empty if it can."""
+        if not isinstance(change, DropDevice | FreezeDevice | JoinDevice):
+            return ""
+        name, rank = change.device, self.run.cluster.rank(change.device)
+        away, frozen = rank in self.run.away, rank in self.run.frozen
+        if isinstance(change, JoinDevice):
+            return "" if away or frozen else f"{name} is present: only a device that has left can join."
+        if away:
+            return f"{name} is not present: let it join first."
+        return f"{name} is frozen already." if frozen and isinstance(change, FreezeDevice) else ""
 
     def _apply_to_link(self, change: LinkChange, measured: bool) -> None:
         link = self.run.cluster.link_index(change.link)
@@ -87,8 +142,13 @@ class ChangeApplier:
                 self._record(change, "device_changed", change.device, {"factor": change.factor})
             case DropDevice():
                 self._record(change, "device_lost", change.device, {})
-                self.pool.signal(rank, signal.SIGKILL)
+                self.run.away.add(rank)
+                self.run.frozen.discard(rank)
                 self.network.apply(change)
+                if rank in self.pool.children:
+                    self.pool.kill(rank)
+                else:  # the plan does not use it: no process will end
+                    self.failures.lose(rank)
             case FreezeDevice():
                 self.run.frozen.add(rank)
                 self._record(change, "device_frozen", change.device, {})
@@ -96,10 +156,11 @@ class ChangeApplier:
             case JoinDevice():
                 self._record(change, "device_joined", change.device, {})
                 self.network.apply(change)
-                self.run.frozen.discard(rank)
-                if rank in self.pool.children:
+                if rank in self.run.frozen:
+                    self.run.frozen.discard(rank)
                     self.pool.signal(rank, signal.SIGCONT)
-                else:
+                elif self.run.spec.failover == "replan":  # without a new plan nothing could use it
+                    self.run.away.discard(rank)
                     self.pool.fork_empty(rank, self.run.plan)
                     self.run.joining.add(rank)
 

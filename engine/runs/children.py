@@ -24,6 +24,7 @@ class Child:
     """A device process. `state` is the last that it reported: listening, ready, halted, stuck, finished…
 
     `last_message_s` is the wall time of its last message, `last_ping_s` that of the last ping to it.
+    `killed`: the process was killed, but its end has not been read from the socket yet.
     """
 
     def __init__(self, rank: int, name: str, pid: int, sock: socket.socket):
@@ -32,6 +33,7 @@ class Child:
         self.port = 0
         self.last_message_s = self.last_ping_s = time.monotonic()
         self.state = "forked"
+        self.killed = False
 
     def send(self, **message: Any) -> None:
         """Send a message. A process that has ended gets none: `receive` reports its end."""

@@ -5,6 +5,7 @@ and a new plan covers what is left to do (`replan.py`). A further failure restar
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Collection
 from typing import Protocol
 
@@ -79,6 +80,8 @@ class Failover:
         unused = run.needed_ranks() - pool.children.keys()  # devices that no plan has used so far
         for rank in unused:
             pool.fork_empty(rank, run.plan)
+            if rank in run.frozen:
+                pool.signal(rank, signal.SIGSTOP)
         if not self._collect("listening", unused):
             return False
         pool.connect(

@@ -1,16 +1,16 @@
 """Detects failed devices in a real run, and ends the run or makes it continue without them.
 
 A process that has ended has failed. The supervisor kills a device that a peer suspects (because it is silent
-or unreachable), so that it has failed for all devices. If the source is suspected, the supervisor pings it
-first: if it answers, the supervisor kills the devices that cannot reach it instead. The supervisor then sends
-the failure to all devices.
+or unreachable), so that it has failed for all devices. It kills the one that suspects instead if that one is
+cut off from the source by links that are down. If the source is suspected, the supervisor pings it first: if
+it answers, the supervisor kills the devices that cannot reach it instead. The supervisor then sends the
+failure to all devices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engine.domain.cluster import ClusterSpec
 from engine.domain.trace import Mark, Span
 from engine.runs.active_run import ActiveRun
 from engine.runs.children import Child
@@ -20,8 +20,8 @@ from engine.worlds.real.watchdog import LEAST_SILENCE_S, PING_AFTER_S, silence_l
 NO_ANSWER_S = 2.0
 """Wall seconds in which a process must answer a ping while the supervisor waits for its next state."""
 
-HOW = {"device_lost": "killed", "device_frozen": "frozen", "link_down": "unreachable"}
-"""The mark of a fault → how the device failed."""
+HOW = {"device_lost": "killed", "device_frozen": "frozen"}
+"""The mark of a device's fault → how it failed."""
 
 
 class FailureDetector:
@@ -34,8 +34,12 @@ class FailureDetector:
         self._source_ping_s: float | None = None
 
     def suspect(self, reporter: int, rank: int) -> None:
-        """`reporter` suspects `rank`: kill `rank`, or ping it first if it is the source."""
-        if rank == self.run.cluster.source_rank:
+        """`reporter` suspects `rank`: kill the one that has failed, but ping the source first."""
+        if self.pool.is_ending(reporter):
+            return  # it was cut off itself
+        if not self.run.conditions.reaches_source(reporter):
+            self.pool.kill(reporter)
+        elif rank == self.run.cluster.source_rank:
             self._reporters.add(reporter)
             self._ping_source()
         else:
@@ -81,41 +85,51 @@ class FailureDetector:
             self.pool.ping(child)
 
     def handle_end(self, child: Child) -> None:
-        """A process has ended by itself: record the failure, and tell the others or end the run."""
-        run, name = self.run, child.name
-        fault = fault_of(run.cluster, run.trace, name)
-        if fault is None:
-            run.record(Mark(run.now_s, "device_lost", name))
-        facts = {
-            "how": HOW[fault.name] if fault else "killed",
-            "since_s": fault.time_s if fault else run.now_s,
-        }
+        """A process has ended by itself, or was killed."""
+        self.lose(child.rank)
+
+    def lose(self, rank: int) -> None:
+        """Device `rank` has failed: record the failure, and tell the others or end the run."""
+        run, name = self.run, self.run.cluster.devices[rank].name
+        facts = self._failure(rank, name)
         run.record(Mark(run.now_s, "loss_detected", name, facts))
-        run.conditions.mark_failed(child.rank)
-        run.joining.discard(child.rank)
+        run.conditions.mark_failed(rank)
+        run.away.add(rank)
+        run.frozen.discard(rank)
+        run.joining.discard(rank)
         sentence = f"{name} failed at {run.now_s:.3f} s"
-        if child.rank == run.cluster.source_rank:
+        if rank == run.cluster.source_rank:
             run.end("peer_lost", f"{sentence}, and it is the source: no other device has the prompt.", name)
-        elif not run.is_needed(child.rank):
+        elif not run.is_needed(rank):
             return
         elif run.spec.failover == "stop" or not run.started:
             run.end("peer_lost", f"{sentence} and has a part in the plan.", name)
         else:
             self.reason = f"{sentence}."
-            self.pool.send_all(type="lost", rank=child.rank)
+            self.pool.send_all(type="lost", rank=rank)
+
+    def _failure(self, rank: int, name: str) -> dict[str, object]:
+        """How and since when the device has failed. Records the end of a process that nobody has made end."""
+        run = self.run
+        fault = fault_of(run.trace, name)
+        if fault is not None:
+            return {"how": HOW[fault.name], "since_s": fault.time_s}
+        if not run.conditions.reaches_source(rank):
+            route = run.cluster.path(run.cluster.source_rank, rank)
+            since_s = run.conditions.outages.since_s(hop.link for hop in route)
+            return {"how": "unreachable", "since_s": run.now_s if since_s is None else since_s}
+        run.record(Mark(run.now_s, "device_lost", name))
+        return {"how": "killed", "since_s": run.now_s}
 
 
-def fault_of(cluster: ClusterSpec, trace: Sequence[Span | Mark], device: str) -> Mark | None:
-    """The change that made `device` fail: the last one that killed, froze or cut it off and is not over."""
-    links = {link.name for link in cluster.links if device in (link.a, link.b)}
+def fault_of(trace: Sequence[Span | Mark], device: str) -> Mark | None:
+    """The change that killed or froze `device`: the last one that is not over and was not detected before."""
     found = None
     for item in trace:
-        if not isinstance(item, Mark):
+        if not isinstance(item, Mark) or item.device != device:
             continue
-        done_to_it = item.device == device and item.name in ("device_lost", "device_frozen")
-        cut_off = item.name == "link_down" and item.facts.get("link") in links
-        if done_to_it or cut_off:
+        if item.name in HOW:
             found = item
-        elif item.device == device and item.name in ("device_joined", "loss_detected"):
+        elif item.name in ("device_joined", "loss_detected"):
             found = None
     return found

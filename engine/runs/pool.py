@@ -97,7 +97,12 @@ class DevicePool:
     def kill(self, rank: int) -> None:
         """Kill the process of device `rank` if it still runs."""
         if rank in self.children:
+            self.children[rank].killed = True
             kill(self.children[rank].pid)
+
+    def is_ending(self, rank: int) -> bool:
+        """Whether device `rank` was killed and its end has not been read yet."""
+        return rank in self.children and self.children[rank].killed
 
     def signal(self, rank: int, number: signal.Signals) -> None:
         """Send a signal to the process of device `rank` if there is one."""

@@ -80,7 +80,7 @@ class Supervisor:
         self.pacing: dict[str, dict[str, Any]] = {}
         self.failures = FailureDetector(run, self.pool)
         self.failover = Failover(run, self.pool, self.failures, self.collect)
-        self.changes = ChangeApplier(run, self.pool, network, self.sample_links)
+        self.changes = ChangeApplier(run, self.pool, network, self.failures, self.sample_links)
 
     def run(self) -> RealResult:
         """Run to the end; no process is left when this returns or raises."""
@@ -120,7 +120,9 @@ class Supervisor:
             if self.calls.should_stop():
                 self._stop()
             self.failures.check_source()
+            self.changes.recovering = True
             self.failover.act()
+            self.changes.recovering = False
             if run.clock() >= next_clock_s:
                 next_clock_s = run.clock() + CLOCK_PERIOD_S
                 self._tick()
@@ -142,7 +144,8 @@ class Supervisor:
             late = wanted - pool.with_state(state, wanted)
             if not late:
                 return True
-            self._read(TICK_S)
+            self._read_until_next_change()
+            self.changes.apply_due()
             self.failures.check_waiting(pool.children[rank] for rank in late if rank in pool.children)
             if self.calls.should_stop():
                 self._stop()
@@ -161,7 +164,7 @@ class Supervisor:
             return
         try:
             change: Change = CHANGE.validate_python({**command, "at_s": self.active.now_s})
-            self.changes.apply(change, measured=True)
+            self.changes.apply_live(change)
         except (ValueError, EdgeLoomError) as error:
             self.active.emit(ChangeRefused(reason=str(error)))
 
@@ -189,6 +192,9 @@ class Supervisor:
     def _read_until_next_change(self) -> None:
         """Read the devices' messages, and return when the next timed change is due."""
         run = self.active
+        if not run.started:
+            self._read(TICK_S)
+            return
         due_s = run.wall_of(self.changes.next_at_s)
         self._read(poll_timeout_s(due_s - run.clock()))
         left_s = due_s - run.clock()

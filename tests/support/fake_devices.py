@@ -72,6 +72,8 @@ class FakePool(DevicePool):
 
     def kill(self, rank):
         self.signal(rank, signal.SIGKILL)
+        if rank in self.children:
+            self.children[rank].killed = True
 
     def signal(self, rank, number):
         if rank in self.children:

@@ -1,5 +1,7 @@
 """Messages between small programs in the simulated world: a star of devices, a sender and a receiver."""
 
+from itertools import pairwise
+
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Plan, Slice
@@ -44,6 +46,12 @@ def star(names="abc", delay_s=0.0, overhead_s=0.0, rates=None):
         switches=[{"name": "s1"}],
         links=[{"a": n, "b": "s1", "bit_per_s": rates.get(n, RATE), "delay_s": delay_s} for n in names],
     )
+
+
+def chain(names):
+    """Each device has a link to the next one, and passes on what goes beyond."""
+    links = [{"a": a, "b": b, "bit_per_s": RATE} for a, b in pairwise(names)]
+    return ClusterSpec.model_validate(star(names).model_dump() | {"links": links, "switches": []})
 
 
 def world_of(cluster, changes=(), holders=(0, 1), silence_s=20.0):

@@ -14,7 +14,7 @@ from emulator.network.counters import sent_bytes
 from emulator.network.measure import LinkTransfer, connect, fill
 from emulator.network.mininet_network import MininetNetwork
 from engine.domain.cluster import ClusterSpec
-from engine.domain.scenario import DropDevice, LinkDown, LinkUp, SetLoss, SetRate
+from engine.domain.scenario import DropDevice, JoinDevice, LinkDown, LinkUp, SetLoss, SetRate
 
 TOTAL_RETRANSMITS_AT = 8 + 23 * 4  # linux/tcp.h: struct tcp_info, tcpi_total_retrans
 RTO_AT, RTT_AT = 8, 8 + 15 * 4  # likewise: tcpi_rto, tcpi_rtt, in microseconds
@@ -248,6 +248,32 @@ def dropped_device(spec: dict[str, Any], name: str) -> list[bool]:
     with opened(spec) as network:
         network.apply(DropDevice(at_s=0, device=name))
         return [s.up for s in network.state() if s.forward]
+
+
+def dropped_and_joined(
+    spec: dict[str, Any], name: str, cut: str, slow: str, bit_per_s: float
+) -> dict[str, Any]:
+    """Device `name` is dropped and joins again; meanwhile the rate of link `slow` changes, and link `cut` is
+    down for another reason. Which links are up at each step, what the network answers, and the rates then.
+    """
+    with opened(spec) as network:
+        steps = (
+            LinkDown(at_s=0, link=cut),
+            DropDevice(at_s=0, device=name),
+            SetRate(at_s=0, link=slow, bit_per_s=bit_per_s),
+            JoinDevice(at_s=0, device=name),
+        )
+        facts, up = [], []
+        for change in steps:
+            facts.append(network.apply(change))
+            up.append([s.up for s in network.state() if s.forward])
+        measured = {(m.link, m.forward): m.achieved_bit_per_s for m in network.measure()}
+        network.apply(LinkUp(at_s=0, link=cut))
+        sender, receiver = connection(network, 0, len(network.cluster.devices) - 1)
+        with sender, receiver:
+            sender.sendall(bytes(1000))
+            fill(receiver, bytearray(1000))
+        return {"facts": facts, "up": up, "rates": measured[network.cluster.link_index(slow), True]}
 
 
 def lost_packets(spec: dict[str, Any], count: int) -> int:

@@ -10,8 +10,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from engine.domain.errors import PeerFailed
+from engine.domain.outages import reaches
 from engine.domain.plan import Plan
-from engine.domain.scenario import Change, DropDevice, FreezeDevice, JoinDevice, LinkChange, LinkDown
+from engine.domain.scenario import (
+    Change,
+    DeviceChange,
+    DropDevice,
+    FreezeDevice,
+    JoinDevice,
+    LinkChange,
+    LinkDown,
+)
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.worlds.common.device import takes_part
@@ -48,8 +57,8 @@ class FaultInjector:
         self.silence_s = spec.silence_s
         self.kernel, self.network, self.devices, self.emit = kernel, network, devices, emit
         self.failed: set[int] = set()
+        self.lost_s: dict[int, float] = {}  # when a device was killed last
         self.unsent: list[SimulatedMessage] = []  # to failed devices
-        self.link_down_s = 0.0
         self.interrupt_on_join = False
 
     def schedule_scenario(self, interrupt_on_join: bool) -> None:
@@ -85,23 +94,31 @@ class FaultInjector:
         self.kernel.schedule(self.kernel.now_s + self.silence_s, self._check_reachability, FAULT)
 
     def _check_reachability(self) -> None:
-        """Declare one end of the stalled message failed: the one that is not the source."""
+        """Declare one end of the stalled message failed: the one that the source does not reach."""
         stalled = self.network.stalled()
         if stalled:
-            src, dst = stalled[0].ends
-            rank = dst if src == self.cluster.source_rank else src
+            flow, links = stalled[0], self.network.conditions
+            src, dst = flow.ends
+            source, blocked = self.cluster.source_rank, links.blocked
+            rank = src if dst == source or not reaches(self.cluster, blocked, source, src) else dst
+            since_s = links.outages.since_s(link for link, _ in flow.route)
             self._stop(rank)
-            self._announce_failure(rank, "unreachable", self.link_down_s)
+            self._announce_failure(rank, "unreachable", self.kernel.now_s if since_s is None else since_s)
 
     # changes of the scenario
 
     def apply(self, change: Change) -> None:
-        """Apply `change` now."""
+        """Apply `change` now, unless it would change nothing."""
+        if isinstance(change, DeviceChange) and self._has_no_effect(change):
+            return
         for device in self.devices:
             device.change(change)
+        if isinstance(change, LinkChange | DropDevice | JoinDevice):
+            self.network.change(change)
         match change:
             case DropDevice():
                 self._kill(self.cluster.rank(change.device))
+                self.schedule_reachability_check()
             case FreezeDevice():
                 self._freeze(self.cluster.rank(change.device))
             case JoinDevice():
@@ -110,11 +127,24 @@ class FaultInjector:
                 facts = change.model_dump(exclude={"kind", "at_s"})
                 name = MARK_NAMES.get(change.kind, "link_changed")
                 self.emit(Mark(self.kernel.now_s, name, facts.get("device", ""), facts))
-                if isinstance(change, LinkChange):
-                    self.network.change(change)
                 if isinstance(change, LinkDown):
-                    self.link_down_s = self.kernel.now_s
                     self.schedule_reachability_check()
+
+    def _is_away(self, rank: int) -> bool:
+        """Whether device `rank` is absent or has failed, detected or not."""
+        return rank in self.failed or rank in self.devices[self.cluster.source_rank].failed
+
+    def _has_no_effect(self, change: DeviceChange) -> bool:
+        """Whether a device that is away would leave, a frozen one freeze, or a present one join."""
+        rank = self.cluster.rank(change.device)
+        match change:
+            case DropDevice():
+                return self._is_away(rank)
+            case FreezeDevice():
+                return self._is_away(rank) or self.is_frozen(rank)
+            case JoinDevice():
+                return not self._is_away(rank) and not self.is_frozen(rank)
+        return False
 
     def _mark(self, name: str, rank: int) -> None:
         self.emit(Mark(self.kernel.now_s, name, self.cluster.devices[rank].name))
@@ -122,9 +152,15 @@ class FaultInjector:
     def _kill(self, rank: int) -> None:
         """Stop the device at once; its peers detect it when they see its connections closed."""
         self._mark("device_lost", rank)
+        self.devices[rank].frozen_since_s = None
         self._stop(rank)
-        at_s = self.kernel.now_s
-        self.kernel.schedule(at_s + KILL_SEEN_S, lambda: self._announce_failure(rank, "killed", at_s), FAULT)
+        self.lost_s[rank] = at_s = self.kernel.now_s
+        self.kernel.schedule(at_s + KILL_SEEN_S, lambda: self._announce_kill(rank, at_s), FAULT)
+
+    def _announce_kill(self, rank: int, at_s: float) -> None:
+        """Announce the failure of a device killed at `at_s`, unless it has joined since."""
+        if self.lost_s[rank] == at_s:
+            self._announce_failure(rank, "killed", at_s)
 
     def _freeze(self, rank: int) -> None:
         self._mark("device_frozen", rank)
@@ -150,18 +186,23 @@ class FaultInjector:
             self._announce_failure(rank, "frozen", since_s)
 
     def _join(self, rank: int) -> None:
-        """A frozen device that was not declared failed continues; any other starts with empty memory."""
+        """A frozen device that was not declared failed continues; any other starts with empty memory, if the
+        run may plan again. If it may not, the device stays away.
+        """
         self._mark("device_joined", rank)
-        self.failed.discard(rank)
         device = self.devices[rank]
-        if self.is_frozen(rank) and rank not in device.failed:
+        if self.is_frozen(rank) and not self._is_away(rank):
             device.thaw()
             return
+        if not self.interrupt_on_join:
+            return
+        if rank in self.failed and rank not in device.failed:  # its peers have not seen it end
+            self._mark_detected(rank, "killed", self.lost_s[rank])
+        self.failed.discard(rank)
         for other in self.devices:
             other.conditions.join(rank)
         device.restart()
-        if self.interrupt_on_join:
-            raise DeviceJoined(f"{device.device.name} joined at {self.kernel.now_s:.3f} s.")
+        raise DeviceJoined(f"{device.device.name} joined at {self.kernel.now_s:.3f} s.")
 
     # failures
 
@@ -179,9 +220,7 @@ class FaultInjector:
         if rank not in self.failed:
             return
         now_s, name = self.kernel.now_s, self.cluster.devices[rank].name
-        self.emit(Mark(now_s, "loss_detected", name, {"how": how, "since_s": since_s}))
-        for device in self.devices:
-            device.conditions.mark_failed(rank)
+        self._mark_detected(rank, how, since_s)
         if rank == self.cluster.source_rank:
             raise PeerFailed(f"{name} failed at {now_s:.3f} s, and it is the source.", name, now_s)
         for message in self.unsent:
@@ -190,3 +229,10 @@ class FaultInjector:
         for device in self.devices:
             if device.rank != rank:
                 device.fail_waiting(rank, now_s)
+
+    def _mark_detected(self, rank: int, how: str, since_s: float) -> None:
+        """Record that all devices know of the failure of `rank`."""
+        facts = {"how": how, "since_s": since_s}
+        self.emit(Mark(self.kernel.now_s, "loss_detected", self.cluster.devices[rank].name, facts))
+        for device in self.devices:
+            device.conditions.mark_failed(rank)

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from math import prod
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.scenario import LinkChange, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
+from engine.domain.outages import Outages
+from engine.domain.scenario import Change, SetDelay, SetLoss, SetRate
 from engine.worlds.simulated.flows import DirectedLink, Route
 
 
 class LinkConditions:
-    """`delay_s` and `loss_frac` of every directed link; `down` are the links that were taken down."""
+    """`delay_s` and `loss_frac` of every directed link, and the links that are down."""
 
     def __init__(self, cluster: ClusterSpec):
         self.cluster = cluster
@@ -24,15 +25,12 @@ class LinkConditions:
             for forward in (True, False):
                 self.delay_s[index, forward] = link.delay(forward)
                 self.loss_frac[index, forward] = link.loss(forward)
-        self.down: set[int] = set()
+        self.outages = Outages(cluster)
 
-    def apply(self, change: LinkChange) -> None:
-        """Apply a change of delay, loss or state; a change of rate has no effect here."""
+    def apply(self, change: Change) -> None:
+        """Apply a change of delay, loss or state; a change of rate or speed has no effect here."""
+        self.outages.apply(change)
         match change:
-            case LinkDown():
-                self.down.add(self.cluster.link_index(change.link))
-            case LinkUp():
-                self.down.discard(self.cluster.link_index(change.link))
             case SetDelay():
                 for link in self.changed(change):
                     self.delay_s[link] = change.delay_s
@@ -47,9 +45,11 @@ class LinkConditions:
             if change.direction in ("both", name):
                 yield index, forward
 
-    def blocks(self, index: int) -> bool:
-        """Whether nothing passes link `index`: it is down, or it loses all packets or acknowledgements."""
-        return index in self.down or max(self.loss_frac[index, True], self.loss_frac[index, False]) >= 1
+    @property
+    def blocked(self) -> frozenset[int]:
+        """The links that nothing passes: they are down, or lose all packets or all acknowledgements."""
+        lost = {index for (index, _), loss_frac in self.loss_frac.items() if loss_frac >= 1}
+        return self.outages.down | lost
 
     def path_delay_s(self, route: Route) -> float:
         return sum(self.delay_s[link] for link in route)

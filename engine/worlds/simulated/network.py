@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.scenario import LinkChange, SetRate
+from engine.domain.scenario import Change, SetRate
 from engine.domain.trace import Span
 from engine.domain.units import transfer_s
 from engine.ops.tensors import Tensor
@@ -71,8 +71,7 @@ class SimulatedNetwork:
         self.on_departed, self.on_arrived = on_departed, on_arrived
         self.shared = SharedLinks(cluster)
         self.conditions = LinkConditions(cluster)
-        for index in range(len(cluster.links)):
-            self._block_or_unblock(index)
+        self._block_or_unblock()
         self.queues: dict[tuple[int, int], deque[SimulatedMessage]] = defaultdict(deque)
         self.connections: dict[tuple[int, int], TcpConnection] = defaultdict(TcpConnection)
         self.in_repair: dict[tuple[int, int], deque[SimulatedMessage]] = defaultdict(deque)
@@ -116,24 +115,26 @@ class SimulatedNetwork:
         self._rates_are_due = False
         self._rates_version += 1
 
-    def change(self, change: LinkChange) -> None:
-        """Apply `change`: a new rate or an outage also to messages under way, the rest to later ones."""
+    def change(self, change: Change) -> None:
+        """Apply `change` of a link, or of the device at its end: a new rate or an outage also to messages
+        under way, the rest to later ones.
+        """
         self._advance()
         if isinstance(change, SetRate):
             for link in self.conditions.changed(change):
                 self.shared.set_rate(link, change.bit_per_s)
         self.conditions.apply(change)
-        self._block_or_unblock(self.cluster.link_index(change.link))
+        self._block_or_unblock()
         self._schedule_rates()
 
     def stalled(self) -> list[Flow]:
         """Flows that do not move because a link on their path is down."""
         return [flow for flow in self.shared.flows if any(link[0] in self.shared.down for link in flow.route)]
 
-    def _block_or_unblock(self, index: int) -> None:
-        blocked = self.conditions.blocks(index)
-        if blocked != (index in self.shared.down):
-            self.shared.set_down(index, blocked)
+    def _block_or_unblock(self) -> None:
+        blocked = self.conditions.blocked
+        for index in sorted(blocked ^ self.shared.down):
+            self.shared.set_down(index, index in blocked)
 
     def _route(self, src: int, dst: int) -> Route:
         if (src, dst) not in self._routes:

@@ -51,3 +51,17 @@ def test_a_cut_link_is_silent_and_a_restored_one_carries_the_old_connection() ->
 def test_a_dropped_device_takes_all_its_links_down_and_no_others() -> None:
     # links: a-b, b-s, s-t, t-c
     assert call(bodies.dropped_device, plain(chain()), "b") == [False, False, True, True]
+
+
+def test_a_device_that_joins_gets_its_links_back_as_they_are_by_then_and_no_others() -> None:
+    # links: a-b, b-s, s-t, t-c
+    found = call(bodies.dropped_and_joined, plain(chain()), "b", "a--b", "b--s", 10e6)
+    assert found["up"] == [
+        [False, True, True, True],
+        [False, False, True, True],
+        [False, False, True, True],
+        [False, True, True, True],  # a--b was taken down by somebody else
+    ]
+    assert found["facts"][1] == {"links": ["a--b", "b--s"], "up": False}
+    assert found["facts"][3] == {"links": ["a--b", "b--s"], "up": False}
+    assert found["rates"] == pytest.approx(10e6, rel=0.1)

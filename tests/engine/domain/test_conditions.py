@@ -19,6 +19,7 @@ from tests.support.small_clusters import cluster, link
 
 LINK = link("a", "b", 8e6, reverse_bit_per_s=4e6, delay_s=0.01, loss_frac=0.1)
 DRAWN = cluster("a b c", "", LINK, link("b", "c", 2e6))
+STAR = cluster("a b c", "hub", *(link(name, "hub", 1e6) for name in "abc"))
 
 
 def both(of):
@@ -91,7 +92,27 @@ def test_devices_whose_first_change_is_to_join_are_absent_at_the_start():
         JoinDevice(at_s=3, device="c"),
         DropDevice(at_s=4, device="c"),
     )
-    assert absent_at_start(DRAWN, Scenario(changes=changes)) == {2}
+    assert absent_at_start(STAR, Scenario(changes=changes)) == {2}
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        DropDevice(at_s=1, device="b"),  # c is behind b
+        LinkDown(at_s=1, link="a--b"),
+        LinkDown(at_s=1, link="b--c"),
+        SetLoss(at_s=1, link="c--b", loss_frac=1.0, direction="backward"),
+    ],
+)
+def test_a_device_that_was_cut_off_before_it_joins_was_there_from_the_start(cut):
+    join = JoinDevice(at_s=2, device="c")
+    assert absent_at_start(DRAWN, Scenario(changes=(cut, join))) == frozenset()
+    assert absent_at_start(DRAWN, Scenario(changes=(join, cut.model_copy(update={"at_s": 3})))) == {2}
+
+
+def test_the_cut_of_another_device_says_nothing_about_the_one_that_joins():
+    changes = (LinkDown(at_s=1, link="b--hub"), JoinDevice(at_s=2, device="c"))
+    assert absent_at_start(STAR, Scenario(changes=changes)) == {2}
 
 
 def test_a_device_that_freezes_and_joins_again_was_there_from_the_start():

@@ -5,6 +5,8 @@ from math import inf
 
 import pytest
 
+from engine.domain.errors import SpecError
+from engine.domain.events import Logged
 from engine.domain.report import Outcome
 from engine.domain.scenario import (
     DropDevice,
@@ -17,6 +19,7 @@ from engine.domain.scenario import (
     SlowDevice,
 )
 from engine.runs.changes import PRECISE_S, TICK_S, ChangeApplier, poll_timeout_s
+from engine.runs.failures import FailureDetector
 from tests.support.fake_devices import FakeClock, Signal, active_run, running_pool
 
 LINK = "d1--s1"
@@ -38,12 +41,15 @@ class FakeNetwork:
 
 
 class Case:
-    def __init__(self, *changes):
+    """A run with these timed changes; the devices `ranks` have a process."""
+
+    def __init__(self, *changes, ranks=(0, 1, 2), **more):
         self.clock = FakeClock()
-        self.run = active_run(self.clock, scenario=Scenario(changes=changes))
-        self.pool = running_pool(self.clock, self.run)
+        self.run = active_run(self.clock, scenario=Scenario(changes=changes), **more)
+        self.pool = running_pool(self.clock, self.run, ranks)
         self.network, self.samples = FakeNetwork(), 0
-        self.changes = ChangeApplier(self.run, self.pool, self.network, self._sample)
+        failures = FailureDetector(self.run, self.pool)
+        self.changes = ChangeApplier(self.run, self.pool, self.network, failures, self._sample)
 
     def _sample(self):
         self.samples += 1
@@ -56,8 +62,8 @@ class Case:
 def make():
     cases = []
 
-    def make_case(*changes):
-        cases.append(Case(*changes))
+    def make_case(*changes, **more):
+        cases.append(Case(*changes, **more))
         return cases[-1]
 
     yield make_case
@@ -131,9 +137,9 @@ def test_a_new_rate_is_recorded_with_what_the_kernel_reads_back(make):
 def test_only_a_rate_that_a_person_changes_is_measured(make):
     case = make()
     case.changes.apply(SetRate(at_s=0.1, link=LINK, bit_per_s=5e6))
-    case.changes.apply(SetDelay(at_s=0.1, link=LINK, delay_s=0.1), measured=True)
+    case.changes.apply_live(SetDelay(at_s=0.1, link=LINK, delay_s=0.1))
     assert (case.network.measured, case.changes.live_rate_changes) == ([], 0)
-    case.changes.apply(SetRate(at_s=0.1, link=LINK, bit_per_s=6e6), measured=True)
+    case.changes.apply_live(SetRate(at_s=0.1, link=LINK, bit_per_s=6e6))
     assert (case.network.measured, case.changes.live_rate_changes) == ([[1]], 1)
 
 
@@ -161,11 +167,105 @@ def test_a_frozen_device_is_stopped_and_goes_on_when_it_joins(make):
     assert (case.run.frozen, case.run.joining) == (set(), set())
 
 
-def test_a_device_that_has_failed_joins_as_a_new_empty_process(make):
+def ended(case, rank):
+    """Let the process of a device end, as the supervisor reads it."""
+    case.pool.devices[rank].sock.close()
+    for child, message in case.pool.read(1.0):
+        if message is None:
+            case.changes.failures.handle_end(child)
+
+
+def drop(at_s=0.1):
+    return DropDevice(at_s=at_s, device="d1")
+
+
+def join(at_s=0.2):
+    return JoinDevice(at_s=at_s, device="d1")
+
+
+def test_a_device_that_has_failed_joins_as_a_new_empty_process_with_its_links(make):
     case = make()
-    case.pool.devices[1].sock.close()
-    case.pool.read(1.0)
-    case.changes.apply(JoinDevice(at_s=0.2, device="d1"))
+    case.changes.apply(drop())
+    ended(case, 1)
+    case.changes.apply(join())
     assert case.pool.children[1].state == "forked"
     assert not case.pool.plans[1].held_by(1)
     assert case.run.joining == {1}
+    assert case.network.applied == [drop(), join()]
+
+
+def test_a_device_joins_only_when_its_old_process_has_ended_and_its_later_changes_wait_too(make):
+    case = make(drop(), join(), drop(0.3), SlowDevice(at_s=0.3, device="d2", factor=2.0))
+    case.clock.now_s += 10.0
+    case.changes.apply_due()
+    assert case.changes.applied == [drop(), SlowDevice(at_s=0.3, device="d2", factor=2.0)]
+    assert case.changes.next_at_s == 0.3  # the second drop, once the join has its turn
+    ended(case, 1)
+    case.changes.apply_due()
+    assert [change.kind for change in case.changes.applied[2:]] == ["join_device", "drop_device"]
+
+
+def test_a_live_join_right_after_a_drop_waits_for_the_end_of_the_process(make):
+    case = make()
+    case.changes.apply_live(drop())
+    case.changes.apply_live(join(0.1))
+    assert case.changes.applied == [drop()]
+    ended(case, 1)
+    case.clock.now_s += 1.0
+    case.changes.apply_due()
+    assert case.changes.applied == [drop(), join(0.1)]
+
+
+def test_while_programs_are_halted_for_a_new_plan_devices_leave_but_do_not_join(make):
+    case = make(drop(), join())
+    case.changes.recovering = True
+    case.clock.now_s += 10.0
+    case.changes.apply_due()
+    ended(case, 1)
+    case.changes.apply_due()
+    assert case.changes.applied == [drop()]
+    case.changes.recovering = False
+    case.changes.apply_due()
+    assert case.changes.applied == [drop(), join()]
+
+
+def test_where_nothing_is_planned_again_a_device_that_joins_is_not_started(make):
+    case = make(join(), ranks=(0, 2), failover="stop")
+    case.clock.now_s += 1.0
+    case.changes.apply_due()
+    assert (1 in case.pool.children, case.run.joining) == (False, set())
+    assert [name for _, name, _, _ in case.marks()] == ["device_joined"]
+
+
+def test_a_dropped_device_without_a_process_is_known_to_have_failed(make):
+    case = make(ranks=(0, 1))  # the plan does not use d2
+    case.changes.apply(DropDevice(at_s=0.1, device="d2"))
+    assert [name for _, name, _, _ in case.marks()] == ["device_lost", "loss_detected"]
+    assert case.run.conditions.failed == {2}
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "reason"),
+    [
+        ([], join(), "d1 is present: only a device that has left can join."),
+        ([drop()], drop(0.2), "d1 is not present: let it join first."),
+        ([drop()], FreezeDevice(at_s=0.2, device="d1"), "d1 is not present: let it join first."),
+        (
+            [FreezeDevice(at_s=0.1, device="d1")],
+            FreezeDevice(at_s=0.2, device="d1"),
+            "d1 is frozen already.",
+        ),
+    ],
+)
+def test_a_change_without_effect_is_refused_by_hand_and_logged_in_a_scenario(make, before, change, reason):
+    case = make()
+    for earlier in before:
+        case.changes.apply(earlier)
+        if isinstance(earlier, DropDevice):
+            ended(case, 1)
+    known = list(case.run.trace)
+    with pytest.raises(SpecError, match=reason):
+        case.changes.apply_live(change)
+    case.changes.apply(change)
+    assert case.run.events[-1] == Logged(level="warning", text=f"{change.kind} at 0.2 s: {reason}")
+    assert (case.run.trace, case.changes.applied) == (known, before)

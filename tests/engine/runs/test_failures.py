@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.domain.scenario import LinkDown, LinkUp
 from engine.domain.trace import Mark
 from engine.runs.failures import NO_ANSWER_S, FailureDetector, fault_of
 from engine.worlds.real.watchdog import LEAST_SILENCE_S, PING_AFTER_S
@@ -171,20 +172,49 @@ def test_a_device_without_weights_that_talks_is_needed():
     case.pool.close(at_once=True)
 
 
-def cause(case, *marks):
-    return fault_of(case.run.cluster, marks, "d1")
+def cut_off(case, device, at_s=0.25):
+    case.run.conditions.apply(LinkDown(at_s=at_s, link=f"{device}--s1"))
 
 
-def test_the_last_fault_that_is_not_over_is_the_cause(case):
-    froze, cut = Mark(1.0, "device_frozen", "d1"), Mark(2.0, "link_down", "", {"link": "d1--s1"})
-    assert cause(case) is None
-    assert cause(case, froze) is froze
-    assert cause(case, froze, cut) is cut
-    assert cause(case, froze, Mark(3.0, "device_joined", "d1")) is None
-    assert cause(case, froze, Mark(3.0, "loss_detected", "d1")) is None
+def test_a_device_that_is_cut_off_and_suspects_others_is_the_one_that_has_failed(case):
+    cut_off(case, "d1")
+    case.failures.suspect(1, 2)
+    case.failures.suspect(1, 0)
+    case.failures.suspect(2, 1)
+    assert set(case.pool.killed) == {1}
+    assert case.pool.got(0) == []  # the source is not even pinged
 
 
-def test_what_happens_to_others_is_not_the_cause(case):
+def test_what_a_killed_device_reported_before_its_end_is_ignored(case):
+    case.pool.children[1].killed = True
+    case.failures.suspect(1, 2)
+    assert case.pool.killed == []
+
+
+def test_a_device_behind_links_that_are_down_is_unreachable_since_they_went_down(case):
+    cut_off(case, "d1")
+    case.clock.now_s += 1.0
+    case.end(1)
+    assert case.marks() == [("loss_detected", "d1", {"how": "unreachable", "since_s": 0.25})]
+
+
+def test_a_link_that_is_up_again_explains_no_failure(case):
+    cut_off(case, "d1")
+    case.run.conditions.apply(LinkUp(at_s=0.3, link="d1--s1"))
+    case.clock.now_s += 1.0
+    case.end(1)
+    assert case.marks()[-1] == ("loss_detected", "d1", {"how": "killed", "since_s": 0.5})
+
+
+def test_the_last_fault_that_is_not_over_is_the_cause():
+    froze, lost = Mark(1.0, "device_frozen", "d1"), Mark(2.0, "device_lost", "d1")
+    assert fault_of([], "d1") is None
+    assert fault_of([froze], "d1") is froze
+    assert fault_of([froze, lost], "d1") is lost
+    assert fault_of([froze, Mark(3.0, "device_joined", "d1")], "d1") is None
+    assert fault_of([froze, Mark(3.0, "loss_detected", "d1")], "d1") is None
+
+
+def test_what_happens_to_others_is_not_the_cause():
     other = Mark(1.0, "device_frozen", "d2")
-    elsewhere = Mark(2.0, "link_down", "", {"link": "d2--s1"})
-    assert cause(case, other, elsewhere, Mark(3.0, "token_emitted", "d1")) is None
+    assert fault_of([other, Mark(3.0, "token_emitted", "d1")], "d1") is None

@@ -15,10 +15,11 @@ from engine.domain.scenario import (
 )
 from engine.worlds.simulated.faults import KILL_SEEN_S, DeviceJoined
 from engine.worlds.simulated.kernel import FAULT
-from tests.support.message_programs import PAYLOAD, RATE, receiver, run, sender, star, world_of
+from tests.support.message_programs import PAYLOAD, RATE, chain, receiver, run, sender, star, world_of
 
 A, B, C, D = 0, 1, 2, 3
 SILENCE_S = 0.5
+MARKS = ("device_lost", "device_frozen", "device_joined", "device_changed")
 
 
 def marks(trace, *names):
@@ -88,15 +89,113 @@ def test_a_send_to_a_device_that_fails_ends_when_the_failure_is_announced():
     assert sent == {"first": pytest.approx(0.25 + KILL_SEEN_S), "second": pytest.approx(0.25 + KILL_SEEN_S)}
 
 
-def test_a_device_that_is_back_before_it_was_missed_is_not_announced():
-    world, trace = world_of(
-        star(),
-        [DropDevice(at_s=0.25, device="b"), JoinDevice(at_s=0.25 + KILL_SEEN_S / 2, device="b")],
-    )
-    run(world, (A, lambda c: idles_until(c, 1.0)))
-    assert detected(trace) == []
-    assert marks(trace, "device_joined") == [("device_joined", 0.25 + KILL_SEEN_S / 2, "b")]
+def joined_into(world, first=None):
+    """Run `world` with a program on device a until a device joins; returns when, and what was said."""
+    events = []
+
+    def recover(event):
+        events.append((str(event), pytest.approx(world.now_s)))
+        return [(A, idles_until(world.devices[A], world.now_s + 1.0))]
+
+    world.run([(A, first or idles_until(world.devices[A], 5.0))], recover=recover)
+    return events
+
+
+def test_a_device_that_is_back_before_its_end_was_seen_is_announced_as_it_joins_and_once():
+    back_s = 0.25 + KILL_SEEN_S / 2
+    world, trace = world_of(star(), [DropDevice(at_s=0.25, device="b"), JoinDevice(at_s=back_s, device="b")])
+    assert joined_into(world) == [(f"b joined at {back_s:.3f} s.", back_s)]
+    assert detected(trace) == [("b", "killed", back_s, 0.25)]
+    assert marks(trace, "device_joined") == [("device_joined", back_s, "b")]
     assert world.faults.failed == set()
+
+
+def test_a_device_that_fails_again_before_its_first_end_was_seen_is_announced_for_the_second():
+    again_s = 0.25 + KILL_SEEN_S * 0.6
+    changes = [
+        DropDevice(at_s=0.25, device="b"),
+        JoinDevice(at_s=0.25 + KILL_SEEN_S / 2, device="b"),
+        DropDevice(at_s=again_s, device="b"),
+    ]
+    world, trace = world_of(star(), changes)
+    joined_into(world)
+    assert detected(trace)[1:] == [("b", "killed", again_s + KILL_SEEN_S, again_s)]
+    assert world.faults.failed == {B}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ([DropDevice(at_s=0.2, device="b"), DropDevice(at_s=0.4, device="b")], ["device_lost"]),
+        ([DropDevice(at_s=0.2, device="b"), FreezeDevice(at_s=0.4, device="b")], ["device_lost"]),
+        ([FreezeDevice(at_s=0.2, device="b"), FreezeDevice(at_s=0.4, device="b")], ["device_frozen"]),
+        ([SlowDevice(at_s=0.2, device="b", factor=2)], ["device_changed"]),
+    ],
+)
+def test_a_device_that_is_away_cannot_leave_again(changes, told):
+    world, trace = world_of(star(), changes, silence_s=50.0)
+    run(world, (A, lambda c: idles_until(c, 1.0)))
+    assert [mark.name for mark in trace if getattr(mark, "device", "") == "b" and mark.name in MARKS] == told
+
+
+def test_a_device_that_has_not_left_cannot_join():
+    world, trace = world_of(star(), [])
+    at(world, JoinDevice(at_s=0.5, device="b"))
+    assert joined_into(world) == []
+    assert world.devices[B].ledger.resident
+    assert marks(trace, "device_joined") == []
+
+
+def test_a_dropped_device_takes_its_links_with_it_and_brings_them_back():
+    cluster = chain("abc")
+    changes = [DropDevice(at_s=0.25, device="b"), JoinDevice(at_s=1.25, device="b")]
+    world, _ = world_of(cluster, changes, holders=(A, C), silence_s=5.0)
+    times = {}
+    programs = {
+        A: lambda: sender(world.devices[A], C, ["m"]),
+        C: lambda: receiver(world.devices[C], [(A, "m")], times),
+    }
+
+    def recover(event):
+        return [(rank, make()) for rank, make in programs.items()]
+
+    world.run([(rank, make()) for rank, make in programs.items()], recover=recover)
+    # sent at 0 and held up at b from 0.25 on; sent again when b has joined, it takes 1 s
+    assert times == {(C, "m"): pytest.approx(2.25)}
+
+
+def test_a_link_that_was_taken_down_stays_down_when_its_device_joins():
+    changes = [
+        LinkDown(at_s=0.1, link="b--s1"),
+        DropDevice(at_s=0.2, device="b"),
+        JoinDevice(at_s=0.3, device="b"),
+    ]
+    world, trace = world_of(star(), changes, silence_s=SILENCE_S)
+
+    def recover(event):
+        a = world.devices[A]
+        return [] if B in a.failed else [(A, sender(a, B, ["m"])), (C, waits_for(world.devices[C], B, {}))]
+
+    world.run([(A, idles_until(world.devices[A], 5.0))], recover=recover)
+    device, how, _, since_s = detected(trace)[-1]
+    assert (device, how, since_s) == ("b", "unreachable", 0.1)
+
+
+def test_behind_a_device_that_is_dropped_the_other_end_of_a_message_cannot_be_reached():
+    world, trace = world_of(chain("abc"), [DropDevice(at_s=0.25, device="b")], silence_s=SILENCE_S)
+    lost = {}
+    run(world, (A, lambda c: waits_for(c, C, lost)), (C, lambda c: sender(c, A, ["m"])))
+    assert detected(trace) == [
+        ("b", "killed", 0.25 + KILL_SEEN_S, 0.25),
+        ("c", "unreachable", 0.25 + SILENCE_S, 0.25),
+    ]
+
+
+def test_of_two_devices_the_one_that_the_source_does_not_reach_has_failed():
+    world, trace = world_of(star(), [LinkDown(at_s=0.25, link="b--s1")], silence_s=SILENCE_S)
+    lost = {}
+    run(world, (C, lambda c: sender(c, B, ["m"])), (B, lambda c: waits_for(c, C, lost)))
+    assert detected(trace) == [("b", "unreachable", 0.25 + SILENCE_S, 0.25)]
 
 
 def test_a_frozen_device_of_the_plan_is_announced_after_the_silence():
@@ -264,11 +363,12 @@ def test_a_device_that_joins_interrupts_a_run_that_can_plan_again_and_no_other()
     world, trace = world_of(star(), [DropDevice(at_s=0.1, device="b"), join], holders=(0,))
     run(world, (A, lambda c: sender(c, C, ["m"])), (C, lambda c: receiver(c, [(A, "m")], {})))
     assert marks(trace, "device_joined") == [("device_joined", 0.5, "b")]
+    assert B in world.devices[A].failed  # without a new plan nothing can use it
 
 
 def test_a_device_that_joins_has_empty_memory_and_is_known_to_all_again():
     world, _ = world_of(star(), [DropDevice(at_s=0.1, device="b"), JoinDevice(at_s=0.5, device="b")])
-    run(world, (A, lambda c: sender(c, C, ["m"])), (C, lambda c: receiver(c, [(A, "m")], {})))
+    assert len(joined_into(world)) == 1
     assert not world.devices[B].ledger.resident
     assert world.devices[A].ledger.resident
     assert [device.failed for device in world.devices] == [frozenset()] * 3
@@ -343,7 +443,6 @@ def test_a_frozen_device_that_was_given_up_starts_with_empty_memory():
     world, trace = world_of(star(), [FreezeDevice(at_s=0.25, device="b")], silence_s=SILENCE_S)
     at(world, JoinDevice(at_s=0.25 + SILENCE_S + 0.1, device="b"))
     assert world.devices[B].ledger.resident
-    tags = ["m", "n", "o"]  # a second each, so that a waits until b has joined
-    run(world, (A, lambda c: receiver(c, [(C, tag) for tag in tags], {})), (C, lambda c: sender(c, A, tags)))
+    joined_into(world)
     assert detected(trace) == [("b", "frozen", 0.25 + SILENCE_S, 0.25)]
     assert not world.devices[B].ledger.resident

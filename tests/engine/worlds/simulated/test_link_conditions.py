@@ -63,11 +63,11 @@ def test_what_one_link_of_a_path_loses_the_next_does_not_carry():
 
 def test_a_link_blocks_while_it_is_down_or_loses_everything_one_way():
     links = conditions()
-    assert not links.blocks(A)
+    assert A not in links.blocked
     links.apply(LinkDown(at_s=0, link="a--s1"))
-    assert links.blocks(A) and not links.blocks(B)
+    assert links.blocked == {A}
     links.apply(SetLoss(at_s=0, link="a--s1", loss_frac=1.0, direction="backward"))
     links.apply(LinkUp(at_s=0, link="a--s1"))
-    assert links.blocks(A)
+    assert A in links.blocked
     links.apply(SetLoss(at_s=0, link="a--s1", loss_frac=0.99))
-    assert not links.blocks(A)
+    assert A not in links.blocked
