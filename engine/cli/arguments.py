@@ -53,6 +53,13 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="one request after another, or all at time 0",
     )
     parser.add_argument(
+        "--token-limit",
+        type=float,
+        metavar="S",
+        dest="token_limit_s",
+        help="end the run when a token takes longer than S virtual seconds (no limit)",
+    )
+    parser.add_argument(
         "--scenario",
         metavar="FILE",
         help="timed changes: TOML, JSON, a run's report, or a CSV trace of rates",
@@ -115,6 +122,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
             "new_tokens": new_tokens,
             "requests": args.requests,
             "pattern": args.pattern,
+            "token_limit_s": args.token_limit_s,
         },
         "command line",
     )

@@ -6,6 +6,7 @@ EdgeLoomError
 ├── HostError        this machine cannot do it: what is missing and how to get it    exit 2
 └── RunError         a run that started and has a result other than "finished"       exit 3
     ├── OutOfMemory  a device needs more than its memory_bytes
+    ├── OutOfTime    a token takes longer than the workload's limit
     ├── PeerFailed   a device failed or was silent too long
     ├── Deadlock     ranks wait for messages that no rank will send
     └── Cancelled    the run was stopped on request
@@ -61,6 +62,10 @@ class OutOfMemory(RunError):
         )
         self.need_bytes = need_bytes
         self.have_bytes = have_bytes
+
+
+class OutOfTime(RunError):
+    """A token took longer than the limit of the workload."""
 
 
 class PeerFailed(RunError):

@@ -127,7 +127,9 @@ class Fidelity(Value):
     notes: tuple[str, ...] = ()
 
 
-OutcomeKind = Literal["finished", "out_of_memory", "peer_lost", "deadlock", "cancelled", "failed"]
+OutcomeKind = Literal[
+    "finished", "out_of_memory", "out_of_time", "peer_lost", "deadlock", "cancelled", "failed"
+]
 
 
 class Outcome(Value):

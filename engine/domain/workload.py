@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.domain.values import Count, Value
+from engine.domain.values import Count, Positive, Value
 
 
 class Workload(Value):
@@ -26,6 +26,10 @@ class Workload(Value):
     new_tokens: Count = 16
     requests: int = Field(default=1, gt=0)
     pattern: Literal["sporadic", "bursty"] = "sporadic"
+    token_limit_s: Positive | None = Field(
+        default=None,
+        description="The run ends as out of time when a token takes longer, in virtual seconds (LIME: 40).",
+    )
 
 
 class Request(Value):

@@ -28,6 +28,7 @@ from engine.worlds.simulated.world import Programs, SimulatedWorld
 Watch = Callable[[Event], None]
 OUTCOMES = {
     "OutOfMemory": "out_of_memory",
+    "OutOfTime": "out_of_time",
     "PeerFailed": "peer_lost",
     "Deadlock": "deadlock",
     "Cancelled": "cancelled",

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from engine.domain.errors import EdgeLoomError
+from engine.domain.errors import EdgeLoomError, OutOfTime
 from engine.domain.events import TRACE, ChangeRefused, ClockTicked, Event, LinksSampled, StateChanged
 from engine.domain.network import Network
 from engine.domain.report import Outcome
@@ -27,10 +27,14 @@ from engine.runs.failures import FailureDetector
 from engine.runs.link_use import LinkMeter
 from engine.runs.pool import DevicePool
 from engine.runs.predict import OUTCOMES
+from engine.worlds.common.token_limit import TokenLimit
 from engine.worlds.real.device_process import Assignment
 
 CLOCK_PERIOD_S = 0.25
 """Wall seconds between two events with the run's clock and the state of its links."""
+
+TRACE_DELAY_S = 0.5
+"""Wall seconds that a mark may take from the device to the supervisor on a busy host."""
 
 READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
@@ -77,6 +81,7 @@ class Supervisor:
             run.clock,
         )
         self.meter = LinkMeter()
+        self.token_limit = TokenLimit(spec.workload.token_limit_s)
         self.pacing: dict[str, dict[str, Any]] = {}
         self.failures = FailureDetector(run, self.pool)
         self.failover = Failover(run, self.pool, self.failures, self.collect)
@@ -120,6 +125,7 @@ class Supervisor:
             if self.calls.should_stop():
                 self._stop()
             self.failures.check_source()
+            self._check_token_limit()
             self.changes.recovering = True
             self.failover.act()
             self.changes.recovering = False
@@ -147,6 +153,7 @@ class Supervisor:
             self._read_until_next_change()
             self.changes.apply_due()
             self.failures.check_waiting(pool.children[rank] for rank in late if rank in pool.children)
+            self._check_token_limit()
             if self.calls.should_stop():
                 self._stop()
             if run.clock() > deadline_s:
@@ -154,6 +161,17 @@ class Supervisor:
                 sentence = f"{names} did not get to the state {state} within {READY_TIMEOUT_S:g} s."
                 run.end("failed", sentence)
         return False
+
+    def _check_token_limit(self) -> None:
+        """End the run if a token is overdue, and not only on its way to the supervisor."""
+        now_s = self.active.now_s - TRACE_DELAY_S / self.active.dilation
+        self._within_limit(lambda: self.token_limit.check(now_s))
+
+    def _within_limit(self, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except OutOfTime as error:
+            self.active.end("out_of_time", str(error), time_s=error.time_s)
 
     # live commands
 
@@ -213,6 +231,7 @@ class Supervisor:
             case "trace":
                 for item in TRACE.validate_python(message["items"]):
                     self.active.record(item)
+                    self._within_limit(lambda item=item: self.token_limit.record(item))  # type: ignore[misc]
             case "suspect":
                 self.failures.suspect(child.rank, message["rank"])
             case "pong":

@@ -67,8 +67,9 @@ class SimulationKernel:
         is_over: Callable[[], bool],
         when_idle: Callable[[], bool],
         should_stop: Callable[[], bool] = lambda: False,
+        check_time: Callable[[float], None] = lambda time_s: None,
     ) -> None:
-        """Step until `is_over()`.
+        """Step until `is_over()`. `check_time` gets the time of every step and may raise.
 
         If no action is scheduled, `when_idle()` schedules one and returns True, or returns False to end the
         run. Raises what actions and programs raise, and `Cancelled` if `should_stop()`.
@@ -77,6 +78,7 @@ class SimulationKernel:
         while not is_over():
             if not self._heap and not when_idle():
                 return
+            check_time(self._heap[0][0])
             self.step()
             actions += 1
             if actions % ACTIONS_BETWEEN_STOP_CHECKS == 0 and should_stop():

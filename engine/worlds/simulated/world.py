@@ -14,6 +14,7 @@ from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.worlds.common.programs import Program
+from engine.worlds.common.token_limit import TokenLimit
 from engine.worlds.simulated.device import Decisions, SimulatedDevice
 from engine.worlds.simulated.faults import DeviceJoined, FaultInjector
 from engine.worlds.simulated.kernel import FAULT, SimulationKernel
@@ -40,19 +41,25 @@ class SimulatedWorld:
     ):
         self.spec = spec
         self.plan = plan
-        self.emit = emit
+        self._record = emit
+        self.token_limit = TokenLimit(spec.workload.token_limit_s)
         self.decisions = decisions or {}
         self.kernel = SimulationKernel()
         self.network = SimulatedNetwork(
             spec.cluster, self.kernel, self._on_departed, self._on_arrived, spec.seed
         )
         self.devices = [self._device(rank) for rank in range(len(spec.cluster.devices))]
-        self.faults = FaultInjector(spec, plan, self.kernel, self.network, self.devices, emit)
+        self.faults = FaultInjector(spec, plan, self.kernel, self.network, self.devices, self.emit)
 
     def _device(self, rank: int) -> SimulatedDevice:
         return SimulatedDevice(
             rank, self.spec, self.plan, self.emit, self.kernel, self.network, self.decisions
         )
+
+    def emit(self, item: Span | Mark) -> None:
+        """Record `item`. Raises `OutOfTime` if it is a token that came too late."""
+        self._record(item)
+        self.token_limit.record(item)
 
     @property
     def now_s(self) -> float:
@@ -74,7 +81,7 @@ class SimulatedWorld:
         try:
             while True:
                 try:
-                    self.kernel.run(self._is_over, self._when_idle, should_stop)
+                    self.kernel.run(self._is_over, self._when_idle, should_stop, self.token_limit.check)
                     return
                 except (PeerFailed, DeviceJoined) as event:
                     if recover is None:

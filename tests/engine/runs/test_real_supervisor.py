@@ -8,6 +8,7 @@ from engine.domain.events import ChangeRefused, ClockTicked, LinksSampled, State
 from engine.domain.network import LoopbackNetwork
 from engine.domain.scenario import Scenario, SlowDevice
 from engine.domain.trace import Mark, Span
+from engine.domain.workload import Workload
 from engine.runs.predict import prepare
 from engine.runs.supervisor import Callbacks, Supervisor
 from engine.worlds.real.device_process import Assignment
@@ -129,6 +130,34 @@ def test_the_first_error_of_a_device_ends_the_run(error, kind, sentence, device)
     assert result.outcome.kind == kind
     assert result.outcome.sentence.endswith(sentence)
     assert result.outcome.device.startswith(device)
+    assert case.pool.closed_at_once is True
+
+
+ARRIVED = {
+    "type": "mark",
+    "time_s": 0.0,
+    "name": "request_arrived",
+    "device": "d0",
+    "facts": {"request": 0},
+}
+
+
+def limited(limit_s):
+    return Workload(prompt_tokens=8, new_tokens=3, token_limit_s=limit_s)
+
+
+def test_a_token_that_comes_later_than_the_limit_ends_the_run():
+    late = ARRIVED | {"time_s": 7.5, "name": "token_emitted", "facts": {"request": 0, "index": 0}}
+    trace = {"type": "trace", "items": [ARRIVED, late]}
+    outcome = Case({"start": [trace]}, workload=limited(7.0)).run().outcome
+    assert (outcome.kind, outcome.time_s) == ("out_of_time", 7.0)
+    assert "Token 0 of request 0 was not there 7 s after the request arrived" in outcome.sentence
+
+
+def test_a_token_that_never_comes_ends_the_run_when_the_limit_is_over():
+    case = Case({"start": [{"type": "trace", "items": [ARRIVED]}]}, workload=limited(0.05))
+    outcome = case.run().outcome
+    assert (outcome.kind, outcome.time_s) == ("out_of_time", 0.05)
     assert case.pool.closed_at_once is True
 
 

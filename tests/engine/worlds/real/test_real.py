@@ -33,7 +33,9 @@ def spec_of(strategy, changes=(), **more):
         weights=weights,
         strategy=strategy,
         dilation=more.pop("dilation", 2.0),
-        workload=Workload(prompt="The import statement", new_tokens=6),
+        workload=Workload(
+            prompt="The import statement", new_tokens=6, token_limit_s=more.pop("limit_s", None)
+        ),
         scenario=Scenario(changes=changes),
         **more,
     )
@@ -55,6 +57,7 @@ SPECS = {
         [SlowDevice(at_s=0.1, device="b", factor=20)],
         params={"decode": "recompute", "repartition": True},
     ),
+    "out of time": spec_of("gpipe", limit_s=0.02),
     "source lost": spec_of("megatron", [DropDevice(at_s=0.1, device="a")]),
 }
 
@@ -131,6 +134,14 @@ def test_a_frozen_device_is_detected_by_its_silence_not_before(runs):
     (detected,) = [mark for mark in trace if mark.get("name") == "loss_detected"]
     assert detected["facts"]["how"] == "frozen"
     assert detected["time_s"] - detected["facts"]["since_s"] >= 0.5
+
+
+def test_a_run_that_is_too_slow_ends_as_its_prediction_does(runs):
+    report, _ = runs["out of time"]
+    predicted = predict(SPECS["out of time"])
+    assert report.outcome.kind == predicted.outcome.kind == "out_of_time"
+    assert report.outcome.time_s == pytest.approx(predicted.outcome.time_s)
+    assert report.outcome.sentence == predicted.outcome.sentence
 
 
 def test_a_failed_source_ends_the_run_and_the_outcome_names_it(runs):

@@ -964,7 +964,7 @@ export interface components {
         Outcome: {
             device: string;
             /** @enum {string} */
-            kind: "finished" | "out_of_memory" | "peer_lost" | "deadlock" | "cancelled" | "failed";
+            kind: "finished" | "out_of_memory" | "out_of_time" | "peer_lost" | "deadlock" | "cancelled" | "failed";
             sentence: string;
             time_s: number;
         };
@@ -1217,7 +1217,7 @@ export interface components {
             model: string;
             name: string;
             notes: string;
-            outcome: ("finished" | "out_of_memory" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;
+            outcome: ("finished" | "out_of_memory" | "out_of_time" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;
             owner: string;
             plan: components["schemas"]["Plan"] | null;
             prediction: components["schemas"]["RunReport"] | null;
@@ -1310,7 +1310,7 @@ export interface components {
             latency_s: number | null;
             model: string;
             name: string;
-            outcome: ("finished" | "out_of_memory" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;
+            outcome: ("finished" | "out_of_memory" | "out_of_time" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;
             owner: string;
             queue_position: number | null;
             started_at: string | null;
@@ -1651,6 +1651,7 @@ export interface components {
             prompt: string | null;
             prompt_tokens: number | null;
             requests: number;
+            token_limit_s: number | null;
         };
     };
     responses: never;

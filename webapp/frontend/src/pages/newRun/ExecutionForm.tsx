@@ -119,6 +119,19 @@ export function ExecutionForm({ draft, set, errorOf }: Props) {
           onChange={(value) => typeof value === 'number' && value > 0 && set({ silence_s: value })}
           data-testid="silence"
         />
+        <NumberInput
+          label="Limit on the time of a token"
+          description="A run in which a token takes longer ends as out of time. LIME’s authors use 40 s."
+          placeholder="No limit"
+          value={draft.tokenLimit_s ?? ''}
+          min={0.001}
+          suffix=" s"
+          decimalScale={3}
+          allowNegative={false}
+          error={errorOf('workload.token_limit_s')}
+          onChange={(value) => set({ tokenLimit_s: typeof value === 'number' && value > 0 ? value : null })}
+          data-testid="token-limit"
+        />
       </SimpleGrid>
     </>
   );

@@ -4,6 +4,7 @@ import type { OutcomeKind, RunDetail } from '@/api/types';
 
 const TITLES: Record<Exclude<OutcomeKind, 'finished'>, string> = {
   out_of_memory: 'Out of memory',
+  out_of_time: 'Out of time',
   peer_lost: 'A device failed',
   deadlock: 'Deadlock',
   cancelled: 'Stopped',

@@ -32,6 +32,8 @@ export interface Draft {
   computeModel: ComputeModel | null;
   failover: Failover;
   silence_s: number;
+  /** Virtual seconds; null: no limit. */
+  tokenLimit_s: number | null;
   seed: number;
   name: string;
   notes: string;
@@ -57,6 +59,7 @@ export const FIRST_DRAFT: Draft = {
   computeModel: null,
   failover: 'replan',
   silence_s: 2,
+  tokenLimit_s: null,
   seed: 0,
   name: '',
   notes: '',
@@ -100,6 +103,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
       new_tokens: generates ? draft.newTokens : 0,
       requests: draft.requests,
       pattern: draft.pattern,
+      token_limit_s: draft.tokenLimit_s,
     },
     scenario: draft.scenario,
     dilation: draft.dilationKind === 'fixed' ? draft.dilation : draft.dilationKind,
@@ -133,6 +137,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     computeModel: request.compute_model ?? null,
     failover: request.failover ?? 'replan',
     silence_s: request.silence_s ?? FIRST_DRAFT.silence_s,
+    tokenLimit_s: workload.token_limit_s ?? null,
     seed: request.seed,
     name: request.name ?? '',
     notes: request.notes ?? '',
