@@ -1,8 +1,9 @@
-"""LIME's offline allocation: how many layers and how many streamed layers each device of a ring gets. Pure.
+"""The paper's offline allocation: layers and whole streamed layers per device of a ring. Pure.
 
 Sun et al., "LIME" (arXiv 2512.21835), section IV-C and Algorithm 1. Three ways to it: `exact` minimises the
 cost model, `dp` is Algorithm 1 with the maximum where its own cost model has one (the paper adds load times
-that overlap), `printed` is Algorithm 1 to the letter.
+that overlap), `printed` is Algorithm 1 to the letter. Single blocks are promoted afterwards (`blocks.py`).
+`joint.py` chooses layers and blocks together instead.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from typing import Literal, NamedTuple
 
 from engine.strategies.lime.cost import StepTimes, closed_form_s, idle_s
 
-Mode = Literal["exact", "dp", "printed"]
+Mode = Literal["joint", "exact", "dp", "printed"]
+WholeLayers = Literal["exact", "dp", "printed"]
 
 
 class Ring(NamedTuple):
     """Devices in the order of the ring, and the layers to spread over them.
 
     `memory_bytes` are what devices can give to layers, `load_s` the time to read a layer from disk,
-    `kv_bytes` a layer's KV cache at the assumed sequence length, `attention_frac` the attention
-    block's share of `layer_bytes`.
+    `kv_bytes` a layer's KV cache at the sequence length that the plan is made for, `last_kv_bytes` at the end
+    of the run. `attention_frac` is the attention block's share of `layer_bytes`.
     """
 
     num_layers: int
@@ -32,6 +34,12 @@ class Ring(NamedTuple):
     memory_bytes: tuple[float, ...]
     load_s: tuple[float, ...]
     step: StepTimes
+    last_kv_bytes: float = 0.0
+
+    @property
+    def lasting(self) -> Ring:
+        """The same ring for the longest sequence: a plan that streams nothing cannot make room later."""
+        return self._replace(kv_bytes=max(self.kv_bytes, self.last_kv_bytes))
 
     @property
     def size(self) -> int:
@@ -67,14 +75,14 @@ class LayerAllocation(NamedTuple):
     slots: tuple[int, ...]
 
 
-def allocate(ring: Ring, num_segments: int, mode: Mode) -> LayerAllocation | None:
+def allocate(ring: Ring, num_segments: int, mode: WholeLayers) -> LayerAllocation | None:
     """The allocation of `mode` into two segments or more; None if the memory does not suffice.
 
     Algorithm 1 is about the layers that are left over: without any, the exact plan is the only one.
     """
     if sum(ring.capacity(device) for device in range(ring.size)) >= ring.num_layers:
         mode = "exact"
-    ways: dict[Mode, Callable[[Ring, int], LayerAllocation | None]] = {
+    ways: dict[WholeLayers, Callable[[Ring, int], LayerAllocation | None]] = {
         "exact": exact,
         "dp": dynamic_program,
         "printed": printed,
@@ -115,7 +123,7 @@ def exact(ring: Ring, num_segments: int) -> LayerAllocation | None:
         if layers is None or (best is not None and _through_s(ring, layers, num_segments) > best[0]):
             continue  # no spread within this bound is faster than the fastest first
         if any(num not in one for num, one in zip(layers, allowed, strict=True)):
-            layers = _cheapest(ring, allowed)
+            layers = cheapest(ring, allowed)
         if layers is None:
             continue
         slots = tuple(options[device][num] for device, num in enumerate(layers))
@@ -152,7 +160,7 @@ def fastest_first(ring: Ring, least: Sequence[int], most: Sequence[int]) -> tupl
     return None if left else tuple(layers)
 
 
-def _cheapest(ring: Ring, allowed: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+def cheapest(ring: Ring, allowed: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
     """All layers in the least time of computing, each device with one of its `allowed` numbers."""
     best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
     for device, numbers in enumerate(allowed):

@@ -20,7 +20,9 @@ from engine.program.strategy import Params
 from engine.strategies.lime.allocation import Mode, Ring
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, spare_bytes
 from engine.strategies.lime.layout import SegmentsLayout
-from engine.strategies.lime.ring import RingPlacement, best_placement, ring_of, token_bytes
+from engine.strategies.lime.placement import RingPlacement, best_placement
+from engine.strategies.lime.ring import Rings, token_bytes
+from engine.strategies.lime.search import Choice, fastest
 from engine.strategies.lime.slots import piece_at
 from engine.strategies.lime.transfer import Transfer, pairs_of
 from engine.strategies.shared.demand import (
@@ -31,18 +33,22 @@ from engine.strategies.shared.demand import (
 from engine.strategies.shared.ends import layer_slices
 from engine.strategies.shared.pipeline import ends_placement
 from engine.strategies.shared.shares import layer_s
-from engine.strategies.shared.stages import free_bytes
+from engine.strategies.shared.stages import Stage, free_bytes
 
 
 class LimeParams(Params):
     mode: Mode = Field(
-        default="exact",
-        description="exact: the cost model's optimum; dp: the paper's Algorithm 1 with overlapping loads; "
+        default="joint",
+        description="joint: the fastest ring, layers and streamed blocks, chosen together; exact: the "
+        "fastest whole streamed layers, then blocks that stay; dp: the paper's Algorithm 1 with overlapping "
+        "loads; "
         "printed: Algorithm 1 to the letter.",
     )
     num_segments: Count = Field(default=0, description="Rounds of the ring per token; 0: the fastest.")
-    assumed_tokens: int = Field(
-        default=512, gt=0, description="Length of a sequence for which the plan keeps KV memory free."
+    assumed_tokens: Count = Field(
+        default=0,
+        description="Length of a sequence for which the plan keeps KV memory free, as if it were not known; "
+        "0: the run's own prompt and answer.",
     )
     fine_grained: bool = Field(
         default=True, description="Let single attention or feed-forward blocks of streamed layers stay."
@@ -56,28 +62,69 @@ class LimeParams(Params):
     )
     lookahead_tokens: int = Field(default=1, gt=0, description="How much longer the next online plan lasts.")
     reserve_frac: float = Field(
-        default=0.05, ge=0, lt=1, description="Share of a device's memory that no plan uses."
+        default=0.0, ge=0, lt=1, description="Share of a device's memory that no plan uses."
     )
 
 
 def plan_of(
-    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: LimeParams
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    params: LimeParams,
+    pipeline: Sequence[Stage] = (),
 ) -> Plan[SegmentsLayout]:
-    """Raises `PlanError` if not even one layer per slot fits."""
+    """`pipeline` is a plain pipeline that fits: the plan is not slower than it.
+
+    Raises `PlanError` if not even one layer per slot fits.
+    """
     ends = ends_placement(name, cluster, model)
-    num_tokens = min(params.assumed_tokens, model.max_positions)
     free = {
         rank: size - params.reserve_frac * cluster.devices[rank].memory_bytes
         for rank, size in free_bytes(cluster, model, demand, ends).items()
     }
-    for ranks in _rings(cluster, model, demand, free, num_tokens):
-        ring = ring_of(cluster, model, demand, ranks, [free[rank] for rank in ranks], num_tokens)
+    for num_tokens in _lengths(model, demand, params):
+        rings = Rings(cluster, model, demand, free, num_tokens)
+        choice = _choice(cluster, model, demand, params, rings, pipeline)
+        if choice is None:
+            continue
+        layout = _layout(cluster, model, demand, params, choice)
+        if params.online_planner == "off" or _lasts(layout, demand):
+            return _plan(ends, layout)
+    raise _too_small(name, cluster, model, free, demand.cached_rows * token_bytes(model, demand))
+
+
+def _lengths(model: ModelSpec, demand: Demand, params: LimeParams) -> tuple[int, ...]:
+    """Sequence lengths to plan for: the one assumed, and the true one if no plan lasts with it."""
+    assumed = min(params.assumed_tokens, model.max_positions)
+    return (assumed, demand.cached_rows) if assumed else (demand.cached_rows,)
+
+
+def _lasts(layout: SegmentsLayout, demand: Demand) -> bool:
+    """Whether every device has an online plan with which the KV caches fit up to the last token."""
+    last = demand.sequences * demand.cached_rows
+    return all(plans[-1].max_tokens >= last for plans in layout.online.values())
+
+
+def _choice(
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    params: LimeParams,
+    rings: Rings,
+    pipeline: Sequence[Stage],
+) -> Choice | None:
+    if params.mode == "joint":
+        speed_s = {rank: rings.times.of_device(rank)[0] for rank in rings.free_bytes}
+        return fastest(rings, speed_s, params.num_segments, params.fine_grained, demand.sequences, pipeline)
+    for ranks in _rings(cluster, model, demand, rings):
+        ring = rings.of(ranks)
         placement = best_placement(
             ring, params.mode, params.num_segments, params.fine_grained, demand.sequences
         )
         if placement is not None:
-            return _plan(ends, _layout(cluster, model, demand, params, ranks, ring, placement))
-    raise _too_small(name, cluster, model, free, num_tokens * token_bytes(model, demand))
+            return Choice(ranks, ring, placement)
+    return None
 
 
 def _layout(
@@ -85,11 +132,10 @@ def _layout(
     model: ModelSpec,
     demand: Demand,
     params: LimeParams,
-    ranks: Sequence[int],
-    ring: Ring,
-    placement: RingPlacement,
+    choice: Choice,
 ) -> SegmentsLayout:
-    """The layout that devices run and the live view draws, for the placement on `ranks`."""
+    """The layout that devices run and the live view draws."""
+    ranks, ring, placement = choice
     segments = tuple(
         tuple((rank, start, stop) for rank, (start, stop) in zip(ranks, segment, strict=True))
         for segment in placement.stages
@@ -122,13 +168,11 @@ def _plan(ends: Placement, layout: SegmentsLayout) -> Plan[SegmentsLayout]:
     return Plan(strategy=ends.strategy, holdings=tuple(holdings), work=tuple(work), layout=layout)
 
 
-def _rings(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, free: dict[int, float], num_tokens: int
-) -> Iterator[tuple[int, ...]]:
+def _rings(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rings: Rings) -> Iterator[tuple[int, ...]]:
     """Rings worth trying, in this order: all devices with room for a layer, the fastest where there are fewer
     layers than devices; then the largest devices, few enough for two segments with a layer for each.
     """
-    need_bytes = _layer_bytes(model) + num_tokens * token_bytes(model, demand)
+    free, need_bytes = rings.free_bytes, _layer_bytes(model) + rings.kv_bytes
     able = [rank for rank in free if free[rank] >= need_bytes]
     source = cluster.source_rank
 

@@ -1,10 +1,9 @@
-"""Describe a cluster as LIME's ring, and place every layer on it (section IV-C). Pure."""
+"""Describe some devices of a cluster as LIME's ring (section IV-C). Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
@@ -13,34 +12,11 @@ from engine.ops.core import Block, Embed
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
 from engine.program.frames import FRAME_HEADER_BYTES
-from engine.strategies.lime.allocation import (
-    LayerAllocation,
-    Mode,
-    Ring,
-    allocate,
-    bounds_of_stages,
-    fastest_first,
-    stages_of_segments,
-)
-from engine.strategies.lime.blocks import Streams, blocks_of, load_frac, refine, whole_layers
-from engine.strategies.lime.cost import HopTime, StepTimes, StreamedBlock, steady_step_s
+from engine.strategies.lime.allocation import Ring
+from engine.strategies.lime.cost import HopTime, StepTimes
 from engine.strategies.shared.demand import Demand, Pass, end_passes, hidden
 from engine.strategies.shared.ends import layer_slices
-from engine.strategies.shared.shares import largest_remainder, pass_s
-from engine.strategies.shared.stages import fill
-
-
-class RingPlacement(NamedTuple):
-    """An allocation made concrete: [segment][device] → layers [start, stop), streamed blocks per device."""
-
-    chosen: LayerAllocation
-    streams: tuple[tuple[Streams, ...], ...]
-    stages: tuple[tuple[tuple[int, int], ...], ...]
-    step_s: float
-
-    @property
-    def blocks(self) -> tuple[tuple[StreamedBlock, ...], ...]:
-        return tuple(blocks_of(one) for one in self.streams)
+from engine.strategies.shared.shares import pass_s
 
 
 def hop_of(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> HopTime:
@@ -58,120 +34,100 @@ def hop_of(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> HopTime
     return HopTime(occupied_s, cluster.delay_s(src, dst) + received_s)
 
 
+class PassTimes:
+    """Seconds of one forward pass of `rows` new rows after `cached` ones, on any devices of `cluster`.
+
+    `around` gives the times on one ring. What devices and messages need is computed once for all rings.
+    """
+
+    def __init__(self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, rows: int, cached: int):
+        self.cluster, self.model, self.source = cluster, model, cluster.source_rank
+        cache = "plan" if demand.generates else None
+        x = hidden(model, demand.batch, rows)
+        block = Block(0, cache)
+        attention, residual, *_ = block.parts(model)
+        self.layer = (Pass(block, (x,), cached),)
+        self.attention = (Pass(attention, (x,), cached), Pass(residual, (x, x)))
+        *begin, end = end_passes(model, demand)
+        if cached:
+            begin = [Pass(Embed(cached), (Meta((demand.batch, rows), "int64"),))]
+        self.begin_s, self.end_s = self._seconds(self.source, begin), self._seconds(self.source, [end])
+        self.hidden_bytes = payload_bytes(x)
+        result = payload_bytes(hidden(model, demand.batch, 1))
+        self.result_bytes = result if demand.generates else self.hidden_bytes
+        self.of_device = lru_cache(maxsize=None)(self._of_device)
+        self.hop = lru_cache(maxsize=None)(partial(hop_of, cluster))
+
+    def _seconds(self, rank: int, passes: Sequence[Pass]) -> float:
+        return sum(pass_s(self.cluster.devices[rank], self.model, one) for one in passes)
+
+    def _of_device(self, rank: int) -> tuple[float, float]:
+        return self._seconds(rank, self.layer), self._seconds(rank, self.attention)
+
+    def around(self, ranks: Sequence[int]) -> StepTimes:
+        """The pass on the ring of `ranks`."""
+        following = (*ranks[1:], ranks[0])
+        source, size = self.source, self.hidden_bytes
+        return StepTimes(
+            layer_s=tuple(self.of_device(rank)[0] for rank in ranks),
+            attention_s=tuple(self.of_device(rank)[1] for rank in ranks),
+            hops=tuple(self.hop(src, dst, size) for src, dst in zip(ranks, following, strict=True)),
+            leave=self.hop(ranks[-1], source, self.result_bytes),
+            enter=self.hop(source, ranks[0], size) if source != ranks[0] else None,
+            begin_s=self.begin_s,
+            end_s=self.end_s,
+        )
+
+
 def step_times(
     cluster: ClusterSpec, model: ModelSpec, ranks: Sequence[int], demand: Demand, rows: int, cached: int
 ) -> StepTimes:
     """One forward pass of `rows` new rows after `cached` ones, around the ring of `ranks`."""
-    cache = "plan" if demand.generates else None
-    x = hidden(model, demand.batch, rows)
-    block = Block(0, cache)
-    attention, residual, *_ = block.parts(model)
-    source = cluster.source_rank
-    *begin, end = end_passes(model, demand)
-    if cached:
-        begin = [Pass(Embed(cached), (Meta((demand.batch, rows), "int64"),))]
-    size, last = payload_bytes(x), ranks[-1]
-    result_bytes = payload_bytes(hidden(model, demand.batch, 1)) if demand.generates else size
-
-    def seconds(rank: int, *passes: Pass) -> float:
-        return sum(pass_s(cluster.devices[rank], model, one) for one in passes)
-
-    return StepTimes(
-        layer_s=tuple(seconds(rank, Pass(block, (x,), cached)) for rank in ranks),
-        attention_s=tuple(
-            seconds(rank, Pass(attention, (x,), cached), Pass(residual, (x, x))) for rank in ranks
-        ),
-        hops=tuple(
-            hop_of(cluster, rank, ranks[(number + 1) % len(ranks)], size) for number, rank in enumerate(ranks)
-        ),
-        leave=hop_of(cluster, last, source, result_bytes),
-        enter=hop_of(cluster, source, ranks[0], size) if source != ranks[0] else None,
-        begin_s=seconds(source, *begin),
-        end_s=seconds(source, end),
-    )
+    return PassTimes(cluster, model, demand, rows, cached).around(ranks)
 
 
-def planned_step(cluster: ClusterSpec, model: ModelSpec, ranks: Sequence[int], demand: Demand) -> StepTimes:
-    """The step that a plan is made for: a token in the middle of the answer, else the prompt."""
+def planned_pass(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> PassTimes:
+    """The pass that a plan is made for: a token in the middle of the answer, else the prompt."""
     if demand.new_tokens > 1:
-        return step_times(cluster, model, ranks, demand, 1, (demand.rows + demand.cached_rows) // 2)
-    return step_times(cluster, model, ranks, demand, demand.rows, 0)
+        return PassTimes(cluster, model, demand, 1, (demand.rows + demand.cached_rows) // 2)
+    return PassTimes(cluster, model, demand, demand.rows, 0)
 
 
-def ring_of(
-    cluster: ClusterSpec,
-    model: ModelSpec,
-    demand: Demand,
-    ranks: Sequence[int],
-    memory_bytes: Sequence[float],
-    num_tokens: int,
-) -> Ring:
-    """`memory_bytes` are what `ranks` can give to layers, `num_tokens` the sequence length assumed."""
-    attention_bytes, ffn_bytes = (weight_bytes(model, piece) for piece in layer_slices(0))
-    size = attention_bytes + ffn_bytes
-    return Ring(
-        num_layers=model.num_layers,
-        layer_bytes=size,
-        attention_frac=attention_bytes / size,
-        kv_bytes=num_tokens * token_bytes(model, demand),
-        memory_bytes=tuple(memory_bytes),
-        load_s=tuple(size / cluster.devices[rank].disk_byte_per_s for rank in ranks),
-        step=planned_step(cluster, model, ranks, demand),
-    )
+class Rings:
+    """Every ring of workers of `cluster`. `free_bytes` is what each rank can give to layers; a plan keeps
+    memory for KV caches of `num_tokens` tokens per sequence.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        demand: Demand,
+        free_bytes: Mapping[int, float],
+        num_tokens: int,
+    ):
+        self.cluster, self.model, self.free_bytes = cluster, model, free_bytes
+        self.kv_bytes = num_tokens * token_bytes(model, demand)
+        self.last_kv_bytes = demand.cached_rows * token_bytes(model, demand)
+        self.times = planned_pass(cluster, model, demand)
+
+    def of(self, ranks: Sequence[int]) -> Ring:
+        """The ring of `ranks`, in this order."""
+        attention_bytes, ffn_bytes = (weight_bytes(self.model, piece) for piece in layer_slices(0))
+        size = attention_bytes + ffn_bytes
+        return Ring(
+            num_layers=self.model.num_layers,
+            layer_bytes=size,
+            attention_frac=attention_bytes / size,
+            kv_bytes=self.kv_bytes,
+            memory_bytes=tuple(self.free_bytes[rank] for rank in ranks),
+            load_s=tuple(size / self.cluster.devices[rank].disk_byte_per_s for rank in ranks),
+            step=self.times.around(ranks),
+            last_kv_bytes=self.last_kv_bytes,
+        )
 
 
 def token_bytes(model: ModelSpec, demand: Demand) -> int:
     """Bytes that one more token of every unfinished sequence adds to one layer's KV caches."""
     per_row = kv_bytes_per_row(model, model.num_kv_heads)
     return demand.sequences * per_row if demand.generates else 0
-
-
-def best_placement(
-    ring: Ring, mode: Mode, num_segments: int, fine_grained: bool, num_micro_batches: int
-) -> RingPlacement | None:
-    """The fastest placement in the event model over all numbers of segments, or with `num_segments` (0: all).
-
-    One segment if every layer fits at once. Ties: fewer bytes from disk, fewer segments, fewer layers on
-    the first devices. None if the memory does not suffice.
-    """
-    if sum(ring.capacity(device) for device in range(ring.size)) >= ring.num_layers and num_segments < 2:
-        found = [_placed(ring, one, False, num_micro_batches) for one in _all_resident(ring)]
-    else:
-        counts = [num_segments] if num_segments else _segment_counts(ring, mode)
-        allocations = [allocate(ring, count, mode) for count in counts]
-        found = [_placed(ring, one, fine_grained, num_micro_batches) for one in allocations if one]
-
-    def key(placement: RingPlacement) -> tuple[float, float, int, tuple[int, ...]]:
-        segments = placement.chosen.num_segments
-        loaded = segments * sum(load_frac(ring, one) for one in placement.streams)
-        return round(placement.step_s, 12), loaded, segments, placement.chosen.layers
-
-    return min(found, key=key, default=None)
-
-
-def _segment_counts(ring: Ring, mode: Mode) -> range:
-    """2 ≤ #Seg ≤ ceil(L/D); Algorithm 1 also stops where one slot holds all that is left."""
-    most = ceil(ring.num_layers / ring.size)
-    if mode != "exact":
-        left = ring.num_layers - sum(ring.capacity(device) for device in range(ring.size))
-        most = min(most, left + 1)
-    return range(2, most + 1)
-
-
-def _all_resident(ring: Ring) -> list[LayerAllocation]:
-    """Plain pipelines: as much as fits on the fastest, or in proportion to speed; no device is left out."""
-    most = [ring.capacity(device) for device in range(ring.size)]
-    fastest = fastest_first(ring, [1] * ring.size, most)
-    speeds = [1 / layer_s for layer_s in ring.step.layer_s]
-    shares = [1 + more for more in largest_remainder(ring.num_layers - ring.size, speeds)]
-    ways = (fastest, fill(shares, most))
-    return [LayerAllocation(1, layers, (0,) * ring.size) for layers in ways if layers is not None]
-
-
-def _placed(ring: Ring, chosen: LayerAllocation, fine_grained: bool, num_micro_batches: int) -> RingPlacement:
-    streams = refine(ring, chosen) if fine_grained else whole_layers(chosen)
-    sizes = stages_of_segments(chosen.layers, chosen.num_segments)
-    loads_s = [load_frac(ring, one) * ring.load_s[device] for device, one in enumerate(streams)]
-    blocks = [blocks_of(one) for one in streams]
-    step_s = steady_step_s(sizes, blocks, loads_s, ring.step, num_micro_batches)
-    return RingPlacement(chosen, streams, bounds_of_stages(sizes), step_s)

@@ -14,17 +14,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Step
+from engine.strategies.edgeshard.strategy import EdgeShard, EdgeShardParams
 from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.parking import keep_rows
 from engine.strategies.lime.plan import LimeParams, plan_of
 from engine.strategies.lime.run import Member, feed
 from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.stages import Stage
 
 
 class Lime(Overlapping[LimeParams, SegmentsLayout]):
@@ -41,7 +44,8 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
     ) -> Plan[SegmentsLayout]:
         """Raises `PlanError` if not even one layer per slot fits."""
         demand = demand_of(model, workload, self.batches_bursts)
-        return plan_of(self.name, cluster, model, demand, params)
+        pipeline = _pipeline(cluster, model, workload) if params.mode == "joint" else ()
+        return plan_of(self.name, cluster, model, demand, params, pipeline)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[SegmentsLayout]) -> frozenset[tuple[int, int]]:
         """When links change, a device may store rows on another device although the prediction did not."""
@@ -77,3 +81,11 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         for keeper in keepers:
             await keeper
         await member.restore()
+
+
+def _pipeline(cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> tuple[Stage, ...]:
+    """EdgeShard's plan, which is one with one segment and devices in any order; no stages if none fits."""
+    try:
+        return EdgeShard().plan(cluster, model, workload, EdgeShardParams()).layout.stages
+    except PlanError:
+        return ()
