@@ -68,6 +68,27 @@ class StepTimes(NamedTuple):
         return num_segments * ring_s - self.hops[-1].total_s + self.leave.total_s + entered
 
 
+def mean_step(first: StepTimes, other: StepTimes, number: int) -> StepTimes:
+    """The mean of `number` passes: `first` and then `other`s, on the same ring."""
+    share = 1 / number
+
+    def seconds(a: float, b: float) -> float:
+        return share * a + (1 - share) * b
+
+    def hop(a: HopTime, b: HopTime) -> HopTime:
+        return HopTime(seconds(a.transfer_s, b.transfer_s), seconds(a.delay_s, b.delay_s))
+
+    return StepTimes(
+        layer_s=tuple(map(seconds, first.layer_s, other.layer_s)),
+        attention_s=tuple(map(seconds, first.attention_s, other.attention_s)),
+        hops=tuple(map(hop, first.hops, other.hops)),
+        leave=hop(first.leave, other.leave),
+        enter=hop(first.enter, other.enter) if first.enter and other.enter else None,
+        begin_s=seconds(first.begin_s, other.begin_s),
+        end_s=seconds(first.end_s, other.end_s),
+    )
+
+
 def closed_form_s(
     step: StepTimes,
     layers: Sequence[int],
@@ -139,7 +160,10 @@ def event_model(
                     link_free[device] = max(free[device], link_free[device]) + hop.transfer_s
                     x_s = link_free[device] + hop.delay_s
                 arrived[micro_batch] = x_s
-        finished.append(max(arrived) + step.end_s)
+        ended_s = source_free if step.enter else free[0]
+        for x_s in arrived:
+            ended_s = max(ended_s, x_s) + step.end_s
+        finished.append(ended_s)
     return finished
 
 

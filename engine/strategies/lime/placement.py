@@ -20,7 +20,7 @@ from engine.strategies.lime.allocation import (
     stages_of_segments,
 )
 from engine.strategies.lime.blocks import Streams, blocks_of, load_frac, refine, whole_layers
-from engine.strategies.lime.cost import StreamedBlock, steady_step_s
+from engine.strategies.lime.cost import StepTimes, StreamedBlock, event_model, steady_step_s
 from engine.strategies.shared.shares import largest_remainder
 from engine.strategies.shared.stages import fill
 
@@ -91,7 +91,19 @@ def placed(
 ) -> RingPlacement:
     """`chosen` and what its slots stream as stages, with the time per step in the event model."""
     sizes = stages_of_segments(chosen.layers, chosen.num_segments)
-    loads_s = [load_frac(ring, one) * ring.load_s[device] for device, one in enumerate(streams)]
     blocks = [blocks_of(one) for one in streams]
-    step_s = steady_step_s(sizes, blocks, loads_s, ring.step, num_micro_batches)
+    step_s = steady_step_s(sizes, blocks, _loads_s(ring, streams), ring.step, num_micro_batches)
     return RingPlacement(chosen, tuple(map(tuple, streams)), bounds_of_stages(sizes), step_s)
+
+
+def event_times(
+    ring: Ring, placement: RingPlacement, steps: Sequence[StepTimes], num_micro_batches: int
+) -> list[float]:
+    """When each of these steps is finished, s."""
+    sizes = [[stop - start for start, stop in segment] for segment in placement.stages]
+    loads_s = _loads_s(ring, placement.streams)
+    return event_model(sizes, placement.blocks, loads_s, steps, num_micro_batches)
+
+
+def _loads_s(ring: Ring, streams: Sequence[Sequence[Streams]]) -> list[float]:
+    return [load_frac(ring, one) * ring.load_s[device] for device, one in enumerate(streams)]

@@ -115,8 +115,7 @@ def _choice(
     pipeline: Sequence[Stage],
 ) -> Choice | None:
     if params.mode == "joint":
-        speed_s = {rank: rings.times.of_device(rank)[0] for rank in rings.free_bytes}
-        return fastest(rings, speed_s, params.num_segments, params.fine_grained, demand.sequences, pipeline)
+        return fastest(rings, params.num_segments, params.fine_grained, demand.sequences, pipeline)
     for ranks in _rings(cluster, model, demand, rings):
         ring = rings.of(ranks)
         placement = best_placement(

@@ -13,7 +13,7 @@ from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
 from engine.program.frames import FRAME_HEADER_BYTES
 from engine.strategies.lime.allocation import Ring
-from engine.strategies.lime.cost import HopTime, StepTimes
+from engine.strategies.lime.cost import HopTime, StepTimes, mean_step
 from engine.strategies.shared.demand import Demand, Pass, end_passes, hidden
 from engine.strategies.shared.ends import layer_slices
 from engine.strategies.shared.shares import pass_s
@@ -86,13 +86,6 @@ def step_times(
     return PassTimes(cluster, model, demand, rows, cached).around(ranks)
 
 
-def planned_pass(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> PassTimes:
-    """The pass that a plan is made for: a token in the middle of the answer, else the prompt."""
-    if demand.new_tokens > 1:
-        return PassTimes(cluster, model, demand, 1, (demand.rows + demand.cached_rows) // 2)
-    return PassTimes(cluster, model, demand, demand.rows, 0)
-
-
 class Rings:
     """Every ring of workers of `cluster`. `free_bytes` is what each rank can give to layers; a plan keeps
     memory for KV caches of `num_tokens` tokens per sequence.
@@ -109,10 +102,23 @@ class Rings:
         self.cluster, self.model, self.free_bytes = cluster, model, free_bytes
         self.kv_bytes = num_tokens * token_bytes(model, demand)
         self.last_kv_bytes = demand.cached_rows * token_bytes(model, demand)
-        self.times = planned_pass(cluster, model, demand)
+        self.new_tokens = demand.new_tokens
+        self.prompt = PassTimes(cluster, model, demand, demand.rows, 0)
+        self.token = self.prompt
+        if demand.new_tokens > 1:
+            self.token = PassTimes(cluster, model, demand, 1, (demand.rows + demand.cached_rows) // 2)
+        self.layer_s = {rank: self.token.of_device(rank)[0] for rank in free_bytes}
 
     def of(self, ranks: Sequence[int]) -> Ring:
-        """The ring of `ranks`, in this order."""
+        """The ring of `ranks`, in this order, for a token in the middle of the answer, else the prompt."""
+        return self._ring(ranks, self.token.around(ranks))
+
+    def mean(self, ranks: Sequence[int]) -> Ring:
+        """The ring of `ranks` for the mean of all passes of a request, its prompt's among them."""
+        first, token = self.prompt.around(ranks), self.token.around(ranks)
+        return self._ring(ranks, mean_step(first, token, max(1, self.new_tokens)))
+
+    def _ring(self, ranks: Sequence[int], step: StepTimes) -> Ring:
         attention_bytes, ffn_bytes = (weight_bytes(self.model, piece) for piece in layer_slices(0))
         size = attention_bytes + ffn_bytes
         return Ring(
@@ -122,7 +128,7 @@ class Rings:
             kv_bytes=self.kv_bytes,
             memory_bytes=tuple(self.free_bytes[rank] for rank in ranks),
             load_s=tuple(size / self.cluster.devices[rank].disk_byte_per_s for rank in ranks),
-            step=self.times.around(ranks),
+            step=step,
             last_kv_bytes=self.last_kv_bytes,
         )
 

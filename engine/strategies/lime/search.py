@@ -12,8 +12,9 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 from engine.strategies.lime.allocation import Ring
+from engine.strategies.lime.cost import STEADY_TO
 from engine.strategies.lime.joint import Spread, Table
-from engine.strategies.lime.placement import RingPlacement, order_of, placed
+from engine.strategies.lime.placement import RingPlacement, event_times, order_of, placed
 from engine.strategies.lime.ring import Rings
 from engine.strategies.shared.stages import Stage
 
@@ -40,33 +41,53 @@ class Choice(NamedTuple):
 
 def fastest(
     rings: Rings,
-    speed_s: Mapping[int, float],
     num_segments: int,
     fine_grained: bool,
     num_micro_batches: int,
     pipeline: Sequence[Stage] = (),
 ) -> Choice | None:
-    """The fastest plan with `num_segments` (0: any number); None if the memory does not suffice.
+    """The plan that finishes a round of requests first; None if the memory is too small.
 
-    `speed_s` are seconds per layer by rank. `pipeline` is one more plan to consider, with one segment.
+    `num_segments` 0 allows any number. Four kinds of plans are compared: the one with the fastest step, the
+    one with the fastest mean pass of prompt and tokens, every device alone, and `pipeline`, which has one
+    segment.
     """
-    search = Search(num_micro_batches, fine_grained)
-    orders = list(rings_of(speed_s, rings.free_bytes))
-    other = tuple(stage.device for stage in pipeline)
-    if other and other not in orders:
-        orders.append(other)
-    described = [(ranks, rings.of(ranks)) for ranks in orders]
-    if pipeline and num_segments < 2:
-        sizes = tuple(stage.num_layers for stage in pipeline)
-        search.consider_layers(other, rings.of(other), 1, sizes)
+    orders = list(rings_of(rings.layer_s, rings.free_bytes))
+    counts = [few_segments, more_segments]
     if num_segments:
-        search.over(described, lambda ring: (num_segments,))
-    else:
-        search.over(described, few_segments)
-        if search.best is None:
-            search.over(described, more_segments)
-    search.improve()
-    return search.best
+        counts = [lambda ring: range(num_segments, num_segments + 1)]
+    found: list[Choice] = []
+    for describe in (rings.of, rings.mean):
+        search = Search(num_micro_batches, fine_grained)
+        for allowed in counts:
+            if search.best is None:
+                search.over(((ranks, describe(ranks)) for ranks in orders), allowed)
+        search.improve()
+        found += [search.best] if search.best else []
+    if num_segments < 2:
+        plain = Search(num_micro_batches, fine_grained)
+        alone = [((rank,), (rings.model.num_layers,)) for rank in rings.free_bytes]
+        ranks = tuple(stage.device for stage in pipeline)
+        sizes = tuple(stage.num_layers for stage in pipeline)
+        for one, layers in [*alone, *([(ranks, sizes)] if pipeline else [])]:
+            found += plain.resident(one, rings.of(one), layers)
+    plans = [_with_tokens(rings, one, num_micro_batches) for one in found]
+    return min(plans, key=lambda one: (request_s(rings, one, num_micro_batches), one.order), default=None)
+
+
+def _with_tokens(rings: Rings, choice: Choice, num_micro_batches: int) -> Choice:
+    """`choice` with the time per token, whatever pass it was found for."""
+    ring, found = rings.of(choice.ranks), choice.placement
+    return Choice(choice.ranks, ring, placed(ring, found.chosen, found.streams, num_micro_batches))
+
+
+def request_s(rings: Rings, choice: Choice, num_micro_batches: int) -> float:
+    """Seconds from the start until the last token of a round of requests, in the event model."""
+    prompt, token = rings.prompt.around(choice.ranks), choice.ring.step
+    further = max(0, rings.new_tokens - 1)
+    steps = [prompt, *[token] * min(further, STEADY_TO)]
+    times = event_times(choice.ring, choice.placement, steps, num_micro_batches)
+    return times[-1] + (further - len(steps) + 1) * choice.placement.step_s
 
 
 class Search:
@@ -101,16 +122,18 @@ class Search:
 
     def consider(self, ranks: Ranks, ring: Ring, spread: Spread) -> None:
         """Keep `spread` if the event model says that it is faster than the best plan so far."""
-        streams = [one.streams for one in spread.streaming]
-        choice = Choice(ranks, ring, placed(ring, spread.chosen, streams, self.num_micro_batches))
+        choice = self._placed(ranks, ring, spread)
         if self.best is None or choice.order < self.best.order:
             self.best = choice
 
-    def consider_layers(self, ranks: Ranks, ring: Ring, num_segments: int, layers: tuple[int, ...]) -> None:
-        """Consider these numbers of layers if they fit."""
-        table = self._table(ring, num_segments)
-        if table.hosts(layers):
-            self.consider(ranks, ring, table.spread(layers))
+    def resident(self, ranks: Ranks, ring: Ring, layers: tuple[int, ...]) -> list[Choice]:
+        """The plan with one segment of these layers; none if they do not fit."""
+        table = self._table(ring, 1)
+        return [self._placed(ranks, ring, table.spread(layers))] if table.hosts(layers) else []
+
+    def _placed(self, ranks: Ranks, ring: Ring, spread: Spread) -> Choice:
+        streams = [one.streams for one in spread.streaming]
+        return Choice(ranks, ring, placed(ring, spread.chosen, streams, self.num_micro_batches))
 
     def _try(self, ranks: Ranks, ring: Ring, num_segments: int) -> None:
         through_s = ring.num_layers * min(ring.step.layer_s) + ring.step.around_s(num_segments)

@@ -100,7 +100,7 @@ def growing(layers=3.5, num_segments=4, disk_byte_per_s=2e5, **more):
 
 
 def test_caches_that_outgrow_their_memory_make_room_by_streaming_more():
-    spec = growing(kv_transfer=False)
+    spec = growing(kv_transfer=False, mode="exact")
     plan, trace = plan_of(spec), play(spec)
     applied = marks(trace, "threshold")
     assert applied

@@ -19,7 +19,7 @@ from engine.strategies.lime.allocation import (
 )
 from engine.strategies.lime.blocks import blocks_of, load_frac, refine, spare_bytes, whole_layers
 from engine.strategies.lime.cost import HopTime, closed_form_s, event_model, idle_s, steady_step_s
-from engine.strategies.lime.ring import best_placement
+from engine.strategies.lime.placement import best_placement
 from tests.support.lime_cases import EXAMPLE, MB, MS, brute_force_s, compositions, ring
 
 TABLE = [

@@ -36,7 +36,9 @@ def tight(
 
 
 def case(model=GPT, cluster=None, assumed_tokens=16, **more):
-    return spec_of("lime", model, cluster or tight(model), assumed_tokens=assumed_tokens, **more)
+    """A twentieth of the memory stays free, so that some layers must be streamed."""
+    params = {"assumed_tokens": assumed_tokens, "reserve_frac": 0.05, **more}
+    return spec_of("lime", model, cluster or tight(model), **params)
 
 
 def spans(trace, kind, device=None):

@@ -6,7 +6,8 @@ from test_lime_run import DEEP, GPT, layer_bytes, spans, tight, token_times
 from engine.domain.errors import PlanError
 from engine.domain.plan import Slice
 from engine.ops.sizes import weight_bytes
-from engine.strategies.lime.ring import best_placement, step_times
+from engine.strategies.lime.placement import best_placement
+from engine.strategies.lime.ring import step_times
 from engine.strategies.pipeline_offload.slots import cycles_of, num_missing, turns_of
 from engine.strategies.shared.demand import demand_of
 from tests.support.lime_cases import EXAMPLE, MB, MS
