@@ -1351,7 +1351,7 @@ export interface components {
             kind: "segments";
             left_out: string[];
             /** @enum {string} */
-            mode: "exact" | "dp" | "printed";
+            mode: "joint" | "exact" | "dp" | "printed";
             online: {
                 [key: string]: components["schemas"]["OnlinePlan"][];
             };
