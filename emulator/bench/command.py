@@ -27,6 +27,7 @@ from emulator.bench.strategies import measure_accuracy, measure_strategies
 from emulator.calibration.known import host_name
 from emulator.network.probe import probe
 from engine.cli.command import Command, Environment
+from engine.cli.document import write_between
 from engine.domain.errors import SpecError
 
 DOCUMENTS = Path(__file__).resolve().parent.parent.parent / "docs"
@@ -106,12 +107,7 @@ def section(result: Table) -> str:
 
 def write_section(document: Path, name: str, text: str) -> None:
     """Replace the text between this benchmark's markers; raises `SpecError` if the markers are missing."""
-    start, end = f"<!-- bench {name} -->", f"<!-- end {name} -->"
-    before, found_start, rest = document.read_text(encoding="utf-8").partition(start)
-    _, found_end, after = rest.partition(end)
-    if not found_start or not found_end:
-        raise SpecError(f"{document}: the markers {start} and {end} are missing: put them back.")
-    document.write_text(f"{before}{start}\n{text}\n{end}{after}", encoding="utf-8")
+    write_between(document, f"<!-- bench {name} -->", f"<!-- end {name} -->", text)
 
 
 BENCH = Command("bench", "measure how accurate and how fast the emulation is", add_arguments, run)

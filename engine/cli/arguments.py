@@ -14,6 +14,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
+from engine.domain.stored import read_spec, schema_of
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
 from engine.models.inputs.pictures import encoded
@@ -22,10 +23,15 @@ from engine.strategies.registry import strategy
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that describe a run: `run` and `predict` take the same ones."""
-    parser.add_argument("cluster", metavar="CLUSTER", help="name or TOML file: see `loom list clusters`")
-    parser.add_argument("--model", required=True, metavar="NAME|DIR", help="a catalogue name or a directory")
+    parser.add_argument(
+        "cluster", nargs="?", metavar="CLUSTER", help="name or TOML file: see `loom list clusters`"
+    )
+    parser.add_argument(
+        "--spec", metavar="FILE", help="a whole run as JSON, or the run of a report: in place of all others"
+    )
+    parser.add_argument("--model", metavar="NAME|DIR", help="a catalogue name or a directory")
     parser.add_argument("--weights", metavar="random|DIR", help="random from the seed, or a directory's")
-    parser.add_argument("--strategy", required=True, metavar="NAME", help="how the work is split")
+    parser.add_argument("--strategy", metavar="NAME", help="how the work is split")
     parser.add_argument(
         "--set",
         dest="params",
@@ -101,6 +107,11 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 
 def run_spec_of(args: argparse.Namespace) -> RunSpec:
     """The RunSpec that the arguments describe; raises `SpecError` naming the argument or file."""
+    if args.spec is not None:
+        return _spec_in(Path(args.spec), args)
+    for value, name in ((args.cluster, "CLUSTER"), (args.model, "--model"), (args.strategy, "--strategy")):
+        if value is None:
+            raise SpecError(f"{name} is missing: give CLUSTER, --model and --strategy, or --spec FILE.")
     environment: Environment = args.environment
     cluster = environment.load_cluster(args.cluster)
     model, weights = resolve(args.model, args.weights)
@@ -145,6 +156,30 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
         "command line",
     )
     return spec
+
+
+def _spec_in(path: Path, args: argparse.Namespace) -> RunSpec:
+    """The RunSpec in a file, or that of the report in it. Raises `SpecError` if another argument that
+    describes a run is given, too.
+    """
+    plain = argparse.ArgumentParser()
+    add_run_arguments(plain)
+    for name, default in vars(plain.parse_args([])).items():
+        if name not in ("spec", "json") and getattr(args, name) != default:
+            raise SpecError(
+                f"--spec {path}: it has a whole run, so {name} cannot be given, too: leave one out."
+            )
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"--spec {path}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise SpecError(f"--spec {path}: is no JSON: {error}.") from error
+    if not isinstance(document, dict):
+        raise SpecError(f"--spec {path}: expected a JSON object with the fields of a run.")
+    if isinstance(document.get("spec"), dict):
+        document = {"schema": schema_of(document), **document["spec"]}
+    return read_spec(document, str(path)).needed()
 
 
 def _image(model: ModelSpec, file: str | None) -> str | None:

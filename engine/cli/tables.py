@@ -114,6 +114,8 @@ def _correctness(report: RunReport) -> str:
         words.append(facts.why)
     if facts.max_rel_error is not None:
         words.append(f"error {facts.max_rel_error:.1e} relative")
+    if facts.error_over_rounding is not None:
+        words.append(f"{facts.error_over_rounding:.2g} times the reference's own rounding error")
     if facts.kl_mean is not None:
         words.append(f"KL {facts.kl_mean:.2e} nats")
     if facts.top1_agreement is not None:

@@ -87,6 +87,12 @@ class Correctness(Value):
     `top1_agreement` the fraction of tokens that the reference would have chosen too.
 
     Where only token ids reach the source, tokens are all that can be compared: there are no errors then.
+
+    In bfloat16, and where a token differs, the errors of a lossless run are those after the same tokens.
+    `transformers` then computes in numbers of twice the width, too: `rounding_error` is the largest
+    difference that this makes, `error_over_rounding` the run's difference from the wide numbers over the
+    library's (in a typical row), and `flipped_tokens` counts the tokens that the library would not have
+    chosen. They are no error where its margin is within the rounding error.
     """
 
     checked: bool = False
@@ -97,6 +103,9 @@ class Correctness(Value):
     max_rel_error: float | None = None
     kl_mean: float | None = None
     top1_agreement: float | None = None
+    rounding_error: float | None = None
+    error_over_rounding: float | None = None
+    flipped_tokens: int | None = None
     why: str = ""
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.domain.report import Correctness
 from engine.domain.spec import RunSpec
-from engine.models.reference.teacher_forcing import forced_logits
+from engine.models.reference.teacher_forcing import Forced, Tokens, forced_outputs
 from engine.models.reference.transformers_outputs import Reference, load_or_compute
+from engine.reports.rounding import WORST_LIMIT, Rounding, measure_rounding
 
 if TYPE_CHECKING:
     import torch
 
 TOKENS_DIFFER = "the tokens differ from the reference's"
-REL_LIMIT = {"float32": 1e-4, "bfloat16": 2e-2}
+ONLY_TOKENS = "only tokens can be compared: no logits reach the source"
+REL_LIMIT = 1e-4
+"""Of float32: the largest difference over the reference's largest number."""
 
 
 def compare_with_reference(spec: RunSpec, outputs: Path, lossy: bool = False) -> Correctness:
@@ -24,46 +28,133 @@ def compare_with_reference(spec: RunSpec, outputs: Path, lossy: bool = False) ->
     """
     from safetensors.torch import load_file
 
-    reference = load_or_compute(spec)
-    got = load_file(outputs)
+    return judge(spec, load_or_compute(spec), load_file(outputs), lossy, partial(forced_outputs, spec))
+
+
+def judge(
+    spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor], lossy: bool, forced: Forced
+) -> Correctness:
+    """`forced` computes with `transformers` what follows the run's own tokens; it is asked where tokens
+    differ, and always for bfloat16, whose rounding it measures.
+    """
+    if not all(bool(ours.isfinite().all()) for ours in got.values() if ours.is_floating_point()):
+        return Correctness(checked=True, ok=False, lossy=lossy, why="some numbers are not finite")
     if any(name.startswith("tokens.") for name in got):
-        same = all(got[f"tokens.{i}"].tolist() == list(ids) for i, ids in enumerate(reference.tokens))
-        said = "only tokens can be compared: no logits reach the source" if same else TOKENS_DIFFER
-        return Correctness(checked=True, ok=same, token_identical=same, why=said)
+        return _tokens_alone(reference, got, forced)
     if lossy:
-        return _measured(spec, reference, got)
-    pairs = [(got[name], expected) for name, expected in sorted(reference.tensors().items())]
-    max_abs = max(float((ours - theirs).abs().max()) for ours, theirs in pairs)
-    max_rel = max(_relative(ours, theirs) for ours, theirs in pairs)
+        return _measured(spec, reference, got, forced)
     identical = _tokens_identical(reference, got) if spec.workload.new_tokens else None
-    limit = REL_LIMIT[spec.model.dtype]
-    why = []
-    if identical is False:
-        why.append(TOKENS_DIFFER)
-    if max_rel > limit:
-        why.append(f"the largest relative error is {max_rel:.2e}, expected at most {limit:.0e}")
+    if spec.model.dtype == "bfloat16" or identical is False:
+        return _rounded(spec, reference, got, identical, forced)
+    named = reference.tensors()
+    max_abs, max_rel = _errors([(got[name], named[name]) for name in sorted(named)])
+    why = ""
+    if max_rel > REL_LIMIT:
+        why = _too_far(max_rel)
     return Correctness(
         checked=True,
         ok=not why,
         token_identical=identical,
         max_abs_error=max_abs,
         max_rel_error=max_rel,
-        why="; ".join(why),
+        why=why,
     )
 
 
-def _measured(spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor]) -> Correctness:
+def _too_far(max_rel: float) -> str:
+    return f"the largest relative error is {max_rel:.2e}, expected at most {REL_LIMIT:.0e}"
+
+
+def _rounded(
+    spec: RunSpec,
+    reference: Reference,
+    got: dict[str, torch.Tensor],
+    identical: bool | None,
+    forced: Forced,
+) -> Correctness:
+    """A lossless run in bfloat16, or one that emitted another token: errors after the same tokens, judged by
+    the rounding error that the library itself has there.
+    """
+    count = spec.workload.requests
+    kind = "logits" if spec.workload.new_tokens else "hidden"
+    ours = [got[f"{kind}.{index}"] for index in range(count)]
+    emitted = [rows.argmax(dim=-1).tolist() if spec.workload.new_tokens else [] for rows in ours]
+    named = reference.tensors()
+    same = [named[f"{kind}.{index}"] for index in range(count)]
+    library = same if identical is not False else forced(emitted, "own")
+    found = measure_rounding(ours, library, forced(emitted, "precise"), emitted)
+    max_abs, max_rel = _errors(list(zip(ours, library, strict=True)))
+    why = []
+    if found.flipped_tokens and not found.flips_are_ties:
+        why.append(f"{TOKENS_DIFFER}, and {_margin(found)}")
+    if spec.model.dtype == "float32" and max_rel > REL_LIMIT:
+        why.append(_too_far(max_rel))
+    elif spec.model.dtype == "bfloat16" and not found.is_rounding:
+        why.append(
+            f"the error is {found.typical:.3g} times the rounding error of bfloat16 and {found.worst:.3g} "
+            f"times in the worst row, expected at most {found.limit:.3g} and {WORST_LIMIT:g} times"
+        )
+    note = f"{_ties(found)}: {_margin(found)}" if found.flipped_tokens else ""
+    return Correctness(
+        checked=True,
+        ok=not why,
+        token_identical=identical,
+        max_abs_error=max_abs,
+        max_rel_error=max_rel,
+        rounding_error=found.error_max,
+        error_over_rounding=found.typical,
+        flipped_tokens=found.flipped_tokens if spec.workload.new_tokens else None,
+        why="; ".join(why) or note,
+    )
+
+
+def _ties(found: Rounding) -> str:
+    return (
+        "1 token differs at a near-tie"
+        if found.flipped_tokens == 1
+        else f"{found.flipped_tokens} tokens differ at near-ties"
+    )
+
+
+def _margin(found: Rounding) -> str:
+    return (
+        f"the reference's token leads by at most {max(0.0, found.margin_max):.2g} there, and rounding moves "
+        f"its logits by up to {found.error_max:.2g}"
+    )
+
+
+def _tokens_alone(reference: Reference, got: dict[str, torch.Tensor], forced: Forced) -> Correctness:
+    """Only ids reached the source: the same ones, or others at near-ties alone."""
+    emitted = [got[f"tokens.{index}"].tolist() for index in range(len(reference.tokens))]
+    if emitted == [list(ids) for ids in reference.tokens]:
+        return Correctness(checked=True, ok=True, token_identical=True, why=ONLY_TOKENS)
+    library = forced(emitted, "own")
+    found = measure_rounding(library, library, forced(emitted, "precise"), emitted)
+    said = f"{TOKENS_DIFFER}, and {_margin(found)}"
+    if found.flips_are_ties:
+        said = f"{ONLY_TOKENS}; {_ties(found)}: {_margin(found)}"
+    return Correctness(
+        checked=True,
+        ok=found.flips_are_ties,
+        token_identical=False,
+        rounding_error=found.error_max,
+        flipped_tokens=found.flipped_tokens,
+        why=said,
+    )
+
+
+def _measured(
+    spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor], forced: Forced
+) -> Correctness:
     """How far a lossy run is from the reference after the same tokens."""
     from torch.nn.functional import kl_div
 
-    if not all(bool(ours.isfinite().all()) for ours in got.values()):
-        return Correctness(checked=True, ok=False, lossy=True, why="some numbers are not finite")
     expected, identical, kl_mean, top1 = reference.tensors(), None, None, None
     if spec.workload.new_tokens:
         identical = _tokens_identical(reference, got)
         if not identical:
-            emitted = [got[f"logits.{i}"].argmax(dim=-1).tolist() for i in range(len(reference.tokens))]
-            expected = {f"logits.{i}": logits for i, logits in enumerate(forced_logits(spec, emitted))}
+            emitted = _emitted(reference, got)
+            expected = {f"logits.{i}": logits for i, logits in enumerate(forced(emitted, "own"))}
         names = sorted(expected)
         ours, theirs = (
             [named[name].float().log_softmax(dim=-1) for name in names] for named in (got, expected)
@@ -76,25 +167,27 @@ def _measured(spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor])
         # rounding may make the divergence of equal distributions a little negative
         kl_mean = max(0.0, sum(float(d.mean()) for d in divergences) / len(divergences))
         top1 = sum(float(same.float().mean()) for same in agreed) / len(agreed)
-    pairs = [(got[name], expected[name]) for name in sorted(expected)]
+    max_abs, max_rel = _errors([(got[name], expected[name]) for name in sorted(expected)])
     return Correctness(
         checked=True,
         lossy=True,
         token_identical=identical,
         kl_mean=kl_mean,
         top1_agreement=top1,
-        max_abs_error=max(float((a.float() - b.float()).abs().max()) for a, b in pairs),
-        max_rel_error=max(_relative(a, b) for a, b in pairs),
+        max_abs_error=max_abs,
+        max_rel_error=max_rel,
     )
 
 
-def _relative(ours: torch.Tensor, theirs: torch.Tensor) -> float:
-    """Largest difference over the largest magnitude of the reference."""
-    return float((ours.float() - theirs.float()).abs().max() / theirs.float().abs().max())
+def _errors(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[float, float]:
+    """The largest difference of (run, reference), and the largest relative to a request's largest number."""
+    found = [(float((a.float() - b.float()).abs().max()), float(b.float().abs().max())) for a, b in pairs]
+    return max(error for error, _ in found), max(error / largest for error, largest in found)
+
+
+def _emitted(reference: Reference, got: dict[str, torch.Tensor]) -> Tokens:
+    return [got[f"logits.{index}"].argmax(dim=-1).tolist() for index in range(len(reference.tokens))]
 
 
 def _tokens_identical(reference: Reference, got: dict[str, torch.Tensor]) -> bool:
-    return all(
-        got[f"logits.{request}"].argmax(dim=-1).tolist() == list(tokens)
-        for request, tokens in enumerate(reference.tokens)
-    )
+    return _emitted(reference, got) == [list(tokens) for tokens in reference.tokens]

@@ -124,7 +124,11 @@ def _prune(folder: Path) -> None:
 def _read(path: Path) -> Reference:
     from safetensors.torch import load_file
 
-    tensors = load_file(path)
+    return reference_of(load_file(path))
+
+
+def reference_of(tensors: dict[str, torch.Tensor]) -> Reference:
+    """What `compute` gives, by request."""
     count = 1 + max(int(name.rpartition(".")[2]) for name in tensors)
     if "hidden.0" in tensors:
         return Reference((), (), tuple(tensors[f"hidden.{index}"] for index in range(count)))

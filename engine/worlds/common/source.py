@@ -106,13 +106,17 @@ class RealSource(_Source):
         self.device.mark("classified", request=request, classes=classes)
 
     def save(self, path: Path) -> None:
+        from safetensors.torch import save_file
+
+        save_file(self.tensors(), path)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
         """One per request: `logits.<i>` [new_tokens, V], `tokens.<i>` [new_tokens] where only ids came, or
         `hidden.<i>` [T, D], a classifier's [C].
         """
         import torch
-        from safetensors.torch import save_file
 
         tensors = {f"logits.{request}": torch.stack(rows) for request, rows in self.logits.items()}
         tensors |= {f"tokens.{request}": torch.stack(ids) for request, ids in self.chosen.items()}
         tensors |= {f"hidden.{request}": states for request, states in self.states.items()}
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+        return {name: tensor.contiguous() for name, tensor in tensors.items()}

@@ -41,11 +41,8 @@ def measure(tmp_path, monkeypatch):
         save_file(transformers_outputs.compute(spec), path)
         return transformers_outputs._read(path)
 
-    def forced(spec, tokens):
-        return list(teacher_forcing.compute(spec, tokens).values())
-
     monkeypatch.setattr(verify, "load_or_compute", read)
-    monkeypatch.setattr(verify, "forced_logits", forced)
+    monkeypatch.setattr(verify, "forced_outputs", teacher_forcing.compute)
 
     def of(spec, change=lambda named: named, lossy=True):
         outputs = tmp_path / "outputs.safetensors"

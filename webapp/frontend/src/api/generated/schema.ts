@@ -584,11 +584,14 @@ export interface components {
         };
         Correctness: {
             checked: boolean;
+            error_over_rounding: number | null;
+            flipped_tokens: number | null;
             kl_mean: number | null;
             lossy: boolean;
             max_abs_error: number | null;
             max_rel_error: number | null;
             ok: boolean | null;
+            rounding_error: number | null;
             token_identical: boolean | null;
             top1_agreement: number | null;
             why: string;

@@ -11,6 +11,9 @@ const correctness: Correctness = {
   max_rel_error: 1e-6,
   kl_mean: null,
   top1_agreement: null,
+  rounding_error: null,
+  error_over_rounding: null,
+  flipped_tokens: null,
   why: '',
 };
 const fidelity: Fidelity = {
@@ -48,6 +51,11 @@ describe('the verdict on correctness', () => {
       'The mean KL divergence from the reference is 0.0123 nats per token.',
       'The run generated other tokens than transformers on one device.',
       'It prunes heads.',
+    ]);
+    const rounded = { ...correctness, error_over_rounding: 0.973, why: 'one token differs at a near-tie' };
+    expect(correctLines(rounded).slice(2)).toEqual([
+      'The error is 0.97 times the rounding error of the reference in the same numbers.',
+      'One token differs at a near-tie',
     ]);
   });
 });

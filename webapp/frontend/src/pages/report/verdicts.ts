@@ -9,6 +9,7 @@ export function correctTitle({ checked, ok, lossy }: Correctness): string {
 
 export function correctLines(correctness: Correctness): string[] {
   const { top1_agreement, kl_mean, token_identical, max_rel_error, max_abs_error, why } = correctness;
+  const { error_over_rounding } = correctness;
   const lines: string[] = [];
   if (top1_agreement !== null) {
     lines.push(
@@ -28,7 +29,12 @@ export function correctLines(correctness: Correctness): string[] {
       max_abs_error === null ? '' : `, the largest absolute error ${max_abs_error.toExponential(1)}`;
     lines.push(`The largest relative error of a logit is ${max_rel_error.toExponential(1)}${absolute}.`);
   }
-  return why ? [...lines, why] : lines;
+  if (error_over_rounding !== null) {
+    lines.push(
+      `The error is ${error_over_rounding.toPrecision(2)} times the rounding error of the reference in the same numbers.`,
+    );
+  }
+  return why ? [...lines, asSentence(why)] : lines;
 }
 
 export function validTitle({ valid }: Fidelity): string {

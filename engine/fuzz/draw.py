@@ -1,0 +1,52 @@
+"""Draws case number `index` of seed `seed`: always the same run, whatever was drawn before it."""
+
+from __future__ import annotations
+
+from random import Random
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.fuzz.clusters import draw_cluster
+from engine.fuzz.models import draw_model, small_models
+from engine.fuzz.params import draw_params
+from engine.program.strategy import Strategy
+from engine.strategies.registry import STRATEGIES
+
+LONGEST_PROMPT, MOST_NEW_TOKENS, MOST_REQUESTS = 14, 6, 4
+
+
+def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGIES) -> RunSpec:
+    """Strategies take turns, and so do the catalogue's small models; all else is drawn."""
+    random = Random(f"{seed}/{index}")
+    chosen = strategies[index % len(strategies)]
+    bases = small_models()
+    model = draw_model(random, bases[index // len(strategies) % len(bases)])
+    cluster = draw_cluster(random, model)
+    return RunSpec(
+        name=f"fuzz {seed}/{index}",
+        cluster=cluster,
+        model=model,
+        workload=draw_workload(random, model),
+        strategy=chosen.name,
+        params=_params(random, chosen, cluster),
+        seed=random.randrange(1000),
+    )
+
+
+def draw_workload(random: Random, model: ModelSpec) -> Workload:
+    """Few tokens, one to four requests, one after another or as a burst."""
+    generates = model.causal and model.has_head and random.random() < 0.9
+    return Workload(
+        prompt_tokens=random.randint(1, LONGEST_PROMPT) if model.reads_text else None,
+        new_tokens=random.randint(1, MOST_NEW_TOKENS) if generates else 0,
+        requests=random.randint(1, MOST_REQUESTS),
+        pattern=random.choice(("sporadic", "bursty")),
+    )
+
+
+def _params(random: Random, chosen: Strategy, cluster: ClusterSpec) -> dict[str, object]:
+    """Defaults in a quarter of the runs; mostly such that the run is lossless."""
+    params = draw_params(random, chosen.Params, cluster) if random.random() < 0.75 else {}
+    return params | (chosen.lossless_params() if random.random() < 0.75 else {})

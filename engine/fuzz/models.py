@@ -1,0 +1,75 @@
+"""Draws a small model of a family, with odd sizes where the family allows them.
+
+It starts from the family's small models in the catalogue and changes their sizes, so that a new family takes
+part as soon as the catalogue has a small model of it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.models import catalogue
+from engine.models.families.hf_config import config_of_spec, spec_of_config
+from engine.models.families.registry import family
+
+MOST_PARAMETERS = 300_000
+ATTEMPTS = 20
+LEAST_WIDTH_BFLOAT16 = 8
+"""In narrower hidden states a norm divides by almost nothing, and rounding errors have no typical size."""
+
+
+@lru_cache(maxsize=1)
+def small_models() -> tuple[ModelSpec, ...]:
+    """The catalogue's models with random weights and few parameters, in its order."""
+    return tuple(
+        catalogue.resolve(row.name)[0]
+        for row in catalogue.rows()
+        if not row.trained and row.num_parameters <= MOST_PARAMETERS
+    )
+
+
+def draw_model(random: Random, base: ModelSpec) -> ModelSpec:
+    """`base` with other sizes that its family's configuration can express; `base` itself if none is found."""
+    dtype = "bfloat16" if random.random() < 0.15 else "float32"
+    for _ in range(ATTEMPTS):
+        drawn = base.model_copy(update={**_sizes(random, base), "dtype": dtype})
+        wide_enough = dtype == "float32" or drawn.hidden_size >= LEAST_WIDTH_BFLOAT16
+        if wide_enough and is_expressible(drawn):
+            return drawn
+    return base
+
+
+def is_expressible(model: ModelSpec) -> bool:
+    """Whether the family's config.json describes exactly this model."""
+    try:
+        return spec_of_config(model.name, config_of_spec(model), "drawn model") == model
+    except SpecError:
+        return False
+
+
+def _sizes(random: Random, base: ModelSpec) -> dict[str, Any]:
+    keys = family(base.family).keys
+    kv_heads = random.choice((1, 1, 2, 3)) if "num_kv_heads" in keys else 1
+    heads = kv_heads * random.choice((1, 2, 3, 4, 5)) if "num_kv_heads" in keys else random.randint(1, 8)
+    head_dim = random.choice((2, 4, 6, 8, 10)) if base.positions == "rope" else random.choice((1, 3, 5, 8))
+    free_width = "head_dim" in keys and random.random() < 0.5
+    found: dict[str, Any] = {
+        "name": f"drawn-{base.family}",
+        "source": "",
+        "num_layers": random.choice((1, 2, 3, 5)),
+        "num_heads": heads,
+        "num_kv_heads": kv_heads if "num_kv_heads" in keys else heads,
+        "head_dim": head_dim,
+        "hidden_size": heads * (random.choice((3, 5, 7)) if free_width else head_dim),
+        "intermediate_size": random.choice((1, 13, 40, 77)),
+    }
+    if base.reads_text and base.vision is None:
+        found["vocab_size"] = random.choice((31, 101, 160))
+    for field in ("tied_head", "attention_bias", "ffn_bias"):
+        if field in keys and random.random() < 0.4:
+            found[field] = random.random() < 0.5
+    return found
