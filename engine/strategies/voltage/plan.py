@@ -6,8 +6,6 @@ Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transforme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from math import inf
 from typing import Literal
 
 from pydantic import Field
@@ -27,17 +25,18 @@ from engine.strategies.shared.demand import (
     weights_bytes,
 )
 from engine.strategies.shared.ends import end_holdings, end_work, layer_slices
-from engine.strategies.shared.shares import fastest, named_worker, prefill_layer_s
+from engine.strategies.shared.shares import named_worker
+from engine.strategies.voltage.choice import Chooser, Division
 from engine.strategies.voltage.layout import Decode, GatherChoice, LastLayerRows, PositionsLayout
-from engine.strategies.voltage.partition import last_layer, shard_time, shards_for
-from engine.strategies.voltage.positions import OrderChoice, PositionShard, bounds, search, shard_of
-from engine.strategies.voltage.time import forward_s
+from engine.strategies.voltage.partition import last_layer, shards_for
+from engine.strategies.voltage.positions import OrderChoice, PositionShard
 
 
 class VoltageParams(Params):
     ratio: Literal["even", "proportional", "search"] = Field(
         default="even",
-        description="Positions per device: equal (the paper), by speed, or searched for the fastest layer.",
+        description="Positions per device: equal (the paper), by speed, or searched for the shortest "
+        "predicted request, exchanges included; the search may leave devices out.",
     )
     gather: GatherChoice = Field(
         default="direct",
@@ -61,7 +60,7 @@ class VoltageParams(Params):
     decode_owner: str = Field(default="", description="Worker that generates; empty: the fastest.")
     fallback: Literal["none", "single"] = Field(
         default="none",
-        description="single: one device alone where all together would take longer (the paper's cost model).",
+        description="single: one device alone where all together are predicted to take longer.",
     )
     repartition: bool = Field(
         default=False,
@@ -74,25 +73,14 @@ def voltage_plan(
 ) -> Plan[PositionsLayout]:
     """Raises `PlanError` where a worker lacks memory, `SpecError` for parameters at odds."""
     _check_params(model, params)
-    ratios = _ratios(cluster, model, demand, params)
-    owner = _owner(cluster, model, demand, params, ratios)
-    layout = PositionsLayout(
-        devices=cluster.workers,
-        ratios=ratios,
-        owner=owner,
-        gather=params.gather,
-        order=params.order,
-        causal_trim=params.causal_trim,
-        last_layer_rows=params.last_layer_rows,
-        decode=params.decode,
-        repartition=params.repartition,
+    chosen = _division(cluster, model, demand, params)
+    cluster = cluster.without([rank for rank in cluster.workers if rank not in chosen.devices])
+    owner = chosen.owner
+    layout = _options(params).model_copy(
+        update={"devices": chosen.devices, "ratios": chosen.ratios, "owner": owner}
     )
     shards = shards_for(model, layout, demand.rows)
     final = last_layer(model, layout, shards)
-    if params.fallback == "single" and len(shards) > 1:
-        alone = _alone(cluster, model, demand, params, forward_s(cluster, model, demand, shards, final))
-        if alone is not None:
-            return voltage_plan(name, alone, model, demand, params)
     layout = layout.model_copy(update={"shards": shards})
     holdings = (
         *end_holdings(cluster, model),
@@ -132,16 +120,40 @@ def voltage_plan(
     return placement.with_layout(layout)
 
 
-def _alone(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, together_s: float
-) -> ClusterSpec | None:
-    """The cluster with one worker only, if that one needs less than `together_s` for the prompt."""
-    best = _free_owner(cluster, model, demand, params)
-    rows = range(demand.rows)
-    whole = [shard_of(model, best, rows, demand.rows, params.order, params.causal_trim, demand.generates)]
-    if forward_s(cluster, model, demand, whole, whole) >= together_s:
-        return None
-    return cluster.without([rank for rank in cluster.workers if rank != best])
+def _options(params: VoltageParams) -> PositionsLayout:
+    """The layout without devices."""
+    return PositionsLayout(
+        devices=(),
+        ratios=(),
+        owner=None,
+        gather=params.gather,
+        order=params.order,
+        causal_trim=params.causal_trim,
+        last_layer_rows=params.last_layer_rows,
+        decode=params.decode,
+        repartition=params.repartition,
+    )
+
+
+def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> Division:
+    """The workers that compute, their shares, and who decodes."""
+    named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
+    chooser = Chooser(cluster, model, demand, _options(params), named)
+    if params.ratio == "search":
+        division = chooser.searched()
+    elif params.ratio == "even":
+        division = chooser.even(cluster.workers)
+    else:
+        division = chooser.proportional(cluster.workers)
+    if params.fallback == "single" and len(division.devices) > 1:
+        division = chooser.faster(division, chooser.alone())
+    if named is not None and division.owner is not None and division.owner != named:
+        raise PlanError(
+            f"voltage: decode_owner is {params.decode_owner}, but with causal_trim only "
+            f"{cluster.devices[division.owner].name}, which has the last positions, fills a whole KV cache: "
+            f"name it, or switch causal_trim off."
+        )
+    return division
 
 
 def _check_params(model: ModelSpec, params: VoltageParams) -> None:
@@ -161,63 +173,6 @@ def _check_params(model: ModelSpec, params: VoltageParams) -> None:
             f"{where}, decode_owner is {params.decode_owner}, but with decode recompute all devices "
             f"generate: leave it empty."
         )
-
-
-def _ratios(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
-) -> tuple[float, ...]:
-    """Each worker's share of the positions."""
-    ranks = cluster.workers
-    devices = [cluster.devices[rank] for rank in ranks]
-    if params.ratio == "even":
-        return (1 / len(ranks),) * len(ranks)
-    speeds = [1 / prefill_layer_s(device, model, demand) for device in devices]
-    shares = tuple(speed / sum(speeds) for speed in speeds)
-    if params.ratio == "proportional":
-        return shares
-    decodes = None if params.decode == "recompute" else _free_owner(cluster, model, demand, params)
-
-    def shard(index: int, start: int, stop: int) -> PositionShard:
-        # with trimmed keys only the device with the last rows has all keys, so it must fill the KV cache
-        owns = stop == demand.rows if params.causal_trim and decodes is not None else ranks[index] == decodes
-        return shard_of(
-            model,
-            ranks[index],
-            range(start, stop),
-            demand.rows,
-            params.order,
-            params.causal_trim,
-            owns and demand.generates,
-        )
-
-    seconds = shard_time(model, devices, demand.batch, demand.rows, shard, [inf] * len(ranks))
-    ends = search(demand.rows, bounds(demand.rows, shares), seconds)
-    return tuple((stop - start) / demand.rows for start, stop in pairwise(ends))
-
-
-def _free_owner(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> int:
-    """The worker that `decode_owner` names, or the fastest."""
-    named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
-    return fastest(cluster, cluster.workers, model, demand) if named is None else named
-
-
-def _owner(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams, ratios: Sequence[float]
-) -> int | None:
-    """The worker that decodes with a KV cache; with `causal_trim` the one that has the last rows."""
-    if not demand.generates or params.decode == "recompute":
-        return None
-    if not params.causal_trim:
-        return _free_owner(cluster, model, demand, params)
-    ends = bounds(demand.rows, ratios)
-    last = cluster.workers[max(i for i in range(len(ratios)) if ends[i] < ends[i + 1])]
-    if params.decode_owner and cluster.rank(params.decode_owner) != last:
-        raise PlanError(
-            f"voltage: decode_owner is {params.decode_owner}, but with causal_trim only "
-            f"{cluster.devices[last].name}, which has the last positions, fills a whole KV cache: "
-            f"name it, or switch causal_trim off."
-        )
-    return last
 
 
 def _works(

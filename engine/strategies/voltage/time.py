@@ -1,21 +1,223 @@
-"""Predict the time of a forward pass of Voltage by the paper's cost model. Pure.
+"""Predict the time of a forward pass of Voltage. Pure.
 
 Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transformer Models" (ICDCS 2024),
-sections IV and V: a layer takes as long as its slowest device, then all devices exchange their rows. The
-input is sent to one device after the other over the source's link; the last layer's rows return over it.
+sections IV and V: every device computes its rows of a layer, then all devices exchange them; the source sends
+the input to all devices over its link, and the last layer's rows return over it.
+
+The paper adds the slowest device's compute time and the longest exchange. Here every device has a clock of
+its own, because a device may begin its next layer before others have theirs: with a causal gather the first
+one waits for nobody. Messages that cross a link together share it, so all of them have crossed it when the
+sum of their bytes has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.units import transfer_s
+from engine.domain.units import BITS_PER_BYTE
 from engine.ops.tensors import payload_bytes
+from engine.program.frames import FRAME_HEADER_BYTES
 from engine.strategies.shared.demand import Demand, Pass, hidden
 from engine.strategies.shared.shares import pass_s
+from engine.strategies.voltage.layout import GatherChoice
 from engine.strategies.voltage.positions import PositionShard
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+CAUSAL_DEVICES = 8
+"""With a causal gather among at most so many devices every layer is calculated, because early devices run
+ahead; else the last of `FIRST_LAYERS` repeats.
+"""
+FIRST_LAYERS = 3
+
+
+class Exchange:
+    """When messages between `devices` (ranks) arrive, by the links that they share.
+
+    `fixed_s` [K, K] is the cost of one message besides its bytes, from row to column: overhead and delay.
+    """
+
+    def __init__(self, cluster: ClusterSpec, devices: Sequence[int]):
+        size = len(devices)
+        used: dict[tuple[int, bool], int] = {}
+        routes = [
+            (i, j, [used.setdefault((hop.link, hop.forward), len(used)) for hop in cluster.path(a, b)])
+            for i, a in enumerate(devices)
+            for j, b in enumerate(devices)
+            if a != b
+        ]
+        self.rate: Floats = np.array([cluster.links[link].rate(ahead) for link, ahead in used] or [1.0])
+        self.crosses: Flags = np.zeros((size, size, len(self.rate)), dtype=bool)
+        self.fixed_s: Floats = np.zeros((size, size))
+        for i, j, links in routes:
+            self.crosses[i, j, links] = True
+            src = cluster.devices[devices[i]]
+            self.fixed_s[i, j] = src.message_overhead_s + cluster.delay_s(devices[i], devices[j])
+
+    def loads_s(self, message_bytes: Floats, sent: Flags) -> Floats:
+        """Seconds [K, links] for which each device's messages occupy each link: i sends `message_bytes[i]` to
+        every j with `sent[i, j]`.
+        """
+        count = (self.crosses & sent[:, :, None]).sum(1)
+        occupied_s: Floats = count * message_bytes[:, None] * BITS_PER_BYTE / self.rate
+        return occupied_s
+
+    def arrivals_s(
+        self, start_s: Floats, message_bytes: Floats, sent: Flags, free_s: Floats
+    ) -> tuple[Floats, Floats]:
+        """When each device has all messages to it, -inf without any, and when each link is free again.
+        Messages leave at `start_s`, links are busy until `free_s`.
+        """
+        sent = sent & (message_bytes > 0)[:, None]
+        load_s = self.loads_s(message_bytes, sent)
+        order = np.argsort(start_s, kind="stable")
+        remaining_s = np.cumsum(load_s[order][::-1], axis=0)[::-1]
+        began_s = np.where(load_s[order] > 0, start_s[order][:, None], -np.inf)
+        used = load_s.any(0)
+        drained_s = np.maximum((began_s + remaining_s).max(0), free_s + load_s.sum(0))
+        crosses = (self.crosses & sent[:, :, None]).any(0)
+        by_links_s = np.where(crosses, drained_s[None, :], -np.inf).max(1)
+        arrived_s: Floats = by_links_s + np.where(sent, self.fixed_s, 0.0).max(0)
+        return arrived_s, np.where(used, drained_s, free_s)
+
+    def ring_s(self, start_s: Floats, message_bytes: Floats) -> Floats:
+        """When each device has all shards that are passed around the ring (`program/collectives.py`)."""
+        size = len(start_s)
+        me = np.arange(size)
+        right = (me + 1) % size
+        hops = self.crosses[me, right]
+        sharing_rate = self.rate / np.maximum(1, hops.sum(0))
+        rate = np.where(hops, sharing_rate[None, :], np.inf).min(1)
+        has_s, free_s = start_s.copy(), start_s.copy()
+        for step in range(size - 1):
+            passed = message_bytes[(me - step) % size]
+            free_s = np.maximum(has_s, free_s) + passed * BITS_PER_BYTE / rate
+            has_s = np.roll(free_s + np.where(passed > 0, self.fixed_s[me, right], 0.0), 1)
+        return np.maximum(has_s, start_s)
+
+
+class PassTime:
+    """The time of forward passes on the workers `devices`, with one way of gathering. `owner` is the rank
+    that fills a KV cache, even without rows.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        batch: int,
+        devices: Sequence[int],
+        gather: GatherChoice,
+        owner: int | None = None,
+    ):
+        self.cluster, self.model, self.batch = cluster, model, batch
+        self.gather, self.owner = gather, owner
+        self.devices = tuple(devices)
+        self.source = cluster.source_rank
+        outside = () if self.source in self.devices else (self.source,)
+        self.everyone = (*self.devices, *outside)
+        self.all = Exchange(cluster, self.everyone)
+        self.ring = Exchange(cluster, self.devices) if gather == "ring" else None
+        self._known_s: dict[tuple[PositionShard, int], float] = {}
+
+    def pass_s(self, shards: Sequence[PositionShard], final: Sequence[PositionShard]) -> float:
+        """Seconds from the embedded prompt at the source to the last layer's rows there. `final` are the
+        shards of that layer.
+        """
+        rows, sizes = shards[-1].stop, sizes_of(shards)
+        layer_s = self.shard_times_s(shards, rows)
+        ready_s, free_s = self._input_s(rows)
+        layers = self.model.num_layers - 1
+        runs_ahead = self.gather == "causal" and len(self.devices) <= CAUSAL_DEVICES
+        exact = layers if runs_ahead else min(layers, FIRST_LAYERS)
+        before_s = ready_s
+        for _ in range(exact):
+            before_s = ready_s
+            ready_s, free_s = self.gathered_s(ready_s + layer_s, sizes, free_s)
+        more_s = (layers - exact) * (ready_s - before_s)
+        return self._output_s(
+            ready_s + more_s + self.shard_times_s(final, rows), sizes_of(final), free_s + more_s.max()
+        )
+
+    def shard_times_s(self, shards: Sequence[PositionShard], rows: int) -> Floats:
+        """Seconds of each device's shard of a layer over `rows` rows."""
+        return np.array(
+            [self._shard_s(one, rows) if one.size or one.device == self.owner else 0.0 for one in shards]
+        )
+
+    def _shard_s(self, shard: PositionShard, rows: int) -> float:
+        if (shard, rows) not in self._known_s:
+            x = hidden(self.model, self.batch, rows)
+            op = shard.op(0, "plan" if shard.device == self.owner else None)
+            device = self.cluster.devices[shard.device]
+            self._known_s[shard, rows] = pass_s(device, self.model, Pass(op, (x,)))
+        return self._known_s[shard, rows]
+
+    def gathered_s(self, computed_s: Floats, sizes: Floats, free_s: Floats) -> tuple[Floats, Floats]:
+        """When each device has the rows that it needs for the next layer, and when each link is free."""
+        if len(sizes) == 1:
+            return computed_s, free_s
+        if self.ring is not None:
+            return self.ring.ring_s(computed_s, self.bytes_of(sizes)), free_s
+        return self._exchanged_s(computed_s, sizes, self._gathers(sizes), free_s)
+
+    def sending_s(self, sizes: Floats) -> Floats:
+        """Seconds for which each device's rows occupy the slowest link that they leave over."""
+        message_bytes = self._padded(self.bytes_of(sizes))
+        most_s: Floats = self.all.loads_s(message_bytes, self._gathers(sizes)).max(1)[: len(sizes)]
+        return most_s
+
+    def bytes_of(self, sizes: Floats) -> Floats:
+        """Bytes of a message with so many rows."""
+        row_bytes = payload_bytes(hidden(self.model, self.batch, 1))
+        return np.where(sizes > 0, sizes * row_bytes + FRAME_HEADER_BYTES, 0.0)
+
+    def _gathers(self, sizes: Floats) -> Flags:
+        """Which device sends its rows to which after a layer."""
+        sent, count = np.zeros((len(self.everyone),) * 2, dtype=bool), len(sizes)
+        sent[:count, :count] = ~np.eye(count, dtype=bool)
+        if self.gather == "causal":
+            sent = np.triu(sent)
+            sent[:, :count] &= sizes > 0
+        return sent
+
+    def _exchanged_s(
+        self, computed_s: Floats, sizes: Floats, sent: Flags, free_s: Floats
+    ) -> tuple[Floats, Floats]:
+        message_bytes = self._padded(self.bytes_of(sizes))
+        arrived_s, free_s = self.all.arrivals_s(self._padded(computed_s), message_bytes, sent, free_s)
+        return np.maximum(computed_s, arrived_s[: len(computed_s)]), free_s
+
+    def _padded(self, values: Floats) -> Floats:
+        """With a zero for a source that computes nothing."""
+        return np.append(values, np.zeros(len(self.everyone) - len(values)))
+
+    def _input_s(self, rows: int) -> tuple[Floats, Floats]:
+        """When each device has the whole input, and when each link is free."""
+        count, source = len(self.everyone), self.everyone.index(self.source)
+        sent, sizes = np.zeros((count, count), dtype=bool), np.zeros(count)
+        sent[source, : len(self.devices)] = True
+        sent[source, source] = False
+        sizes[source] = rows
+        start_s, free_s = np.zeros(count), np.zeros(len(self.all.rate))
+        arrived_s, free_s = self.all.arrivals_s(start_s, self.bytes_of(sizes), sent, free_s)
+        return np.maximum(arrived_s, 0.0)[: len(self.devices)], free_s
+
+    def _output_s(self, computed_s: Floats, sizes: Floats, free_s: Floats) -> float:
+        """When the source has all rows."""
+        source = self.everyone.index(self.source)
+        sent = np.zeros((len(self.everyone),) * 2, dtype=bool)
+        sent[:, source] = True
+        sent[source, source] = False
+        message_bytes = self._padded(self.bytes_of(sizes))
+        arrived_s, _ = self.all.arrivals_s(self._padded(computed_s), message_bytes, sent, free_s)
+        own_s = computed_s[source] if source < len(computed_s) else 0.0
+        return float(max(own_s, arrived_s[source]))
 
 
 def forward_s(
@@ -24,43 +226,16 @@ def forward_s(
     demand: Demand,
     shards: Sequence[PositionShard],
     final: Sequence[PositionShard],
+    gather: GatherChoice = "direct",
+    owner: int | None = None,
 ) -> float:
     """Seconds from the embedded prompt at the source to the last layer's rows there; `final` are the shards
     of that layer.
     """
-    source, x = cluster.source_rank, hidden(model, demand.batch, demand.rows)
-    row_bytes = payload_bytes(x) // demand.rows
-
-    def layer_s(pieces: Sequence[PositionShard]) -> float:
-        return max(
-            pass_s(cluster.devices[piece.device], model, Pass(piece.op(0, None), (x,)))
-            for piece in pieces
-            if piece.size
-        )
-
-    def wire_s(src: int, dst: int, rows: int) -> float:
-        if src == dst or not rows:
-            return 0.0
-        rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
-        return transfer_s(rows * row_bytes, rate)
-
-    def farthest_s(pairs: Sequence[tuple[int, int]]) -> float:
-        """The largest fixed cost of one message (overhead and delay) among these pairs of devices."""
-        return max(
-            (
-                cluster.devices[src].message_overhead_s + cluster.delay_s(src, dst)
-                for src, dst in pairs
-                if src != dst
-            ),
-            default=0.0,
-        )
-
     devices = [shard.device for shard in shards]
-    input_s = sum(wire_s(source, rank, demand.rows) for rank in devices)
-    input_s += farthest_s([(source, rank) for rank in devices])
-    out_s = [sum(wire_s(mine.device, rank, mine.size) for rank in devices) for mine in shards]
-    in_s = [sum(wire_s(peer.device, rank, peer.size) for peer in shards) for rank in devices]
-    gather_s = max(*out_s, *in_s) + farthest_s([(a, b) for a in devices for b in devices])
-    output_s = sum(wire_s(shard.device, source, shard.size) for shard in final)
-    output_s += farthest_s([(shard.device, source) for shard in final if shard.size])
-    return input_s + (model.num_layers - 1) * (layer_s(shards) + gather_s) + layer_s(final) + output_s
+    return PassTime(cluster, model, demand.batch, devices, gather, owner).pass_s(shards, final)
+
+
+def sizes_of(shards: Sequence[PositionShard]) -> Floats:
+    """The rows of each shard."""
+    return np.array([float(shard.size) for shard in shards])
