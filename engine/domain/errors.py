@@ -53,10 +53,18 @@ class RunError(EdgeLoomError):
 class OutOfMemory(RunError):
     """The logical ledger of `device` needs `need_bytes` and has `have_bytes`."""
 
-    def __init__(self, device: str, need_bytes: int, have_bytes: int, what: str, time_s: float = 0.0):
+    def __init__(
+        self,
+        device: str,
+        need_bytes: int,
+        have_bytes: int,
+        what: str,
+        time_s: float = 0.0,
+        remedy: str = "give it more memory, or choose a strategy that splits the weights",
+    ):
         super().__init__(
             f"{device} needs {need_bytes / 1e6:.1f} MB for {what} and has {have_bytes / 1e6:.1f} MB: "
-            "give it more memory, or choose a strategy that splits the weights.",
+            f"{remedy}.",
             device,
             time_s,
         )

@@ -116,6 +116,23 @@ def idle_s(step: StepTimes, layers: Sequence[int], num_segments: int, device: in
     return compute_s - front_s + sum(hop.total_s for hop in step.hops)
 
 
+def longest_idle_s(step: StepTimes, stages: Sequence[Sequence[int]], device: int, front_s: float) -> float:
+    """Eq. 2 for every segment's own stages: the longest time for which `device` does not need the memory of
+    its streamed layers. After the last segment the source computes the result and the next token's embedding.
+    """
+    longest_s = 0.0
+    for number, stage in enumerate(stages):
+        following = stages[(number + 1) % len(stages)]
+        turns = (*stage[device:], *following[:device])
+        speeds = (*step.layer_s[device:], *step.layer_s[:device])
+        compute_s = sum(num * layer_s for num, layer_s in zip(turns, speeds, strict=True))
+        around_s = sum(hop.total_s for hop in step.hops)
+        if number + 1 == len(stages):
+            around_s = step.around_s(1) + step.begin_s + step.end_s
+        longest_s = max(longest_s, compute_s - front_s + around_s)
+    return longest_s
+
+
 def event_model(
     stages: Sequence[Sequence[int]],
     blocks: Sequence[Sequence[StreamedBlock]],

@@ -17,12 +17,12 @@ from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Step
 from engine.strategies.lime.blocks import streamed_online
-from engine.strategies.lime.cost import StreamedBlock, idle_s
+from engine.strategies.lime.cost import StreamedBlock, longest_idle_s
 from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.parking import Parking
 from engine.strategies.lime.ring import step_times
 from engine.strategies.lime.slots import Slots, piece_at
-from engine.strategies.lime.transfer import ParkedRows, byte_per_s, num_rows, rows_to_park
+from engine.strategies.lime.transfer import ParkedRows, num_rows, round_trip, rows_to_park
 from engine.strategies.shared.demand import Demand
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 
@@ -77,6 +77,8 @@ class Member:
             ),
             None,
         )
+        self.last_tokens = sum(step.start + step.rows for _, step in self.rounds[-1])
+        self.uncovered_s = 0.0
         self.before: dict[int, Step] = {}
         self.around: dict[int, Tensor] = {}  # hidden states that a ring of one device sends to itself
 
@@ -100,6 +102,8 @@ class Member:
         if self.parking:
             await self.parking.ready()
             self.parking.end(x)
+        if self.slots.blocks:
+            self.ctx.mark("disk_waits", uncovered_s=self.uncovered_s)
 
     async def _segment(self, segment: int, together: Sequence[Numbered]) -> Tensor:
         """Run all micro-batches through the stage of `segment`; returns the last one's rows."""
@@ -107,7 +111,9 @@ class Member:
             x = await self._input(segment, number, step)
             if self.parking:
                 await self.parking.ready()
+            before_s = self.ctx.now_s
             await self.slots.ready(segment)
+            self.uncovered_s += self.ctx.now_s - before_s
             x = await self._stage(segment, step, x, last=step is together[-1][1])
             await self._output(segment, step, x)
         return x
@@ -170,19 +176,32 @@ class Member:
         plans = self.layout.online[ctx.rank]
         needed = next((plan for plan in plans if tokens <= plan.max_tokens + parked_tokens), None)
         if needed is None:
-            token_bytes = self.layout.num_layers(ctx.rank) * _row_bytes(ctx.model)
-            missing = (tokens - plans[-1].max_tokens - parked_tokens) * token_bytes
-            have = int(ctx.device.memory_bytes)
-            raise OutOfMemory(
-                ctx.device.name,
-                have + missing,
-                have,
-                f"KV caches of {tokens} tokens, with every block streamed that makes room",
-            )
+            raise self._too_long(tokens, tokens - plans[-1].max_tokens - parked_tokens)
         if needed.max_tokens > self.online.max_tokens:
             self.online = needed
             self.slots.adapt(streamed_online(self.layout.streamed[ctx.rank], needed))
             ctx.mark("threshold", tokens=tokens, **needed._asdict())
+
+    def _too_long(self, tokens: int, too_many: int) -> OutOfMemory:
+        """The error for `tokens` tokens in the KV caches, `too_many` of which no online plan has room for."""
+        ctx, layout = self.ctx, self.layout
+        have = int(ctx.device.memory_bytes)
+        missing = too_many * layout.num_layers(ctx.rank) * _row_bytes(ctx.model)
+        blocks = streamed_online(layout.streamed[ctx.rank], layout.online[ctx.rank][-1])
+        attention, ffn = (sum(block.part == part for block in blocks) for part in ("attention", "ffn"))
+        streamed = (
+            f"{attention} attention and {ffn} feed-forward blocks of each of its {layout.num_segments} stages"
+        )
+        if layout.num_segments == 1:
+            streamed = "nothing, since one segment has no other to share memory with"
+        return OutOfMemory(
+            ctx.device.name,
+            have + missing,
+            have,
+            f"its layers and the KV caches of {tokens} tokens, streaming {streamed},",
+            remedy="let the plan know the length (assumed_tokens=0), allow more online plans "
+            "(online_planner=blocks), or give it more memory",
+        )
 
     def _park(self, steps: Sequence[Step], tokens: int) -> int:
         """Choose the rows to park from this step on; tokens' worth of memory that this surely frees."""
@@ -206,15 +225,19 @@ class Member:
         rows, cached_rows = first.rows, first.start + first.rows
         demand = Demand(first.batch, len(steps), rows, new_tokens=2, cached_rows=cached_rows)
         times = step_times(now, ctx.model, layout.ranks, demand, first.rows, first.start)
-        layers = [layout.num_layers(rank) for rank in layout.ranks]
+        stages = [[stop - start for _, start, stop in segment] for segment in layout.segments]
         front_s = times.front_s(self.place, self.slots.blocks)
         load_bytes = sum(
             weight_bytes(ctx.model, piece_at(self.bounds[0], block)) for block in self.slots.blocks
         )
         load_s = load_bytes / now.devices[ctx.rank].disk_byte_per_s
-        uncovered_s = load_s - idle_s(times, layers, layout.num_segments, self.place, front_s)
+        uncovered_s = load_s - longest_idle_s(times, stages, self.place, front_s)
         row_bytes = len(steps) * transfer.segment_bytes
-        wanted = num_rows(uncovered_s, byte_per_s(now, ctx.rank, transfer.target), row_bytes)
+        most_layers = max(stop - start for start, stop in self.bounds)
+        s_per_byte, fixed_s = round_trip(now, ctx.rank, transfer.target, most_layers)
+        wanted = num_rows(uncovered_s, s_per_byte, row_bytes, len(steps) * fixed_s)
+        if self.online.max_tokens >= self.last_tokens:
+            wanted = min(wanted, self.parking.rows)  # no further plan is due that more rows could delay
         # the target may be a step ahead
         free = transfer.free_bytes - transfer.target_bytes * (tokens + len(steps))
         room = int(max(0.0, free) // (row_bytes * (layout.num_segments - 1)))

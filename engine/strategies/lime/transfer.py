@@ -13,9 +13,14 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.units import BITS_PER_BYTE
 from engine.domain.values import Value
 from engine.ops.tensors import Tensor
+from engine.strategies.lime.ring import hop_of
 
 TARGET_TOKENS_PER_SOURCE_TOKEN = 1.5
 """A device stores rows for another one only if its own KV caches can grow that much longer."""
+
+
+NOTE_BYTES = 5 * 8
+"""A message's kind, request, segment and rows."""
 
 
 class Transfer(Value):
@@ -47,9 +52,26 @@ def pairs_of(max_tokens: Sequence[int]) -> tuple[tuple[int, int], ...]:
     )
 
 
-def num_rows(uncovered_s: float, byte_per_s: float, row_bytes: float) -> int:
-    """Eq. 8: rows that the link carries while the device would wait for its disk anyway."""
-    return int(max(0.0, uncovered_s) * byte_per_s // row_bytes)
+def num_rows(uncovered_s: float, s_per_byte: float, row_bytes: float, fixed_s: float = 0.0) -> int:
+    """Rows that go to the target and back while the device would wait for its disk anyway.
+
+    Eq. 8 counts one crossing of the link; every parked row crosses it twice per segment. `s_per_byte` is for
+    both ways, `fixed_s` what the messages take however many rows they have.
+    """
+    return int(max(0.0, uncovered_s - fixed_s) / (s_per_byte * row_bytes))
+
+
+def round_trip(cluster: ClusterSpec, src: int, dst: int, num_layers: int) -> tuple[float, float]:
+    """Seconds per byte there and back, and seconds of the rest: four messages, without rows (rows, both
+    acknowledgements, the request), and the operations that take rows out of caches and put them there.
+    """
+    there, back = byte_per_s(cluster, src, dst), byte_per_s(cluster, dst, src)
+    messages_s = 2 * (
+        hop_of(cluster, src, dst, NOTE_BYTES).total_s + hop_of(cluster, dst, src, NOTE_BYTES).total_s
+    )
+    operations_s = 3 * num_layers * sum(cluster.devices[rank].op_overhead_s for rank in (src, dst))
+    staging = [rate for rank in (src, dst) if (rate := cluster.devices[rank].staging_byte_per_s)]
+    return 1 / there + 1 / back + sum(2 / rate for rate in staging), messages_s + operations_s
 
 
 def rows_to_park(
