@@ -15,8 +15,10 @@ from collections.abc import Sequence
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
+from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
@@ -25,6 +27,7 @@ from engine.strategies.edgeshard.strategy import EdgeShard, EdgeShardParams
 from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.parking import keep_rows
 from engine.strategies.lime.plan import LimeParams, plan_of
+from engine.strategies.lime.report import LimeReport, lime_report
 from engine.strategies.lime.run import Member, feed
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.stages import Stage
@@ -46,6 +49,15 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         demand = demand_of(model, workload, self.batches_bursts)
         pipeline = _pipeline(cluster, model, workload) if params.mode == "joint" else ()
         return plan_of(self.name, cluster, model, demand, params, pipeline)
+
+    def summarise(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        plans: Sequence[PlanAt],
+        trace: Sequence[Span | Mark],
+    ) -> LimeReport:
+        return lime_report(cluster, plans, trace)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[SegmentsLayout]) -> frozenset[tuple[int, int]]:
         """When links change, a device may store rows on another device although the prediction did not."""
