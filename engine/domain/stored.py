@@ -200,7 +200,17 @@ def _plan_2_to_3(plan: Document) -> Document:
     layout = plan.get("layout")
     if not isinstance(layout, dict):
         return plan
-    return {**plan, "layout": {**ADDED_DURING_VERSION_2.get(layout.get("kind", ""), {}), **layout}}
+    added = ADDED_DURING_VERSION_2.get(layout.get("kind", ""), {})
+    if plan.get("strategy") == "accelerate":
+        added, layout = _ends_of_version_2(plan), {**layout, "kind": "device_map"}
+    return {**plan, "layout": {**added, **layout}}
+
+
+def _ends_of_version_2(plan: Document) -> Document:
+    """The device that had the embedding in a plan of `accelerate`; it also had the head."""
+    holdings = plan.get("holdings", [])
+    device = next((held["device"] for held in holdings if held["slice"]["part"] == "embed"), 0)
+    return {"embed": device, "head": device}
 
 
 def _spec_2_to_3(spec: Document) -> Document:

@@ -71,6 +71,7 @@ OPT = Family(
     tensors={
         "embed.tokens": StoredTensor("decoder.embed_tokens.weight"),
         "embed.positions": StoredTensor("decoder.embed_positions.weight"),
+        "lm_head.norm": StoredTensor("decoder.final_layer_norm"),
         "layers.{}.attention.norm": StoredTensor("decoder.layers.{}.self_attn_layer_norm"),
         "layers.{}.attention.q": StoredTensor("decoder.layers.{}.self_attn.q_proj"),
         "layers.{}.attention.k": StoredTensor("decoder.layers.{}.self_attn.k_proj"),
@@ -79,7 +80,6 @@ OPT = Family(
         "layers.{}.ffn.norm": StoredTensor("decoder.layers.{}.final_layer_norm"),
         "layers.{}.ffn.up": StoredTensor("decoder.layers.{}.fc1"),
         "layers.{}.ffn.down": StoredTensor("decoder.layers.{}.fc2"),
-        "lm_head.norm": StoredTensor("decoder.final_layer_norm"),
         "lm_head.weight": StoredTensor("lm_head.weight"),
     },
     prefixes=("model.", ""),

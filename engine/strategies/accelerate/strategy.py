@@ -1,38 +1,44 @@
-"""Hugging Face Accelerate's `device_map`: layers fill the devices one after the other, greedily.
+"""Hugging Face Accelerate's `device_map`: modules fill the devices one after the other, greedily.
 
 Gugger et al., "Accelerate: Training and inference at scale made simple, efficient and adaptable" (2022),
 version 1.15. Placement considers weights and memory only, neither speed nor links. Execution is strictly
-sequential; a burst is one batch. Embedding and head stay on the source. Accelerate offloads layers that fit
-nowhere to the first device's disk; here such a plan is refused.
+sequential; a burst is one batch. The source is the first device. The head is where the map has it: a tied one
+with the embedding, any other behind the last layer, from where logits return to the source.
+
+Not as in the package: the final norm goes with the head and position tables with the embedding; a vision
+tower and the embedding behind it stay on the source; a terminal keeps embedding and head, and only layers are
+mapped. Accelerate offloads modules that fit nowhere to the first device's disk; here such a plan is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
-from engine.domain.model import ModelSpec, tower_model
-from engine.domain.plan import Placement, Plan
-from engine.domain.values import Positive
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Placement, Plan, Work
+from engine.domain.values import Count, Positive
 from engine.domain.workload import Workload
-from engine.models.families.registry import family
-from engine.ops.sizes import weight_bytes
-from engine.program.strategy import Params
-from engine.strategies.accelerate.device_map import OFFLOAD, Module, balanced, infer_device_map
-from engine.strategies.shared.demand import (
-    Pass,
-    block_passes,
-    check_memory,
-    demand_of,
-    end_passes,
-    weights_bytes,
+from engine.ops.core import Block
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+from engine.program.strategy import Params, Step, Strategy
+from engine.strategies.accelerate.device_map import OFFLOAD, balanced, infer_device_map
+from engine.strategies.accelerate.modules import ModuleTree, module_tree
+from engine.strategies.shared.demand import Pass, block_passes, check_memory, demand_of, end_passes
+from engine.strategies.shared.ends import (
+    cache_of,
+    embed,
+    end_slices,
+    finish,
+    tag,
+    wanted_rows,
 )
-from engine.strategies.shared.ends import layer_slices
-from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_placement, stages_placement
+from engine.strategies.shared.pipeline import StagesLayout, stages_placement
 from engine.strategies.shared.stages import Stage, consecutive, source_first
 
 
@@ -49,76 +55,131 @@ class AccelerateParams(Params):
     )
 
 
-class Accelerate(Pipeline[AccelerateParams, PipelineLayout]):
+class DeviceMapLayout(StagesLayout):
+    """Stages of layers, and the ranks that have the embedding and the final norm with the head."""
+
+    kind: Literal["device_map"] = "device_map"
+    embed: Count
+    head: Count
+
+
+class Homes(NamedTuple):
+    """Ranks of embedding and head, and the stages of the layers between them."""
+
+    embed: int
+    stages: tuple[Stage, ...]
+    head: int
+
+
+class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
     name = "accelerate"
     title = "Layers by device map (Accelerate)"
     paper = "Gugger et al., Hugging Face Accelerate, 2022"
     summary = "Layers fill the devices greedily by memory; one device computes while the others wait."
     batches_bursts = True
     Params = AccelerateParams
-    Layout = PipelineLayout
+    Layout = DeviceMapLayout
 
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AccelerateParams
-    ) -> Plan[PipelineLayout]:
+    ) -> Plan[DeviceMapLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = ends_placement(self.name, cluster, model)
-        stages = _stages(cluster, model, ends, params)
-        placement = stages_placement(ends, stages, model.num_layers)
-        passes: dict[int, list[Pass]] = {stage.device: [*block_passes(model, demand)] for stage in stages}
-        passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+        homes = _homes(self.name, cluster, model, params)
+        placement = stages_placement(_ends(self.name, model, homes), homes.stages, model.num_layers)
+        passes: dict[int, list[Pass]] = {
+            stage.device: [*block_passes(model, demand)] for stage in homes.stages
+        }
+        *begin, end = end_passes(model, demand)
+        passes.setdefault(homes.embed, []).extend(begin)
+        passes.setdefault(homes.head, []).append(end)
         kv_bytes = demand.kv_bytes(model, model.num_kv_heads)
         check_memory(
             cluster,
             model,
             placement,
-            {stage.device: stage.num_layers * kv_bytes for stage in stages},
+            {stage.device: stage.num_layers * kv_bytes for stage in homes.stages},
             passes,
             "lower memory_frac so that KV caches fit, or add memory",
         )
-        return placement.with_layout(PipelineLayout(stages=stages))
+        return placement.with_layout(DeviceMapLayout(**homes._asdict()))
+
+    async def forward(
+        self, ctx: Ctx, plan: Plan[DeviceMapLayout], step: Step, tokens: Tensor | None
+    ) -> Tensor | None:
+        layout, source = plan.layout, ctx.cluster.source_rank
+        x = await _moved(ctx, tokens, source, layout.embed, tag(step, "tokens"))
+        if ctx.rank == layout.embed:
+            x = await embed(ctx, step, x)
+        at, purpose = layout.embed, tag(step, "hidden")
+        for stage in layout.stages:
+            x = await _moved(ctx, x, at, stage.device, purpose)
+            if ctx.rank == stage.device:
+                for layer in range(stage.start, stage.stop):
+                    x = await ctx.compute(Block(layer, cache_of(step)), x)
+            at, purpose = stage.device, tag(step, "hidden", stage.stop - 1)
+        if ctx.rank == at != layout.head:
+            x = wanted_rows(step, x)
+        x = await _moved(ctx, x, at, layout.head, purpose)
+        if ctx.rank == layout.head:
+            x = await finish(ctx, step, x)
+        x = await _moved(ctx, x, layout.head, source, tag(step, "result"))
+        return x if ctx.rank == source else None
 
 
-def _stages(
-    cluster: ClusterSpec, model: ModelSpec, ends: Placement, params: AccelerateParams
-) -> tuple[Stage, ...]:
-    """The device map as stages; raises `PlanError` if layers are left for which no device has room."""
-    ranks = source_first(cluster)
-    block_bytes = sum(weight_bytes(model, piece) for piece in layer_slices(0))
-    layers = Module("layers", children=tuple(Module(str(n), block_bytes) for n in range(model.num_layers)))
-    used = {str(rank): weights_bytes(ends, model, rank) for rank in ranks}
+async def _moved(ctx: Ctx, x: Tensor | None, src: int, dst: int, name: str) -> Tensor | None:
+    """`x` of device `src` on device `dst`. Other devices keep what they have."""
+    if src != dst and ctx.rank == src:
+        ctx.send(x, dst, name)
+    if src != dst and ctx.rank == dst:
+        return await ctx.recv(src, name)
+    return x
+
+
+def _ends(name: str, model: ModelSpec, homes: Homes) -> Placement:
+    """Embedding and head where the map has them."""
+    pieces = [(homes.head if piece.part == "lm_head" else homes.embed, piece) for piece in end_slices(model)]
+    return Placement(
+        strategy=name,
+        holdings=tuple(Holding(device=rank, slice=piece) for rank, piece in pieces),
+        work=tuple(
+            Work(device=rank, slice=piece, phase="prefill" if piece.part == "vision" else "both")
+            for rank, piece in pieces
+        ),
+    )
+
+
+def _homes(name: str, cluster: ClusterSpec, model: ModelSpec, params: AccelerateParams) -> Homes:
+    """The device map by rank; raises `PlanError` if modules are left for which no device has room."""
+    ranks, source, tree = source_first(cluster), cluster.source_rank, module_tree(model)
+    has_ends = source in ranks
+    if not has_ends:
+        tree = tree.layers_only
     max_bytes: Mapping[str, float] = {
         str(rank): params.memory_frac * cluster.devices[rank].memory_bytes for rank in ranks
     }
     if params.device_map != "sequential":
-        total_bytes = layers.bytes + sum(used.values())
-        leaf_bytes = total_bytes // num_leaves(model)
         low_0 = params.device_map == "balanced_low_0"
-        max_bytes = balanced(max_bytes, total_bytes, block_bytes, leaf_bytes, low_0)
-    device_map = infer_device_map([layers], max_bytes, used=used)
-    homes = [*device_map.values()]
-    if OFFLOAD in homes:
-        room = ", ".join(
-            f"{cluster.devices[rank].name} has {cluster.devices[rank].memory_bytes / 1e6:.1f} MB for "
-            f"{homes.count(str(rank))}"
-            for rank in ranks
-        )
-        raise PlanError(
-            f"{ends.strategy}: {model.name} needs {model.num_layers} layers of {block_bytes / 1e6:.1f} MB "
-            f"and {room}: {homes.count(OFFLOAD)} are left, so add devices or memory, or raise memory_frac."
-        )
-    return consecutive(ranks, [homes.count(str(rank)) for rank in ranks])
+        max_bytes = balanced(max_bytes, tree.bytes, tree.block_bytes, tree.mean_leaf_bytes, low_0)
+    device_map = infer_device_map(tree.modules, max_bytes, tree.ties)
+    homes = [device_map[layer] for layer in tree.layers]
+    ends = [device_map[tree.embed], device_map[tree.head]] if has_ends else [str(source)] * 2
+    if OFFLOAD in (*homes, *ends):
+        raise _no_room(name, cluster, model, tree, device_map)
+    embed_rank, head_rank = (int(home) for home in ends)
+    stages = consecutive(ranks, [homes.count(str(rank)) for rank in ranks])
+    return Homes(source if model.vision else embed_rank, stages, head_rank)
 
 
-def num_leaves(model: ModelSpec) -> int:
-    """The number of modules with tensors of their own in Hugging Face's model. A tied head has none; RoPE has
-    a buffer.
-    """
-    tied = "lm_head.weight" if model.tied_head else ""
-    # a fused Q, K, V matrix counts once
-    modules = {stored.name: name for name, stored in family(model.family).tensors.items() if name != tied}
-    in_layers = sum(name.startswith("layers.") for name in modules.values())
-    in_tower = sum(name.startswith("vision.layers.") for name in modules.values())
-    tower_layers = tower_model(model).num_layers if model.has_tower else 0
-    outside = len(modules) - in_layers - in_tower + (model.positions == "rope")
-    return model.num_layers * in_layers + tower_layers * in_tower + outside
+def _no_room(
+    name: str, cluster: ClusterSpec, model: ModelSpec, tree: ModuleTree, device_map: Mapping[str, str]
+) -> PlanError:
+    homes, largest = [*device_map.values()], max(atom.bytes for atom in tree.atoms)
+    room = ", ".join(
+        f"{cluster.devices[rank].name} has {cluster.devices[rank].memory_bytes / 1e6:.1f} MB for "
+        f"{homes.count(str(rank))}"
+        for rank in source_first(cluster)
+    )
+    return PlanError(
+        f"{name}: {model.name} needs {len(homes)} modules of up to {largest / 1e6:.1f} MB, and {room}: "
+        f"{homes.count(OFFLOAD)} are left, so add devices or memory, or raise memory_frac."
+    )

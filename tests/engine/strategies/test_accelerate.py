@@ -1,32 +1,24 @@
-"""Accelerate's greedy device map against maps that Accelerate 1.15 itself made, and its execution."""
+"""Accelerate's greedy device map against maps that Accelerate 1.15 itself made, and its execution.
+
+`test_accelerate_package.py` compares with the package itself.
+"""
 
 from itertools import pairwise
 
 import pytest
+import torch
 
 from engine.domain.errors import PlanError
 from engine.domain.plan import Slice
 from engine.models import catalogue
-from engine.ops.sizes import model_bytes, weight_bytes
+from engine.ops.sizes import weight_bytes
 from engine.strategies.accelerate.device_map import Module, balanced, infer_device_map
-from engine.strategies.accelerate.strategy import num_leaves
-from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, sends, spec_of, star
+from engine.strategies.accelerate.modules import module_tree
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
 MB = 1e6
 SMALL = catalogue.resolve("gpt2", "random")[0]
-BLOCK_BYTES = sum(weight_bytes(SMALL, Slice(layer=0, part=part)) for part in ("attention", "ffn"))
-TREE = [
-    Module(
-        "transformer",
-        children=(
-            Module("wte", SMALL.vocab_size * SMALL.hidden_size * 4),
-            Module("wpe", SMALL.max_positions * SMALL.hidden_size * 4),
-            Module("h", children=tuple(Module(f"h{n}", BLOCK_BYTES) for n in range(12))),
-            Module("ln_f", 2 * SMALL.hidden_size * 4),
-        ),
-    ),
-    Module("head"),
-]
 BALANCED = {"0": 201.4, "1": 201.4, "2": 400.0}
 ROWS = [
     ("sequential", [400, 400, 400], {0: "wte head wpe h0-h6", 1: "h7-h11 ln_f"}),
@@ -51,12 +43,14 @@ def spelled(names):
 def test_gpt2_is_placed_as_accelerate_places_it(way, sizes, expected):
     names = ["0", "1", "2", "cpu"][: len(sizes)]
     max_bytes = dict(zip(names, [size * MB for size in sizes], strict=True))
+    tree = module_tree(SMALL)
     if way == "auto":
-        total = model_bytes(SMALL)
-        max_bytes = balanced(max_bytes, total, BLOCK_BYTES, total // num_leaves(SMALL))
+        max_bytes = balanced(max_bytes, tree.bytes, tree.block_bytes, tree.mean_leaf_bytes)
         assert {name: round(size / MB, 1) for name, size in max_bytes.items()} == BALANCED
-    homes = infer_device_map(TREE, max_bytes, ties={"wte": "head"})
-    assert homes == {name: str(home) for home, names in expected.items() for name in spelled(names)}
+    homes = infer_device_map(tree.modules, max_bytes, tree.ties)
+    found = {name.replace("transformer.", "").replace("h.", "h"): home for name, home in homes.items()}
+    found["head"] = found.pop("lm_head")
+    assert found == {name: str(home) for home, names in expected.items() for name in spelled(names)}
 
 
 @pytest.mark.parametrize(("way", "sizes", "expected"), ROWS[:3])
@@ -96,14 +90,7 @@ def test_sparing_the_first_device_leaves_it_what_the_others_cannot_take():
     assert balanced({"0": 100}, 120, 8, 1, True) == {"0": 100}
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"), [(GPT2, 2 + 3 * 6 + 1), (LLAMA, 1 + 3 * 9 + 3), (BERT, 4 + 3 * 8)]
-)
-def test_leaves_are_counted_as_hugging_face_has_them(model, expected):
-    assert num_leaves(model) == expected
-
-
-def test_layers_that_fit_nowhere_are_counted_with_every_devices_memory():
+def test_modules_that_fit_nowhere_are_counted_with_every_devices_memory():
     model = GPT2.model_copy(update={"num_layers": 12})
     block = sum(weight_bytes(model, Slice(layer=0, part=part)) for part in ("attention", "ffn"))
     cluster = star([1e10] * 2, terminal=True)
@@ -112,27 +99,60 @@ def test_layers_that_fit_nowhere_are_counted_with_every_devices_memory():
         for device, size in zip(cluster.devices, [4.5 * block, 3.5 * block, 4e8], strict=True)
     ]
     cluster = cluster.model_copy(update={"devices": tuple(devices)})
-    with pytest.raises(PlanError, match=r"needs 12 layers .* MB for 3, d1 has 0.1 MB for 3: 6 are left"):
+    with pytest.raises(PlanError, match=r"needs 12 modules .* MB for 3, d1 has 0.1 MB for 3: 6 are left"):
         plan_of(spec_of("accelerate", model, cluster, device_map="sequential", memory_frac=1.0))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
-def test_the_hidden_state_moves_at_each_change_of_device_and_back_to_the_head(model):
-    rows, row = 9, model.hidden_size * 4
-    trace = play(spec_of("accelerate", model, star([1e10] * 3), rows=rows, device_map="balanced_low_0"))
-    used = [
-        s.device
-        for s in plan_of(
-            spec_of("accelerate", model, star([1e10] * 3), rows=rows, device_map="balanced_low_0")
-        ).layout.stages
-    ]
-    chain = [0, *(rank for rank in used if rank), 0]
-    prompt = [(s.device, s.peer, s.payload_bytes // row) for s in sends(trace) if s.token == 0]
-    out = 1 if model.causal else rows
-    sizes = [rows] * (len(chain) - 2) + [out]
-    assert len(chain) > 2 and prompt == [
-        (f"d{a}", f"d{b}", size) for (a, b), size in zip(pairwise(chain), sizes, strict=True)
-    ]
+ROW, LOGITS, TOKEN = 32 * 4, 50 * 4, 8
+"""Bytes of a hidden row, of a row of logits and of a token's number."""
+
+
+@pytest.mark.parametrize(
+    ("model", "way", "sent"),
+    [
+        # the tied head is on d0 with the embedding
+        (GPT2, "auto", [("d0", "d1", 9 * ROW), ("d1", "d2", 9 * ROW), ("d2", "d0", ROW)]),
+        # d0 is spared, so tokens go to the embedding on d1 and the logits come back from there
+        (
+            GPT2,
+            "balanced_low_0",
+            [("d0", "d1", 9 * TOKEN), ("d1", "d2", 9 * ROW), ("d2", "d1", ROW), ("d1", "d0", LOGITS)],
+        ),
+        # an untied head is behind the last layer
+        (LLAMA, "auto", [("d0", "d1", 9 * ROW), ("d1", "d0", LOGITS)]),
+        (LLAMA, "balanced_low_0", [("d0", "d1", 9 * TOKEN), ("d1", "d2", 9 * ROW), ("d2", "d0", LOGITS)]),
+        (BERT, "auto", [("d0", "d1", 9 * ROW), ("d1", "d2", 9 * ROW), ("d2", "d0", 9 * ROW)]),
+    ],
+)
+def test_hidden_states_move_at_each_change_of_device_and_logits_back_from_the_head(model, way, sent):
+    trace = play(spec_of("accelerate", model, star([1e10] * 3), rows=9, device_map=way))
+    assert [(s.device, s.peer, s.payload_bytes) for s in sends(trace) if s.token == 0] == sent
+
+
+def test_an_untied_head_is_held_and_computed_where_the_map_has_it():
+    spec = spec_of("accelerate", LLAMA, star([1e10] * 3))
+    plan, trace = plan_of(spec), play(spec)
+    assert [h.device for h in plan.holdings if h.slice.part == "lm_head"] == [1] == [plan.layout.head]
+    assert {s.device for s in trace if getattr(s, "name", "") == "head"} == {"d1"}
+    assert {s.device for s in trace if getattr(s, "name", "") == "embed"} == {"d0"}
+
+
+def test_a_terminal_keeps_embedding_and_head():
+    plan = plan_of(spec_of("accelerate", LLAMA, star([1e10] * 3, terminal=True)))
+    assert (plan.layout.embed, plan.layout.head) == (3, 3)
+    assert {h.device for h in plan.holdings if h.slice.layer >= 0} <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("model", [GPT2, LLAMA], ids=lambda model: model.family)
+@pytest.mark.parametrize("way", ["auto", "balanced_low_0", "sequential"])
+def test_logits_are_those_of_one_device_wherever_embedding_and_head_are(model, way):
+    def logits(name, cluster, **params):
+        spec = spec_of(name, model, cluster, **params)
+        source, _ = run_in_memory(spec, plan_of(spec), prompts(spec))
+        return torch.stack(source.logits[0])
+
+    found = logits("accelerate", star([1e10] * 3), device_map=way)
+    torch.testing.assert_close(found, logits("single", star([1e10])), atol=1e-5, rtol=1e-5)
 
 
 def test_one_device_computes_at_a_time_even_in_a_burst():

@@ -94,7 +94,16 @@ def test_the_extra_of_a_stored_plan_becomes_the_layout_of_its_strategy(name):
 
 def test_the_table_of_stored_plans_names_the_kinds_that_strategies_have():
     kinds = {one.name: one.Layout.model_fields["kind"].default for one in STRATEGIES}
-    assert {name: kinds[name] for name in LAYOUT_KINDS_OF_VERSION_1} == LAYOUT_KINDS_OF_VERSION_1
+    present = LAYOUT_KINDS_OF_VERSION_1 | {"accelerate": "device_map"}  # since version 3
+    assert {name: kinds[name] for name in LAYOUT_KINDS_OF_VERSION_1} == present
+
+
+def test_a_stored_plan_of_accelerate_had_embedding_and_head_on_the_source():
+    plan = plan_of(spec_of("accelerate", GPT2, star([4e10, 1e10], source=1)))
+    document = plan.model_dump(mode="json")
+    before = {"kind": "pipeline", "stages": document["layout"]["stages"]}
+    assert plan.layout.embed == 1
+    assert read_plan({**document, "layout": before, "schema": 2}, "the plan") == (plan, "")
 
 
 @pytest.mark.parametrize(

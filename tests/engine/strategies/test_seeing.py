@@ -12,7 +12,6 @@ from engine.ops.ledger import Ledger
 from engine.ops.sizes import model_bytes, weight_bytes
 from engine.runs.predict import predict, simulate
 from engine.runs.predict import prepare as prepared
-from engine.strategies.accelerate.strategy import num_leaves
 from engine.strategies.registry import STRATEGIES
 from engine.strategies.shared.demand import demand_of, end_passes
 from tests.support.small_cases import plan_of, star
@@ -150,9 +149,3 @@ def test_pictures_cost_time_before_the_first_token_and_none_after():
     read = predict(spec_of("gpipe", text, cluster, prompt_tokens=16))
     assert seen.ttft_s > read.ttft_s
     assert seen.tpot_s == pytest.approx(read.tpot_s)
-
-
-def test_the_tower_s_modules_are_leaves_too():
-    text = LLAVA.model_copy(update={"vision": None, "family": "llama"})
-    # patches, CLS row, positions, norm, two projectors; eight modules in each of two layers
-    assert num_leaves(LLAVA) - num_leaves(text) == 6 + 2 * 8

@@ -605,6 +605,15 @@ export interface components {
             memory_bytes: number;
             need_bytes: number;
         };
+        DeviceMapLayout: {
+            embed: number;
+            head: number;
+            /** @constant */
+            kind: "device_map";
+            kv_memory_rows: number | null;
+            kv_rows: number | null;
+            stages: components["schemas"]["Stage"][];
+        };
         DeviceReport: {
             busy_s: number;
             energy_j: number;
@@ -801,7 +810,7 @@ export interface components {
             tiles: number;
             whole: number;
         };
-        Layout: components["schemas"]["SingleLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
+        Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
         LinkDown: {
             at_s: number;
             /** @constant */

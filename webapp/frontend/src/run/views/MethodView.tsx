@@ -24,6 +24,7 @@ export function MethodView({ plan, ...rest }: Props): ReactNode {
       return null;
     case 'pipeline':
     case 'planned_pipeline':
+    case 'device_map':
       return layout.stages.length > 1 ? <PipelineView layout={layout} {...common} /> : null;
     case 'pipeline_offload':
     case 'segments':

@@ -18,7 +18,7 @@ const ROW = 26;
 /** Gaps narrower than one of so many pixels are not drawn. */
 const PIXELS = 1_500;
 
-type Layout = LayoutOf<'pipeline' | 'planned_pipeline'>;
+type Layout = LayoutOf<'pipeline' | 'planned_pipeline' | 'device_map'>;
 type Stage = Layout['stages'][number];
 
 /** A pipeline: which stage computes which request when, and the bubbles between. */
