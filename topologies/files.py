@@ -22,6 +22,9 @@ from topologies.presets import preset
 
 FOLDER = Path(__file__).parent
 TABLES = {"device": "devices", "switch": "switches", "link": "links"}
+MAX_DEVICES = 1000
+MAX_LINKS = 4000
+"""What a file may describe, counted before copies are made."""
 PLAIN = ("name", "title", "description", "source")
 
 
@@ -66,11 +69,14 @@ def parse_toml(text: str, where: str) -> ClusterSpec:
     plain = {key: data[key] for key in PLAIN if key in data}
     lists: dict[str, Any] = {TABLES[table]: data[table] for table in TABLES if table in data}
     given = data.get("device", [])
-    copies = {row.get("name"): row["copies"] for row in given if "copies" in row}
+    numbers = [_number(row, f"{where}, device[{i}]") for i, row in enumerate(given)]
+    copies = {str(row.get("name")): n for row, n in zip(given, numbers, strict=True) if "copies" in row}
+    _at_most(sum(numbers), MAX_DEVICES, "devices", where)
+    _at_most(sum(_copies_of(row, copies) for row in data.get("link", [])), MAX_LINKS, "links", where)
     lists["devices"] = [
         _with_preset(device, f"{where}, device[{i}]")
-        for i, row in enumerate(given)
-        for device in _copied(row, f"{where}, device[{i}]")
+        for i, (row, number) in enumerate(zip(given, numbers, strict=True))
+        for device in _copied(row, number)
     ]
     if "link" in data:
         lists["links"] = [link for row in data["link"] for link in _links(row, copies)]
@@ -94,25 +100,51 @@ def _is_table_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
-def _copied(row: dict[str, Any], where: str) -> list[dict[str, Any]]:
-    """The devices that a row stands for. Raises `SpecError` unless `copies` is a number of at least one."""
-    if "copies" not in row:
-        return [row]
-    number, name = row["copies"], row.get("name", "")
-    if not isinstance(number, int) or number < 1:
+def _number(row: dict[str, Any], where: str) -> int:
+    """How many devices a row stands for. Raises `SpecError` unless it is a number of at least one."""
+    number = row.get("copies", 1)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         sentence = f"{where}.copies: expected a whole number of at least 1, got {number!r}."
         raise SpecError(sentence, [("device.copies", "expected at least 1")])
+    return number
+
+
+def _at_most(number: int, limit: int, what: str, where: str) -> None:
+    if number > limit:
+        sentence = f"{where}: describes {number:,} {what}, and the limit is {limit:,}."
+        raise SpecError(sentence, [(what, f"at most {limit:,}")])
+
+
+def _copied(row: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """The devices that a row stands for."""
+    if "copies" not in row:
+        return [row]
     own = {key: value for key, value in row.items() if key != "copies"}
-    return [own | {"name": f"{name}-{index + 1}"} for index in range(number)]
+    return [own | {"name": f"{row.get('name', '')}-{index + 1}"} for index in range(number)]
 
 
 def _links(row: dict[str, Any], copies: dict[str, int]) -> list[dict[str, Any]]:
     """The links that a row stands for: one of every copy of a device that one end names as `name-*`."""
+    end = _copied_end(row, copies)
+    if end is None:
+        return [row]
+    name = str(row[end]).removesuffix("-*")
+    return [row | {end: f"{name}-{index + 1}"} for index in range(copies[name])]
+
+
+def _copies_of(row: dict[str, Any], copies: dict[str, int]) -> int:
+    """How many links a row stands for."""
+    end = _copied_end(row, copies)
+    return 1 if end is None else copies[str(row[end]).removesuffix("-*")]
+
+
+def _copied_end(row: dict[str, Any], copies: dict[str, int]) -> str | None:
+    """The end of a link that names all copies of a device."""
     for end in ("a", "b"):
-        name = str(row.get(end, "")).removesuffix("-*")
-        if name != row.get(end) and name in copies:
-            return [row | {end: f"{name}-{index + 1}"} for index in range(copies[name])]
-    return [row]
+        name = str(row.get(end, ""))
+        if name.endswith("-*") and name.removesuffix("-*") in copies:
+            return end
+    return None
 
 
 def _with_preset(row: dict[str, Any], where: str) -> dict[str, Any]:

@@ -6,9 +6,12 @@ Every error is `{"detail": sentence, "fields": [{"path", "message"}]}`. The Open
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import SuspiciousOperation
+from django.db import DataError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -18,6 +21,7 @@ from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.values import field_path
 from webapp.accounts.access import viewer
 from webapp.accounts.api import router as accounts
+from webapp.bodies import CheckedParser
 from webapp.catalogue import router as catalogue
 from webapp.clusters.api import router as clusters
 from webapp.errors import Unavailable
@@ -26,6 +30,8 @@ from webapp.openapi.document import Document
 from webapp.pictures import router as pictures
 from webapp.runs.api import router as runs
 from webapp.scenarios import router as scenarios
+
+logger = logging.getLogger(__name__)
 
 
 class Api(NinjaAPI):
@@ -44,6 +50,7 @@ api = Api(
     version="1",
     description="Draw a cluster, run a real distributed transformer on it, watch, change, keep, compare.",
     auth=viewer,
+    parser=CheckedParser(),
     docs_decorator=login_required,
 )
 api.add_router("", accounts)
@@ -88,9 +95,40 @@ def on_authentication_error(request: HttpRequest, error: AuthenticationError) ->
 
 @api.exception_handler(HttpError)
 def on_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
-    return refusal(request, error.status_code, str(error), [])
+    """A body that could not be read has its reason as the cause."""
+    sentence = error.__cause__ if isinstance(error.__cause__, SpecError) else error
+    return refusal(request, error.status_code, str(sentence), [])
 
 
 @api.exception_handler(Http404)
 def on_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
     return refusal(request, 404, f"{error}." if str(error) else f"{request.path} does not exist.", [])
+
+
+@api.exception_handler(SuspiciousOperation)
+def on_suspicious_request(request: HttpRequest, error: SuspiciousOperation) -> HttpResponse:
+    """A body over DATA_UPLOAD_MAX_MEMORY_SIZE, or one of Django's other refusals."""
+    return refusal(request, 400, f"The request is refused: {str(error).rstrip('.')}.", [])
+
+
+@api.exception_handler(OverflowError)
+@api.exception_handler(DataError)
+def on_number_out_of_range(request: HttpRequest, error: Exception) -> HttpResponse:
+    """SQLite's and PostgreSQL's ways of refusing a number that no column holds, as in `?offset=10**30`."""
+    return refusal(request, 422, "A number or text in the request is larger than the database can hold.", [])
+
+
+@api.exception_handler(OperationalError)
+def on_database_error(request: HttpRequest, error: OperationalError) -> HttpResponse:
+    logger.exception("%s %s: the database does not answer", request.method, request.path)
+    return refusal(request, 503, "The database does not answer at the moment: try again.", [])
+
+
+@api.exception_handler(Exception)
+def on_defect(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Whatever nobody expected: the log has the trace, the answer only says so."""
+    logger.exception("%s %s broke", request.method, request.path)
+    sentence = (
+        f"{request.method} {request.path} broke: a defect of EdgeLoom, which the server's log describes."
+    )
+    return refusal(request, 500, sentence, [])

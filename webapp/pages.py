@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_safe
 
@@ -26,3 +29,33 @@ def unknown_api(request: HttpRequest) -> HttpResponse:
     """Answer 404, in the form of the API's errors, for a path below /api/ without a route."""
     detail = f"{request.path} does not exist: /api/docs has what does."
     return JsonResponse({"detail": detail, "fields": []}, status=404)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """A request that Django itself refuses: an unknown host name, a body over the limit."""
+    sentence = "The request is malformed, too large, or for another host name."
+    return refused(request, 400, sentence, lambda: defaults.bad_request(request, exception))
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return refused(request, 403, "Forbidden.", lambda: defaults.permission_denied(request, exception))
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    sentence = f"{request.path} does not exist."
+    return refused(request, 404, sentence, lambda: defaults.page_not_found(request, exception))
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    """An exception outside the API's views, in a middleware for example; Django has logged it."""
+    sentence = (
+        f"{request.method} {request.path} broke: a defect of EdgeLoom, which the server's log describes."
+    )
+    return refused(request, 500, sentence, lambda: defaults.server_error(request))
+
+
+def refused(request: HttpRequest, status: int, detail: str, page: Callable[[], HttpResponse]) -> HttpResponse:
+    """In the API's form below /api/, else Django's page."""
+    if not request.path.startswith("/api/"):
+        return page()
+    return JsonResponse({"detail": detail, "fields": []}, status=status)

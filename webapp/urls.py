@@ -8,6 +8,11 @@ from django.urls import path, re_path
 from webapp.api import api
 from webapp.pages import index, unknown_api
 
+handler400 = "webapp.pages.bad_request"
+handler403 = "webapp.pages.forbidden"
+handler404 = "webapp.pages.not_found"
+handler500 = "webapp.pages.broken"
+
 admin.site.site_header = admin.site.site_title = "EdgeLoom administration"
 
 urlpatterns = [

@@ -6,11 +6,11 @@ superusers may do everything.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja.errors import HttpError
 from ninja.security import APIKeyCookie
 from ninja.utils import check_csrf
@@ -29,6 +29,13 @@ def refuse_forged(request: HttpRequest) -> None:
     """Raises 403 unless a request that changes something carries this site's CSRF token."""
     if check_csrf(request) is not None:
         raise HttpError(403, "The request carries no valid CSRF token: reload the page, then try again.")
+
+
+def locked_out(request: HttpRequest, response: HttpResponse | None, credentials: Any) -> HttpResponse:
+    """The answer to a log-in after too many wrong ones, in the API's form (django-axes calls it)."""
+    wait_s = max(1, round(settings.AXES_COOLOFF_TIME.total_seconds()))
+    detail = f"Too many wrong log-ins as {credentials['username']}: try again in {wait_s} s."
+    return JsonResponse({"detail": detail, "fields": []}, status=429, headers={"Retry-After": str(wait_s)})
 
 
 class UserRequest(HttpRequest):

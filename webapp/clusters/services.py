@@ -12,6 +12,7 @@ import topologies
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.stored import read, to_document
+from webapp import budgets
 from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
 from webapp.errors import Conflict
@@ -38,7 +39,8 @@ def layout_of(cluster: Cluster) -> CanvasLayout:
 
 
 def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Cluster:
-    """Raises `SpecError` if the name is taken."""
+    """Raises `SpecError` if the name is taken, or the cluster too large."""
+    budgets.check_cluster(spec, "spec")
     try:
         with transaction.atomic():
             return Cluster.objects.create(
@@ -55,6 +57,7 @@ def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Clust
 def update(cluster_id: int, spec: ClusterSpec, layout: CanvasLayout, version: int) -> Cluster:
     """Store edits made to `version`; raises `Conflict` if a newer version has been stored since."""
     cluster = find(cluster_id)
+    budgets.check_cluster(spec, "spec")
     try:
         with transaction.atomic():
             changed = Cluster.objects.filter(pk=cluster_id, version=version).update(

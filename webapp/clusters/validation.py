@@ -15,6 +15,7 @@ from engine.domain.workload import Workload
 from engine.ops.ledger import Ledger
 from engine.ops.sizes import model_bytes
 from engine.strategies.registry import strategy as find_strategy
+from webapp import budgets
 from webapp.catalogue import resolve_model
 from webapp.clusters.layout import CanvasLayout, enabled
 
@@ -53,6 +54,7 @@ def validate(
 ) -> Validation:
     try:
         cluster = enabled(ClusterSpec.parse(spec, "cluster"), layout)
+        budgets.check_cluster(cluster, "spec")
     except SpecError as error:
         return Validation(problems=problems_of(error, "spec"), fits=Fits())
     if model is None:

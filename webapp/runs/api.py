@@ -15,6 +15,7 @@ from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.stored import Stored, read_report, to_document
 from engine.reports.compare import compare
+from webapp import budgets
 from webapp.accounts.access import UserRequest, operator
 from webapp.errors import Conflict
 from webapp.redis import redis_needed
@@ -98,6 +99,7 @@ def get_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
 @router.patch("/runs/{int:run_id}", response=RunDetail, auth=operator)
 def edit_run(request: HttpRequest, run_id: int, edit: RunEdit) -> dict[str, Any]:
     services.find(run_id)
+    budgets.check_labels(edit.notes or "", edit.tags or [])
     Run.objects.filter(pk=run_id).update(**edit.model_dump(exclude_none=True))
     return detail(services.find(run_id))
 

@@ -14,6 +14,7 @@ from engine.domain.values import Count, Positive, Value
 from engine.domain.workload import Workload
 from engine.models.inputs.pictures import encoded, of_base64
 from engine.strategies.registry import STRATEGIES, strategy
+from webapp import budgets
 from webapp.catalogue import resolve_model
 from webapp.clusters import services as clusters
 from webapp.clusters.layout import enabled
@@ -49,8 +50,11 @@ class Pair(Value):
 
 
 def spec_of(request: RunRequest) -> RunSpec:
-    """Raises `SpecError` with paths into the request."""
+    """Raises `SpecError` with paths into the request, also for one that is too large to be predicted."""
+    budgets.check_labels(request.notes, request.tags)
+    budgets.check_workload(request.workload, len(request.scenario.changes))
     cluster = cluster_of(request)
+    budgets.check_cluster(cluster, "cluster")
     model, weights = resolve_model(request.model, request.weights)
     check_strategy(request)
     workload = request.workload
@@ -61,7 +65,7 @@ def spec_of(request: RunRequest) -> RunSpec:
         request.scenario.check(cluster)
     except SpecError as error:
         raise SpecError(f"scenario: {error}", [("scenario", str(error))]) from error
-    return RunSpec(
+    spec = RunSpec(
         name=request.name,
         cluster=cluster,
         model=model,
@@ -76,11 +80,14 @@ def spec_of(request: RunRequest) -> RunSpec:
         failover=request.failover,
         seed=request.seed,
     )
+    budgets.check_prediction(spec)
+    return spec
 
 
 def reasons_against(pair: Pair) -> dict[str, str | None]:
     """Per strategy why it cannot run this model on this cluster; None where it can. Raises `SpecError`."""
     cluster = cluster_of(pair)
+    budgets.check_cluster(cluster, "cluster")
     model, _ = resolve_model(pair.model, "random")
     return {chosen.name: chosen.supports(cluster, model) for chosen in STRATEGIES}
 

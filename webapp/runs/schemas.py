@@ -103,7 +103,7 @@ class Filters(Schema):
     tag: str | None = None
     search: str | None = None
     limit: int = Field(default=500, ge=1, le=5000)
-    offset: int = Field(default=0, ge=0)
+    offset: int = Field(default=0, ge=0, le=1_000_000_000)
 
 
 class ComparedRun(RunColumn):

@@ -15,6 +15,7 @@ from engine.domain.scenario import Scenario
 from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
 from engine.runs.predict import prepare
+from webapp import budgets
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
 from webapp.redis import REDIS_ERRORS, client, redis_needed
@@ -38,6 +39,7 @@ def create(request: RunRequest, owner: User | None) -> Run:
     Without Redis the run is stored as failed, so that its request is kept.
     """
     spec = spec_of(request)
+    budgets.check_emulation(spec)
     plan = prepare(spec).plan
     # The cluster is frozen into the request: asking for the same again must not follow later edits. A picture
     # is kept as the model sees it, not as it was uploaded.

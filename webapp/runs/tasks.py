@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.consumer import Consumer
 
@@ -14,7 +15,7 @@ from emulator import emulate
 from emulator.calibration.known import known_calibration, needs_profile
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
-from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.errors import EdgeLoomError, HostError, RunError
 from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
@@ -28,7 +29,12 @@ from webapp.runs.models import OVER, Run
 logger = logging.getLogger(__name__)
 
 
-@app.task(name="plan.predict", ignore_result=True)
+FORM_LIMIT_S = 30
+"""A form's prediction may keep its worker from others for so long, and a stored run's for `RUN_LIMIT_S`."""
+RUN_LIMIT_S = 600
+
+
+@app.task(name="plan.predict", ignore_result=True, soft_time_limit=FORM_LIMIT_S)
 def predict_now(spec: dict[str, Any], reply_to: str) -> None:
     """Predict for a form that a person is filling in, and send the report to `reply_to`."""
     try:
@@ -36,12 +42,17 @@ def predict_now(spec: dict[str, Any], reply_to: str) -> None:
         predictions.reply(reply_to, {"report": report.model_dump(mode="json")})
     except EdgeLoomError as error:
         predictions.reply(reply_to, predictions.sealed(error))
+    except SoftTimeLimitExceeded:
+        sentence = (
+            f"The prediction takes more than {FORM_LIMIT_S} s: ask for fewer requests, tokens or devices."
+        )
+        predictions.reply(reply_to, predictions.sealed(HostError(sentence)))
     except Exception as error:
         predictions.reply(reply_to, {"error": "HostError", "detail": f"The prediction broke: {error!r}."})
         raise
 
 
-@app.task(name="plan.predict_run", ignore_result=True)
+@app.task(name="plan.predict_run", ignore_result=True, soft_time_limit=RUN_LIMIT_S)
 def predict_run(run_id: int) -> None:
     """Predict a stored run and keep the prediction; once it has a report, with the changes that happened."""
     run = Run.objects.filter(pk=run_id).first()
@@ -51,6 +62,9 @@ def predict_run(run_id: int) -> None:
         prediction = predict(spec_to_predict(run))
     except EdgeLoomError as error:
         logger.warning("run %s gets no prediction: %s", run_id, error)
+        return
+    except SoftTimeLimitExceeded:
+        logger.warning("run %s gets no prediction: it takes more than %d s", run_id, RUN_LIMIT_S)
         return
     Run.objects.filter(pk=run_id).update(prediction=to_document(prediction))
 

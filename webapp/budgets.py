@@ -1,0 +1,88 @@
+"""How large a request may be: limits that are checked by arithmetic before anything is built from it.
+
+They keep one request from taking the service from everybody else. The command line has none of them: there a
+person spends the time of their own machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from topologies.files import MAX_DEVICES, MAX_LINKS
+
+MAX_DEVICES_EMULATED = 64
+MAX_CHANGES = 2000
+MAX_PROMPT_CHARS = 200_000
+MAX_PREDICTED_STEPS = 2_000_000
+MAX_EMULATED_STEPS = 500_000
+"""Layers × tokens × requests × devices: each is about one operation and one event."""
+
+MAX_NOTES_CHARS = 20_000
+MAX_TAGS = 20
+MAX_TAG_CHARS = 50
+MAX_TITLE_CHARS = 200
+MAX_DESCRIPTION_CHARS = 10_000
+
+
+def check_cluster(cluster: ClusterSpec, path: str) -> None:
+    """`path` names the cluster in the request. Raises `SpecError`."""
+    _at_most(len(cluster.devices), MAX_DEVICES, "devices", f"{path}.devices")
+    _at_most(len(cluster.links), MAX_LINKS, "links", f"{path}.links")
+    _at_most(len(cluster.title), MAX_TITLE_CHARS, "characters", f"{path}.title")
+    _at_most(len(cluster.description), MAX_DESCRIPTION_CHARS, "characters", f"{path}.description")
+
+
+def check_labels(notes: str, tags: Sequence[str]) -> None:
+    """What people write about a run, which lists show. Raises `SpecError`."""
+    _at_most(len(notes), MAX_NOTES_CHARS, "characters", "notes")
+    _at_most(len(tags), MAX_TAGS, "tags", "tags")
+    for index, tag in enumerate(tags):
+        _at_most(len(tag), MAX_TAG_CHARS, "characters", f"tags[{index}]")
+
+
+def check_workload(workload: Workload, num_changes: int) -> None:
+    """Before a prompt is tokenised. Raises `SpecError`."""
+    _at_most(len(workload.prompt or ""), MAX_PROMPT_CHARS, "characters", "workload.prompt")
+    _at_most(num_changes, MAX_CHANGES, "changes", "scenario.changes")
+
+
+def check_prediction(spec: RunSpec) -> None:
+    """Raises `SpecError` for a run that is too large to be predicted here."""
+    _check_steps(spec, MAX_PREDICTED_STEPS, "predicted")
+
+
+def check_emulation(spec: RunSpec) -> None:
+    """Raises `SpecError` for a run that is too large to be emulated."""
+    _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to emulate", "cluster.devices")
+    _check_steps(spec, MAX_EMULATED_STEPS, "emulated")
+
+
+def steps_of(cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> int:
+    """Layers × forward passes × devices, an upper estimate of the operations of a run."""
+    passes = workload.requests * max(1, workload.new_tokens)
+    return max(1, model.num_layers) * passes * len(cluster.devices)
+
+
+def _check_steps(spec: RunSpec, limit: int, what: str) -> None:
+    steps = steps_of(spec.cluster, spec.model, spec.workload)
+    if steps <= limit:
+        return
+    sentence = (
+        f"The run is too large to be {what} here: {spec.workload.requests} requests × "
+        f"{max(1, spec.workload.new_tokens)} tokens × {spec.model.num_layers} layers × "
+        f"{len(spec.cluster.devices)} devices are {steps:,} steps, and the limit is {limit:,}: ask for fewer "
+        "requests or tokens."
+    )
+    raise SpecError(sentence, [("workload", f"{steps:,} steps, at most {limit:,}")])
+
+
+def _at_most(number: int, limit: int, what: str, path: str) -> None:
+    if number > limit:
+        raise SpecError(
+            f"{path}: {number:,} {what}, and the limit is {limit:,}.", [(path, f"at most {limit:,}")]
+        )
