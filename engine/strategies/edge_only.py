@@ -8,6 +8,7 @@ long as its 4-bit one). Here a matrix is restored and then multiplied; the param
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -22,6 +23,7 @@ from engine.ops.operation import Op
 from engine.ops.quantised import QuantisedBlock, quantised_slices
 from engine.program.strategy import Step
 from engine.strategies.adaptlink.roles import primary_of
+from engine.strategies.adaptlink.time import RequestTime
 from engine.strategies.shared.demand import Demand, demand_of, needed_bytes
 from engine.strategies.shared.ends import cache_of
 from engine.strategies.shared.shares import named_worker
@@ -36,8 +38,11 @@ from engine.strategies.single import (
 
 
 class EdgeOnlyParams(SingleParams):
-    device: str = Field(
-        default="", description="Worker that computes; empty: the fastest of those with most memory."
+    device: str = Field(default="", description="Worker that computes; empty: as `choice` says.")
+    choice: Literal["predicted", "most_memory"] = Field(
+        default="predicted",
+        description="The worker of the shortest predicted request, or the fastest of those with most memory, "
+        "as the primary of AdaptLink.",
     )
     bits: Literal["auto", "none", "8", "4"] = Field(
         default="auto",
@@ -76,16 +81,26 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: EdgeOnlyParams
     ) -> Plan[QuantisedLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        chosen = named_worker(cluster, params.device, "parameters of edge_only, device")
-        rank = primary_of(cluster, model, demand) if chosen is None else chosen
-        usable_bytes = params.beta * cluster.devices[rank].memory_bytes
+        named = named_worker(cluster, params.device, "parameters of edge_only, device")
+        ranks = cluster.workers if named is None else (named,)
+        if named is None and params.choice == "most_memory":
+            ranks = (primary_of(cluster, model, demand),)
         choices: dict[str, tuple[Bits, ...]] = {"auto": (0, 8, 4), "none": (0,), "8": (8,), "4": (4,)}
-        for bits in choices[params.bits]:
-            whole = self._whole(rank, cluster, model, demand, bits)
-            need = needed_bytes(model, whole.placement, rank, whole.kv_bytes, whole.passes)
-            if need <= usable_bytes:
+        allowed = choices[params.bits]
+        for bits in allowed:
+            fits = [
+                rank
+                for rank in ranks
+                if self._needed_bytes(rank, cluster, model, demand, bits)
+                <= params.beta * cluster.devices[rank].memory_bytes
+            ]
+            if fits:
                 break
+        largest = max(ranks, key=lambda rank: (cluster.devices[rank].memory_bytes, -rank))
         speed = {0: 1.0, 8: params.speed_8bit, 4: params.speed_4bit}[bits]
+        times = RequestTime(cluster, model, demand)
+        rank = min(fits or [largest], key=lambda rank: times.alone_s(rank, self._as_block(bits, speed)))
+        whole = self._whole(rank, cluster, model, demand, bits)
         layout = QuantisedLayout(device=rank, bits=bits, speed=speed, lossy=bits > 0)
         return checked(cluster, model, whole).with_layout(layout)
 
@@ -94,6 +109,15 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
         if not bits:
             return Block(layer, cache_of(step))
         return QuantisedBlock(layer, bits, cache_of(step), plan.layout.speed)
+
+    def _as_block(self, bits: Bits, speed: float) -> Callable[[Block], Op]:
+        return lambda op: QuantisedBlock(op.layer, bits, op.cache, speed) if bits else op
+
+    def _needed_bytes(
+        self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits
+    ) -> int:
+        whole = self._whole(rank, cluster, model, demand, bits)
+        return needed_bytes(model, whole.placement, rank, whole.kv_bytes, whole.passes)
 
     def _whole(
         self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits

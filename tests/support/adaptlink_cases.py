@@ -44,7 +44,7 @@ def tight(
     **params,
 ):
     """A spec whose primary d0 lacks memory for `over` times all feed-forward parts. The others have `others`
-    times the primary's.
+    times the primary's. Roles and shares are those of the paper's equation 5, unless `comm_mode` says else.
     """
     cluster = star(rates, terminal=terminal)
     spec = spec_of(
@@ -55,7 +55,7 @@ def tight(
         new_tokens=new_tokens,
         requests=requests,
         pattern=pattern,
-        **{"beta": 1.0, **params},
+        **{"beta": 1.0, "comm_mode": "eq5", **params},
     )
     primary = room_of(cluster, model, spec.workload).primary(0)
     whole = primary.fixed_bytes + primary.num_layers * primary.ffn_bytes

@@ -15,7 +15,7 @@ from engine.strategies.adaptlink.roles import ColumnShard, MemoryBudget, Roles, 
 SWAP_MARGIN = 0.9
 
 
-def roles_with(room: MemoryBudget, roles: Roles, joiner: int) -> Roles:
+def roles_with(room: MemoryBudget, roles: Roles, joiner: int, margin: float = SWAP_MARGIN) -> Roles:
     """`roles` with device `joiner` as secondary, as backup, or with nothing to do.
 
     What is compared is T = F/P + O/B of both, as the cluster is now: the emulated devices keep to it.
@@ -25,7 +25,7 @@ def roles_with(room: MemoryBudget, roles: Roles, joiner: int) -> Roles:
         return roles
     copy = target._replace(device=joiner)
     times_s = _times_s(room, roles, [joiner, target.device])
-    if swaps(times_s[joiner], times_s[target.device]):
+    if swaps(times_s[joiner], times_s[target.device], margin):
         shards = tuple(copy if shard == target else shard for shard in roles.shards)
         backups = {rank: pieces for rank, pieces in roles.backups.items() if rank != target.device}
         return roles._replace(shards=shards, backups=backups | {joiner: (target,)})

@@ -9,6 +9,7 @@ from engine.domain.values import Count, Fraction, NonNegative, Value
 from engine.strategies.adaptlink.roles import ColumnShard, HeadShare, Roles
 
 FfnPartition = Literal["columns", "summa"]
+CommMode = Literal["exact", "eq5", "none"]
 
 
 class PredictedStep(Value):
@@ -38,6 +39,7 @@ class Predicted(Value):
 class SharesLayout(Layout):
     """Who computes which columns and heads, and who has copies.
 
+    `comm_mode` is the rule that chose them (plans of earlier versions know equation 5 only).
     `shards` are in columns and begin with the primary's; `shares` has them in blocks of the grid, by rank.
     `backups` has the copies of a secondary's columns, by its rank; `coverage` is the fraction of all
     secondaries' columns that have one.
@@ -45,6 +47,7 @@ class SharesLayout(Layout):
 
     kind: Literal["shares"] = "shares"
     partition: FfnPartition
+    comm_mode: CommMode = "eq5"
     primary: Count
     grid: Count
     split_layers: tuple[Count, ...]

@@ -8,6 +8,7 @@ from engine.domain.plan import Holding, Placement, Plan, Slice, Work
 from engine.ops.core import Attention, Residual
 from engine.ops.operation import Op
 from engine.strategies.adaptlink.layout import (
+    CommMode,
     FfnPartition,
     Predicted,
     PredictedSides,
@@ -28,6 +29,7 @@ def plan_of_roles(
     ends: Placement,
     roles: Roles,
     partition: FfnPartition = "columns",
+    comm_mode: CommMode = "eq5",
 ) -> Plan[SharesLayout]:
     """`roles` as a plan; raises `PlanError` if a device lacks memory for its part of it."""
     held = _pieces(model, roles)
@@ -37,7 +39,7 @@ def plan_of_roles(
         for piece in pieces
         for layer in range(model.num_layers - roles.num_split, model.num_layers)
     ]
-    layout = layout_of(cluster, model, demand, roles, partition)
+    layout = layout_of(cluster, model, demand, roles, partition, comm_mode)
     placement = Placement(
         strategy=ends.strategy,
         holdings=(
@@ -72,12 +74,18 @@ def plan_of_roles(
 
 
 def layout_of(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, roles: Roles, partition: FfnPartition
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    roles: Roles,
+    partition: FfnPartition,
+    comm_mode: CommMode,
 ) -> SharesLayout:
     """`roles` with what the page draws: shares in blocks of the grid, and predicted times."""
     width = model.intermediate_size // roles.grid
     return SharesLayout(
         partition=partition,
+        comm_mode=comm_mode,
         primary=roles.primary,
         grid=roles.grid,
         split_layers=tuple(range(model.num_layers - roles.num_split, model.num_layers)),

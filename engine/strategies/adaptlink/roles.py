@@ -153,16 +153,24 @@ def primary_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> int:
 
 
 def roles_of(
-    room: MemoryBudget, primary: int, grid: int, share: float | None, max_secondaries: int, backups: bool
+    room: MemoryBudget,
+    primary: int,
+    grid: int,
+    share: float | None,
+    max_secondaries: int,
+    backups: bool,
+    heads: bool = True,
 ) -> Roles:
-    """The roles with the fewest secondaries. Raises `PlanError` if memory is too small for any.
+    """The paper's roles: the fewest secondaries, and both sides balanced by equation 5. Raises `PlanError`
+    if memory is too small for any.
 
-    `share` is the primary's share of a split part, None for a balanced one.
+    `share` is the primary's share of a split part, None for a balanced one; `heads` allows attention heads
+    to move.
     """
     cluster, model, demand = room.cluster, room.model, room.demand
     mine = room.primary(primary)
     if mine.over_bytes <= 0:
-        return Roles(primary, grid, 0, (ColumnShard(primary, 0, model.intermediate_size),), (), {})
+        return alone_on(room, primary, grid)
     passes = ffn_passes(model, demand)
     times = {rank: ffn_time(cluster, model, passes, rank, primary) for rank in cluster.workers}
     candidates = sorted(
@@ -178,17 +186,39 @@ def roles_of(
         used = {rank: size for rank, size in zip(chosen, split.blocks[1:], strict=True) if size}
         block_bytes = split.num_split * mine.ffn_bytes / grid
         left = {rank: rooms[rank] - size * block_bytes for rank, size in used.items()}
-        freed_bytes = (grid - split.blocks[0]) * block_bytes
-        heads = place_heads(room, mine.over_bytes - freed_bytes, left)
-        if heads is None:
-            continue
-        shards = shards_of(model, (primary, *chosen), split, grid)
-        idle = {rank: rooms[rank] for rank in candidates if rank not in used}
-        column_bytes = block_bytes * grid / model.intermediate_size
+        over_bytes = mine.over_bytes - (grid - split.blocks[0]) * block_bytes
+        moved = place_heads(room, over_bytes, left) if heads else () if over_bytes <= 0 else None
+        if moved is not None:
+            return roles_with_backups(room, (primary, *chosen), split, grid, moved, backups)
+    raise too_small(room, primary)
+
+
+def alone_on(room: MemoryBudget, primary: int, grid: int) -> Roles:
+    """The primary computes everything."""
+    return Roles(primary, grid, 0, (ColumnShard(primary, 0, room.model.intermediate_size),), (), {})
+
+
+def roles_with_backups(
+    room: MemoryBudget,
+    ranks: Sequence[int],
+    split: Split,
+    grid: int,
+    heads: tuple[HeadShare, ...],
+    backups: bool,
+) -> Roles:
+    """The roles of a split among `ranks`, the primary first, with copies on inactive devices if `backups`."""
+    primary, model = ranks[0], room.model
+    shards = shards_of(model, ranks, split, grid)
+    saved: dict[int, tuple[ColumnShard, ...]] = {}
+    if backups:
+        passes, used = ffn_passes(model, room.demand), {shard.device for shard in shards}
+        idle = [rank for rank in room.cluster.workers if rank not in used]
+        idle.sort(key=lambda one: (ffn_time(room.cluster, model, passes, one, primary).total_s, one))
+        column_bytes = split.num_split * room.ffn_bytes / model.intermediate_size
         rests = split.num_split * room.rest_bytes("ffn")
-        saved = place_backups(shards, idle, column_bytes, rests, model.intermediate_size // grid)
-        return Roles(primary, grid, split.num_split, shards, heads, saved if backups else {})
-    raise _too_small(room, primary, mine, rooms)
+        rooms = {rank: room.server_bytes(rank) for rank in idle}
+        saved = place_backups(shards, rooms, column_bytes, rests, model.intermediate_size // grid)
+    return Roles(primary, grid, split.num_split, shards, heads, saved)
 
 
 def shards_of(model: ModelSpec, ranks: Sequence[int], split: Split, grid: int) -> tuple[ColumnShard, ...]:
@@ -261,8 +291,10 @@ def _piece(part: Part, start: int, stop: int) -> Slice:
     return Slice(layer=0, part=part, axis=axis, start=start, stop=stop)
 
 
-def _too_small(room: MemoryBudget, primary: int, mine: Primary, rooms: Mapping[int, float]) -> PlanError:
-    device = room.cluster.devices[primary]
+def too_small(room: MemoryBudget, primary: int) -> PlanError:
+    """The error that `primary` lacks memory, with what all others have room for."""
+    mine, device = room.primary(primary), room.cluster.devices[primary]
+    rooms = {rank: room.server_bytes(rank) for rank in room.cluster.workers if rank != primary}
     need = mine.usable_bytes + mine.over_bytes
     others = ", ".join(
         f"{room.cluster.devices[rank].name} has room for {max(0.0, free) / 1e6:.1f} MB"

@@ -99,7 +99,7 @@ class Primary(NamedTuple):
         if self.over_bytes <= 0:
             return 0
         freed_bytes = (1 - share) * self.ffn_bytes
-        return ceil(self.over_bytes / freed_bytes - TOLERANCE) if freed_bytes else self.num_layers + 1
+        return max(1, ceil(self.over_bytes / freed_bytes - TOLERANCE)) if freed_bytes else self.num_layers + 1
 
     def most_blocks(self, num_split: int, grid: int) -> int:
         """Blocks of each split layer that it has memory for; negative if even none of them is too much."""

@@ -23,10 +23,11 @@ from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Params, Step
-from engine.strategies.adaptlink.join import roles_with
-from engine.strategies.adaptlink.layout import FfnPartition, SharesLayout
+from engine.strategies.adaptlink.choice import Wishes, chosen_roles
+from engine.strategies.adaptlink.join import SWAP_MARGIN, roles_with
+from engine.strategies.adaptlink.layout import CommMode, FfnPartition, SharesLayout
 from engine.strategies.adaptlink.plan import plan_of_roles
-from engine.strategies.adaptlink.roles import MemoryBudget, primary_of, roles_of
+from engine.strategies.adaptlink.roles import MemoryBudget
 from engine.strategies.adaptlink.serve import PartialSumClient, serve_partial_sums
 from engine.strategies.adaptlink.shares import grid_size
 from engine.strategies.shared.demand import demand_of
@@ -41,10 +42,14 @@ class AdaptLinkParams(Params):
         description="Blocks that columns are dealt out in; it must divide the model's widths. "
         "0: the largest up to 64.",
     )
+    comm_mode: CommMode = Field(
+        default="exact",
+        description="What decides roles, shares and split layers. exact: the shortest predicted request, "
+        "messages of full size counted. eq5: the paper's equation 5, as printed. none: nothing is split.",
+    )
     primary_share: Fraction | None = Field(
         default=None,
-        description="Primary's share p of a split feed-forward part; empty: both sides balanced. "
-        "With 0 the fewest layers are split, so the fewest messages are sent.",
+        description="Primary's share p of a split feed-forward part; empty: what comm_mode finds best.",
     )
     max_secondaries: Count = Field(default=0, description="At most so many secondaries; 0: any number.")
     backups: Literal["auto", "none"] = Field(
@@ -54,11 +59,23 @@ class AdaptLinkParams(Params):
         default="columns",
         description="Split parts by columns, or in 2D blocks with SUMMA's broadcasts (then without backups).",
     )
+    offload_attention: Literal["auto", "none"] = Field(
+        default="auto",
+        description="auto: attention heads move, too, if moving all feed-forward parts is not enough.",
+    )
+    swap_margin: Fraction = Field(
+        default=SWAP_MARGIN,
+        gt=0,
+        description="A device that joins replaces a secondary if it takes less than this fraction of "
+        "its time.",
+    )
     replan_on_join: bool = Field(
         default=False, description="Plan anew when a device joins, instead of keeping all shares."
     )
     primary: str = Field(
-        default="", description="The primary; empty: the fastest of the workers with most memory."
+        default="",
+        description="The primary; empty: the one of the shortest predicted request, or with eq5 the fastest "
+        "of the workers with most memory.",
     )
 
 
@@ -74,16 +91,17 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
     ) -> Plan[SharesLayout]:
         room = self._room(cluster, model, workload, params)
-        named = named_worker(cluster, params.primary, "parameters of adaptlink, primary")
-        roles = roles_of(
-            room,
-            primary_of(cluster, model, room.demand) if named is None else named,
-            _grid(model, params.grid),
-            params.primary_share,
-            params.max_secondaries,
-            params.backups == "auto" and params.partition == "columns",
+        wishes = Wishes(
+            mode=params.comm_mode,
+            grid=_grid(model, params.grid),
+            share=params.primary_share,
+            primary=named_worker(cluster, params.primary, "parameters of adaptlink, primary"),
+            max_secondaries=params.max_secondaries,
+            heads=params.offload_attention == "auto",
+            backups=params.backups == "auto" and params.partition == "columns",
         )
-        return plan_of_roles(cluster, model, room.demand, room.ends, roles, params.partition)
+        roles = chosen_roles(room, wishes)
+        return plan_of_roles(cluster, model, room.demand, room.ends, roles, params.partition, wishes.mode)
 
     def replan(
         self,
@@ -101,9 +119,11 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         room = self._room(cluster, model, workload, params)
         roles = plan.layout.roles
         for rank in sorted(joined):
-            roles = roles_with(room, roles, rank)
+            roles = roles_with(room, roles, rank, params.swap_margin)
         try:
-            return plan_of_roles(cluster, model, room.demand, room.ends, roles)
+            return plan_of_roles(
+                cluster, model, room.demand, room.ends, roles, comm_mode=plan.layout.comm_mode
+            )
         except PlanError:  # the prompt now includes the tokens so far, so its pass needs more memory
             return super().replan(plan, cluster, model, workload, params)
 

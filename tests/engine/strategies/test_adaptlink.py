@@ -183,10 +183,12 @@ def test_a_primary_that_keeps_no_share_splits_the_fewest_layers():
     assert counts[0.0] == 1 < counts[0.5] <= counts[None]
 
 
-def test_the_primary_is_the_fastest_of_the_devices_with_most_memory():
+def test_by_equation_5_the_primary_is_the_fastest_of_the_devices_with_most_memory():
     cluster = with_memory(star([1e10, 4e10, 9e10]), d0=4e8, d1=4e8, d2=3e8)
-    assert plan_of(spec_of("adaptlink", GPT2, cluster)).layout.primary == 1
-    assert plan_of(spec_of("adaptlink", GPT2, cluster, primary="d2")).layout.primary == 2
+    assert plan_of(spec_of("adaptlink", GPT2, cluster, comm_mode="eq5")).layout.primary == 1
+    for mode in ("exact", "eq5", "none"):
+        named = spec_of("adaptlink", GPT2, cluster, primary="d2", comm_mode=mode)
+        assert plan_of(named).layout.primary == 2
     with pytest.raises(SpecError, match="is a terminal"):
         plan_of(spec_of("adaptlink", GPT2, star([1e10], terminal=True), primary="term"))
 

@@ -1430,6 +1430,8 @@ export interface components {
             backups: {
                 [key: string]: components["schemas"]["ColumnShard"][];
             };
+            /** @enum {string} */
+            comm_mode: "exact" | "eq5" | "none";
             coverage: number;
             epoch: number;
             grid: number;
