@@ -188,7 +188,9 @@ def _report_1_to_2(report: Document) -> Document:
     return {**report, "plan": _plan_1_to_2(plan)} if isinstance(plan, dict) else report
 
 
-ADDED_DURING_VERSION_2: dict[str, Document] = {}
+ADDED_DURING_VERSION_2: dict[str, Document] = {
+    "heads": {"weighed_heads": [], "table_entries": [], "same_prompt": False},
+}
 """By kind of layout: values of the keys that plans of version 2 did not have yet."""
 
 PARAMS_2_TO_3: dict[str, dict[str, str | None]] = {}

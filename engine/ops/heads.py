@@ -4,7 +4,8 @@
 order are `Attention`: over all heads, over a range [start, stop) of them, or over some rows at a
 time. Between them heads travel as tensors [B, heads, T, E]; a projection is packed along the second
 dimension, query heads first, then K, then V of their KV heads. `Recall` and `Regroup` move cached heads to
-another device. `Features` and `Importance` are what EdgeFormer measures of a head.
+another device. `Features` and `Importance` are what EdgeFormer measures of a head; `Weigh`, `Statistics` and
+`Mix` are `Importance` and `Attend` with the attention weights between them.
 """
 
 from __future__ import annotations
@@ -199,11 +200,12 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Queries of `heads` [B, h, T, E] and K of `stored` [B, k, T, E] → variance and entropy: [h, 2], float32.
+    """Queries of `heads` [B, h, T, E] and K of `stored` [B, k, S, E] → variance and entropy: [h, 2], float32.
 
-    Of the n×n matrix A = softmax(q·kᵀ/√E) with the model's mask: ΣA²/n² - 1/n² and -ΣA ln A / n (rows sum
-    to 1, so the mean is 1/n; masked entries are 0), mean over the batch (EdgeFormer, Eqs. 12 and 13). Heads
-    are done one at a time: two n×n matrices are in memory.
+    Of the T×S matrix A = softmax(q·kᵀ/√E) with the model's mask, the queries being the last T of the S rows:
+    ΣA²/(T·S) - 1/S² and -ΣA ln A / T (rows sum to 1, so the mean is 1/S; masked entries are 0), mean over the
+    batch (EdgeFormer, Eqs. 12 and 13, where T = S = n). Heads are done one at a time: two T×S matrices are in
+    memory.
     """
 
     layer: int
@@ -217,9 +219,74 @@ class Importance:
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, heads, rows, wide = inputs[0].shape
+        seen, size = inputs[1].shape[2], model.element_bytes
+        kernels = (
+            product(rows, wide, seen, size, count=batch * heads),
+            elementwise(rows, seen, size, count=3 * batch * heads),  # softmax, squares, entropy
+        )
+        return Cost(kernels, Meta((heads, 2), "float32"), 2 * batch * rows * seen * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Weigh:
+    """Queries of `heads` [B, h, T, E] and K of `stored` [B, k, T, E] → attention weights A: [B, h, T, T].
+
+    `Statistics` of A are `Importance`, and `Mix` of A and V is `Attend`: heads that are measured and then
+    attended on the same device form A once.
+    """
+
+    layer: int
+    heads: Heads
+    stored: Heads
+    name: ClassVar[str] = "weigh"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, heads, rows, wide = inputs[0].shape
         size = model.element_bytes
         kernels = (
             product(rows, wide, rows, size, count=batch * heads),
-            elementwise(rows, rows, size, count=3 * batch * heads),  # softmax, squares, entropy
+            elementwise(rows, rows, size, count=batch * heads),
         )
-        return Cost(kernels, Meta((heads, 2), "float32"), 2 * batch * rows * rows * size)
+        return Cost(kernels, Meta((batch, heads, rows, rows), model.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Attention weights A [B, h, T, T] → variance and entropy of every head, as `Importance`: [h, 2]."""
+
+    layer: int
+    name: ClassVar[str] = "statistics"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, heads, rows, _ = inputs[0].shape
+        size = model.element_bytes
+        kernel = elementwise(rows, rows, size, count=2 * batch * heads)  # squares, entropy
+        return Cost((kernel,), Meta((heads, 2), "float32"), 2 * batch * rows * rows * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Attention weights A of `heads` [B, h, T, T] and V of `stored` [B, k, T, E] → A·V: [B, h, T, E]."""
+
+    layer: int
+    heads: Heads
+    stored: Heads
+    name: ClassVar[str] = "mix"
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, heads, rows, _ = inputs[0].shape
+        wide, size = inputs[1].shape[3], model.element_bytes
+        kernel = product(rows, rows, wide, size, count=batch * heads)
+        return Cost((kernel,), Meta((batch, heads, rows, wide), model.dtype))

@@ -1,4 +1,5 @@
-"""Accounts for the memory of one emulated device: weights, KV caches and working sets, in bytes.
+"""Accounts for the memory of one emulated device: weights, KV caches, working sets and what a strategy keeps
+besides, in bytes.
 
 Both worlds keep the same ledger, so their peaks agree to the byte. The host's own memory plays no part.
 """
@@ -31,11 +32,12 @@ class Ledger:
         self.cached: dict[tuple[str, int], tuple[int, int]] = {}  # (cache, layer) → rows, bytes
         self.on_disk: dict[tuple[str, int], int] = {}  # (cache, layer) → rows
         self.dropped: dict[tuple[str, int], tuple[int, int]] = {}  # … → rows and bytes that only the disk has
-        self.weights_bytes = self.kv_bytes = self.peak_bytes = 0
+        self.reserved: dict[str, int] = {}
+        self.weights_bytes = self.kv_bytes = self.reserved_bytes = self.peak_bytes = 0
 
     @property
     def resident_bytes(self) -> int:
-        return self.weights_bytes + self.kv_bytes
+        return self.weights_bytes + self.kv_bytes + self.reserved_bytes
 
     def load(self, piece: Slice) -> int:
         """Account for `piece`; returns its bytes (0 if it is resident already)."""
@@ -126,6 +128,14 @@ class Ledger:
             self._check(0, "KV rows from disk")
         return moved
 
+    def reserve(self, name: str, size_bytes: int) -> None:
+        """Account for `size_bytes` that a strategy keeps under `name`, in place of what it had there
+        before.
+        """
+        self.reserved_bytes += size_bytes - self.reserved.get(name, 0)
+        self.reserved[name] = size_bytes
+        self._check(0, name)
+
     def release(self, cache: str) -> None:
         """Remove a finished sequence's KV cache, also from disk."""
         for rows in (self.on_disk, self.dropped):
@@ -135,11 +145,12 @@ class Ledger:
             self.kv_bytes -= self.cached.pop(key)[1]
 
     def release_all(self) -> None:
-        """Remove all KV caches."""
+        """Remove all KV caches and what a strategy keeps."""
         self.cached.clear()
         self.on_disk.clear()
         self.dropped.clear()
-        self.kv_bytes = 0
+        self.reserved.clear()
+        self.kv_bytes = self.reserved_bytes = 0
 
     def empty(self) -> None:
         """Memory as after a restart."""

@@ -111,6 +111,11 @@ class Ctx(Protocol):
         An operation on the cache raises `PlanError` unless all its rows are in memory.
         """
 
+    def reserve(self, name: str, size_bytes: int) -> None:
+        """Account for `size_bytes` of memory that the strategy keeps between operations under `name`, in
+        place of what it had there before. Raises `OutOfMemory` when the ledger overflows.
+        """
+
     def release(self, cache: str) -> None:
         """Free the KV cache of a finished sequence."""
 

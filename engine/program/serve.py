@@ -36,7 +36,9 @@ async def serve(
     source: SourceIO | None,
 ) -> None:
     """Answer all `requests`; `source` is None on all other devices."""
-    for wave in waves(strategy, workload, requests):
+    for number, wave in enumerate(waves(strategy, workload, requests)):
+        if number:
+            await strategy.between_waves(ctx, plan)
         await _answer(ctx, strategy, plan, wave, workload.new_tokens, source)
 
 

@@ -137,6 +137,12 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         """
         return None
 
+    async def between_waves(self, ctx: Ctx, plan: Plan[LayoutT]) -> None:
+        """Runs on every device when it has done its part of all requests so far and others will come: for
+        work that nobody waits for.
+        """
+        return None
+
     @abstractmethod
     async def forward(
         self, ctx: Ctx, plan: Plan[LayoutT], step: Step, tokens: Tensor | None

@@ -151,6 +151,9 @@ class MemoryDevice:
         self.row_files.fetch(cache, layer)
         return Handle().finish(None)
 
+    def reserve(self, name, size_bytes):
+        self.ledger.reserve(name, size_bytes)
+
     def release(self, cache):
         self.ledger.release(cache)
         self.row_files.release(cache)

@@ -13,7 +13,19 @@ from torch import Tensor
 
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.ops.heads import Attend, Features, Heads, Importance, Join, Project, Recall, Regroup
+from engine.ops.heads import (
+    Attend,
+    Features,
+    Heads,
+    Importance,
+    Join,
+    Mix,
+    Project,
+    Recall,
+    Regroup,
+    Statistics,
+    Weigh,
+)
 from engine.ops.layout import kv_heads
 from engine.ops.torch_kernels.attention import heads_of, mask_of, masked_attention, merge, positioned_heads
 from engine.ops.torch_kernels.core import norm, only_bias
@@ -108,21 +120,52 @@ def _features(op: Features, model: ModelSpec, weights: Weights, caches: Caches, 
 
 
 def _importance(
-    op: Importance, model: ModelSpec, weights: Weights, caches: Caches, q_BhTE: Tensor, k_BKTE: Tensor
+    op: Importance, model: ModelSpec, weights: Weights, caches: Caches, q_BhTE: Tensor, k_BKSE: Tensor
 ) -> Tensor:
-    rows, wide = q_BhTE.shape[2:]
-    hidden_TT = ~mask_of(0, rows, rows) if model.causal else None
-    of_head = [op.stored.index(head // model.group_size) for head in op.heads]
-    statistics = []
-    for head, key in enumerate(of_head):
-        s_BTT = q_BhTE[:, head] @ k_BKTE[:, key].transpose(-1, -2) * wide**-0.5
-        if hidden_TT is not None:
-            s_BTT = s_BTT.masked_fill(hidden_TT, float("-inf"))
-        a_BTT = torch.softmax(s_BTT, dim=-1, dtype=torch.float32)
-        variance = a_BTT.square().sum(dim=(1, 2)).mean() / rows**2 - rows**-2
-        entropy = torch.special.entr(a_BTT).sum(dim=(1, 2)).mean() / rows
-        statistics.append(torch.stack((variance, entropy)))
-    return torch.stack(statistics)
+    statistics = [
+        _statistics_of(_weights_of(model, q_BhTE[:, [head]], k_BKSE[:, [key]]))
+        for head, key in enumerate(_key_of(op.heads, op.stored, model))
+    ]
+    return torch.cat(statistics)
+
+
+def _weigh(
+    op: Weigh, model: ModelSpec, weights: Weights, caches: Caches, q_BhTE: Tensor, k_BKTE: Tensor
+) -> Tensor:
+    of_head = _key_of(op.heads, op.stored, model)
+    return _weights_of(model, q_BhTE, k_BKTE[:, of_head]).to(q_BhTE.dtype)
+
+
+def _statistics(op: Statistics, model: ModelSpec, weights: Weights, caches: Caches, a_BhTT: Tensor) -> Tensor:
+    return torch.cat([_statistics_of(a_BhTT[:, [head]].float()) for head in range(a_BhTT.shape[1])])
+
+
+def _mix(
+    op: Mix, model: ModelSpec, weights: Weights, caches: Caches, a_BhTT: Tensor, v_BKTE: Tensor
+) -> Tensor:
+    return a_BhTT @ v_BKTE[:, _key_of(op.heads, op.stored, model)]
+
+
+def _weights_of(model: ModelSpec, q_BhTE: Tensor, k_BhSE: Tensor) -> Tensor:
+    """softmax(q·kᵀ/√E) in float32, with the model's mask: [B, h, T, S]."""
+    (rows, wide), seen = q_BhTE.shape[2:], k_BhSE.shape[2]
+    s_BhTS = q_BhTE @ k_BhSE.transpose(-1, -2) * wide**-0.5
+    if model.causal:
+        s_BhTS = s_BhTS.masked_fill(~mask_of(seen - rows, rows, seen), float("-inf"))
+    return torch.softmax(s_BhTS, dim=-1, dtype=torch.float32)
+
+
+def _statistics_of(a_BhTS: Tensor) -> Tensor:
+    """Variance and entropy of every head: [h, 2]."""
+    rows, seen = a_BhTS.shape[2:]
+    variance = a_BhTS.square().sum(dim=(2, 3)).mean(dim=0) / (rows * seen) - seen**-2
+    entropy = torch.special.entr(a_BhTS).sum(dim=(2, 3)).mean(dim=0) / rows
+    return torch.stack((variance, entropy), dim=1)
+
+
+def _key_of(heads: Heads, stored: Heads, model: ModelSpec) -> list[int]:
+    """Place of each head's KV head in `stored`."""
+    return [stored.index(head // model.group_size) for head in heads]
 
 
 def _stored(cache: KVCache, stored: Heads, layer: int, name: str) -> KVCache:
@@ -146,4 +189,7 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = {
     Regroup: _regroup,
     Features: _features,
     Importance: _importance,
+    Weigh: _weigh,
+    Statistics: _statistics,
+    Mix: _mix,
 }

@@ -51,6 +51,10 @@ class HeadAllocation(NamedTuple):
     def pruned(self) -> tuple[int, ...]:
         return self.heads_of(PRUNED)
 
+    @property
+    def num_kept(self) -> int:
+        return len(self.device_of) - self.device_of.count(PRUNED)
+
 
 def normalised(raw: Sequence[float]) -> tuple[float, ...]:
     """Importance of a block's heads in [0, 1] (Eq. 14); all 1 if they are equal."""
@@ -113,6 +117,21 @@ def allocate(
     return HeadAllocation(tuple(device_of), collab_s, evaluations)
 
 
+def slots_s(sites: Sequence[Site], num_heads: int, only: Sequence[int] | None = None) -> tuple[float, ...]:
+    """Finish times of the slots that `num_heads` heads may take, ascending: Δ + m·c for m = 1, 2, … on every
+    device, as far as its room goes, or as far as `only` gives it heads.
+    """
+    limits = [min(site.room, num_heads if only is None else only.count(site.rank)) for site in sites]
+    return tuple(
+        sorted(
+            site.busy_s(number)
+            for site, limit in zip(sites, limits, strict=True)
+            if site.head_s < inf
+            for number in range(1, limit + 1)
+        )
+    )
+
+
 def li_scores(
     importance: Sequence[float], allocation: HeadAllocation, sites: Sequence[Site], weight: float
 ) -> tuple[float | None, ...]:
@@ -135,20 +154,27 @@ def prune_to_deadline(
     sites: Sequence[Site],
     t_max_s: float,
     weight: float,
+    min_keep: int = 0,
 ) -> HeadAllocation:
     """Stage 3, for costs that changed since the assignment: heads stay where they are, and of the slowest
-    device's heads the one with the lowest LiScore is pruned until the makespan meets the deadline.
-    Heads of devices that are not among `sites` any more are pruned.
+    device's heads the one with the lowest LiScore is pruned until the makespan meets the deadline or only
+    `min_keep` heads are left. Heads of devices that are not among `sites` any more are pruned; where that
+    leaves fewer than `min_keep`, the most important ones go to the owner, as far as its room goes.
 
     The paper prunes the lowest score of all devices, which need not shorten anything.
     """
     known = {site.rank for site in sites if site.head_s < inf}
     device_of = [rank if rank in known else PRUNED for rank in allocation.device_of]
+    owner = sites[0]
+    for head in by_importance(importance):
+        few = len(device_of) - device_of.count(PRUNED) < min_keep
+        if few and device_of[head] == PRUNED and device_of.count(owner.rank) < owner.room:
+            device_of[head] = owner.rank
     while True:
         now = allocation._replace(device_of=tuple(device_of))
         busy_s = _busy_s(now, sites)
         collab_s = max(busy_s.values(), default=0.0)
-        if collab_s <= t_max_s * SLACK:
+        if collab_s <= t_max_s * SLACK or now.num_kept <= min_keep:
             return now._replace(collab_s=collab_s)
         bottleneck = next(rank for rank, seconds in busy_s.items() if seconds == collab_s)
         scores = li_scores(importance, now, sites, weight)

@@ -9,19 +9,21 @@ model does, with the links of `corrected`. T new rows, S rows seen, E head dim; 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import ceil, inf
 from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.ops.heads import Attend, kv_of
 from engine.ops.tensors import Meta
-from engine.strategies.edgeformer.allocation import Site, allocate
+from engine.strategies.edgeformer.allocation import Site, slots_s
 from engine.strategies.shared.demand import Pass
 from engine.strategies.shared.shares import pass_s
 
 CostModel = Literal["corrected", "paper", "device"]
 DeadlineMode = Literal["ratio", "forward_s", "block_s", "none"]
+ROUNDING = 1e-9
+"""0.88 · 25 is 22 but for rounding."""
 
 
 class AttentionRows(NamedTuple):
@@ -86,14 +88,18 @@ def deadline_s(
     heads: int,
     only: Sequence[int] | None = None,
 ) -> float:
-    """T_max of one block. ratio: `value` times the makespan of all heads under `nominal` conditions (of a
-    fixed split, that of `only`), so that a worse network later prunes more; forward_s: `value` is for the
-    whole pass; block_s: per block.
+    """T_max of one block. ratio: when the first `value` of the heads could be through under `nominal`
+    conditions (where a fixed split has them: `only`), so that a worse network later prunes more; forward_s:
+    `value` is for the whole pass; block_s: per block.
+
+    The paper names no unit. A share of the makespan of all heads would leave time for none where every device
+    has one: the share is therefore counted in slots, ceil(value · heads) of them in order of finish time.
     """
     if mode == "none":
         return inf
     if mode == "ratio":
-        return value * allocate([1.0] * heads, nominal, only=only).collab_s
+        slots = slots_s(nominal, max(heads, ceil(value * heads)), only)
+        return slots[min(len(slots), ceil(value * heads - ROUNDING)) - 1] if slots else 0.0
     return value / num_layers if mode == "forward_s" else value
 
 

@@ -20,6 +20,10 @@ class OwnedBlocks(NamedTuple):
 class HeadsLayout(Layout):
     """`own_heads` and `lent_heads` are by rank: how many heads a device can attend at once in a block of its
     own, and in each block of another owner. `lossy` says that some run may prune a head.
+
+    Also by rank, of an owner: `weighed_heads` is how many heads' attention weights it can keep from measuring
+    until attending, `table_entries` how many heads each of its mapping tables can remember. `same_prompt`
+    says that all requests have one prompt.
     """
 
     kind: Literal["heads"] = "heads"
@@ -27,5 +31,8 @@ class HeadsLayout(Layout):
     workers: tuple[Count, ...]
     own_heads: tuple[Count, ...]
     lent_heads: tuple[Count, ...]
+    weighed_heads: tuple[Count, ...]
+    table_entries: tuple[Count, ...]
+    same_prompt: bool
     lossy: bool
     params: EdgeFormerParams

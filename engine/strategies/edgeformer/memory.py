@@ -9,10 +9,23 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement
 from engine.ops.core import FeedForward, Residual
-from engine.ops.heads import Attend, Features, Importance, Join, Project, Recall, Regroup
+from engine.ops.heads import (
+    Attend,
+    Features,
+    Importance,
+    Join,
+    Mix,
+    Project,
+    Recall,
+    Regroup,
+    Statistics,
+    Weigh,
+    kv_of,
+)
 from engine.ops.sizes import kv_bytes_per_row
 from engine.ops.tensors import Meta
 from engine.strategies.edgeformer.layout import OwnedBlocks
+from engine.strategies.edgeformer.table_size import FEATURE_POINTS, entry_bytes
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -23,15 +36,18 @@ from engine.strategies.shared.demand import (
     working_bytes,
 )
 
-FEATURE_POINTS = 64
-"""Values to which f_inter is resampled, so that inputs of any length can be compared."""
-
 
 class HeadRooms(NamedTuple):
-    """Heads that a device has room for, by rank: in a block of its own, and in each block of others."""
+    """Heads that a device has room for, by rank: in a block of its own, and in each block of others.
+
+    `weighed` and `entries` are what memory is left for on owners: heads whose attention weights are kept
+    until they are attended, and entries of every block's mapping table.
+    """
 
     own: tuple[int, ...]
     lent: tuple[int, ...]
+    weighed: tuple[int, ...] = ()
+    entries: tuple[int, ...] = ()
 
     def hold_all(self, owner: int, num_heads: int) -> bool:
         """Whether all heads of a block of `owner` find room somewhere."""
@@ -45,12 +61,14 @@ def rooms_for_heads(
     owned: Sequence[OwnedBlocks],
     demand: Demand,
     caches: bool,
+    max_entries: int,
 ) -> HeadRooms:
     """How many heads every device can attend, such that no run of the plan can exceed its memory.
 
     Blocks of its own come first. What a device lends to others' blocks includes, with `caches`, K and V of
-    its heads in every block that it does not own. Raises `PlanError` if an owner has no room for the rest
-    of its blocks' operations.
+    its heads in every block that it does not own. Of what is left, a mapping table of each block gets room
+    for up to `max_entries`, then the attention weights of measured heads. Raises `PlanError` if an owner has
+    no room for the rest of its blocks' operations.
     """
     blocks = {rank: stop - start for rank, start, stop in owned}
     kv_of_head = demand.sequences * demand.cached_rows * kv_bytes_per_row(model, 1) if caches else 0
@@ -67,7 +85,7 @@ def rooms_for_heads(
         passes,
         "give it more memory, or add devices that own some blocks",
     )
-    own, lent = [], []
+    own, lent, weighed, entries = [], [], [], []
     own_needs, lent_needs = (
         [
             working_bytes(model, attend_passes(model, demand, heads, caches, owns))
@@ -75,6 +93,7 @@ def rooms_for_heads(
         ]
         for owns in (True, False)
     )
+    weigh_needs = [working_bytes(model, weigh_passes(model, demand, h)) for h in range(model.num_heads + 1)]
     for rank, device in enumerate(cluster.devices):
         free = device.memory_bytes - weights_bytes(placement, model, rank) - kv_bytes[rank]
         mine = _most(own_needs, free) if rank in blocks else 0
@@ -83,7 +102,12 @@ def rooms_for_heads(
         needs = [max(busy, need) + foreign * min(m, model.num_kv_heads) for m, need in enumerate(lent_needs)]
         own.append(mine)
         lent.append(_most(needs, free) if rank in cluster.workers else 0)
-    return HeadRooms(tuple(own), tuple(lent))
+        left = free - needs[lent[-1]]
+        table_bytes = blocks.get(rank, 0) * entry_bytes(model)
+        entries.append(max(0, min(max_entries, int(left // table_bytes))) if table_bytes else 0)
+        kept = foreign * min(lent[-1], model.num_kv_heads) + entries[-1] * table_bytes
+        weighed.append(_most(weigh_needs, free - kept) if rank in blocks else 0)
+    return HeadRooms(tuple(own), tuple(lent), tuple(weighed), tuple(entries))
 
 
 def _most(needs: Sequence[int], free: float) -> int:
@@ -110,6 +134,21 @@ def owner_passes(model: ModelSpec, demand: Demand, caches: bool) -> list[Pass]:
     if caches and demand.new_tokens > 1:
         passes.append(Pass(Recall(0, keys, keys, batch, "plan"), (), demand.cached_rows))
     return passes
+
+
+def weigh_passes(model: ModelSpec, demand: Demand, heads: int) -> list[Pass]:
+    """Measuring `heads` heads of the prompt and attending them by the same attention weights."""
+    if not heads:
+        return []
+    batch, rows, numbers = demand.batch, demand.rows, tuple(range(heads))
+    stored = kv_of(model, numbers)
+    queries, keys = (Meta((batch, len(h), rows, model.head_dim), model.dtype) for h in (numbers, stored))
+    weights = Meta((batch, heads, rows, rows), model.dtype)
+    return [
+        Pass(Weigh(0, numbers, stored), (queries, keys)),
+        Pass(Statistics(0), (weights,)),
+        Pass(Mix(0, numbers, stored), (weights, keys)),
+    ]
 
 
 def attend_passes(model: ModelSpec, demand: Demand, heads: int, caches: bool, owns: bool) -> list[Pass]:

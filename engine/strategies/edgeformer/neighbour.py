@@ -6,7 +6,7 @@ from engine.ops.heads import Attend, Regroup, kv_of
 from engine.ops.tensors import narrow, shape_of
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
-from engine.strategies.edgeformer.owner import ATTEND, END
+from engine.strategies.edgeformer.assignment import ATTEND, END
 from engine.strategies.shared.ends import tag
 
 

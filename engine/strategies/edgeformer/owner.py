@@ -1,5 +1,4 @@
-"""EdgeFormer's owner of a block: project, score the heads, send some to neighbours, attend, join (Algorithm
-1).
+"""EdgeFormer's owner of a block: project, send some heads to neighbours, attend the others, join.
 
 Messages to a neighbour go under one tag per pass, with a note that says what to do: ATTEND (layer, heads),
 REGROUP (layer, number of KV heads it has, these, the ones it gets), END.
@@ -7,60 +6,19 @@ REGROUP (layer, number of KV heads it has, these, the ones it gets), END.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
-
-from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PeerFailed
-from engine.domain.plan import Plan
 from engine.ops.core import FeedForward, Residual
-from engine.ops.heads import Attend, Features, Heads, Importance, Join, Project, Recall, kv_of
+from engine.ops.heads import Attend, Heads, Join, Project, Recall, kv_of
 from engine.ops.tensors import Tensor, concat, narrow, shape_of, take
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
-from engine.strategies.edgeformer.allocation import (
-    PRUNED,
-    HeadAllocation,
-    Site,
-    allocate,
-    even_split,
-    li_scores,
-    normalised,
-    prune_to_deadline,
-)
-from engine.strategies.edgeformer.choices import Learn, Lookup, MappingTables
-from engine.strategies.edgeformer.costs import AttentionRows, deadline_s, sites_of
-from engine.strategies.edgeformer.layout import HeadsLayout
-from engine.strategies.edgeformer.memory import FEATURE_POINTS, HeadRooms
+from engine.strategies.edgeformer.allocation import HeadAllocation
+from engine.strategies.edgeformer.assignment import ATTEND, END, HeadAssignment
+from engine.strategies.edgeformer.conditions import neighbours_of, sites_now
+from engine.strategies.edgeformer.costs import AttentionRows
+from engine.strategies.edgeformer.importance import BlockImportance, Projected
+from engine.strategies.edgeformer.state import OwnerState
 from engine.strategies.shared.ends import tag
-
-END, ATTEND, REGROUP = range(3)
-
-
-class KeptAllocation(NamedTuple):
-    """An allocation that is reused for a sequence's tokens, and the conditions under which it was made."""
-
-    allocation: HeadAllocation
-    raw: tuple[float, ...]
-    cluster: ClusterSpec
-    failed: frozenset[int]
-
-
-class OwnerState:
-    """What a device keeps between forward passes of one plan."""
-
-    def __init__(self, plan: Plan[HeadsLayout], tables: MappingTables):
-        self.version, layout = plan.version, plan.layout
-        self.params = layout.params
-        self.rooms = HeadRooms(layout.own_heads, layout.lent_heads)
-        self.workers = layout.workers
-        self.tables = tables
-        self.kept: dict[tuple[str, int], KeptAllocation] = {}
-        self.deadlines_s: dict[AttentionRows, float] = {}
-        self.sites: dict[AttentionRows, tuple[Site, ...]] = {}
-        self.conditions: tuple[ClusterSpec, frozenset[int]] | None = None
-        self.shown: dict[int, object] = {}
-        self.prompts: dict[str, Tensor] = {}
 
 
 class Owner:
@@ -68,7 +26,8 @@ class Owner:
 
     def __init__(self, ctx: Ctx, state: OwnerState, step: Step, cache: str | None):
         self.ctx, self.state, self.step, self.cache = ctx, state, step, cache
-        self.model, self.params = ctx.model, state.params
+        self.assignment = HeadAssignment(ctx, state, step, cache)
+        self.model = ctx.model
         self.heads: Heads = tuple(range(ctx.model.num_heads))
         self.kv_heads: Heads = tuple(range(ctx.model.num_kv_heads))
 
@@ -80,196 +39,27 @@ class Owner:
         q, kv = narrow(packed, 1, 0, num_heads), narrow(packed, 1, num_heads, shape_of(packed)[1])
         batch, new = shape_of(x)[:2]
         rows = AttentionRows(batch, new, first_row + new)
+        measures = BlockImportance(ctx, self.state, self.step, layer, Projected(packed, q, kv))
         if self.cache and self.step.phase == "decode":
-            allocation = await self._reuse_allocation(layer, rows)
+            allocation = await self.assignment.reuse(layer, rows, q)
         else:
-            allocation = await self._assign(layer, packed, q, kv, rows)
-        total = await self._attend(layer, allocation, q, kv, rows)
+            allocation = await self.assignment.assign(layer, rows, measures)
+        total = await self._attend(layer, allocation, measures, rows)
         x = await ctx.compute(Residual(layer, "attention"), x, total)
         total = await ctx.compute(FeedForward(layer, 0, self.model.intermediate_size, True), x)
         return await ctx.compute(Residual(layer, "ffn"), x, total)
 
     def end(self, x: Tensor) -> None:
         """Send END to all neighbours: this pass has no more work for them."""
-        for rank in self._neighbours():
+        for rank in neighbours_of(self.ctx, self.state):
             self.ctx.send(narrow(x, 1, 0, 0), rank, tag(self.step, "heads"), (END,))
 
-    # allocation
-
-    async def _assign(
-        self, layer: int, packed: Tensor, q: Tensor, kv: Tensor, rows: AttentionRows
-    ) -> HeadAllocation:
-        raw, hits = await self._importance(layer, packed, q, kv)
-        allocation = self._allocate(raw, rows)
-        if self.cache:
-            self.state.kept[self.cache, layer] = KeptAllocation(
-                allocation, raw, self.ctx.cluster_now, self.ctx.failed
-            )
-        self._mark_allocation(layer, allocation, raw, rows, hits)
-        return allocation
-
-    async def _importance(
-        self, layer: int, packed: Tensor, q: Tensor, kv: Tensor
-    ) -> tuple[tuple[float, ...], int]:
-        """Raw importance of all heads, and how many of them the mapping table knew."""
-        ctx, tables, width = self.ctx, self.state.tables, 2 * self.model.head_dim
-        name = f"v{self.state.version}.L{layer}.r{self.step.requests[0]}.t{self.step.index}"
-        features = await ctx.compute(Features(layer, FEATURE_POINTS), packed)
-        lookup = Lookup(tables, layer, width, idle=self.step.phase == "prefill")
-        raw = list(ctx.decide(f"hits.{name}", lookup, features))
-        missed = tuple(head for head in self.heads if raw[head] is None)
-        if missed:
-            stored = kv_of(self.model, missed)
-            measure = Importance(layer, missed, stored)
-            statistics = await ctx.compute(measure, take(q, 1, missed), take(kv, 1, stored))
-            learn = Learn(tables, layer, width, missed)
-            for head, value in zip(
-                missed, ctx.decide(f"importance.{name}", learn, statistics, features), strict=True
-            ):
-                raw[head] = value
-        return tuple(raw), len(self.heads) - len(missed)
-
-    def _allocate(self, raw: Sequence[float], rows: AttentionRows) -> HeadAllocation:
-        params, below = self.params, self.params.prune_below
-        return allocate(
-            normalised(raw),
-            self._sites(rows),
-            self._deadline_s(rows),
-            params.fill,
-            params.check,
-            params.min_keep,
-            self._split({*self._neighbours(), self.ctx.rank}),
-            barred=() if below is None else [head for head in self.heads if raw[head] < below],
-        )
-
-    def _split(self, there: Collection[int]) -> tuple[int, ...] | None:
-        """With static scheduling, the fixed rank of every head, among the ranks `there`; else None."""
-        if self.params.scheduling == "dynamic":
-            return None
-        return even_split(len(self.heads), [rank for rank in self.state.workers if rank in there])
-
-    async def _reuse_allocation(self, layer: int, rows: AttentionRows) -> HeadAllocation:
-        """The allocation of the prefill, or a new one if links, speeds or devices have changed since."""
-        assert self.cache
-        kept = self.state.kept[self.cache, layer]
-        now, failed = self.ctx.cluster_now, self.ctx.failed
-        if kept.cluster is now and kept.failed == failed:
-            return kept.allocation
-        sites = self._sites(rows)
-        alone = set(kept.allocation.device_of) - {site.rank for site in sites} - {PRUNED}
-        if self.params.on_change == "prune" and not alone:
-            allocation = prune_to_deadline(
-                normalised(kept.raw),
-                kept.allocation,
-                sites,
-                self._deadline_s(rows),
-                self.params.importance_weight,
-            )
-        else:
-            allocation = self._allocate(kept.raw, rows)
-        if allocation.device_of != kept.allocation.device_of:
-            await self._move(layer, kept.allocation, allocation, rows.batch)
-            names = [self.ctx.cluster.devices[rank].name for rank in sorted(failed - kept.failed)]
-            reason = f"{', '.join(names)} failed" if names else "links or speeds changed"
-            self.ctx.mark(
-                "reallocated",
-                layer=layer,
-                owner=self.ctx.rank,
-                reason=reason,
-                device_of_before=list(kept.allocation.device_of),
-                device_of=list(allocation.device_of),
-            )
-            self._mark_allocation(layer, allocation, kept.raw, rows, len(self.heads))
-        self.state.kept[self.cache, layer] = KeptAllocation(allocation, kept.raw, now, failed)
-        return allocation
-
-    async def _move(self, layer: int, before: HeadAllocation, after: HeadAllocation, batch: int) -> None:
-        """Send neighbours the K and V of the heads that they attend from now on, from the owner's copy."""
-        assert self.cache
-        for rank in self._neighbours():
-            has, shall = (kv_of(self.model, allocation.heads_of(rank)) for allocation in (before, after))
-            if has != shall:
-                arriving = tuple(head for head in shall if head not in has)
-                recall = Recall(layer, arriving, self.kv_heads, batch, self.cache)
-                moved = await self.ctx.compute(recall)
-                note = (REGROUP, layer, len(has), *has, *shall)
-                self.ctx.send(moved, rank, tag(self.step, "heads"), note)
-
-    # conditions
-
-    def _neighbours(self) -> list[int]:
-        """Ranks of the other workers that are present."""
-        now = self.ctx.cluster_now.workers
-        here = [rank for rank in self.state.workers if rank in now and rank not in self.ctx.failed]
-        return [rank for rank in here if rank != self.ctx.rank]
-
-    def _sites(self, rows: AttentionRows) -> tuple[Site, ...]:
-        """The devices that may attend heads of these rows, with their present costs."""
-        now, failed, before = self.ctx.cluster_now, self.ctx.failed, self.state.conditions
-        if before is None or before[0] is not now or before[1] != failed:
-            self.state.sites.clear()
-            self.state.conditions = (now, failed)
-        if rows not in self.state.sites:
-            self.state.sites[rows] = self._sites_in(now, self._neighbours(), rows)
-        return self.state.sites[rows]
-
-    def _sites_in(
-        self, cluster: ClusterSpec, neighbours: Sequence[int], rows: AttentionRows
-    ) -> tuple[Site, ...]:
-        rooms, me = self.state.rooms, self.ctx.rank
-        return sites_of(
-            cluster, self.model, me, neighbours, rooms.own[me], rooms.lent, rows, self.params.cost_model
-        )
-
-    def _deadline_s(self, rows: AttentionRows) -> float:
-        """T_max of a block with these rows. A ratio refers to the cluster without disturbances."""
-        if rows not in self.state.deadlines_s:
-            others = [rank for rank in self.state.workers if rank != self.ctx.rank]
-            nominal = self._sites_in(self.ctx.cluster, others, rows)
-            self.state.deadlines_s[rows] = deadline_s(
-                self.params.t_max_mode,
-                self.params.t_max,
-                self.model.num_layers,
-                nominal,
-                len(self.heads),
-                self._split(self.state.workers),
-            )
-        return self.state.deadlines_s[rows]
-
-    def _mark_allocation(
-        self, layer: int, allocation: HeadAllocation, raw: Sequence[float], rows: AttentionRows, hits: int
-    ) -> None:
-        """Mark which device attends which head, unless the last mark of the layer is equal."""
-        device_of = list(allocation.device_of)
-        scores = li_scores(normalised(raw), allocation, self._sites(rows), self.params.importance_weight)
-        shown = [None if score is None else round(score, 4) for score in scores]
-        facts = (device_of, shown, hits)
-        if self.state.shown.get(layer) == facts:
-            return
-        self.state.shown[layer] = facts
-        t_max_s = None if self.params.t_max_mode == "none" else self._deadline_s(rows)
-        self.ctx.mark(
-            "heads",
-            layer=layer,
-            owner=self.ctx.rank,
-            device_of=device_of,
-            scores=shown,
-            hits=hits,
-            misses=len(self.heads) - hits,
-            t_collab_s=allocation.collab_s,
-            t_max_s=t_max_s,
-        )
-        if not set(device_of) - {PRUNED}:
-            self.ctx.mark("all_heads_pruned", layer=layer, owner=self.ctx.rank)
-
-    # attention
-
     async def _attend(
-        self, layer: int, allocation: HeadAllocation, q: Tensor, kv: Tensor, rows: AttentionRows
+        self, layer: int, allocation: HeadAllocation, measures: BlockImportance, rows: AttentionRows
     ) -> Tensor:
         """The attention output [B, T, D]. Neighbours compute their heads while the owner attends its own."""
-        ctx, step = self.ctx, self.step
-        sites = {site.rank: site for site in self._sites(rows)}
+        ctx, step, (_, q, kv) = self.ctx, self.step, measures.x
+        sites = {site.rank: site for site in sites_now(ctx, self.state, rows)}
         shares = [
             (rank, heads) for rank in sites if rank != ctx.rank and (heads := allocation.heads_of(rank))
         ]
@@ -280,10 +70,13 @@ class Owner:
             ctx.send(packed, rank, tag(step, "heads"), (ATTEND, layer, *heads))
             replies.append((rank, heads, ctx.recv(rank, tag(step, "context", layer))))
         own = allocation.heads_of(ctx.rank)
-        stored = self.kv_heads if self.cache else kv_of(self.model, own)
-        attend = Attend(layer, own, stored, self.cache)
-        contexts = [await ctx.compute(attend, take(q, 1, own), self._keys_values(kv, stored))]
-        order = own
+        order, contexts = await measures.mixed(own)
+        rest = tuple(head for head in own if head not in order)
+        if rest or self.cache or not contexts:
+            stored = self.kv_heads if self.cache else kv_of(self.model, rest)
+            attend = Attend(layer, rest, stored, self.cache)
+            contexts.append(await ctx.compute(attend, take(q, 1, rest), self._keys_values(kv, stored)))
+            order += rest
         for rank, heads, reply in replies:
             try:
                 contexts.append(await reply)

@@ -11,7 +11,8 @@ from engine.program.strategy import Params
 from engine.strategies.edgeformer.allocation import Check, Fill
 from engine.strategies.edgeformer.costs import CostModel, DeadlineMode
 
-BlockOrder = Literal["eta", "fastest", "even"]
+BlockOrder = Literal["balanced", "proportional", "even", "eta", "fastest"]
+OnMiss = Literal["by_cost", "exact", "nearest"]
 Scoring = Literal["var", "paper", "var_minus_entropy"]
 
 
@@ -20,9 +21,9 @@ class EdgeFormerParams(Params):
 
     t_max_mode: DeadlineMode = Field(
         default="ratio",
-        description="Deadline of a block's attention: t_max times what all heads take on the undisturbed "
-        "cluster (ratio), t_max seconds for a whole pass (forward_s) or for each block (block_s), or none: "
-        "then no head is ever pruned for time.",
+        description="Deadline of a block's attention: when the share t_max of the heads can be through on "
+        "the undisturbed cluster (ratio), t_max seconds for a whole pass (forward_s) or for each block "
+        "(block_s), or none: then no head is ever pruned for time.",
     )
     t_max: Positive = Field(
         default=0.88, description="The deadline's value; 0.88 keeps as many heads as the paper's Table 4."
@@ -33,8 +34,11 @@ class EdgeFormerParams(Params):
         "(paper), or as the devices' own compute model prices it (device).",
     )
     block_alloc: BlockOrder = Field(
-        default="eta",
-        description="Who owns blocks first: largest FLOP/s per block of capacity (eta), fastest, or even.",
+        default="balanced",
+        description="Who owns how many blocks: shares by FLOP/s, or the optimum of Eq. 2 with the moves "
+        "between owners where that is faster (balanced); shares by FLOP/s (proportional); equal ones (even, "
+        "the paper's experiments); filled by FLOP/s per block of capacity (eta, the paper's rule) or fastest "
+        "first.",
     )
     importance: Scoring = Field(
         default="var",
@@ -42,10 +46,23 @@ class EdgeFormerParams(Params):
         "printed (paper), or variance minus entropy.",
     )
     importance_weight: Fraction = Field(
-        default=0.8, description="λ: weight of importance against latency in the LiScore."
+        default=0.8,
+        description="λ: weight of importance against latency in the LiScore. The scores are reported; they "
+        "decide only with on_change=prune, because the first assignment goes by importance.",
     )
     zeta: NonNegative = Field(default=0.6, description="Weight of the token-wise features in a distance.")
     tau: float = Field(default=0.6, description="Distance up to which a known head's importance is reused.")
+    on_miss: OnMiss = Field(
+        default="by_cost",
+        description="A head that the table does not know: measure it where it may be among the least "
+        "important (exact), take the nearest known head (nearest), or measure as long as that takes less "
+        "time than pruning saves (by_cost).",
+    )
+    expected_hits: Fraction = Field(
+        default=0.3,
+        description="Share of heads that a prediction supposes known for a new prompt; measured on held-out "
+        "text. Where all requests have one prompt, it supposes all.",
+    )
     sep_norm: Literal["unit", "literal"] = Field(
         default="unit", description="Whether mean queries and keys are scaled to length 1 before comparing."
     )
@@ -56,7 +73,7 @@ class EdgeFormerParams(Params):
     check: Check = Field(
         default="makespan", description="Deadline against the makespan, or as printed, which counts twice."
     )
-    min_keep: Count = Field(default=0, description="Heads that stay on the owner whatever the deadline.")
+    min_keep: Count = Field(default=0, description="Heads that are kept whatever the deadline, on the owner.")
     prune_below: float | None = Field(
         default=None, description="Prune heads whose raw importance is lower; empty: none."
     )

@@ -3,65 +3,78 @@
 Yao et al., EdgeFormer, Eq. 2 and the greedy allocation by η = f/s (FLOP/s over capacity in blocks). η
 prefers small devices: it does not minimise Σ C/f, as the paper claims (f = 10 and 8, s = 10 and 1, ten
 blocks: η costs 1.025, fastest first 1.0). `even` is what the authors' experiments show: L/K blocks each.
+`balanced` minimises Eq. 2 and the moves of hidden states between owners (`optimal_blocks.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement
+from engine.domain.units import BITS_PER_BYTE
+from engine.ops.tensors import payload_bytes
+from engine.strategies.edgeformer.costs import path_bit_per_s
 from engine.strategies.edgeformer.layout import OwnedBlocks
+from engine.strategies.edgeformer.optimal_blocks import Capacity, Moves, blocks_s, optimal_blocks
 from engine.strategies.edgeformer.params import BlockOrder
-from engine.strategies.shared.demand import Demand
+from engine.strategies.shared.demand import Demand, hidden
 from engine.strategies.shared.pipeline import ends_placement, stages_placement
-from engine.strategies.shared.stages import Stage, rooms_of
+from engine.strategies.shared.shares import largest_remainder, layer_s
+from engine.strategies.shared.stages import Stage, consecutive, fill, rooms_of
 
 
-class Capacity(NamedTuple):
-    """A device as the block allocation sees it: capacity in whole blocks, FLOP/s."""
-
-    rank: int
-    blocks: int
-    flop_per_s: float
-
-
-def allocate_blocks(devices: Sequence[Capacity], num_layers: int, order: BlockOrder) -> tuple[Stage, ...]:
+def allocate_blocks(
+    devices: Sequence[Capacity], num_layers: int, order: BlockOrder, moves: Moves
+) -> tuple[Stage, ...]:
     """Consecutive blocks per owner, whose capacities suffice together.
 
     eta: f/s descending, fastest: f descending, both filled one after the other, ties to the larger f, then
     the lower rank. even: equal numbers by rank, the remainder to the last; what is over a capacity goes to
-    the next device, around to the first.
+    the next device, around to the first. proportional: shares by FLOP/s, by largest remainder; what is over
+    a capacity goes to the first devices below theirs. balanced: proportional, or the optimum with the `moves`
+    if that is faster.
     """
     usable = [device for device in devices if device.blocks]
     if order == "even":
         chosen = sorted(usable, key=lambda device: device.rank)
-        wanted = [num_layers // len(chosen)] * len(chosen)
-        wanted[-1] += num_layers % len(chosen)
-        sizes, carry = [0] * len(chosen), 0
-        for index in [*range(len(chosen))] * 2:  # twice around: then everything has found room
-            carry += wanted[index]
-            wanted[index] = 0
-            took = min(carry, chosen[index].blocks - sizes[index])
-            sizes[index] += took
-            carry -= took
-    else:
-        chosen = sorted(
-            usable,
-            key=lambda d: (-d.flop_per_s / (d.blocks if order == "eta" else 1), -d.flop_per_s, d.rank),
-        )
-        sizes, left = [], num_layers
-        for device in chosen:
-            sizes.append(min(device.blocks, left))
-            left -= sizes[-1]
-    stages, start = [], 0
-    for device, size in zip(chosen, sizes, strict=True):
-        if size:
-            stages.append(Stage(device=device.rank, start=start, stop=start + size))
-        start += size
-    return tuple(stages)
+        return _stages(chosen, _even_sizes(chosen, num_layers))
+    if order in ("proportional", "balanced"):
+        shares = largest_remainder(num_layers, [device.flop_per_s for device in usable])
+        proportional = _stages(usable, fill(shares, [device.blocks for device in usable]))
+        if order == "proportional":
+            return proportional
+        optimal = optimal_blocks(usable, num_layers, moves)
+        seconds = [blocks_s(stages, usable, moves) for stages in (proportional, optimal)]
+        return optimal if seconds[1] < seconds[0] else proportional
+    chosen = sorted(
+        usable,
+        key=lambda d: (-d.flop_per_s / (d.blocks if order == "eta" else 1), -d.flop_per_s, d.rank),
+    )
+    sizes, left = [], num_layers
+    for device in chosen:
+        sizes.append(min(device.blocks, left))
+        left -= sizes[-1]
+    return _stages(chosen, sizes)
+
+
+def _even_sizes(devices: Sequence[Capacity], num_layers: int) -> list[int]:
+    wanted = [num_layers // len(devices)] * len(devices)
+    wanted[-1] += num_layers % len(devices)
+    sizes, carry = [0] * len(devices), 0
+    for index in [*range(len(devices))] * 2:  # twice around: then everything has found room
+        carry += wanted[index]
+        wanted[index] = 0
+        took = min(carry, devices[index].blocks - sizes[index])
+        sizes[index] += took
+        carry -= took
+    return sizes
+
+
+def _stages(devices: Sequence[Capacity], sizes: Sequence[int]) -> tuple[Stage, ...]:
+    return consecutive([device.rank for device in devices], sizes)
 
 
 def place_blocks(
@@ -73,9 +86,35 @@ def place_blocks(
     """
     ends = ends_placement(name, cluster, model)
     capacities = [
-        Capacity(room.rank, room.layers, cluster.devices[room.rank].flop_per_s)
+        Capacity(
+            room.rank,
+            room.layers,
+            cluster.devices[room.rank].flop_per_s,
+            layer_s(cluster.devices[room.rank], model, demand),
+        )
         for room in rooms_of(cluster, model, demand, ends)
     ]
-    stages = allocate_blocks(capacities, model.num_layers, order)
+    stages = allocate_blocks(capacities, model.num_layers, order, moves_of(cluster, model, demand))
     blocks = tuple(OwnedBlocks(stage.device, stage.start, stage.stop) for stage in stages)
     return stages_placement(ends, stages, model.num_layers), blocks
+
+
+def moves_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> Moves:
+    """Seconds of all moves of hidden states between two devices in a run of `demand`."""
+    prompt_bits, token_bits = (
+        BITS_PER_BYTE * payload_bytes(hidden(model, demand.batch, rows)) for rows in (demand.rows, 1)
+    )
+    tokens = max(0, demand.new_tokens - 1)
+    overheads_s: Mapping[int, float] = {
+        rank: device.message_overhead_s for rank, device in enumerate(cluster.devices)
+    }
+
+    @cache
+    def move_s(src: int, dst: int) -> float:
+        if src == dst:
+            return 0.0
+        each_s = cluster.delay_s(src, dst) + overheads_s[src]
+        bits = prompt_bits + tokens * token_bits
+        return (1 + tokens) * each_s + bits / path_bit_per_s(cluster, src, dst)
+
+    return Moves(cluster.source_rank, move_s)

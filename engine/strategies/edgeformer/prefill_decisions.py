@@ -14,10 +14,10 @@ from engine.domain.model import ModelSpec
 from engine.ops.heads import Features, Importance, Project
 from engine.ops.tensors import Tensor, narrow
 from engine.strategies.edgeformer.allocation import allocate, li_scores, normalised
-from engine.strategies.edgeformer.choices import Learn, Lookup, MappingTables
+from engine.strategies.edgeformer.choices import Found, Learn, Lookup, MappingTables
 from engine.strategies.edgeformer.costs import AttentionRows, sites_of
-from engine.strategies.edgeformer.memory import FEATURE_POINTS
 from engine.strategies.edgeformer.params import EdgeFormerParams
+from engine.strategies.edgeformer.table_size import CAPACITY, FEATURE_POINTS
 
 T_MAX_S = 1.0
 """Deadline of a block for the allocation that is measured: the cost does not depend on it."""
@@ -34,7 +34,7 @@ class PrefillDecisions:
         self.model, self.compute = model, compute
         self.heads, self.kv_heads = tuple(range(model.num_heads)), tuple(range(model.num_kv_heads))
         self.params = EdgeFormerParams()
-        self.tables, self.width = MappingTables(self.params), 2 * model.head_dim
+        self.tables, self.width = MappingTables(self.params, CAPACITY, same_prompt=False), 2 * model.head_dim
         self.packed: list[Tensor] = []
         self.found: list[Tensor] = []
         neighbours = range(1, len(cluster.devices))
@@ -76,10 +76,10 @@ class PrefillDecisions:
         for layer, (statistics, features) in enumerate(zip(self.importance(), self.features(), strict=True)):
             Learn(self.tables, layer, self.width, self.heads)(statistics, features)
 
-    def look_up(self) -> list[list[float | None]]:
-        """The importance of every head that is in the mapping tables, by block."""
+    def look_up(self) -> list[Found]:
+        """What the mapping tables say of every head, by block."""
         return [
-            Lookup(self.tables, layer, self.width, idle=False)(features)
+            Lookup(self.tables, layer, self.width, seen=False)(features)
             for layer, features in enumerate(self.found)
         ]
 

@@ -7,7 +7,7 @@ importance, and those for which the deadline leaves no time are pruned: the meth
 `t_max_mode=none`. The owner keeps K and V of all heads, so the loss of a neighbour costs nothing but time.
 
 Not in the paper, which has no KV cache: while a sequence is generated heads stay where the prefill put
-them, unless the network changes. Attention that stays at home is not kept from measuring importance.
+them, unless the network changes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from engine.ops.tensors import Tensor, concat
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step, Strategy
 from engine.strategies.edgeformer.allocation import even_split
-from engine.strategies.edgeformer.choices import MappingTables
+from engine.strategies.edgeformer.choices import MappingTables, Recluster
+from engine.strategies.edgeformer.importance import reserve_table
 from engine.strategies.edgeformer.layout import HeadsLayout, OwnedBlocks
 from engine.strategies.edgeformer.memory import HeadRooms, rooms_for_heads
 from engine.strategies.edgeformer.neighbour import attend_for_owner
-from engine.strategies.edgeformer.owner import Owner, OwnerState
+from engine.strategies.edgeformer.owner import Owner
 from engine.strategies.edgeformer.params import EdgeFormerParams
 from engine.strategies.edgeformer.plan import place_blocks
+from engine.strategies.edgeformer.state import OwnerState
+from engine.strategies.edgeformer.table_size import CAPACITY
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 
@@ -59,7 +62,9 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         if demand.generates and not caches:
             demand = _recomputed(model, demand)
         placement, blocks = place_blocks(self.name, cluster, model, demand, params.block_alloc)
-        rooms = rooms_for_heads(cluster, model, placement, blocks, demand, caches)
+        prefills = workload.requests * (1 if caches else max(1, workload.new_tokens))
+        remembered = min(CAPACITY, prefills * model.num_heads)
+        rooms = rooms_for_heads(cluster, model, placement, blocks, demand, caches, remembered)
         lossy = (
             params.t_max_mode != "none"
             or params.prune_below is not None
@@ -71,6 +76,9 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
                 workers=cluster.workers,
                 own_heads=rooms.own,
                 lent_heads=rooms.lent,
+                weighed_heads=rooms.weighed,
+                table_entries=rooms.entries if lossy else (0,) * len(rooms.entries),
+                same_prompt=workload.prompt is not None,
                 lossy=lossy,
                 params=params,
             )
@@ -85,6 +93,13 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
             if owner != rank
         }
         return frozenset(pairs | {(b, a) for a, b in pairs})
+
+    async def between_waves(self, ctx: Ctx, plan: Plan[HeadsLayout]) -> None:
+        """Recompute the clusters of one mapping table: nobody waits for it now."""
+        state = state_of(ctx, plan)
+        if state.tables.num_entries:
+            state.idle_periods += 1
+            ctx.decide(f"reclustered.v{state.version}.{state.idle_periods}", Recluster(state.tables))
 
     async def forward(
         self, ctx: Ctx, plan: Plan[HeadsLayout], step: Step, tokens: Tensor | None
@@ -141,8 +156,14 @@ def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> OwnerState:
     known = ctx.memory.get(EdgeFormer.name)
     state = known if isinstance(known, OwnerState) else None
     if state is None or state.version != plan.version:
-        state = OwnerState(plan, state.tables if state else MappingTables(plan.layout.params))
+        layout, capacity = plan.layout, plan.layout.table_entries[ctx.rank]
+        tables = state.tables if state else MappingTables(layout.params, capacity, layout.same_prompt)
+        mine = [layer for rank, *bounds in layout.blocks if rank == ctx.rank for layer in range(*bounds)]
+        tables.adopt(capacity, mine)
+        state = OwnerState(plan, tables)
         ctx.memory[EdgeFormer.name] = state
+        for layer in tables.num_entries:
+            reserve_table(ctx, state, layer)
     return state
 
 

@@ -3,8 +3,8 @@
 Yao et al., EdgeFormer, "importance retrieval" and Eq. 17: a head b is looked up by its features f_sep = (mean
 Q, mean K) and f_inter = Q·K per token; the distance (the paper calls it Sim, smaller is closer) is ‖f_sep -
 f_sep'‖₂ + ζ(1 - cos(f_inter, f_inter')). The nearest cluster is searched for its nearest member; within τ its
-importance is taken over (a hit), else it is computed exactly and added to the table. All heads of a block are
-looked up at once.
+importance is taken over (a hit). Heads that are measured are added. All heads of a block are looked up at
+once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.strategies.edgeformer.table_size import CAPACITY
+
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-CAPACITY = 4096
-"""The largest number of entries of one block; beyond it the least recently hit entry is evicted."""
 RECLUSTER_AFTER = 256
 TINY_NORM = 1e-12
 ROUNDING = 1e-6
@@ -80,12 +80,13 @@ class MappingTable:
         """Whether more than `RECLUSTER_AFTER` heads were added since the last clustering."""
         return self.num_added > RECLUSTER_AFTER
 
-    def lookup(self, features: Any) -> list[float | None]:
-        """Importance of every head, None for a miss. `features` is [H, width + points]."""
+    def lookup(self, features: Any) -> tuple[list[float], list[bool]]:
+        """Importance of every head's nearest entry, and whether it is a hit; nothing in an empty table, nor
+        with a negative τ. `features` is [H, width + points].
+        """
         self.clock += 1
-        found: list[float | None] = [None] * len(features)
         if self.entries is None or self.centroids is None or self.tau < 0:
-            return found
+            return [], []
         heads = self.scaled(features)
         nearest_cluster = self._order(heads, self.centroids).argmin(axis=1)
         wanted = np.zeros(len(self.centroids), dtype=bool)
@@ -94,11 +95,9 @@ class MappingTable:
         to_members = self._order(heads, self.entries.at(members))
         to_members[self.cluster[members] != nearest_cluster[:, None]] = np.inf
         nearest = members[to_members.argmin(axis=1)]
-        hits = (self.sim(heads, self.entries.at(nearest)) <= self.tau + ROUNDING).nonzero()[0]
-        self.last_hit[nearest[hits]] = self.clock
-        for head, raw in zip(hits.tolist(), self.raw[nearest[hits]].tolist(), strict=True):
-            found[head] = raw
-        return found
+        hit = self.sim(heads, self.entries.at(nearest)) <= self.tau + ROUNDING
+        self.last_hit[nearest[hit]] = self.clock
+        return self.raw[nearest].tolist(), hit.tolist()
 
     def learn(self, features: Any, raw: Sequence[float]) -> None:
         """Heads that were missed, with their exact importance: into the cluster within τ, else a new one."""
@@ -110,6 +109,11 @@ class MappingTable:
         self.last_hit = np.concatenate((self.last_hit, np.full(len(heads), self.clock)))
         self.num_added += len(heads)
         self._evict(len(self) - self.capacity)
+
+    def shrink(self, capacity: int) -> None:
+        """Keep at most `capacity` entries from now on."""
+        self.capacity = capacity
+        self._evict(len(self) - capacity)
 
     def _cluster_of(self, head: Points) -> int:
         """Number of the cluster within τ of one head, or of a new one around it."""
@@ -170,6 +174,8 @@ class MappingTable:
         self.entries, self.raw, self.last_hit = self.entries.at(kept), self.raw[kept], self.last_hit[kept]
         alive, self.cluster = np.unique(self.cluster[kept], return_inverse=True)
         self.centroids = self.centroids.at(alive)
+        if not len(kept):
+            self.entries = self.centroids = None
 
 
 def average_link(distances: Floats, cut: float) -> Labels:

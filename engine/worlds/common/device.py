@@ -131,6 +131,9 @@ class Device(ABC):
     def mark(self, name: str, **facts: Any) -> None:
         self.emit(Mark(self.now_s, name, self.device.name, facts))
 
+    def reserve(self, name: str, size_bytes: int) -> None:
+        self.ledger.reserve(name, size_bytes)
+
     def release(self, cache: str) -> None:
         self.ledger.release(cache)
 

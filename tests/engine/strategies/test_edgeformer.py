@@ -11,7 +11,7 @@ import torch
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import Scenario, SetRate, SlowDevice
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Mark
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.weights.store import WeightStore
@@ -120,10 +120,11 @@ def test_a_deadline_below_every_head_leaves_layers_without_attention():
 @pytest.mark.parametrize("importance", ["var", "paper", "var_minus_entropy"])
 def test_every_rank_can_own_blocks_and_score_its_heads(source, importance):
     cluster = star([1e6] * 3, source=source)
-    _, _, marks = run(GPT2, cluster, block_alloc="even", importance=importance)
+    _, _, marks = run(GPT2, cluster, block_alloc="even", importance=importance, t_max=0.7)
     shown = heads_of(marks)
     assert sorted(facts["owner"] for facts in shown) == [0, 1, 2]
     for facts in shown:
+        assert facts["device_of"].count(-1) == 1
         for rank, score in zip(facts["device_of"], facts["scores"], strict=True):
             assert (score is None) == (rank == -1)
             assert score is None or 0 <= score <= 1
@@ -142,20 +143,34 @@ def test_every_strategy_answers_the_same_workload(name):
 def test_the_same_request_twice_is_known_the_second_time_and_treated_alike():
     requests = prompts(spec_of("edgeformer", GPT2, SLOW))
     again = requests[0].model_copy(update={"index": 1})
-    source, _, marks = run(GPT2, requests=(requests[0], again), tau=0.0, new_tokens=2)
+    source, _, marks = run(GPT2, requests=(requests[0], again), tau=0.0, new_tokens=2, t_max=0.7)
     for layer in range(GPT2.num_layers):
         first, second = heads_of(marks, layer)
-        assert (first["hits"], first["misses"]) == (0, 4)
-        assert (second["hits"], second["misses"]) == (4, 0)
+        assert (first["hits"], first["misses"], first["measured"]) == (0, 4, 4)
+        assert (second["hits"], second["misses"], second["measured"]) == (4, 0, 0)
         assert first["device_of"] == second["device_of"]
-    assert torch.equal(torch.stack(source.logits[0]), torch.stack(source.logits[1]))
+    first, second = (torch.stack(source.logits[index]) for index in (0, 1))
+    torch.testing.assert_close(first, second, rtol=1e-5, atol=1e-6)
 
 
 def test_without_a_table_every_head_is_measured_every_time():
     requests = prompts(spec_of("edgeformer", GPT2, SLOW))
     again = requests[0].model_copy(update={"index": 1})
-    _, _, marks = run(GPT2, requests=(requests[0], again), tau=-1.0)
-    assert {facts["hits"] for facts in heads_of(marks)} == {0}
+    _, world, marks = run(GPT2, requests=(requests[0], again), tau=-1.0, t_max=0.7)
+    assert {(facts["hits"], facts["measured"]) for facts in heads_of(marks)} == {(0, 4)}
+    assert sum(name.startswith("importance") for name in world.devices[0].decided) == 2 * GPT2.num_layers
+
+
+@pytest.mark.parametrize("params", [EXACT, {"t_max": 1.0}, {"t_max_mode": "block_s", "t_max": 1e-9}], ids=str)
+def test_where_importance_changes_nothing_nothing_is_looked_up_or_measured(params):
+    requests = prompts(spec_of("edgeformer", GPT2, SLOW, requests=2))
+    _, world, marks = run(GPT2, requests=requests, **params)
+    assert not any(device.decided for device in world.devices)
+    assert {facts["hits"] + facts["misses"] for facts in heads_of(marks)} == {0}
+    trace = play(spec_of("edgeformer", GPT2, SLOW, **params))
+    names = {item.name for item in trace if isinstance(item, Span)}
+    assert "attend" in names
+    assert not names & {"features", "importance", "weigh", "statistics"}
 
 
 def test_raw_importance_below_a_threshold_is_pruned():
@@ -163,13 +178,25 @@ def test_raw_importance_below_a_threshold_is_pruned():
     assert all(set(facts["device_of"]) == {-1} for facts in heads_of(marks))
 
 
-def test_the_prediction_supposes_misses_first_and_hits_afterwards():
-    trace = play(spec_of("edgeformer", GPT2, SLOW, requests=2, tau=0.6))
+def test_the_prediction_supposes_some_heads_of_later_prompts_known():
+    trace = play(spec_of("edgeformer", GPT2, SLOW, requests=2, t_max=0.7, expected_hits=0.6, on_miss="exact"))
     marks = [item.facts for item in trace if isinstance(item, Mark) and item.name == "heads"]
-    assert {facts["hits"] for facts in marks[:3]} == {0}
-    assert {facts["hits"] for facts in marks[3:]} == {4}
+    assert {(facts["hits"], facts["misses"], facts["measured"]) for facts in marks[:3]} == {(0, 4, 4)}
+    assert {(facts["hits"], facts["misses"], facts["measured"]) for facts in marks[3:]} == {(2, 2, 1)}
     scores = {score for facts in marks for score in facts["scores"] if score is not None}
     assert all(score >= 0.8 for score in scores), "equal importance: 1.0, and a share of latency"
+
+
+def test_the_prediction_supposes_a_prompt_known_that_all_requests_have():
+    spec = spec_of("edgeformer", GPT2, SLOW, requests=2, t_max=0.7)
+    plan = plan_of(spec)
+    same = plan.model_copy(update={"layout": plan.layout.model_copy(update={"same_prompt": True})})
+    marks = [item.facts for item in play(spec, same) if isinstance(item, Mark) and item.name == "heads"]
+    assert [facts["hits"] for facts in marks] == [0, 0, 0, 4, 4, 4]
+    workload = Workload(prompt="Once upon a time", new_tokens=2, requests=2)
+    text = RunSpec(**{**dict(spec), "workload": workload, "model": catalogue.resolve("demo-lm")[0]})
+    assert prepare(text).plan.layout.same_prompt
+    assert not plan.layout.same_prompt
 
 
 @pytest.mark.parametrize("decode", ["kv", "recompute"])

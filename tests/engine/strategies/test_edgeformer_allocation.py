@@ -218,6 +218,15 @@ def test_after_a_change_the_slowest_device_loses_its_lowest_scores():
     assert isinstance(lost, HeadAllocation)
 
 
+def test_after_a_change_the_smallest_number_of_heads_stays():
+    before = allocate(IMPORTANCE, sites())
+    for min_keep in range(9):
+        after = prune_to_deadline(IMPORTANCE, before, sites(), 0.1 * MS, 0.8, min_keep)
+        assert after.num_kept == min_keep
+    lost = prune_to_deadline(IMPORTANCE, before, sites((8, 8, 8))[:1], math.inf, 0.8, min_keep=5)
+    assert lost.device_of == (1, -1, 1, -1, -1, 1, 1, 1), "heads 7, 1 and 3 go to the owner"
+
+
 def test_more_devices_than_heads_leaves_some_without():
     found = allocate([1.0, 0.5], [Site(i, 1, 0, 1.0) for i in range(5)])
     assert found.device_of == (0, 1)

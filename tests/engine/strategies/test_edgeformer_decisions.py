@@ -29,9 +29,11 @@ def test_heads_that_were_added_are_hits_and_others_are_not():
     decisions = PrefillDecisions(LLAMA, cluster, 9, compute)
     decisions.read(inputs(0))
     decisions.features()
-    assert decisions.look_up() == [[None] * LLAMA.num_heads] * LLAMA.num_layers
+    assert decisions.look_up() == [{"raw": [], "hit": []}] * LLAMA.num_layers
     decisions.learn()
     exact = [[variance for variance, _ in block.tolist()] for block in decisions.importance()]
-    torch.testing.assert_close(torch.tensor(decisions.look_up()), torch.tensor(exact))
+    found = decisions.look_up()
+    torch.testing.assert_close(torch.tensor([block["raw"] for block in found]), torch.tensor(exact))
+    assert all(all(block["hit"]) for block in found)
     for allocation, scores in decisions.allocate():
         assert set(allocation.device_of) <= {0, 1, 2} and len(scores) == LLAMA.num_heads

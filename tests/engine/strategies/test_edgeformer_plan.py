@@ -1,6 +1,7 @@
 """EdgeFormer's blocks, costs, deadlines and rooms for heads; published claims, confirmed and refuted."""
 
 import itertools
+import math
 import time
 from math import inf
 
@@ -10,22 +11,26 @@ from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
 from engine.models import catalogue
-from engine.strategies.edgeformer.allocation import Site, allocate
+from engine.strategies.edgeformer.allocation import Site, allocate, even_split
 from engine.strategies.edgeformer.costs import AttentionRows, deadline_s, link_s, local_s, sites_of
-from engine.strategies.edgeformer.plan import Capacity, allocate_blocks
+from engine.strategies.edgeformer.optimal_blocks import Capacity, Moves, blocks_s
+from engine.strategies.edgeformer.plan import allocate_blocks
 from tests.support.small_cases import GPT2, LLAMA, plan_of, spec_of, star
 
 EIGHT_HEADS = GPT2.model_copy(update={"num_heads": 8, "num_kv_heads": 8, "head_dim": 16, "hidden_size": 128})
 ROWS = AttentionRows(1, 32, 32)
 
 
+NO_MOVES = Moves(0, lambda src, dst: 0.0)
+
+
 def capacities(*rows):
-    return [Capacity(rank, blocks, flops) for rank, (flops, blocks) in enumerate(rows)]
+    return [Capacity(rank, blocks, flops, 1 / flops) for rank, (flops, blocks) in enumerate(rows)]
 
 
-def ranges(devices, num_layers, order):
+def ranges(devices, num_layers, order, moves=NO_MOVES):
     """(device, start, stop) of every stage."""
-    stages = allocate_blocks(devices, num_layers, order)
+    stages = allocate_blocks(devices, num_layers, order, moves)
     return tuple((stage.device, stage.start, stage.stop) for stage in stages)
 
 
@@ -36,9 +41,9 @@ def cost(stages, devices):
 def test_greedy_by_flops_per_capacity_is_not_optimal_and_fastest_first_is():
     devices = capacities((10, 10), (8, 1))
     assert ranges(devices, 10, "eta") == ((1, 0, 1), (0, 1, 10))
-    assert cost(allocate_blocks(devices, 10, "eta"), devices) == pytest.approx(1.025)
+    assert cost(allocate_blocks(devices, 10, "eta", NO_MOVES), devices) == pytest.approx(1.025)
     assert ranges(devices, 10, "fastest") == ((0, 0, 10),)
-    assert cost(allocate_blocks(devices, 10, "fastest"), devices) == pytest.approx(1.0)
+    assert cost(allocate_blocks(devices, 10, "fastest", NO_MOVES), devices) == pytest.approx(1.0)
 
 
 def test_equal_devices_with_much_memory_put_everything_on_the_first_unless_split_evenly():
@@ -56,7 +61,7 @@ def test_blocks_beyond_a_capacity_go_to_the_next_device_and_around():
 @settings(max_examples=200, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 6)), min_size=1, max_size=6),
-    order=st.sampled_from(["eta", "fastest", "even"]),
+    order=st.sampled_from(["balanced", "proportional", "eta", "fastest", "even"]),
     data=st.data(),
 )
 def test_intervals_are_disjoint_ordered_within_capacity_and_cover_all_blocks(rows, order, data):
@@ -65,7 +70,7 @@ def test_intervals_are_disjoint_ordered_within_capacity_and_cover_all_blocks(row
         return
     num_layers = data.draw(st.integers(1, total))
     devices = capacities(*rows)
-    stages = allocate_blocks(devices, num_layers, order)
+    stages = allocate_blocks(devices, num_layers, order, NO_MOVES)
     assert [stage.start for stage in stages] == [0, *(stage.stop for stage in stages[:-1])]
     assert stages[-1].stop == num_layers
     assert len({stage.device for stage in stages}) == len(stages)
@@ -82,7 +87,48 @@ def test_fastest_first_is_optimal_by_brute_force(rows, data):
         for sizes in itertools.product(*[range(device.blocks + 1) for device in devices])
         if sum(sizes) == num_layers
     )
-    assert cost(allocate_blocks(devices, num_layers, "fastest"), devices) == pytest.approx(best)
+    assert cost(allocate_blocks(devices, num_layers, "fastest", NO_MOVES), devices) == pytest.approx(best)
+
+
+def test_proportional_shares_follow_flops_and_balanced_ones_leave_slow_devices_out():
+    devices = capacities((1, 9), (2, 9), (4, 9))
+    assert ranges(devices, 7, "proportional") == ((0, 0, 1), (1, 1, 3), (2, 3, 7))
+    assert ranges(devices, 9, "balanced") == ((2, 0, 9),)
+    assert ranges(devices, 10, "balanced") == ((1, 0, 1), (2, 1, 10))
+    equal = capacities(*[(1, 9)] * 8)
+    assert [stop - start for _, start, stop in ranges(equal, 6, "balanced")] == [1] * 6
+    assert ranges(equal, 6, "even") == ((7, 0, 6),), "the remainder goes to the last"
+
+
+def test_balanced_shares_stay_with_one_device_where_a_move_takes_longer_than_it_saves():
+    devices = capacities((1, 9), (1.2, 9))
+    for hop_s, owner in ((0.1, 1), (0.6, 0)):
+        moves = Moves(0, lambda src, dst, hop_s=hop_s: hop_s * (src != dst))
+        assert ranges(devices, 6, "balanced", moves) == ((owner, 0, 6),)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=3),
+    source=st.integers(0, 4),
+    hop_ms=st.sampled_from([0, 1, 50, 400]),
+    data=st.data(),
+)
+def test_balanced_shares_are_as_fast_as_any_by_brute_force(rows, source, hop_ms, data):
+    if not sum(blocks for _, blocks in rows):
+        return
+    num_layers = data.draw(st.integers(1, sum(blocks for _, blocks in rows)))
+    devices, moves = capacities(*rows), Moves(source, lambda src, dst: 1e-3 * hop_ms * (src != dst))
+    block_s = [device.block_s for device in devices]
+    best = math.inf
+    for order in itertools.permutations(range(len(devices))):
+        for sizes in itertools.product(*[range(devices[rank].blocks + 1) for rank in order]):
+            path = [source, *(rank for rank, n in zip(order, sizes, strict=True) if n), source]
+            if sum(sizes) == num_layers:
+                moved_s = sum(moves.move_s(a, b) for a, b in itertools.pairwise(path))
+                best = min(best, moved_s + sum(n * block_s[r] for r, n in zip(order, sizes, strict=True)))
+    found = allocate_blocks(devices, num_layers, "balanced", moves)
+    assert blocks_s(found, devices, moves) == pytest.approx(best)
 
 
 def test_too_little_memory_for_all_blocks_is_refused():
@@ -138,7 +184,11 @@ def test_at_thirteen_teraflops_lending_heads_never_pays():
 
 def test_deadlines_are_a_ratio_of_all_heads_or_seconds_per_pass_or_block_or_none():
     nominal = [Site(0, 8, 0, 1.0), Site(1, 8, 0, 1.0)]
-    assert deadline_s("ratio", 0.88, 24, nominal, 8) == pytest.approx(0.88 * 4)
+    assert deadline_s("ratio", 0.88, 24, nominal, 8) == 4, "eight heads: two by 1, 2, 3 and 4"
+    assert deadline_s("ratio", 0.75, 24, nominal, 8) == 3
+    assert deadline_s("ratio", 0.76, 24, nominal, 8) == 4
+    assert deadline_s("ratio", 0.01, 24, nominal, 8) == 1
+    assert deadline_s("ratio", 1.5, 24, nominal, 8) == 6
     assert deadline_s("forward_s", 3.0, 24, nominal, 8) == pytest.approx(0.125)
     assert deadline_s("block_s", 3.0, 24, nominal, 8) == 3.0
     assert deadline_s("none", 3.0, 24, nominal, 8) == inf
@@ -148,9 +198,35 @@ def test_the_reference_of_a_fixed_split_is_that_split():
     nominal = [Site(0, 8, 0, 1.0), Site(1, 8, 0, 3.0)]
     split = (0, 0, 0, 0, 1, 1, 1, 1)
     limit_s = deadline_s("ratio", 0.88, 24, nominal, 8, split)
-    assert limit_s == pytest.approx(0.88 * 12)
-    found = allocate([1.0] * 8, nominal, limit_s, only=split)
+    assert limit_s == 12, "the eighth of 1, 2, 3, 3, 4, 6, 9, 12"
+    assert deadline_s("ratio", 0.87, 24, nominal, 8, split) == 9
+    found = allocate([1.0] * 8, nominal, 9, only=split)
     assert found.device_of == (0, 0, 0, 0, 1, 1, 1, -1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    heads=st.integers(1, 9),
+    ratio=st.floats(0.01, 1),
+    costs=st.data(),
+    static=st.booleans(),
+)
+def test_with_any_number_of_devices_the_ratio_of_the_heads_is_kept_while_nothing_changes(
+    heads, ratio, costs, static
+):
+    sites = [
+        Site(rank, heads, costs.draw(st.floats(0, 3)), costs.draw(st.floats(0.01, 9)))
+        for rank in range(costs.draw(st.integers(1, 2 * heads)))
+    ]
+    split = even_split(heads, range(len(sites))) if static else None
+    limit_s = deadline_s("ratio", ratio, 1, sites, heads, split)
+    found = allocate([1.0] * heads, sites, limit_s, only=split)
+    assert found.num_kept >= math.ceil(ratio * heads - 1e-9)
+
+
+def test_a_deadline_holds_as_many_heads_as_there_is_room_for():
+    assert deadline_s("ratio", 0.88, 1, [Site(0, 3, 0, 1.0), Site(1, 2, 0, 5.0)], 8) == 10
+    assert deadline_s("ratio", 0.88, 1, [Site(0, 0, 0, 1.0)], 8) == 0
 
 
 def test_a_slower_network_prunes_more_under_a_ratio_of_the_nominal_one():

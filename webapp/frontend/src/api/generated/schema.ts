@@ -657,13 +657,14 @@ export interface components {
         };
         EdgeFormerParams: {
             /** @enum {string} */
-            block_alloc: "eta" | "fastest" | "even";
+            block_alloc: "balanced" | "proportional" | "even" | "eta" | "fastest";
             /** @enum {string} */
             check: "makespan" | "paper";
             /** @enum {string} */
             cost_model: "corrected" | "paper" | "device";
             /** @enum {string} */
             decode: "kv" | "recompute";
+            expected_hits: number;
             /** @enum {string} */
             fill: "balance" | "bands";
             /** @enum {string} */
@@ -672,6 +673,8 @@ export interface components {
             min_keep: number;
             /** @enum {string} */
             on_change: "reallocate" | "prune";
+            /** @enum {string} */
+            on_miss: "by_cost" | "exact" | "nearest";
             prune_below: number | null;
             /** @enum {string} */
             scheduling: "dynamic" | "static";
@@ -761,6 +764,9 @@ export interface components {
             lossy: boolean;
             own_heads: number[];
             params: components["schemas"]["EdgeFormerParams"];
+            same_prompt: boolean;
+            table_entries: number[];
+            weighed_heads: number[];
             workers: number[];
         };
         Health: {

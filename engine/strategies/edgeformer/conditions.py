@@ -1,0 +1,70 @@
+"""What EdgeFormer's decisions depend on at the moment: the devices that may attend heads, and the
+deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from engine.domain.cluster import ClusterSpec
+from engine.program.ctx import Ctx
+from engine.strategies.edgeformer.allocation import Site, even_split
+from engine.strategies.edgeformer.costs import AttentionRows, deadline_s, sites_of
+from engine.strategies.edgeformer.state import OwnerState
+
+
+def neighbours_of(ctx: Ctx, state: OwnerState) -> list[int]:
+    """Ranks of the other workers that are present."""
+    now = ctx.cluster_now.workers
+    here = [rank for rank in state.workers if rank in now and rank not in ctx.failed]
+    return [rank for rank in here if rank != ctx.rank]
+
+
+def sites_now(ctx: Ctx, state: OwnerState, rows: AttentionRows) -> tuple[Site, ...]:
+    """The devices that may attend heads of these rows, with their present costs; this one first."""
+    now, failed, before = ctx.cluster_now, ctx.failed, state.conditions
+    if before is None or before[0] is not now or before[1] != failed:
+        state.sites.clear()
+        state.conditions = (now, failed)
+    if rows not in state.sites:
+        state.sites[rows] = _sites_in(ctx, state, now, neighbours_of(ctx, state), rows)
+    return state.sites[rows]
+
+
+def block_deadline_s(ctx: Ctx, state: OwnerState, rows: AttentionRows) -> float:
+    """T_max of a block with these rows. A ratio refers to the cluster without disturbances."""
+    if rows not in state.deadlines_s:
+        others = [rank for rank in state.workers if rank != ctx.rank]
+        nominal = _sites_in(ctx, state, ctx.cluster, others, rows)
+        state.deadlines_s[rows] = deadline_s(
+            state.params.t_max_mode,
+            state.params.t_max,
+            ctx.model.num_layers,
+            nominal,
+            ctx.model.num_heads,
+            split_of(ctx, state, state.workers),
+        )
+    return state.deadlines_s[rows]
+
+
+def split_of(ctx: Ctx, state: OwnerState, there: Collection[int]) -> tuple[int, ...] | None:
+    """With static scheduling, the fixed rank of every head, among the ranks `there`; else None."""
+    if state.params.scheduling == "dynamic":
+        return None
+    return even_split(ctx.model.num_heads, [rank for rank in state.workers if rank in there])
+
+
+def _sites_in(
+    ctx: Ctx, state: OwnerState, cluster: ClusterSpec, neighbours: Sequence[int], rows: AttentionRows
+) -> tuple[Site, ...]:
+    rooms = state.rooms
+    return sites_of(
+        cluster,
+        ctx.model,
+        ctx.rank,
+        neighbours,
+        rooms.own[ctx.rank],
+        rooms.lent,
+        rows,
+        state.params.cost_model,
+    )
