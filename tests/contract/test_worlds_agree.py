@@ -44,7 +44,7 @@ WORKLOADS = {
 
 SPREAD = {"scheduling": "static", "block_alloc": "even"}
 PARAMS = {
-    "edgeformer": {"spread": {"t_max_mode": "none", **SPREAD}, "lossy": {**SPREAD, "t_max": 0.5}},
+    "edgeformer": {"spread": {"t_max_mode": "none", **SPREAD}, "lossy": {**SPREAD, "check": "paper"}},
     "edge_only": {"whole": {"bits": "none"}, "8bit": {"bits": "8"}, "4bit": {"bits": "4"}},
     "voltage": {
         "paper": {},
