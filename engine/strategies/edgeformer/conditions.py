@@ -14,10 +14,9 @@ from engine.strategies.edgeformer.state import OwnerState
 
 
 def neighbours_of(ctx: Ctx, state: OwnerState) -> list[int]:
-    """Ranks of the other workers that are present."""
+    """Ranks of the workers that may attend heads of this owner and are present."""
     now = ctx.cluster_now.workers
-    here = [rank for rank in state.workers if rank in now and rank not in ctx.failed]
-    return [rank for rank in here if rank != ctx.rank]
+    return [rank for rank in state.lenders[ctx.rank] if rank in now and rank not in ctx.failed]
 
 
 def sites_now(ctx: Ctx, state: OwnerState, rows: AttentionRows) -> tuple[Site, ...]:
@@ -34,8 +33,7 @@ def sites_now(ctx: Ctx, state: OwnerState, rows: AttentionRows) -> tuple[Site, .
 def block_deadline_s(ctx: Ctx, state: OwnerState, rows: AttentionRows) -> float:
     """T_max of a block with these rows. A ratio refers to the cluster without disturbances."""
     if rows not in state.deadlines_s:
-        others = [rank for rank in state.workers if rank != ctx.rank]
-        nominal = _sites_in(ctx, state, ctx.cluster, others, rows)
+        nominal = _sites_in(ctx, state, ctx.cluster, state.lenders[ctx.rank], rows)
         state.deadlines_s[rows] = deadline_s(
             state.params.t_max_mode,
             state.params.t_max,

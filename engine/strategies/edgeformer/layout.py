@@ -19,7 +19,8 @@ class OwnedBlocks(NamedTuple):
 
 class HeadsLayout(Layout):
     """`own_heads` and `lent_heads` are by rank: how many heads a device can attend at once in a block of its
-    own, and in each block of another owner. `lossy` says that some run may prune a head.
+    own, and in each block of another owner. `lenders` has the ranks that may attend heads for an owner, none
+    for other devices. `lossy` says that some run may prune a head.
 
     Also by rank, of an owner: `weighed_heads` is how many heads' attention weights it can keep from measuring
     until attending, `table_entries` how many heads each of its mapping tables can remember. `same_prompt`
@@ -31,6 +32,7 @@ class HeadsLayout(Layout):
     workers: tuple[Count, ...]
     own_heads: tuple[Count, ...]
     lent_heads: tuple[Count, ...]
+    lenders: tuple[tuple[Count, ...], ...]
     weighed_heads: tuple[Count, ...]
     table_entries: tuple[Count, ...]
     same_prompt: bool

@@ -30,17 +30,20 @@ class Capacity(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """Seconds of moving hidden states from one rank to another, and the rank where they begin and end."""
+    """Seconds of moving hidden states from one rank to another, and the result from a rank to the `source`,
+    where the hidden states come from.
+    """
 
     source: int
     move_s: Callable[[int, int], float]
+    result_s: Callable[[int], float]
 
 
 def blocks_s(stages: Sequence[Stage], devices: Sequence[Capacity], moves: Moves) -> float:
     """Seconds of all blocks and moves, one after the other."""
     block_s = {device.rank: device.block_s for device in devices}
-    path = [moves.source, *(stage.device for stage in stages), moves.source]
-    moved_s = sum(moves.move_s(src, dst) for src, dst in pairwise(path))
+    path = [moves.source, *(stage.device for stage in stages)]
+    moved_s = sum(moves.move_s(src, dst) for src, dst in pairwise(path)) + moves.result_s(path[-1])
     return moved_s + sum(stage.num_layers * block_s[stage.device] for stage in stages)
 
 
@@ -79,7 +82,7 @@ def _best_in_order(devices: Sequence[Capacity], num_layers: int, moves: Moves) -
         before.append([(entry[n][1], n) if n >= 0 else (-1, 0) for n in origins])
     last = min(
         range(len(devices)),
-        key=lambda j: best[j][num_layers] + moves.move_s(devices[j].rank, moves.source),
+        key=lambda j: best[j][num_layers] + moves.result_s(devices[j].rank),
     )
     ranks, sizes, stop = [], [], num_layers
     while last >= 0:

@@ -12,6 +12,7 @@ from engine.strategies.edgeformer.allocation import Check, Fill
 from engine.strategies.edgeformer.costs import CostModel, DeadlineMode
 
 BlockOrder = Literal["balanced", "proportional", "even", "eta", "fastest"]
+Lending = Literal["best", "paper"]
 OnMiss = Literal["by_cost", "exact", "nearest"]
 Scoring = Literal["var", "paper", "var_minus_entropy"]
 
@@ -76,6 +77,11 @@ class EdgeFormerParams(Params):
     min_keep: Count = Field(default=0, description="Heads that are kept whatever the deadline, on the owner.")
     prune_below: float | None = Field(
         default=None, description="Prune heads whose raw importance is lower; empty: none."
+    )
+    lending: Lending = Field(
+        default="best",
+        description="Who attends heads for an owner: the neighbours with which a request is fastest, often "
+        "none (best), or all neighbours, as printed (paper).",
     )
     scheduling: Literal["dynamic", "static"] = Field(
         default="dynamic",

@@ -100,21 +100,22 @@ def place_blocks(
 
 
 def moves_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> Moves:
-    """Seconds of all moves of hidden states between two devices in a run of `demand`."""
-    prompt_bits, token_bits = (
-        BITS_PER_BYTE * payload_bytes(hidden(model, demand.batch, rows)) for rows in (demand.rows, 1)
-    )
+    """Seconds of all moves of hidden states between two devices in a run of `demand`. Of a prompt that is
+    continued, the source needs the last row alone.
+    """
+    row_bits = BITS_PER_BYTE * payload_bytes(hidden(model, demand.batch, 1))
     tokens = max(0, demand.new_tokens - 1)
+    forth, back = demand.rows + tokens, (1 if demand.generates else demand.rows) + tokens
     overheads_s: Mapping[int, float] = {
         rank: device.message_overhead_s for rank, device in enumerate(cluster.devices)
     }
 
     @cache
-    def move_s(src: int, dst: int) -> float:
+    def moved_s(src: int, dst: int, rows: int) -> float:
         if src == dst:
             return 0.0
         each_s = cluster.delay_s(src, dst) + overheads_s[src]
-        bits = prompt_bits + tokens * token_bits
-        return (1 + tokens) * each_s + bits / path_bit_per_s(cluster, src, dst)
+        return (1 + tokens) * each_s + rows * row_bits / path_bit_per_s(cluster, src, dst)
 
-    return Moves(cluster.source_rank, move_s)
+    source = cluster.source_rank
+    return Moves(source, lambda src, dst: moved_s(src, dst, forth), lambda src: moved_s(src, source, back))

@@ -33,6 +33,7 @@ class OwnerState:
         self.version, layout = plan.version, plan.layout
         self.params = layout.params
         self.rooms = HeadRooms(layout.own_heads, layout.lent_heads)
+        self.lenders = layout.lenders
         self.weighed_heads = layout.weighed_heads
         self.workers = layout.workers
         self.tables = tables

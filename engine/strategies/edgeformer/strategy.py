@@ -27,6 +27,7 @@ from engine.strategies.edgeformer.allocation import even_split
 from engine.strategies.edgeformer.choices import MappingTables, Recluster
 from engine.strategies.edgeformer.importance import reserve_table
 from engine.strategies.edgeformer.layout import HeadsLayout, OwnedBlocks
+from engine.strategies.edgeformer.lending import lenders_by_rank
 from engine.strategies.edgeformer.memory import HeadRooms, rooms_for_heads
 from engine.strategies.edgeformer.neighbour import attend_for_owner
 from engine.strategies.edgeformer.owner import Owner
@@ -44,7 +45,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
     paper = "Yao et al., EdgeFormer"
     summary = "Owners of consecutive layers lend attention heads to neighbours; late, unimportant heads go."
     lossless = False
-    batches_bursts = False
+    batches_bursts = True
     Params = EdgeFormerParams
     Layout = HeadsLayout
 
@@ -65,6 +66,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         prefills = workload.requests * (1 if caches else max(1, workload.new_tokens))
         remembered = min(CAPACITY, prefills * model.num_heads)
         rooms = rooms_for_heads(cluster, model, placement, blocks, demand, caches, remembered)
+        lenders = lenders_by_rank(cluster, model, blocks, rooms, demand, params)
         lossy = (
             params.t_max_mode != "none"
             or params.prune_below is not None
@@ -76,6 +78,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
                 workers=cluster.workers,
                 own_heads=rooms.own,
                 lent_heads=rooms.lent,
+                lenders=lenders,
                 weighed_heads=rooms.weighed,
                 table_entries=rooms.entries if lossy else (0,) * len(rooms.entries),
                 same_prompt=workload.prompt is not None,
@@ -85,13 +88,8 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         )
 
     def partners(self, cluster: ClusterSpec, plan: Plan[HeadsLayout]) -> frozenset[tuple[int, int]]:
-        """Every owner and every worker, both ways: who gets heads depends on data."""
-        pairs = {
-            (owner, rank)
-            for owner, _, _ in plan.layout.blocks
-            for rank in plan.layout.workers
-            if owner != rank
-        }
+        """Every owner and those who may attend its heads, both ways: who gets heads depends on data."""
+        pairs = {(owner, rank) for owner, ranks in enumerate(plan.layout.lenders) for rank in ranks}
         return frozenset(pairs | {(b, a) for a, b in pairs})
 
     async def between_waves(self, ctx: Ctx, plan: Plan[HeadsLayout]) -> None:
@@ -109,7 +107,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         lenders = [
             ctx.spawn(attend_for_owner(ctx, step, owner, cache))
             for owner, _, _ in blocks
-            if owner != ctx.rank and ctx.rank in state.workers
+            if ctx.rank in state.lenders[owner]
         ]
         x: Tensor = None
         if ctx.rank == source:

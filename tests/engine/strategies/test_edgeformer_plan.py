@@ -21,7 +21,12 @@ EIGHT_HEADS = GPT2.model_copy(update={"num_heads": 8, "num_kv_heads": 8, "head_d
 ROWS = AttentionRows(1, 32, 32)
 
 
-NO_MOVES = Moves(0, lambda src, dst: 0.0)
+NO_MOVES = Moves(0, lambda src, dst: 0.0, lambda src: 0.0)
+
+
+def hops(source, hop_s, result_s):
+    """Every move takes `hop_s`, the last one to the source `result_s`."""
+    return Moves(source, lambda src, dst: hop_s * (src != dst), lambda src: result_s * (src != source))
 
 
 def capacities(*rows):
@@ -103,7 +108,7 @@ def test_proportional_shares_follow_flops_and_balanced_ones_leave_slow_devices_o
 def test_balanced_shares_stay_with_one_device_where_a_move_takes_longer_than_it_saves():
     devices = capacities((1, 9), (1.2, 9))
     for hop_s, owner in ((0.1, 1), (0.6, 0)):
-        moves = Moves(0, lambda src, dst, hop_s=hop_s: hop_s * (src != dst))
+        moves = hops(0, hop_s, hop_s)
         assert ranges(devices, 6, "balanced", moves) == ((owner, 0, 6),)
 
 
@@ -112,20 +117,22 @@ def test_balanced_shares_stay_with_one_device_where_a_move_takes_longer_than_it_
     rows=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3)), min_size=1, max_size=3),
     source=st.integers(0, 4),
     hop_ms=st.sampled_from([0, 1, 50, 400]),
+    result_ms=st.sampled_from([0, 20, 300]),
     data=st.data(),
 )
-def test_balanced_shares_are_as_fast_as_any_by_brute_force(rows, source, hop_ms, data):
+def test_balanced_shares_are_as_fast_as_any_by_brute_force(rows, source, hop_ms, result_ms, data):
     if not sum(blocks for _, blocks in rows):
         return
     num_layers = data.draw(st.integers(1, sum(blocks for _, blocks in rows)))
-    devices, moves = capacities(*rows), Moves(source, lambda src, dst: 1e-3 * hop_ms * (src != dst))
+    devices, moves = capacities(*rows), hops(source, 1e-3 * hop_ms, 1e-3 * result_ms)
     block_s = [device.block_s for device in devices]
     best = math.inf
     for order in itertools.permutations(range(len(devices))):
         for sizes in itertools.product(*[range(devices[rank].blocks + 1) for rank in order]):
-            path = [source, *(rank for rank, n in zip(order, sizes, strict=True) if n), source]
+            path = [source, *(rank for rank, n in zip(order, sizes, strict=True) if n)]
             if sum(sizes) == num_layers:
-                moved_s = sum(moves.move_s(a, b) for a, b in itertools.pairwise(path))
+                moved_s = 1e-3 * hop_ms * sum(a != b for a, b in itertools.pairwise(path))
+                moved_s += 1e-3 * result_ms * (path[-1] != source)
                 best = min(best, moved_s + sum(n * block_s[r] for r, n in zip(order, sizes, strict=True)))
     found = allocate_blocks(devices, num_layers, "balanced", moves)
     assert blocks_s(found, devices, moves) == pytest.approx(best)
