@@ -17,8 +17,10 @@ from typing import Any
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
+from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor, concat
 from engine.program.ctx import Ctx
@@ -33,6 +35,7 @@ from engine.strategies.edgeformer.neighbour import attend_for_owner
 from engine.strategies.edgeformer.owner import Owner
 from engine.strategies.edgeformer.params import EdgeFormerParams
 from engine.strategies.edgeformer.plan import place_blocks
+from engine.strategies.edgeformer.report import HeadsReport, heads_report
 from engine.strategies.edgeformer.state import OwnerState
 from engine.strategies.edgeformer.table_size import CAPACITY
 from engine.strategies.shared.demand import Demand, demand_of
@@ -48,6 +51,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
     batches_bursts = True
     Params = EdgeFormerParams
     Layout = HeadsLayout
+    Report = HeadsReport
 
     def lossless_params(self) -> dict[str, Any]:
         return {"t_max_mode": "none"}
@@ -91,6 +95,15 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         """Every owner and those who may attend its heads, both ways: who gets heads depends on data."""
         pairs = {(owner, rank) for owner, ranks in enumerate(plan.layout.lenders) for rank in ranks}
         return frozenset(pairs | {(b, a) for a, b in pairs})
+
+    def summarise(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        plans: Sequence[PlanAt],
+        trace: Sequence[Span | Mark],
+    ) -> HeadsReport:
+        return heads_report(cluster, model, plans, trace)
 
     async def between_waves(self, ctx: Ctx, plan: Plan[HeadsLayout]) -> None:
         """Recompute the clusters of one mapping table: nobody waits for it now."""

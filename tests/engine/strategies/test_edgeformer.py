@@ -63,10 +63,11 @@ def test_grouped_keys_and_values_travel_once_for_all_heads_of_a_group():
 
 
 def test_a_neighbour_without_heads_gets_nothing_but_the_end_of_every_pass():
-    _, world, marks = run(GPT2, star([1e6, 1e6, 1e2]), **EXACT)
-    assert all(2 not in facts["device_of"] for facts in heads_of(marks))
-    assert [size for _, size in world.sent[0, 2]] == [0] * 4
-    assert not world.sent[2, 0]
+    for lending, sizes in (("paper", [0] * 4), ("best", [])):
+        _, world, marks = run(GPT2, star([1e6, 1e6, 1e2]), **EXACT, lending=lending)
+        assert all(2 not in facts["device_of"] for facts in heads_of(marks))
+        assert [size for _, size in world.sent[0, 2]] == sizes
+        assert not world.sent[2, 0]
 
 
 def test_decoding_sends_one_row_and_gets_one_back():

@@ -498,6 +498,21 @@ export interface components {
             paper_s: number;
             steady_s: number;
         };
+        BlockHeads: {
+            collab_s: number;
+            device_of: number[];
+            hits: number;
+            kept: number;
+            layer: number;
+            lent: number;
+            measured: number;
+            misses: number;
+            moves: number;
+            owner: string;
+            pruned: number;
+            scores: (number | null)[];
+            t_max_s: number | null;
+        };
         CanvasLayout: {
             disabled: string[];
             positions: {
@@ -670,6 +685,8 @@ export interface components {
             /** @enum {string} */
             importance: "var" | "paper" | "var_minus_entropy";
             importance_weight: number;
+            /** @enum {string} */
+            lending: "best" | "paper";
             min_keep: number;
             /** @enum {string} */
             on_change: "reallocate" | "prune";
@@ -760,6 +777,7 @@ export interface components {
             blocks: components["schemas"]["OwnedBlocks"][];
             /** @constant */
             kind: "heads";
+            lenders: number[][];
             lent_heads: number[];
             lossy: boolean;
             own_heads: number[];
@@ -768,6 +786,19 @@ export interface components {
             table_entries: number[];
             weighed_heads: number[];
             workers: number[];
+        };
+        HeadsReport: {
+            /** @enum {string} */
+            block_alloc: "balanced" | "proportional" | "even" | "eta" | "fastest";
+            blocks: components["schemas"]["BlockHeads"][];
+            decision_frac: number;
+            decision_s: number;
+            /** @constant */
+            kind: "heads";
+            /** @enum {string} */
+            lending: "best" | "paper";
+            /** @enum {string} */
+            on_miss: "by_cost" | "exact" | "nearest";
         };
         Health: {
             busy_run: number | null;
@@ -906,9 +937,7 @@ export interface components {
             rows: number;
             s_per_flop: number;
         };
-        MethodReport: {
-            kind: string;
-        };
+        MethodReport: components["schemas"]["HeadsReport"];
         MetricRow: {
             better: ("lower" | "higher") | null;
             deltas: (number | null)[];

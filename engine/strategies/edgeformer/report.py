@@ -1,0 +1,173 @@
+"""What EdgeFormer did in a run: where every head was attended, and how the heads to leave out were found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Literal
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.method_report import MethodReport, PlanAt
+from engine.domain.model import ModelSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.values import Count, Value
+from engine.strategies.edgeformer.allocation import PRUNED
+from engine.strategies.edgeformer.layout import HeadsLayout
+from engine.strategies.edgeformer.params import BlockOrder, Lending, OnMiss
+
+DECISION_OPS = frozenset({"features", "importance", "weigh", "statistics"})
+
+
+class BlockHeads(Value):
+    """One block. `device_of` has the rank that attended each head at the end of the run, -1 for a pruned one,
+    `scores` its LiScore, None where heads were not compared. `kept` = own heads and `lent` ones.
+
+    Over the whole run `hits` and `misses` count look-ups of heads in the mapping table, `measured` the heads
+    whose importance was measured exactly, `moves` the new allocations after a change. Times in seconds:
+    `collab_s` is the expected time of the shared attention, `t_max_s` its deadline.
+    """
+
+    layer: Count
+    owner: str
+    device_of: tuple[int, ...]
+    scores: tuple[float | None, ...]
+    kept: Count
+    lent: Count
+    pruned: Count
+    hits: Count
+    misses: Count
+    measured: Count
+    moves: Count
+    collab_s: float
+    t_max_s: float | None
+
+
+class HeadsReport(MethodReport):
+    """`blocks` in order of their layers, and the rules by which they were placed and heads were found.
+
+    `decision_s` is what owners computed to decide, `decision_frac` its share of what they computed before the
+    first token.
+    """
+
+    kind: Literal["heads"] = "heads"
+    blocks: tuple[BlockHeads, ...]
+    block_alloc: BlockOrder
+    lending: Lending
+    on_miss: OnMiss
+    decision_s: float
+    decision_frac: float
+
+    def lines(self) -> tuple[str, ...]:
+        if not self.blocks:
+            return ()
+        kept, lent, pruned, hits, misses, measured = (
+            sum(getattr(block, name) for block in self.blocks)
+            for name in ("kept", "lent", "pruned", "hits", "misses", "measured")
+        )
+        total = kept + pruned
+        found = [f"Heads: {kept} of {total} kept, {lent} of them lent to neighbours; {pruned} pruned."]
+        found += [f"  {line}" for line in self._rows()]
+        if not hits + misses:
+            return (*found, "No head had to be compared: all were kept, or none.")
+        return (
+            *found,
+            f"Importance: {hits} heads were known and {misses} were not; of these {measured} were measured, "
+            f"and {misses - measured} had the importance of the nearest known head (on_miss={self.on_miss}).",
+            f"Deciding took {self.decision_frac:.1%} of the owners' computation before the first token.",
+        )
+
+    def _rows(self) -> Iterator[str]:
+        """One row for consecutive blocks of one owner that are alike."""
+
+        def alike(block: BlockHeads) -> tuple[object, ...]:
+            return block.owner, block.kept, block.lent, block.pruned, block.moves
+
+        for (owner, kept, lent, pruned, moves), group in groupby(self.blocks, alike):
+            layers = [block.layer for block in group]
+            names = f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}"
+            moved = f", moved {moves} times" if moves else ""
+            yield f"{names} on {owner}: {kept} kept, {lent} lent, {pruned} pruned{moved}"
+
+
+def heads_report(
+    cluster: ClusterSpec, model: ModelSpec, plans: Sequence[PlanAt], trace: Sequence[Span | Mark]
+) -> HeadsReport:
+    """The report of a run with these plans and this trace, which may end early."""
+    layout = plans[-1].plan.layout
+    assert isinstance(layout, HeadsLayout)
+    last: dict[int, Mark] = {}
+    moves: Counter[int] = Counter()
+    hits: Counter[int] = Counter()
+    looked_up: Counter[int] = Counter()
+    measured: Counter[int] = Counter()
+    for item in trace:
+        if not isinstance(item, Mark):
+            continue
+        if item.name == "heads":
+            last[item.facts["layer"]] = item
+        elif item.name == "reallocated":
+            moves[item.facts["layer"]] += 1
+        elif item.name == "decided":
+            what, layer = _decision(item.facts["decision"])
+            if what == "hits":
+                hits[layer] += sum(item.facts["answer"]["hit"])
+                looked_up[layer] += model.num_heads
+            elif what == "importance":
+                measured[layer] += len(item.facts["answer"])
+    blocks = [
+        _block(cluster, mark, moves[layer], hits[layer], looked_up[layer] - hits[layer], measured[layer])
+        for layer, mark in sorted(last.items())
+    ]
+    decision_s, prefill_s, deciding_s = _seconds(cluster, layout, trace)
+    return HeadsReport(
+        blocks=tuple(blocks),
+        block_alloc=layout.params.block_alloc,
+        lending=layout.params.lending,
+        on_miss=layout.params.on_miss,
+        decision_s=decision_s,
+        decision_frac=deciding_s / prefill_s if prefill_s else 0.0,
+    )
+
+
+def _decision(name: str) -> tuple[str, int]:
+    """What `importance.py` named a decision after, and its layer: `hits.v0.L3.r0.t0` → ("hits", 3)."""
+    what, *parts = name.split(".")
+    layers = [int(part[1:]) for part in parts if part[:1] == "L"]
+    return what, layers[0] if layers else -1
+
+
+def _block(cluster: ClusterSpec, mark: Mark, moves: int, hits: int, misses: int, measured: int) -> BlockHeads:
+    facts = mark.facts
+    device_of: list[int] = facts["device_of"]
+    pruned, own = device_of.count(PRUNED), device_of.count(facts["owner"])
+    return BlockHeads(
+        layer=facts["layer"],
+        owner=cluster.devices[facts["owner"]].name,
+        device_of=tuple(device_of),
+        scores=tuple(facts["scores"]),
+        kept=len(device_of) - pruned,
+        lent=len(device_of) - pruned - own,
+        pruned=pruned,
+        hits=hits,
+        misses=misses,
+        measured=measured,
+        moves=moves,
+        collab_s=facts["t_collab_s"],
+        t_max_s=facts["t_max_s"],
+    )
+
+
+def _seconds(
+    cluster: ClusterSpec, layout: HeadsLayout, trace: Sequence[Span | Mark]
+) -> tuple[float, float, float]:
+    """Seconds of deciding; of the owners' computation before first tokens; and of the deciding in it."""
+    owners = {cluster.devices[owner].name for owner, _, _ in layout.blocks}
+    decision_s = prefill_s = deciding_s = 0.0
+    for item in trace:
+        if isinstance(item, Span) and item.kind == "compute" and item.device in owners:
+            seconds, decides = item.end_s - item.start_s, item.name in DECISION_OPS
+            decision_s += seconds * decides
+            prefill_s += seconds * (item.token <= 0)
+            deciding_s += seconds * decides * (item.token <= 0)
+    return decision_s, prefill_s, deciding_s
