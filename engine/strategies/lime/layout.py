@@ -17,6 +17,7 @@ class SegmentsLayout(Layout):
 
     By rank: `streamed` has the blocks that go through the slots from the start, `slots` the number of their
     layers, `online` the plans that make room as KV caches grow. `left_out` names workers without layers.
+    A prompt passes in parts of `chunk_rows` tokens; 0: at once.
     """
 
     kind: Literal["segments"] = "segments"
@@ -29,6 +30,7 @@ class SegmentsLayout(Layout):
     fluctuation_rows: Count
     planned_step_s: NonNegative
     left_out: tuple[str, ...]
+    chunk_rows: Count = 0
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -6,23 +6,21 @@ Sun et al., "LIME" (arXiv 2512.21835), sections IV-C (offline) and IV-D (online)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import Literal
-
-from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Work
-from engine.domain.values import Count
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
-from engine.program.strategy import Params
-from engine.strategies.lime.allocation import Mode, Ring
+from engine.strategies.lime.allocation import Ring
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, spare_bytes
 from engine.strategies.lime.layout import SegmentsLayout
+from engine.strategies.lime.params import LimeParams
 from engine.strategies.lime.placement import RingPlacement, best_placement
 from engine.strategies.lime.ring import Rings, token_bytes
-from engine.strategies.lime.search import Choice, fastest
+from engine.strategies.lime.search import Choice, fastest, request_s
 from engine.strategies.lime.slots import piece_at
 from engine.strategies.lime.transfer import Transfer, pairs_of
 from engine.strategies.shared.demand import (
@@ -35,35 +33,8 @@ from engine.strategies.shared.pipeline import ends_placement
 from engine.strategies.shared.shares import layer_s
 from engine.strategies.shared.stages import Stage, free_bytes
 
-
-class LimeParams(Params):
-    mode: Mode = Field(
-        default="joint",
-        description="joint: the fastest ring, layers and streamed blocks, chosen together; exact: the "
-        "fastest whole streamed layers, then blocks that stay; dp: the paper's Algorithm 1 with overlapping "
-        "loads; "
-        "printed: Algorithm 1 to the letter.",
-    )
-    num_segments: Count = Field(default=0, description="Rounds of the ring per token; 0: the fastest.")
-    assumed_tokens: Count = Field(
-        default=0,
-        description="Length of a sequence for which the plan keeps KV memory free, as if it were not known; "
-        "0: the run's own prompt and answer.",
-    )
-    fine_grained: bool = Field(
-        default=True, description="Let single attention or feed-forward blocks of streamed layers stay."
-    )
-    online_planner: Literal["blocks", "layers", "off"] = Field(
-        default="blocks", description="What is streamed in addition when KV caches outgrow their memory."
-    )
-    kv_transfer: bool = Field(default=True, description="Park KV rows on a device with memory to spare.")
-    fluctuation_rows: int = Field(
-        default=8, gt=0, description="Smaller changes of the number of parked rows are not made."
-    )
-    lookahead_tokens: int = Field(default=1, gt=0, description="How much longer the next online plan lasts.")
-    reserve_frac: float = Field(
-        default=0.0, ge=0, lt=1, description="Share of a device's memory that no plan uses."
-    )
+SMALLEST_CHUNK = 8
+"""Smaller parts of a prompt save little memory, and every part takes a turn of its own on every device."""
 
 
 def plan_of(
@@ -76,7 +47,57 @@ def plan_of(
 ) -> Plan[SegmentsLayout]:
     """`pipeline` is a plain pipeline that fits: the plan is not slower than it.
 
-    Raises `PlanError` if not even one layer per slot fits.
+    A long prompt passes in parts if its working set would take the memory of a block that is streamed then,
+    or of the whole plan. Raises `PlanError` if not even one layer per slot fits.
+    """
+    plans: list[tuple[float, Plan[SegmentsLayout]]] = []
+    refused: list[PlanError] = []
+    attempts = [demand._replace(chunk_rows=rows) for rows in _chunks(model, demand, params)]
+    for number, attempt in enumerate(attempts):
+        try:
+            plans.append(_plan_for(name, cluster, model, attempt, params, pipeline))
+        except PlanError as error:
+            refused.append(error)
+            continue
+        further = attempts[number + 1 :]
+        saved = further and _pass_bytes(model, attempt) - _pass_bytes(model, further[0])
+        streams = any(plans[-1][1].layout.slots.values())
+        if not saved or not streams or saved < min(weight_bytes(model, piece) for piece in layer_slices(0)):
+            break
+    if not plans:
+        raise refused[-1]
+    return min(plans, key=lambda one: one[0])[1]
+
+
+def _chunks(model: ModelSpec, demand: Demand, params: LimeParams) -> tuple[int, ...]:
+    """Tokens of a prompt to try at a time: 0 (all), half of them, a quarter, and so on."""
+    if not demand.generates or model.vision:
+        return (0,)
+    if params.prefill_chunk:
+        return (min(params.prefill_chunk, demand.rows),)
+    sizes = [0]
+    rows = demand.rows
+    while rows > SMALLEST_CHUNK:
+        rows = ceil(rows / 2)
+        sizes.append(rows)
+    return tuple(sizes)
+
+
+def _pass_bytes(model: ModelSpec, demand: Demand) -> int:
+    return working_bytes(model, block_passes(model, demand))
+
+
+def _plan_for(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    params: LimeParams,
+    pipeline: Sequence[Stage],
+) -> tuple[float, Plan[SegmentsLayout]]:
+    """The plan for one size of prompt parts, and the seconds of a round of requests with it.
+
+    Raises `PlanError` if the memory does not suffice.
     """
     ends = ends_placement(name, cluster, model)
     free = {
@@ -90,7 +111,7 @@ def plan_of(
             continue
         layout = _layout(cluster, model, demand, params, choice)
         if params.online_planner == "off" or _lasts(layout, demand):
-            return _plan(ends, layout)
+            return request_s(rings, choice, demand.sequences), _plan(ends, layout)
     raise _too_small(name, cluster, model, free, demand.cached_rows * token_bytes(model, demand))
 
 
@@ -150,6 +171,7 @@ def _layout(
         transfers=_transfers(ring, placement, model, demand, ranks, online, params),
         fluctuation_rows=params.fluctuation_rows,
         planned_step_s=placement.step_s,
+        chunk_rows=demand.chunk_rows,
         left_out=tuple(cluster.devices[rank].name for rank in cluster.workers if rank not in ranks),
     )
 

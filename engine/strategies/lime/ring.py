@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
+from math import ceil
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
@@ -88,7 +89,8 @@ def step_times(
 
 class Rings:
     """Every ring of workers of `cluster`. `free_bytes` is what each rank can give to layers; a plan keeps
-    memory for KV caches of `num_tokens` tokens per sequence.
+    memory for KV caches of `num_tokens` tokens per sequence. `part` is the mean pass of the `parts` in which
+    the prompt passes.
     """
 
     def __init__(
@@ -104,6 +106,11 @@ class Rings:
         self.last_kv_bytes = demand.cached_rows * token_bytes(model, demand)
         self.new_tokens = demand.new_tokens
         self.prompt = PassTimes(cluster, model, demand, demand.rows, 0)
+        self.parts, self.part = 1, self.prompt
+        new, cached = demand.prompt_pass
+        if cached:
+            self.parts = ceil(demand.rows / new)
+            self.part = PassTimes(cluster, model, demand, new, cached // 2)
         self.token = self.prompt
         if demand.new_tokens > 1:
             self.token = PassTimes(cluster, model, demand, 1, (demand.rows + demand.cached_rows) // 2)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from engine.domain.errors import OutOfMemory
 from engine.domain.model import ModelSpec
 from engine.ops.core import Block
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
-from engine.ops.tensors import Tensor
+from engine.ops.tensors import Tensor, narrow, shape_of
+from engine.ops.vision import ImagePrompt
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Step
 from engine.strategies.lime.blocks import streamed_online
@@ -26,8 +28,35 @@ from engine.strategies.lime.transfer import ParkedRows, num_rows, round_trip, ro
 from engine.strategies.shared.demand import Demand
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 
-Numbered = tuple[int, Step]
-"""A step and its number among all steps, under which its tokens are found."""
+
+class Turn(NamedTuple):
+    """A step, or a part of one that runs a prompt in parts, and the step's number among all steps, under
+    which its tokens are found. Only the `last` part of a prompt has a result.
+    """
+
+    number: int
+    step: Step
+    last: bool = True
+
+
+def turns_of(steps: Sequence[Step], chunk_rows: int) -> list[Turn]:
+    """`steps` in order, prompts in parts of `chunk_rows` tokens (0: at once)."""
+    turns = []
+    for number, step in enumerate(steps):
+        size = chunk_rows if chunk_rows and step.phase == "prefill" else step.rows
+        for start in range(step.start, step.start + step.rows, size):
+            stop = min(start + size, step.start + step.rows)
+            part = step.model_copy(update={"start": start, "rows": stop - start})
+            turns.append(Turn(number, part, stop == step.start + step.rows))
+    return turns
+
+
+async def embed_turn(ctx: Ctx, turn: Turn, tokens: Sequence[Tensor | None]) -> Tensor:
+    """Embed a turn's rows of its tokens."""
+    prompt, rows = tokens[turn.number], turn.step.rows
+    if isinstance(prompt, ImagePrompt) or prompt is None or shape_of(prompt)[1] == rows:
+        return await embed(ctx, turn.step, prompt)
+    return await embed(ctx, turn.step, narrow(prompt, 1, turn.step.start, turn.step.start + rows))
 
 
 async def feed(
@@ -35,11 +64,13 @@ async def feed(
 ) -> None:
     """The program of a source without layers: send prompts and tokens into the ring, receive results."""
     before: dict[int, Step] = {}
-    for number, step in enumerate(steps):
+    for turn in turns_of(steps, layout.chunk_rows):
+        step = turn.step
         await _take(ctx, before.pop(step.requests[0], None), layout.ranks[-1], done)
         ctx.at(step.requests[0], step.index)
-        ctx.send(await embed(ctx, step, tokens[number]), layout.ranks[0], tag(step, "hidden"))
-        before[step.requests[0]] = step
+        ctx.send(await embed_turn(ctx, turn, tokens), layout.ranks[0], tag(step, "hidden"))
+        if turn.last:
+            before[step.requests[0]] = step
     for step in before.values():
         await _take(ctx, step, layout.ranks[-1], done)
 
@@ -64,7 +95,8 @@ class Member:
         done: Done,
     ):
         self.ctx, self.layout, self.tokens, self.done = ctx, layout, tokens, done
-        self.rounds = [list(group) for _, group in groupby(enumerate(steps), key=lambda one: one[1].index)]
+        turns = turns_of(steps, layout.chunk_rows)
+        self.rounds = [list(group) for _, group in groupby(turns, key=lambda turn: turn.step.index)]
         self.place = layout.ranks.index(ctx.rank)
         self.bounds = layout.stages_of(ctx.rank)
         self.slots = Slots(ctx, self.bounds, layout.streamed[ctx.rank])
@@ -77,10 +109,12 @@ class Member:
             ),
             None,
         )
-        self.last_tokens = sum(step.start + step.rows for _, step in self.rounds[-1])
+        self.last_tokens = sum(step.start + step.rows for step in _complete(self.rounds[-1]))
         self.uncovered_s = 0.0
         self.before: dict[int, Step] = {}
-        self.around: dict[int, Tensor] = {}  # hidden states that a ring of one device sends to itself
+        self.around: dict[
+            tuple[int, int], Tensor
+        ] = {}  # hidden states that a ring of one device sends to itself
 
     @property
     def feeds(self) -> bool:
@@ -89,13 +123,14 @@ class Member:
 
     async def run(self) -> None:
         for number, together in enumerate(self.rounds):
-            self._adapt([step for _, step in together])
+            steps = _complete(together)
+            self._adapt(steps)
             for segment in range(self.layout.num_segments):
                 x = await self._segment(segment, together)
                 following = (segment + 1) % self.layout.num_segments
                 over = number + 1 == len(self.rounds) and following == 0
                 if self.parking and not over:
-                    self.parking.swap(segment, following, [step for _, step in together], x)
+                    self.parking.swap(segment, following, steps, x)
         if self.feeds:
             for step in self.before.values():
                 await _take(self.ctx, step, self.layout.ranks[-1], self.done)
@@ -105,30 +140,31 @@ class Member:
         if self.slots.blocks:
             self.ctx.mark("disk_waits", uncovered_s=self.uncovered_s)
 
-    async def _segment(self, segment: int, together: Sequence[Numbered]) -> Tensor:
+    async def _segment(self, segment: int, together: Sequence[Turn]) -> Tensor:
         """Run all micro-batches through the stage of `segment`; returns the last one's rows."""
-        for number, step in together:
-            x = await self._input(segment, number, step)
+        for turn in together:
+            x = await self._input(segment, turn)
             if self.parking:
                 await self.parking.ready()
             before_s = self.ctx.now_s
             await self.slots.ready(segment)
             self.uncovered_s += self.ctx.now_s - before_s
-            x = await self._stage(segment, step, x, last=step is together[-1][1])
-            await self._output(segment, step, x)
+            x = await self._stage(segment, turn.step, x, last=turn is together[-1])
+            await self._output(segment, turn, x)
         return x
 
-    async def _input(self, segment: int, number: int, step: Step) -> Tensor:
+    async def _input(self, segment: int, turn: Turn) -> Tensor:
+        step = turn.step
         ctx, ranks, start = self.ctx, self.layout.ranks, self.bounds[segment][0]
         if start == 0 and self.feeds:
             await _take(ctx, self.before.pop(step.requests[0], None), ranks[-1], self.done)
         ctx.at(step.requests[0], step.index)
         if start == 0 and self.feeds:
-            return await embed(ctx, step, self.tokens[number])
+            return await embed_turn(ctx, turn, self.tokens)
         if start == 0:
             return await ctx.recv(ctx.cluster.source_rank, tag(step, "hidden"))
         if len(ranks) == 1:
-            return self.around.pop(step.requests[0])
+            return self.around.pop((step.requests[0], step.start))
         return await ctx.recv(ranks[self.place - 1], tag(step, "hidden", start - 1))
 
     async def _stage(self, segment: int, step: Step, x: Tensor, last: bool) -> Tensor:
@@ -147,19 +183,22 @@ class Member:
                 self.slots.advance(segment)
         return x
 
-    async def _output(self, segment: int, step: Step, x: Tensor) -> None:
+    async def _output(self, segment: int, turn: Turn, x: Tensor) -> None:
+        step = turn.step
         ctx, ranks, stop = self.ctx, self.layout.ranks, self.bounds[segment][1]
         if stop < ctx.model.num_layers:
             if len(ranks) == 1:
-                self.around[step.requests[0]] = x
+                self.around[step.requests[0], step.start] = x
             else:
                 after = ranks[(self.place + 1) % len(ranks)]
                 ctx.send(x, after, tag(step, "hidden", stop - 1))
+        elif not turn.last:
+            return
         elif self.feeds:
             self.done(step, await finish(ctx, step, x))
         else:
             ctx.send(wanted_rows(step, x), ctx.cluster.source_rank, tag(step, "hidden", stop - 1))
-        if self.feeds and ranks[-1] != ctx.rank and segment == self.layout.num_segments - 1:
+        if turn.last and self.feeds and ranks[-1] != ctx.rank and segment == self.layout.num_segments - 1:
             self.before[step.requests[0]] = step
 
     # growing KV caches
@@ -207,7 +246,7 @@ class Member:
         """Choose the rows to park from this step on; tokens' worth of memory that this surely frees."""
         assert self.parking is not None, "only sources of a transfer park rows"
         first, before = steps[0], self.parking.rows
-        if first.start:
+        if first.phase == "decode":
             name = f"kv_rows.r{first.requests[0]}.t{first.index}"
             self.parking.rows = self.ctx.decide(name, ParkedRows(self._rows(steps, tokens)))
         if self.parking.rows != before:
@@ -254,12 +293,17 @@ class Member:
 
     async def restore(self) -> None:
         """Back to the state before the first step: no sequences, only the offline plan's blocks streamed."""
-        for _, step in self.rounds[-1]:
+        for step in _complete(self.rounds[-1]):
             if step.cache:
                 self.ctx.release(step.cache)
         self.slots.adapt(self.layout.streamed[self.ctx.rank])
         for segment in range(self.layout.num_segments):
             await self.slots.ready(segment)
+
+
+def _complete(together: Sequence[Turn]) -> list[Step]:
+    """The steps with which every request's rows are complete: of prompts in parts the last one."""
+    return [turn.step for turn in together if turn.last]
 
 
 def _row_bytes(model: ModelSpec) -> int:

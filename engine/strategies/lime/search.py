@@ -83,9 +83,12 @@ def _with_tokens(rings: Rings, choice: Choice, num_micro_batches: int) -> Choice
 
 def request_s(rings: Rings, choice: Choice, num_micro_batches: int) -> float:
     """Seconds from the start until the last token of a round of requests, in the event model."""
-    prompt, token = rings.prompt.around(choice.ranks), choice.ring.step
+    part, token = rings.part.around(choice.ranks), choice.ring.step
     further = max(0, rings.new_tokens - 1)
-    steps = [prompt, *[token] * min(further, STEADY_TO)]
+    if rings.parts > 1:
+        (first_s,) = event_times(choice.ring, choice.placement, [part], num_micro_batches * rings.parts)
+        return first_s + further * choice.placement.step_s
+    steps = [part, *[token] * min(further, STEADY_TO)]
     times = event_times(choice.ring, choice.placement, steps, num_micro_batches)
     return times[-1] + (further - len(steps) + 1) * choice.placement.step_s
 

@@ -25,8 +25,9 @@ from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Step
 from engine.strategies.edgeshard.strategy import EdgeShard, EdgeShardParams
 from engine.strategies.lime.layout import SegmentsLayout
+from engine.strategies.lime.params import LimeParams
 from engine.strategies.lime.parking import keep_rows
-from engine.strategies.lime.plan import LimeParams, plan_of
+from engine.strategies.lime.plan import plan_of
 from engine.strategies.lime.report import LimeReport, lime_report
 from engine.strategies.lime.run import Member, feed
 from engine.strategies.shared.demand import demand_of

@@ -32,7 +32,8 @@ class Demand(NamedTuple):
     """Sizes of a run: `batch` sequences of `rows` prompt tokens in one forward pass, `sequences` in
     progress at once. Each sequence ends with `cached_rows` rows in its KV cache (the last token is not fed
     back). The oldest `evicted_rows` of them are not kept but recomputed in every step. The oldest
-    `offloaded_rows` are on disk, except those of the layer that runs and of the next one.
+    `offloaded_rows` are on disk, except those of the layer that runs and of the next one. A prompt passes in
+    parts of `chunk_rows` tokens; 0: at once.
     """
 
     batch: int
@@ -42,6 +43,13 @@ class Demand(NamedTuple):
     cached_rows: int
     evicted_rows: int = 0
     offloaded_rows: int = 0
+    chunk_rows: int = 0
+
+    @property
+    def prompt_pass(self) -> tuple[int, int]:
+        """New and cached rows of the largest pass over the prompt, which is the last one."""
+        new = min(self.rows, self.chunk_rows or self.rows)
+        return new, self.rows - new
 
     @property
     def generates(self) -> bool:
@@ -119,9 +127,10 @@ def end_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
 
 
 def _prompt_passes(model: ModelSpec, demand: Demand) -> list[Pass]:
-    tokens = Meta((demand.batch, demand.rows), "int64")
+    new, cached = demand.prompt_pass
+    tokens = Meta((demand.batch, new), "int64")
     if not model.vision:
-        return [Pass(Embed(0), (tokens,))]
+        return [Pass(Embed(cached), (tokens,))]
     passes, x = [], pixels_meta(model, demand.batch)
     for op in image_ops(model):
         passes.append(Pass(op, (x,)))
@@ -152,7 +161,8 @@ def beside_rows(model: ModelSpec, demand: Demand, num_kv_heads: int, passes: Ite
 def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
     """A whole layer: in the prefill, and in the last decode step."""
     cache = "plan" if demand.generates else None
-    passes = [Pass(Block(0, cache), (hidden(model, demand.batch, demand.rows),))]
+    new, cached = demand.prompt_pass
+    passes = [Pass(Block(0, cache), (hidden(model, demand.batch, new),), cached)]
     if demand.new_tokens > 1:
         passes.append(Pass(Block(0, "plan"), (hidden(model, demand.batch, 1),), demand.cached_rows - 1))
     if demand.evicted_rows:

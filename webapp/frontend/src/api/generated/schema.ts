@@ -1393,6 +1393,7 @@ export interface components {
             changes: (components["schemas"]["SetRate"] | components["schemas"]["SetDelay"] | components["schemas"]["SetLoss"] | components["schemas"]["LinkDown"] | components["schemas"]["LinkUp"] | components["schemas"]["SlowDevice"] | components["schemas"]["DropDevice"] | components["schemas"]["FreezeDevice"] | components["schemas"]["JoinDevice"])[];
         };
         SegmentsLayout: {
+            chunk_rows: number;
             fluctuation_rows: number;
             /** @constant */
             kind: "segments";
