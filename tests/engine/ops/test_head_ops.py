@@ -12,7 +12,19 @@ from torch.utils.flop_counter import FlopCounterMode
 from engine.domain.errors import PlanError
 from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
-from engine.ops.heads import Attend, Features, Importance, Join, Project, Recall, Regroup, kv_of
+from engine.ops.heads import (
+    Attend,
+    Features,
+    Importance,
+    Join,
+    Mix,
+    Project,
+    Recall,
+    Regroup,
+    Statistics,
+    Weigh,
+    kv_of,
+)
 from engine.ops.layout import kv_heads
 from engine.ops.tensors import meta_of
 from tests.support.one_device import TINY, hidden_states, model_of, relative_error, run, store_of
@@ -154,7 +166,14 @@ def with_inputs(model, x, q, kv):
     yield Join(0, 1, 3, (), True), (q[:, :0],)
     yield Regroup(0, (), (0,), "c"), (kv[:, :2],)
     yield Features(0, 64), (torch.cat((q, kv), dim=1),)
-    yield Importance(0, heads, kv_every), (q, kv[:, : len(kv_every)])
+    keys = kv[:, : len(kv_every)]
+    yield Importance(0, heads, kv_every), (q, keys)
+    yield Importance(0, heads, kv_every), (q[:, :, -2:], keys)
+    weights = q.new_ones(*q.shape[:3], q.shape[2])
+    yield Weigh(0, heads, kv_every), (q, keys)
+    yield Weigh(0, (2, 1), kv_of(model, (2, 1))), (q[:, [2, 1]], keys[:, list(kv_of(model, (2, 1)))])
+    yield Statistics(0), (weights,)
+    yield Mix(0, heads, kv_every), (weights, keys)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -202,6 +221,32 @@ def test_importance_of_uniform_identity_and_causal_attention_over_four_tokens():
     assert importance_of("tiny-bert", uniform) == pytest.approx([0, math.log(4)], abs=1e-6)
     assert importance_of("tiny-bert", identity) == pytest.approx([0.1875, 0], abs=1e-6)
     assert importance_of("tiny-gpt2", uniform) == pytest.approx([0.067708, 0.794513], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_measured_and_mixed_are_the_importance_and_the_attention(name):
+    store, model = store_of(name), model_of(name)
+    q, kv = projected(store, hidden_states(store, rows=ROWS))
+    heads = (2, 0)
+    stored = kv_of(model, heads)
+    k, v = kv[:, list(stored)], kv[:, [model.num_kv_heads + head for head in stored]]
+    weights = run(Weigh(0, heads, stored), store, q[:, heads], k)
+    measured = run(Importance(0, heads, stored), store, q[:, heads], k)
+    torch.testing.assert_close(run(Statistics(0), store, weights), measured)
+    attended = run(Attend(0, heads, stored), store, q[:, heads], keys_values(model, kv, stored))
+    torch.testing.assert_close(run(Mix(0, heads, stored), store, weights, v), attended, rtol=1e-5, atol=1e-5)
+
+
+def test_the_importance_of_the_last_token_counts_its_row_alone():
+    store, model = store_of("tiny-gpt2"), model_of("tiny-gpt2")
+    q, kv = projected(store, hidden_states(store, batch=1, rows=5))
+    keys = kv[:, : model.num_kv_heads]
+    heads = tuple(range(model.num_heads))
+    found = run(Importance(0, heads, heads), store, q[:, :, -1:], keys)
+    for head in heads:
+        row = torch.softmax(keys[0, head] @ q[0, head, -1] / model.head_dim**0.5, dim=0)
+        expected = [row.square().sum() / 5 - 1 / 25, -(row * row.log()).sum()]
+        torch.testing.assert_close(found[head], torch.stack(expected), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("n", [2, 5, 8])
