@@ -1,4 +1,4 @@
-"""EdgeFormer's report: the head map as JSON, how heads to leave out were found, what the command line says."""
+"""EdgeFormer's report: the head map as JSON, how heads to prune were found, what the command line says."""
 
 import json
 
