@@ -15,7 +15,10 @@ from engine.domain.workload import Workload
 
 
 class WeightsRef(Value):
-    """Where the weights are. `random`: drawn from the seed; `directory`: a local Hugging Face directory."""
+    """Where the weights are. `random`: drawn from the seed; `directory`: a local Hugging Face directory.
+
+    With random weights `directory` is the one that the model's config.json is from, "" if there is none.
+    """
 
     kind: Literal["random", "directory"] = "random"
     directory: str = ""

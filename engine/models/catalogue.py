@@ -132,7 +132,7 @@ def resolve(name_or_directory: str, weights: str | None = None) -> tuple[ModelSp
     else:
         spec, own = _spec(row), _directory(row)
     if weights == "random" or (weights is None and own is None):
-        return spec, WeightsRef(kind="random")
+        return spec, WeightsRef(kind="random", directory=str(own or ""))
     chosen = own if weights is None else Path(weights).expanduser().resolve()
     assert chosen is not None
     stored = read_spec(chosen, spec.name)

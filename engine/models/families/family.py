@@ -6,17 +6,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from engine.domain.vision import VisionSpec
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.models.families.keys import Key, read_keys, refused
 
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_new",
-    "gelu_pytorch_tanh": "gelu_new",
-    "silu": "silu",
-    "swish": "silu",
-    "relu": "relu",
-    "quick_gelu": "quick_gelu",
-}
+Step = Callable[[dict[str, Any], Mapping[str, Any], str], dict[str, Any]]
+"""(fields so far, the config with defaults, name of the file) → fields. Raises `SpecError`."""
 
 
 class StoredTensor(NamedTuple):
@@ -32,35 +27,69 @@ class StoredTensor(NamedTuple):
     of: int = 1
 
 
-class Pictures(NamedTuple):
-    """`read(config, where)` gives the `VisionSpec` that a config describes, `write` the config's keys."""
-
-    read: Callable[[Mapping[str, Any], str], VisionSpec]
-    write: Callable[[VisionSpec], dict[str, Any]]
-
-
 class Family(NamedTuple):
-    """`fixed` are the fields of `ModelSpec` that hold for all of the family, `keys` those of config.json
-    and `defaults` what the library's configuration class fills in where config.json is silent.
+    """`fixed` are the fields of `ModelSpec` that hold for all of the family.
 
-    `tensors` maps canonical names ({} is the layer) to stored ones; `refused` are config keys that change
-    the mathematics in ways that the operations do not have, with the values that are harmless, and
-    `same` those that must not differ from another key. `vision` reads and writes what a config says about
-    pictures, `text` is the family of the language model behind a tower. `older` are other spellings of stored
-    names, each a list of replacements; `unused` begin the names of stored tensors that change no result ({}
-    is a layer of the tower behind its features).
+    `keys` has every key that the library's configuration class knows (`keys.py`), and `aliases` its other
+    names. `steps` then complete the fields in turn: what follows from several keys. `write` gives the keys
+    of a config that come neither from `keys` nor from the rotary settings.
+    `tensors` maps canonical names ({} is the layer) to stored ones, and `prefixes` may stand before them.
+    `older` are other spellings of stored names, each a list of replacements; `unused` begin the names of
+    stored tensors that change no result ({} is a layer of the tower behind its features).
     """
 
     name: str
     architecture: str
     fixed: Mapping[str, Any]
-    defaults: Mapping[str, Any]
-    keys: Mapping[str, str]
+    keys: Mapping[str, Key]
     tensors: Mapping[str, StoredTensor]
     prefixes: tuple[str, ...]
-    refused: Mapping[str, tuple[Any, ...]]
-    vision: Pictures | None = None
-    text: str = ""
+    steps: tuple[Step, ...]
+    aliases: Mapping[str, str] = MappingProxyType({})
+    write: Callable[[ModelSpec], dict[str, Any]] | None = None
     older: tuple[tuple[tuple[str, str], ...], ...] = ()
     unused: tuple[str, ...] = ()
-    same: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def key_of(self) -> dict[str, str]:
+        """Field → the key that it is read from."""
+        return {field: key for key, entry in self.keys.items() for field in entry.fields}
+
+
+def fields_of(row: Family, config: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The fields of `ModelSpec` that a config gives. Raises `SpecError` naming `where` and the key."""
+    fields, given = read_keys(row.keys, row.aliases, config, where)
+    for step in row.steps:
+        fields = step(fields, given, where)
+    return fields
+
+
+def heads(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Completes num_kv_heads, head_dim and intermediate_size as the library does where a config is silent."""
+    hidden, count = fields["hidden_size"], fields["num_heads"]
+    kv_heads = fields.get("num_kv_heads", count)
+    if count % kv_heads:
+        raise SpecError(f"{where}, num_key_value_heads: {kv_heads} does not divide {count} attention heads.")
+    if "head_dim" not in fields:
+        whole_heads(fields, given, where)
+        if given.get("head_dim") not in (None, hidden // count):
+            raise refused(where, "head_dim", given["head_dim"], str(hidden // count))
+    derived = {"num_kv_heads": kv_heads, "head_dim": hidden // count, "intermediate_size": 4 * hidden}
+    return derived | fields
+
+
+def whole_heads(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The hidden size must be a multiple of the heads, even where the config gives another size of a head."""
+    if fields["hidden_size"] % fields["num_heads"]:
+        key = "n_embd" if "n_embd" in given else "hidden_size"
+        hidden, count = fields["hidden_size"], fields["num_heads"]
+        raise SpecError(f"{where}, {key}: {hidden} is no multiple of the {count} attention heads.")
+    return fields
+
+
+def padding(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The library's table of embeddings needs a row for the padding token, though nothing is padded here."""
+    token, rows = given.get("pad_token_id"), fields["vocab_size"]
+    if token is not None and not -rows <= token < rows:
+        raise refused(where, "pad_token_id", token, f"null or one of the {rows} tokens")
+    return fields

@@ -1,13 +1,26 @@
-"""All model families: the rows of `text_families.py` and `vision_families.py`, found by name."""
+"""All model families, found by name (config.json's model_type)."""
 
 from __future__ import annotations
 
 from engine.domain.errors import SpecError
+from engine.models.families.bert import BERT
 from engine.models.families.family import Family
-from engine.models.families.text_families import TEXT_FAMILIES
-from engine.models.families.vision_families import VISION_FAMILIES
+from engine.models.families.gpt2 import GPT2
+from engine.models.families.llama import LLAMA, QWEN3
+from engine.models.families.llava import LLAVA
+from engine.models.families.opt import OPT
+from engine.models.families.vit import VIT
 
-FAMILIES: tuple[Family, ...] = (*TEXT_FAMILIES, *VISION_FAMILIES)
+FAMILIES: tuple[Family, ...] = (
+    GPT2,
+    OPT,
+    BERT,
+    LLAMA,
+    QWEN3,
+    VIT,
+    LLAVA,
+)
+"""Add a new family here."""
 
 _BY_NAME = {row.name: row for row in FAMILIES}
 if len(_BY_NAME) < len(FAMILIES):

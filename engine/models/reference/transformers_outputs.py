@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from engine.domain.errors import HostError
+from engine.domain.errors import HostError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
@@ -23,6 +23,7 @@ from engine.models.families.hf_config import config_of_spec
 from engine.models.families.tensor_names import candidates, stored_as, unused_names
 from engine.models.inputs.prompts import pixels_of, requests_of
 from engine.models.reference.process import run_apart
+from engine.models.weights.directory import CONFIG, read_spec
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
 
 if TYPE_CHECKING:
@@ -36,10 +37,7 @@ CODE = (
     "models/weights/store.py",
     "models/weights/drawn.py",
     "ops/layout.py",
-    "models/families/hf_config.py",
-    "models/families/tensor_names.py",
-    "models/families/text_families.py",
-    "models/families/vision_families.py",
+    *sorted(str(file.relative_to(ENGINE)) for file in (ENGINE / "models/families").glob("*.py")),
     "models/inputs/prompts.py",
     "models/inputs/pictures.py",
 )
@@ -86,6 +84,9 @@ def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
 def _content_hash(spec: RunSpec) -> str:
     """Of everything that decides the reference, and of nothing else."""
     weights: Any = spec.seed
+    config = Path(spec.weights.directory) / CONFIG
+    if spec.weights.directory and config.is_file():
+        weights = (spec.seed, _digest(config))
     if spec.weights.kind == "directory":
         files = sorted(Path(spec.weights.directory).glob("*.safetensors"))
         weights = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
@@ -156,7 +157,7 @@ def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
 def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tensor]:
     import torch
 
-    seen = {}
+    seen: dict[str, Any] = {"return_dict": True}
     if spec.model.vision:
         seen["pixel_values"] = torch.from_numpy(pixels_of(spec, request.index))[None].to(model.dtype)
     if spec.model.num_classes:
@@ -171,34 +172,47 @@ def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tens
         out = model(**seen, past_key_values=cache, use_cache=True, logits_to_keep=1)
         cache = out.past_key_values
         rows.append(out.logits[0, -1])
-        seen = {"input_ids": rows[-1].argmax().reshape(1, 1)}
+        seen = {"input_ids": rows[-1].argmax().reshape(1, 1), "return_dict": True}
         tokens.append(int(rows[-1].argmax()))
     return {"tokens": torch.tensor(tokens), "logits": torch.stack(rows)}
 
 
 def library_model(spec: RunSpec) -> Any:
-    """The `transformers` module of `spec`, with its weights, ready to infer."""
+    """The `transformers` module of `spec`, with its weights, ready to infer.
+
+    The library reads the config.json of the model's directory by itself, also for random weights: so a config
+    that is read differently here is seen. Raises `SpecError` if that file no longer describes `spec.model`.
+    """
     import torch
     from transformers import AutoConfig
     from transformers.initialization import no_init_weights
 
-    model, kind = spec.model, _library_class(spec.model)
-    dtype = getattr(torch, model.dtype)
+    model, kind, directory = spec.model, _library_class(spec.model), spec.weights.directory
+    dtype, local = getattr(torch, model.dtype), {"local_files_only": True, "trust_remote_code": False}
+    if directory:
+        _check_unchanged(model, Path(directory))
     if spec.weights.kind == "directory":
-        loaded = kind.from_pretrained(
-            spec.weights.directory,
-            dtype=dtype,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-        )
-        return loaded.eval()
-    config = config_of_spec(model)
+        return kind.from_pretrained(directory, dtype=dtype, use_safetensors=True, **local).eval()
+    if directory:
+        config = AutoConfig.from_pretrained(directory, **local)
+    else:
+        written = config_of_spec(model)
+        config = AutoConfig.for_model(written.pop("model_type"), **written)
     with no_init_weights():
-        made = kind.from_config(AutoConfig.for_model(config.pop("model_type"), **config), dtype=dtype)
+        made = kind.from_config(config, dtype=dtype)
     made.tie_weights()
     fill(made, model, spec.seed)
     return made.eval()
+
+
+def _check_unchanged(model: ModelSpec, directory: Path) -> None:
+    stored = read_spec(directory, model.name)
+    for field in ModelSpec.model_fields:
+        if field not in ("name", "source", "dtype") and getattr(stored, field) != getattr(model, field):
+            raise SpecError(
+                f"{directory / CONFIG}: {field} is {getattr(stored, field)}, and this run's model has "
+                f"{getattr(model, field)}: the file was changed since. Make a new run."
+            )
 
 
 def _library_class(model: ModelSpec) -> Any:

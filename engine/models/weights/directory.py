@@ -15,6 +15,7 @@ from engine.models.families.hf_config import spec_of_config
 from engine.models.inputs.processor import FILES, adapted
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+CONFIG = "config.json"
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
@@ -23,7 +24,7 @@ def read_spec(directory: Path, name: str) -> ModelSpec:
     """The ModelSpec in `directory`'s config.json. Raises `SpecError` with the file and the reason."""
     if not directory.is_dir():
         raise SpecError(f"{directory}: no such model directory: give one with config.json and safetensors.")
-    spec = spec_of_config(name, read_json(directory / "config.json"), str(directory / "config.json"))
+    spec = spec_of_config(name, read_json(directory / CONFIG), str(directory / CONFIG))
     file = next((directory / name for name in FILES if (directory / name).is_file()), None)
     if spec.vision is None or file is None:
         return spec

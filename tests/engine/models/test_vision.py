@@ -271,7 +271,7 @@ def test_the_tower_is_one_part_that_only_some_models_have():
         ({"vision_config": {"model_type": "siglip_vision_model"}}, "'siglip_vision_model' is no known tower"),
         ({"vision_feature_select_strategy": "full"}, "'full' is not supported"),
         ({"vision_feature_layer": [-2, -5]}, "feature_layer"),
-        ({"projector_hidden_act": "mish"}, "projector_activation"),
+        ({"projector_hidden_act": "mish"}, "projector_hidden_act: 'mish' is not one of gelu"),
     ],
 )
 def test_towers_that_cannot_be_run_are_refused_with_the_reason(change, match):
