@@ -73,6 +73,7 @@ def config_of_spec(model: ModelSpec) -> dict[str, Any]:
         "dtype": model.dtype,
     }
     config |= {key: getattr(model, field) for field, key in row.key_of.items() if hasattr(model, field)}
+    config |= {key: entry.only[0] for key, entry in row.keys.items() if entry.default_is_refused}
     if "rope_parameters" in row.keys:
         config["rope_parameters"] = rope_config(model)
     return {**config, **(row.write(model) if row.write else {})}

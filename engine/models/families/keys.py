@@ -50,6 +50,10 @@ class Key(NamedTuple):
     fields: tuple[str, ...] = ()
     only: tuple[Any, ...] = ()
 
+    @property
+    def default_is_refused(self) -> bool:
+        return bool(self.only) and self.default not in self.only
+
 
 def read(kind: Any, default: Any, *fields: str) -> Key:
     """A key that is read into `fields`."""
