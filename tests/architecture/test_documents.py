@@ -19,7 +19,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"`([^`\n]+)`")
 ENDINGS = ("py", "toml", "md", "ts", "tsx", "json", "svg", "png", "csv", "yml", "yaml", "txt", "in")
 PATH = re.compile(rf"(?:[A-Za-z_.][\w.-]*/)+(?:[\w.-]+\.(?:{'|'.join(ENDINGS)}))?")
-PLACEHOLDERS = ("NAME", "halves")
+PLACEHOLDERS = ("NAME", "halves", "seed_oss")
 """In the names of files that the reader is to create."""
 GENERATED = (".loom/", ".venv/", "node_modules/", "dist/")
 """Folders that a checkout gets when it is set up."""
