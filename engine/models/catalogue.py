@@ -14,7 +14,8 @@ from engine.domain.spec import WeightsRef
 from engine.domain.values import Value
 from engine.models.families.hf_config import spec_of_config
 from engine.models.families.registry import FAMILIES
-from engine.models.weights.directory import SINGLE, read_spec, weight_files
+from engine.models.weights.directory import SINGLE, read_spec
+from engine.models.weights.headers import check_weights
 from engine.ops.sizes import model_bytes, num_parameters
 
 HERE = Path(__file__).parent
@@ -142,6 +143,6 @@ def resolve(name_or_directory: str, weights: str | None = None) -> tuple[ModelSp
                 f"{chosen}: {field} is {getattr(stored, field)}, and {spec.name} has {getattr(spec, field)}: "
                 "give weights of this model, or the directory as the model."
             )
-    weight_files(chosen)
+    check_weights(chosen, stored)
     ref = WeightsRef(kind="directory", directory=str(chosen))
     return stored.model_copy(update={"source": spec.source}), ref

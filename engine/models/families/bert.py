@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.models.families.family import Family, StoredTensor, heads, padding
-from engine.models.families.keys import NUMBER, TOKEN, TOKENS, harmless, only, read
+from engine.models.families.keys import TOKEN, TOKENS, Key, Probability, harmless, only, read
 
 BERT = Family(
     name="bert",
@@ -19,14 +19,15 @@ BERT = Family(
         "max_position_embeddings": read(int, 512, "max_positions"),
         "type_vocab_size": read(int, 2, "token_types"),
         "layer_norm_eps": read(float, 1e-12, "norm_eps"),
+        "is_causal": Key(bool, None, only=(None, False)),
         "is_decoder": only(bool, False),
         "add_cross_attention": only(bool, False),
         "position_embedding_type": only(str, "absolute"),  # others: transformers 5 ignores the key
-        "hidden_dropout_prob": harmless(NUMBER, 0.1),
-        "attention_probs_dropout_prob": harmless(NUMBER, 0.1),
+        "hidden_dropout_prob": harmless(Probability, 0.1),
+        "attention_probs_dropout_prob": harmless(Probability, 0.1),
         "initializer_range": harmless(float, 0.02),
         "use_cache": harmless(bool, True),
-        "classifier_dropout": harmless(NUMBER | None, None),
+        "classifier_dropout": harmless(Probability | None, None),
         "pad_token_id": harmless(TOKEN, 0),
         "bos_token_id": harmless(TOKEN, None),
         "eos_token_id": harmless(TOKENS, None),

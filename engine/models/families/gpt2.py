@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.models.families.family import Family, StoredTensor, heads
-from engine.models.families.keys import NUMBER, TOKEN, TOKENS, harmless, only, read
+from engine.models.families.keys import TOKEN, TOKENS, Probability, harmless, only, read
 
 GPT2 = Family(
     name="gpt2",
@@ -23,15 +23,15 @@ GPT2 = Family(
         "scale_attn_by_inverse_layer_idx": only(bool, False),
         "add_cross_attention": only(bool, False),
         "reorder_and_upcast_attn": harmless(bool, False),
-        "resid_pdrop": harmless(NUMBER, 0.1),
-        "embd_pdrop": harmless(NUMBER, 0.1),
-        "attn_pdrop": harmless(NUMBER, 0.1),
+        "resid_pdrop": harmless(Probability, 0.1),
+        "embd_pdrop": harmless(Probability, 0.1),
+        "attn_pdrop": harmless(Probability, 0.1),
         "initializer_range": harmless(float, 0.02),
         "summary_type": harmless(str, "cls_index"),
         "summary_use_proj": harmless(bool, True),
         "summary_activation": harmless(str | None, None),
         "summary_proj_to_labels": harmless(bool, True),
-        "summary_first_dropout": harmless(NUMBER, 0.1),
+        "summary_first_dropout": harmless(Probability, 0.1),
         "use_cache": harmless(bool, True),
         "bos_token_id": harmless(TOKEN, 50256),
         "eos_token_id": harmless(TOKENS, 50256),

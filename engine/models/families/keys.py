@@ -32,7 +32,20 @@ LARGEST = {"num_layers": 10_000}
 LARGEST_INTEGER = 2**31 - 1
 SIGNED = ("feature_layer", "image_token")
 """Fields that may be 0 or negative."""
-WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "text", NoneType: "null"}
+
+
+class Probability(float):
+    """As a type of a key: a number from 0 to 1."""
+
+
+WORDS = {
+    Probability: "a number from 0 to 1",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    NoneType: "null",
+}
 NUMBER = int | float
 TOKEN = int | None
 TOKENS = int | list[int] | None
@@ -74,7 +87,7 @@ ANYWHERE: Mapping[str, Key] = {
     "transformers_version": harmless(str | None, None),
     "architectures": harmless(list[str] | None, None),
     "output_hidden_states": harmless(bool | None, False),
-    "return_dict": harmless(bool | None, True),
+    "return_dict": only(bool | None, True),
     "dtype": harmless(str | None, None),
     "torch_dtype": harmless(str | None, None),
     "id2label": harmless(dict[int, str] | None, None),
@@ -85,9 +98,9 @@ ANYWHERE: Mapping[str, Key] = {
     "chunk_size_feed_forward": only(int, 0),
     "is_encoder_decoder": only(bool, False),
     # not fields of any class, but read from every config that has them
-    "num_labels": harmless(int | None, None),
+    "num_labels": harmless(int, None),
     "head_dim": harmless(int, None),
-    "is_causal": only(bool, True),
+    "is_causal": Key(bool, None, only=(None, True)),
     "sliding_window": only(TOKEN, None),
     "attention_chunk_size": only(TOKEN, None),
     "output_cross_attentions": harmless(bool | None, None),
@@ -111,7 +124,8 @@ ANYWHERE: Mapping[str, Key] = {
     "text_encoder": only(dict[str, Any] | None, None),
     "decoder": only(dict[str, Any] | None, None),
     "generator": only(dict[str, Any] | None, None),
-    "attribute_map": only(dict[str, Any] | None, None),
+    "attribute_map": Key(dict[str, Any], None, only=(None,)),
+    "use_return_dict": Key(bool, None, only=(None,)),
 }
 """Keys of the base class of all configs, and those that the library looks for in every config."""
 
@@ -140,6 +154,8 @@ def is_a(value: Any, kind: Any) -> bool:
         return named and (inner[1] is Any or all(is_a(item, inner[1]) for item in value.values()))
     if kind is NoneType:
         return value is None
+    if kind is Probability:
+        return is_a(value, NUMBER) and 0 <= value <= 1
     if kind is float:
         return isinstance(value, float) and isfinite(value)
     return type(value) is kind
@@ -151,7 +167,7 @@ def words(kind: Any) -> str:
     if kind == NUMBER:
         return "a number"
     if origin is UnionType or str(origin) == "typing.Union":
-        parts = dict.fromkeys("a number" if kind == NUMBER else words(each) for each in inner)
+        parts = dict.fromkeys(words(each) for each in inner if each is not int or float not in inner)
         return " or ".join(parts)
     if origin is Literal:
         return " or ".join(repr(value) for value in inner)
@@ -204,11 +220,17 @@ def read_keys(
     for key, entry in {**ANYWHERE, **table}.items():
         value = typed(given, key, entry, where)
         if entry.only and not any(type(value) is type(each) and value == each for each in entry.only):
-            raise refused(where, key, value, " or ".join(_spelled(each) for each in entry.only))
+            raise refused(where, key, value, expected(entry))
         for field in entry.fields:
             if value is not None:
                 fields[field] = _in_range(value, field, key, where)
     return fields, {key: entry.default for key, entry in table.items()} | given
+
+
+def expected(entry: Key) -> str:
+    """The values of `only` that a file may have, in words."""
+    written = [_spelled(each) for each in entry.only if is_a(each, entry.kind)]
+    return " or ".join(written) or "no such key"
 
 
 def _spelled(value: Any) -> str:

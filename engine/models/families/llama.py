@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.models.families.family import Family, StoredTensor, heads, padding, whole_heads
-from engine.models.families.keys import NUMBER, TOKEN, TOKENS, harmless, only, read, refused
+from engine.models.families.keys import TOKEN, TOKENS, Probability, harmless, only, read, refused
 from engine.models.families.rope import ROPE_KEYS, rope
 
 
@@ -42,7 +42,7 @@ VARIANTS = {
     "rms_norm_eps": read(float, 1e-6, "norm_eps"),
     "tie_word_embeddings": read(bool, False, "tied_head"),
     "attention_bias": read(bool, False, "attention_bias"),
-    "attention_dropout": harmless(NUMBER, 0.0),
+    "attention_dropout": harmless(Probability, 0.0),
     "initializer_range": harmless(float, 0.02),
     "use_cache": harmless(bool, True),
     "pad_token_id": harmless(TOKEN, None),
@@ -59,7 +59,7 @@ LLAMA = Family(
         **VARIANTS,
         "head_dim": read(int | None, None, "head_dim"),
         "mlp_bias": read(bool, False, "ffn_bias"),
-        "attention_dropout": harmless(NUMBER | None, 0.0),
+        "attention_dropout": harmless(Probability | None, 0.0),
         "pretraining_tp": harmless(int | None, 1),
         "bos_token_id": harmless(TOKEN, 1),
         "eos_token_id": harmless(TOKENS, 2),

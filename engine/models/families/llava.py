@@ -13,7 +13,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.vision import VisionSpec
 from engine.models.families.family import Family, StoredTensor, fields_of, heads
-from engine.models.families.keys import NUMBER, an_object, harmless, only, read, read_keys, refused
+from engine.models.families.keys import Key, Probability, an_object, harmless, only, read, read_keys, refused
 from engine.models.families.llama import LLAMA
 from engine.models.families.rope import rope_config
 
@@ -29,9 +29,10 @@ CLIP_KEYS = {
     "patch_size": read(int, 32, "patch_size"),
     "hidden_act": read(str, "quick_gelu", "activation"),
     "layer_norm_eps": read(float, 1e-5, "norm_eps"),
+    "is_causal": Key(bool, None, only=(None, False)),
     "num_channels": only(int, 3),
     "projection_dim": harmless(int, 512),
-    "attention_dropout": harmless(NUMBER | None, 0.0),
+    "attention_dropout": harmless(Probability | None, 0.0),
     "initializer_range": harmless(float, 0.02),
     "initializer_factor": harmless(float, 1.0),
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.models.families.family import Family, StoredTensor, heads, padding
-from engine.models.families.keys import NUMBER, TOKEN, TOKENS, harmless, only, read, refused
+from engine.models.families.keys import TOKEN, TOKENS, Probability, harmless, only, read, refused
 
 
 def _no_projection(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -35,9 +35,9 @@ OPT = Family(
         "do_layer_norm_before": only(bool, True),
         "_remove_final_layer_norm": only(bool, False),
         "layer_norm_elementwise_affine": only(bool, True),
-        "dropout": harmless(NUMBER, 0.1),
-        "attention_dropout": harmless(NUMBER, 0.0),
-        "layerdrop": harmless(NUMBER, 0.0),
+        "dropout": harmless(Probability, 0.1),
+        "attention_dropout": harmless(Probability, 0.0),
+        "layerdrop": harmless(Probability, 0.0),
         "init_std": harmless(float, 0.02),
         "use_cache": harmless(bool, True),
         "pad_token_id": harmless(TOKEN, 1),

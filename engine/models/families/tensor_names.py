@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from engine.domain.model import ModelSpec
 from engine.models.families.family import StoredTensor
 from engine.models.families.registry import family
@@ -11,7 +13,8 @@ def unused_names(model: ModelSpec) -> tuple[str, ...]:
     """Beginnings of the names of stored tensors that change no result."""
     row, tower = family(model.family), model.vision.tower if model.vision else None
     behind = range(tower.used_layers, tower.num_layers) if tower else ()
-    return tuple(dict.fromkeys(name.format(n) for name in row.unused for n in behind))
+    layers = (name.format(n) for name in row.unused for n in (behind if "{}" in name else (0,)))
+    return tuple(dict.fromkeys(layers))
 
 
 def stored_as(model: ModelSpec, name: str) -> StoredTensor:
@@ -23,6 +26,12 @@ def stored_as(model: ModelSpec, name: str) -> StoredTensor:
     layer = next((part for part in head.split(".") if part.isdigit()), "")
     stored = row.tensors[head.replace(f"layers.{layer}.", "layers.{}.")]
     return stored._replace(name=f"{stored.name.format(layer)}.{kind}")
+
+
+def stored_shape(stored: StoredTensor, full_shape: Sequence[int]) -> list[int]:
+    """The shape in the file of a canonical tensor of `full_shape`, with all that it is fused with."""
+    shape = [full_shape[0] * stored.of, *full_shape[1:]]
+    return shape[::-1] if stored.transposed and len(shape) == 2 else shape
 
 
 def candidates(model: ModelSpec, stored: StoredTensor) -> tuple[str, ...]:

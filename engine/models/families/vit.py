@@ -9,7 +9,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.vision import VisionSpec
 from engine.models.families.family import Family, StoredTensor, heads
-from engine.models.families.keys import NUMBER, harmless, only, read, shown
+from engine.models.families.keys import Key, Probability, harmless, only, read, shown
 
 HALF = (0.5, 0.5, 0.5)
 
@@ -59,10 +59,11 @@ VIT = Family(
         "layer_norm_eps": read(float, 1e-12, "norm_eps"),
         "image_size": read(int, 224, "image_size"),
         "patch_size": read(int, 16, "patch_size"),
+        "is_causal": Key(bool, None, only=(None, False)),
         "num_channels": only(int, 3),
         "qkv_bias": only(bool, True),
-        "hidden_dropout_prob": harmless(NUMBER, 0.0),
-        "attention_probs_dropout_prob": harmless(NUMBER, 0.0),
+        "hidden_dropout_prob": harmless(Probability, 0.0),
+        "attention_probs_dropout_prob": harmless(Probability, 0.0),
         "initializer_range": harmless(float, 0.02),
         "encoder_stride": harmless(int, 16),
         "pooler_output_size": harmless(int | None, None),

@@ -157,7 +157,7 @@ def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
 def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tensor]:
     import torch
 
-    seen: dict[str, Any] = {"return_dict": True}
+    seen: dict[str, Any] = {}
     if spec.model.vision:
         seen["pixel_values"] = torch.from_numpy(pixels_of(spec, request.index))[None].to(model.dtype)
     if spec.model.num_classes:
@@ -172,7 +172,7 @@ def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tens
         out = model(**seen, past_key_values=cache, use_cache=True, logits_to_keep=1)
         cache = out.past_key_values
         rows.append(out.logits[0, -1])
-        seen = {"input_ids": rows[-1].argmax().reshape(1, 1), "return_dict": True}
+        seen = {"input_ids": rows[-1].argmax().reshape(1, 1)}
         tokens.append(int(rows[-1].argmax()))
     return {"tokens": torch.tensor(tokens), "logits": torch.stack(rows)}
 

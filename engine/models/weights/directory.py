@@ -39,12 +39,14 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
     if (directory / SINGLE).is_file():
         return (directory / SINGLE,)
     if (directory / INDEX).is_file():
-        names = sorted(set(read_json(directory / INDEX).get("weight_map", {}).values()))
-        files = tuple(directory / name for name in names)
-        for file in files:
-            if file.parent != directory or not file.is_file():
-                raise SpecError(f"{directory / INDEX} names {file.name}, which is not in the directory.")
-        return files
+        placed = read_json(directory / INDEX).get("weight_map")
+        if not isinstance(placed, dict) or not placed:
+            raise SpecError(f"{directory / INDEX}, weight_map: expected an object: tensor name → file name.")
+        names = sorted({str(name) for name in placed.values()})
+        for name in names:
+            if Path(name).name != name or not (directory / name).is_file():
+                raise SpecError(f"{directory / INDEX} names {name}, which is no file of the directory.")
+        return tuple(directory / name for name in names)
     pickles = sorted(path.name for pattern in PICKLES for path in directory.glob(pattern))
     if pickles:
         raise SpecError(
@@ -62,6 +64,8 @@ def read_json(path: Path) -> dict[str, Any]:
         raise SpecError(f"{path}: no such file: a model directory needs it.") from None
     except (OSError, ValueError) as error:
         raise SpecError(f"{path}: cannot be read as JSON: {error}.") from error
+    except RecursionError:
+        raise SpecError(f"{path}: cannot be read as JSON: it is nested too deeply.") from None
     if not isinstance(data, dict):
         raise SpecError(f"{path}: holds a {type(data).__name__}, expected a JSON object.")
     return data

@@ -15,7 +15,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice, contains
 from engine.domain.spec import WeightsRef
-from engine.models.families.tensor_names import candidates, stored_as
+from engine.models.families.tensor_names import candidates, stored_as, stored_shape
 from engine.models.weights.directory import weight_files
 from engine.models.weights.drawn import DTYPES, RandomSource
 from engine.models.weights.quantise import Quantised, Restoring, quantise
@@ -54,14 +54,13 @@ class DirectorySource:
         if name is None:
             raise SpecError(f"{self.directory}: has no tensor {names[0]}, which {model.name} needs.")
         tensor = self.files[name].get_slice(name)
-        shape = [part.full_shape[0] * stored.of, *part.full_shape[1:]]
+        shape = stored_shape(stored, part.full_shape)
         ranges = [(0, size) for size in part.full_shape]
         ranges[part.dim] = (part.start, part.stop)
         offset = stored.fused * part.full_shape[0]
         ranges[0] = (ranges[0][0] + offset, ranges[0][1] + offset)
         turned = stored.transposed and len(shape) == 2
         if turned:
-            shape.reverse()
             ranges.reverse()
         if list(tensor.get_shape()) != shape:
             actual = list(tensor.get_shape())
