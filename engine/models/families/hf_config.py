@@ -33,7 +33,9 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
             f"{where}: auto_map asks for remote code, which is never run: use a model of a known family."
         )
     if config.get("quantization_config"):
-        raise SpecError(f"{where}: quantized weights are not supported, expected float32 or bfloat16.")
+        raise SpecError(
+            f"{where}, quantization_config: quantized weights are not supported, expected float32."
+        )
     kind = config.get("model_type", "missing")
     if not isinstance(kind, str):
         raise SpecError(f"{where}, model_type: got {shown(kind)}, expected the name of a family.")

@@ -131,8 +131,8 @@ ANYWHERE: Mapping[str, Key] = {
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it."""
-    text = repr(value)
+    """A value as messages show it: true, false and null as in the file."""
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -229,12 +229,8 @@ def read_keys(
 
 def expected(entry: Key) -> str:
     """The values of `only` that a file may have, in words."""
-    written = [_spelled(each) for each in entry.only if is_a(each, entry.kind)]
+    written = [shown(each) for each in entry.only if is_a(each, entry.kind)]
     return " or ".join(written) or "no such key"
-
-
-def _spelled(value: Any) -> str:
-    return json.dumps(value) if value is None or isinstance(value, bool | dict) else repr(value)
 
 
 def _in_range(value: Any, field: str, key: str, where: str) -> Any:

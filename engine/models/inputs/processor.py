@@ -10,43 +10,82 @@ from math import isclose
 from typing import Any
 
 from engine.domain.errors import SpecError
-from engine.domain.vision import VisionSpec
+from engine.domain.vision import NUM_CHANNELS, VisionSpec
+from engine.models.families.keys import NUMBER, Key, an_object, harmless, only, refused, shown, typed
 
 FILES = ("preprocessor_config.json", "processor_config.json")
 RESAMPLE = {2: "bilinear", 3: "bicubic"}
 """Pillow's numbers of filters."""
+SIZE = int | dict[str, int] | None
+KEYS: Mapping[str, Key] = {
+    "do_resize": only(bool | None, True, None),
+    "do_rescale": only(bool | None, True, None),
+    "do_normalize": only(bool | None, True, None),
+    "do_pad": only(bool | None, None, False),
+    "do_center_crop": harmless(bool | None, None),
+    "rescale_factor": harmless(NUMBER | None, None),
+    "resample": harmless(int | None, None),
+    "size": harmless(SIZE, None),
+    "crop_size": harmless(SIZE, None),
+    "image_mean": harmless(list[NUMBER] | None, None),
+    "image_std": harmless(list[NUMBER] | None, None),
+}
+"""The steps of the library's image processors. Other keys say how to store and pass on, and are ignored."""
 
 
 def adapted(vision: VisionSpec, config: Mapping[str, Any], where: str) -> VisionSpec:
-    """`vision` with the processor's filter, crop, mean and std; what `config` leaves out stays.
+    """`vision` with the processor's filter, crop, mean and std; what `config` leaves out or has null stays.
 
-    Raises `SpecError` naming `where` for steps that are not done here, or another size.
+    Raises `SpecError` naming `where` and the key for steps that are not done here, or another size.
     """
-    given = config.get("image_processor", config)
-    for key in ("do_resize", "do_rescale", "do_normalize"):
-        if not given.get(key, True):
-            raise SpecError(f"{where}, {key}: false is not supported, expected true.")
-    if not isclose(given.get("rescale_factor", 1 / 255), 1 / 255, rel_tol=1e-6):
-        factor = given["rescale_factor"]
-        raise SpecError(f"{where}, rescale_factor: {factor} is not supported, expected 1/255.")
-    crop = given.get("do_center_crop", vision.crop)
-    for key in ("size", "crop_size") if crop else ("size",):
-        edges = _edges(given.get(key))
-        if edges - {vision.image_size}:
-            raise SpecError(f"{where}, {key}: {given[key]} is not supported, expected {vision.image_size}.")
-    resample = given.get("resample")
+    nested = config.get("image_processor")
+    config = config if nested is None else an_object(nested, where, "image_processor")
+    given = {key: typed(config, key, entry, where) for key, entry in KEYS.items()}
+    for key, entry in KEYS.items():
+        if entry.only and given[key] not in entry.only:
+            raise refused(where, key, given[key], "true" if entry.default else "false")
+    factor = given["rescale_factor"]
+    if factor is not None and not isclose(factor, 1 / 255, rel_tol=1e-6):
+        raise refused(where, "rescale_factor", factor, "1/255")
+    resample = given["resample"]
     if resample is not None and resample not in RESAMPLE:
-        raise SpecError(f"{where}, resample: {resample} is not supported, expected 2 or 3.")
+        raise refused(where, "resample", resample, "2 or 3")
+    mean, std = (_channels(given[key], where, key) for key in ("image_mean", "image_std"))
+    if min(std or vision.std) <= 0:
+        raise SpecError(f"{where}, image_std: {shown(std)} is not above 0 for every colour.")
     fields = {
         "resample": RESAMPLE[resample] if resample is not None else vision.resample,
-        "crop": crop,
-        "mean": given.get("image_mean") or vision.mean,
-        "std": given.get("image_std") or vision.std,
+        "crop": _crops(vision, given, where),
+        "mean": mean or vision.mean,
+        "std": std or vision.std,
     }
     changed: VisionSpec = VisionSpec.parse(vision.model_dump() | fields, where)
     return changed
 
 
-def _edges(size: Any) -> set[int]:
-    """The lengths that a size names: of one edge or of both."""
-    return set(size.values()) if isinstance(size, dict) else {size} if size is not None else set()
+def _crops(vision: VisionSpec, given: Mapping[str, Any], where: str) -> bool:
+    """Whether the shorter edge is scaled and the middle cropped.
+
+    A size with height and width scales both edges, so that nothing is left to crop. One number means what the
+    family's processor takes it for.
+    """
+    size, asked = given["size"], given["do_center_crop"]
+    scaled = not vision.crop
+    if isinstance(size, dict):
+        if set(size) not in ({"height", "width"}, {"shortest_edge"}):
+            raise refused(where, "size", size, "height and width, or shortest_edge")
+        scaled = "height" in size
+    crop = vision.crop if asked is None else asked
+    if not scaled and not crop:
+        raise refused(where, "do_center_crop", asked, "true where only the shortest edge has a size")
+    for key in ("size", "crop_size") if crop else ("size",):
+        edges = given[key].values() if isinstance(given[key], dict) else [given[key] or vision.image_size]
+        if set(edges) - {vision.image_size}:
+            raise refused(where, key, given[key], str(vision.image_size))
+    return not scaled
+
+
+def _channels(values: Any, where: str, key: str) -> tuple[float, ...] | None:
+    if values is not None and len(values) != NUM_CHANNELS:
+        raise refused(where, key, values, f"{NUM_CHANNELS} numbers")
+    return values and tuple(map(float, values))

@@ -118,7 +118,7 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
     [
         (GPT2 | {"auto_map": {"AutoModel": "code.Model"}}, "remote code, which is never run"),
         (GPT2 | {"model_type": "mamba"}, "model_type mamba: no such family, expected one of gpt2, opt, "),
-        (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx: True is not supported"),
+        (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx: true is not supported"),
         (GPT2 | {"activation_function": "mish"}, "activation_function: 'mish' is not one of gelu"),
         (GPT2 | {"n_layer": -1}, "n_layer: -1 is not between 1 and 10000"),
         (GPT2 | {"quantization_config": {"bits": 4}}, "quantized"),
@@ -131,8 +131,8 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
             LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}},
             "rope_scaling.rope_type: 'linear' is not",
         ),
-        (LLAMA | {"model_type": "qwen3", "use_sliding_window": True}, "use_sliding_window: True is not"),
-        (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before: False is not supported"),
+        (LLAMA | {"model_type": "qwen3", "use_sliding_window": True}, "use_sliding_window: true is not"),
+        (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before: false is not supported"),
         (
             OPT | {"word_embed_proj_dim": 4},
             "word_embed_proj_dim: 4 is not supported, expected hidden_size's 8",
