@@ -138,6 +138,7 @@ LLAVA = Family(
         "vision_feature_select_strategy": only(str, "default"),
         "multimodal_projector_bias": only(bool, True),
         "image_seq_length": harmless(int, 576),
+        "is_causal": Key(bool, None, only=(None,)),  # the library would set it in tower and text alike
     },
     aliases={"image_token_id": "image_token_index"},
     tensors={

@@ -59,6 +59,7 @@ def test_drawn_configs_are_refused_or_computed_as_the_library_computes_them():
             "rope_scaling: is .* and rope_parameters, which means the same, is",
         ),
         (VIT | {"is_causal": True}, "is_causal: true is not supported, expected false"),
+        (LLAVA | {"is_causal": True}, "is_causal: true is not supported, expected no such key"),
         (LLAMA | {"is_causal": False}, "is_causal: false is not supported, expected true"),
         (LLAMA | {"sliding_window": 4}, "sliding_window: 4 is not supported, expected null"),
         (LLAMA | {"layer_types": ["sliding_attention"] * 2}, "layer_types: .* is not supported"),
