@@ -1,4 +1,4 @@
-"""`loom list`: list strategies, models, devices or clusters, as a table or JSON."""
+"""`loom list`: list strategies, models, families, devices or clusters, as a table or JSON."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from engine.cli.command import Command, Environment
 from engine.cli.tables import console_for, table
 from engine.domain.units import human
 from engine.models.catalogue import rows as catalogue_rows
+from engine.models.families.family import keys_read, restrictions
+from engine.models.families.registry import FAMILIES
 from engine.strategies.registry import STRATEGIES
 
 Row = dict[str, Any]
@@ -62,6 +64,18 @@ def model_rows(environment: Environment) -> list[Row]:
     return [row.model_dump(mode="json") for row in catalogue_rows()]
 
 
+def family_rows(environment: Environment) -> list[Row]:
+    return [
+        {
+            "name": row.name,
+            "architecture": row.architecture,
+            "keys": list(keys_read(row)),
+            "restrictions": list(restrictions(row)),
+        }
+        for row in FAMILIES
+    ]
+
+
 def strategy_rows(environment: Environment) -> list[Row]:
     return [
         {
@@ -80,7 +94,13 @@ def _params(row: Row) -> str:
     return " ".join(f"{name}={schema.get('default', '…')}" for name, schema in row["params"].items())
 
 
-PROSE = ("source", "what", "parameters of the strategy")
+PROSE = (
+    "keys of config.json that are read",
+    "and those with fewer values than in the library",
+    "source",
+    "what",
+    "parameters of the strategy",
+)
 
 LISTS: dict[str, tuple[Rows, Columns]] = {
     "clusters": (
@@ -103,6 +123,14 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
             "what": lambda row: row["title"],
         },
     ),
+    "families": (
+        family_rows,
+        {
+            "name": lambda row: row["name"],
+            "keys of config.json that are read": lambda row: " ".join(row["keys"]),
+            "and those with fewer values than in the library": lambda row: "; ".join(row["restrictions"]),
+        },
+    ),
     "models": (
         model_rows,
         {
@@ -123,4 +151,4 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
     ),
 }
 
-LIST = Command("list", "list clusters, devices, models or strategies", add_arguments, run)
+LIST = Command("list", "list clusters, devices, model families, models or strategies", add_arguments, run)

@@ -6,12 +6,14 @@ replaced. Everything else in the file is written by people and stays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import topologies
 from engine.domain.units import human
 from engine.models import catalogue
+from engine.models.families.family import restrictions
 from engine.models.families.registry import FAMILIES
 from engine.strategies.registry import STRATEGIES
 from tests.devtools.rooms import ROOT, read_parts
@@ -33,11 +35,14 @@ def families_table() -> str:
         (
             f"`{family.name}`",
             f"`{family.architecture}`",
+            "; ".join(re.sub(r"^(\w+):", r"`\1`:", each) for each in restrictions(family)),
             ", ".join(f"`{model.name}`" for model in models if model.family == family.name),
         )
         for family in FAMILIES
     ]
-    return table(("family", "class of transformers", "models of the catalogue"), rows)
+    return table(
+        ("family", "class of transformers", "keys with fewer values than in the library", "models"), rows
+    )
 
 
 def devices_table() -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
-from engine.models.families.keys import Key, read_keys, refused
+from engine.models.families.keys import Key, expected, read_keys, refused
 
 Step = Callable[[dict[str, Any], Mapping[str, Any], str], dict[str, Any]]
 """(fields so far, the config with defaults, name of the file) → fields. Raises `SpecError`."""
@@ -35,7 +35,8 @@ class Family(NamedTuple):
     of a config that come neither from `keys` nor from the rotary settings.
     `tensors` maps canonical names ({} is the layer) to stored ones, and `prefixes` may stand before them.
     `older` are other spellings of stored names, each a list of replacements; `unused` begin the names of
-    stored tensors that change no result ({} is a layer of the tower behind its features).
+    stored tensors that change no result ({} is a layer of the tower behind its features). `refuses` says to
+    people what `steps` refuse, in words.
     """
 
     name: str
@@ -49,11 +50,24 @@ class Family(NamedTuple):
     write: Callable[[ModelSpec], dict[str, Any]] | None = None
     older: tuple[tuple[tuple[str, str], ...], ...] = ()
     unused: tuple[str, ...] = ()
+    refuses: tuple[str, ...] = ()
 
     @property
     def key_of(self) -> dict[str, str]:
         """Field → the key that it is read from."""
         return {field: key for key, entry in self.keys.items() for field in entry.fields}
+
+
+def keys_read(row: Family) -> tuple[str, ...]:
+    """The keys of a config.json that decide what is computed, as the library calls them."""
+    rotary = ("rope_parameters",) if "rope_parameters" in row.keys else ()
+    return (*(key for key, entry in row.keys.items() if entry.fields), *rotary)
+
+
+def restrictions(row: Family) -> tuple[str, ...]:
+    """Which values a config.json may have in the keys that take fewer of them than in the library."""
+    fixed = {key: expected(entry) for key, entry in row.keys.items() if entry.only}
+    return (*(f"{key}: {values}" for key, values in fixed.items()), *row.refuses)
 
 
 def fields_of(row: Family, config: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -163,6 +163,7 @@ LLAVA = Family(
     },
     prefixes=("",),
     steps=(_text, _pictures),
+    refuses=("text_config: of family llama", "vision_config: of family clip_vision_model"),
     write=_config,
     older=(
         (  # files of transformers before 4.52

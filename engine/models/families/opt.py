@@ -60,4 +60,5 @@ OPT = Family(
     },
     prefixes=("model.", ""),
     steps=(heads, padding, _no_projection),
+    refuses=("word_embed_proj_dim: null or hidden_size",),
 )

@@ -245,6 +245,7 @@ def test_a_forgotten_argument_is_named(loom: Any) -> None:
         ("clusters", {"name", "title", "num_devices", "num_links"}, {"lab-3", "lab-4", "voltage-6"}),
         ("devices", {"name", "flop_per_s", "memory_bytes", "source"}, {"raspberry-pi-4", "voltage-vm"}),
         ("models", {"name", "title", "num_parameters", "trained"}, {"demo-lm", "minilm", "bert-large"}),
+        ("families", {"name", "architecture", "keys", "restrictions"}, {"gpt2", "llama", "llava"}),
         ("strategies", {"name", "title", "paper", "params"}, {"single", "gpipe", "megatron", "voltage"}),
     ],
 )
