@@ -283,7 +283,7 @@ def test_towers_that_cannot_be_run_are_refused_with_the_reason(change, match):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"qkv_bias": False}, "qkv_bias: False is not supported"),
+        ({"qkv_bias": False}, "qkv_bias: false is not supported"),
         ({"num_channels": 1}, "num_channels: 1 is not supported"),
         ({"image_size": 25}, "25 is no multiple of patch_size 8"),
     ],
