@@ -19,6 +19,10 @@ def present(report: RunReport, args: argparse.Namespace) -> int:
         write_json(json.dumps(to_document(report), indent=2, ensure_ascii=False), args.json)
     if args.json != "-":
         show_report(report, sys.stdout)
+        sys.stdout.flush()
+    reason = verdict(report)
+    if reason:
+        sys.stderr.write(f"{reason}\n")
     return exit_status(report)
 
 
@@ -31,6 +35,20 @@ def write_json(text: str, target: str) -> None:
         Path(target).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise SpecError(f"--json {target}: cannot write: {error.strerror}.") from error
+
+
+def verdict(report: RunReport) -> str:
+    """Why the exit status is not 0, in one line; empty if it is."""
+    if exit_status(report) == 0:
+        return ""
+    if report.outcome.kind != "finished":
+        return report.outcome.sentence or report.outcome.kind.replace("_", " ")
+    facts, why = report.correctness, []
+    if not (facts.ok or (facts.checked and facts.lossy and facts.ok is None)):
+        why.append(f"not correct: {facts.why or 'the outputs were not compared with the reference'}")
+    if not is_valid(report):
+        why.append(f"not valid: {' '.join(report.fidelity.why) or 'its times could not be judged'}")
+    return "; ".join(why)
 
 
 def exit_status(report: RunReport) -> int:

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.domain.units import needs_and_has
+
 
 class EdgeLoomError(Exception):
     """Base of all errors with a sentence for people; `exit_status` is the command line's."""
@@ -63,8 +65,7 @@ class OutOfMemory(RunError):
         remedy: str = "give it more memory, or choose a strategy that splits the weights",
     ):
         super().__init__(
-            f"{device} needs {need_bytes / 1e6:.1f} MB for {what} and has {have_bytes / 1e6:.1f} MB: "
-            f"{remedy}.",
+            f"{device} {needs_and_has(need_bytes, have_bytes, f' for {what}')}: {remedy}.",
             device,
             time_s,
         )

@@ -14,12 +14,31 @@ def transfer_s(size_bytes: float, bit_per_s: float) -> float:
     return size_bytes * BITS_PER_BYTE / bit_per_s
 
 
-def human(value: float, unit: str) -> str:
-    """`human(5e8, "bit/s")` → `"500 Mbit/s"`; three significant digits, decimal prefixes."""
+def human(value: float, unit: str, digits: int = 3) -> str:
+    """`human(5e8, "bit/s")` → `"500 Mbit/s"`; significant digits, decimal prefixes."""
+    rounds_up = 1 - 0.5 * 10**-digits
     for factor, prefix in ((TERA, "T"), (GIGA, "G"), (MEGA, "M"), (KILO, "k")):
-        if abs(value) >= factor * ROUNDS_UP:
-            return f"{value / factor:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"
+        if abs(value) >= factor * rounds_up:
+            return f"{value / factor:.{digits}g} {prefix}{unit}"
+    return f"{value:.{digits}g} {unit}"
+
+
+def human_apart(one: float, other: float, unit: str) -> tuple[str, str]:
+    """Both values with as many digits as it takes to tell them apart, three at least.
+
+    `human_apart(64.0001e9, 64e9, "B")` → `("64.0001 GB", "64 GB")`
+    """
+    for digits in range(3, 17):
+        texts = human(one, unit, digits), human(other, unit, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def needs_and_has(need_bytes: float, have_bytes: float, what: str = "") -> str:
+    """`needs_and_has(2e6, 1e6, " for its weights")` → `"needs 2 MB for its weights and has 1 MB"`."""
+    need, have = human_apart(need_bytes, have_bytes, "B")
+    return f"needs {need}{what} and has {have}"
 
 
 def human_s(seconds: float) -> str:

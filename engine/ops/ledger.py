@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from engine.domain.errors import OutOfMemory, PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice, covers
+from engine.domain.units import human
 from engine.ops.operation import Cost, Op
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
@@ -166,5 +167,5 @@ class Ledger:
                 self.device,
                 need,
                 int(self.memory_bytes),
-                f"weights {self.weights_bytes / 1e6:.1f} MB, KV {self.kv_bytes / 1e6:.1f} MB and {what}",
+                f"weights {human(self.weights_bytes, 'B')}, KV {human(self.kv_bytes, 'B')} and {what}",
             )

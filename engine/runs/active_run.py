@@ -14,6 +14,7 @@ from engine.domain.conditions import Conditions, absent_at_start
 from engine.domain.events import Event
 from engine.domain.plan import Plan
 from engine.domain.report import Outcome
+from engine.domain.scenario import Change
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
@@ -28,7 +29,8 @@ class ActiveRun:
 
     `pairs` are the devices that send to each other under the current plan. `emit` takes every event;
     `annotate` may add facts to a mark. `joining`: devices that have joined and that no plan uses yet;
-    `frozen`: devices that a change has stopped; `away`: devices that are absent, dropped or failed.
+    `applied`: the changes so far; `frozen`: devices that a change has stopped; `away`: devices that are
+    absent, dropped or failed.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class ActiveRun:
         self.trace: list[Span | Mark] = []
         self.outcome: Outcome | None = None
         self.start_wall_s: float | None = None
+        self.applied: list[Change] = []
         self.joining: set[int] = set()
         self.frozen: set[int] = set()
         self.away: set[int] = set(self.conditions.failed)

@@ -41,7 +41,7 @@ def poll_timeout_s(due_in_s: float) -> float:
 
 
 class ChangeApplier:
-    """Applies the scenario of one run, and live changes. `applied` are the changes so far, with their times.
+    """Applies the scenario of one run, and live changes.
 
     `sample_links` emits the state of the links, so that a page shows a change at once. `recovering` is set
     while programs are halted for a new plan: devices that join wait until that plan has started.
@@ -58,7 +58,6 @@ class ChangeApplier:
         self.run, self.pool, self.network, self.sample_links = run, pool, network, sample_links
         self.failures = failures
         self.waiting: list[Change] = list(run.spec.scenario.changes)
-        self.applied: list[Change] = []
         self.live_rate_changes = 0
         self.recovering = False
 
@@ -161,11 +160,11 @@ class ChangeApplier:
                     self.pool.signal(rank, signal.SIGCONT)
                 elif self.run.spec.failover == "replan":  # without a new plan nothing could use it
                     self.run.away.discard(rank)
-                    self.pool.fork_empty(rank, self.run.plan)
+                    self.pool.fork_empty(rank, self.run.plan, self.run.applied)
                     self.run.joining.add(rank)
 
     def _record(self, change: Change, name: str, device: str, facts: dict[str, object]) -> None:
-        self.applied.append(change)
+        self.run.applied.append(change)
         self.run.conditions.apply(change)
         self.run.record(Mark(self.run.now_s, name, device, facts))
         self.pool.send_all(type="change", change=change.model_dump(mode="json"))

@@ -79,7 +79,7 @@ class Failover:
         self.epoch += 1
         unused = run.needed_ranks() - pool.children.keys()  # devices that no plan has used so far
         for rank in unused:
-            pool.fork_empty(rank, run.plan)
+            pool.fork_empty(rank, run.plan, run.applied)
             if rank in run.frozen:
                 pool.signal(rank, signal.SIGSTOP)
         if not self._collect("listening", unused):

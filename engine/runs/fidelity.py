@@ -81,7 +81,7 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
     latency_error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
     why = [
         *_pacing_complaints(report.dilation, played.pacing, mean, late_frac),
-        *_model_complaints(compared, disturbed=_has_failures(report)),
+        *_model_complaints(compared, _has_failures(report), report.dilation),
         *_missing_complaints(report, predicted, compared),
         *_link_complaints(report, played.links),
         *_latency_complaints(report, played, predicted, limit),
@@ -164,18 +164,27 @@ def _pacing_complaints(
     return why
 
 
-def _model_complaints(compared: ModelComparison, disturbed: bool) -> list[str]:
-    """What is wrong with the durations. After a failure plans differ, so fewer operations can be compared."""
+def _model_complaints(compared: ModelComparison, disturbed: bool, dilation: float) -> list[str]:
+    """What is wrong with the durations. After a failure plans differ, so fewer operations can be compared.
+
+    Paced operations are never shorter than their model: this host has made them longer, by wall seconds that
+    do not grow with the dilation.
+    """
+
+    def remedy(error: float) -> str:
+        enough = enough_dilation_for_latency(dilation, error, MODEL_LIMIT)
+        return f"raise the dilation from {dilation:g} to {enough:g}"
+
     why = []
     if compared.error_mean is not None and compared.error_mean > MODEL_LIMIT:
         why.append(
             f"operations took times that are {compared.error_mean:.1%} off their device's model "
-            f"(limit {MODEL_LIMIT:.0%})."
+            f"(limit {MODEL_LIMIT:.0%}): {remedy(compared.error_mean)}."
         )
     else:
         why += [
             f"most operations of {device} in the {phase} took times that are {error:.1%} off its model "
-            f"or more (limit {MODEL_LIMIT:.0%})."
+            f"or more (limit {MODEL_LIMIT:.0%}): {remedy(error)}."
             for (device, phase), error in sorted(compared.typical.items())
             if error > MODEL_LIMIT
         ]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from engine.domain.plan import Plan
+from engine.domain.scenario import Change, LinkChange, SlowDevice
 from engine.runs.active_run import Pairs
 from engine.runs.children import Child, Message, end_all, kill
 
@@ -35,10 +36,13 @@ class DevicePool:
         self.children[rank] = child
         self._selector.register(child.sock, selectors.EVENT_READ, child)
 
-    def fork_empty(self, rank: int, plan: Plan) -> None:
-        """Start device `rank` without weights."""
+    def fork_empty(self, rank: int, plan: Plan, changes: Iterable[Change]) -> None:
+        """Start device `rank` without weights; of `changes`, it learns those of links and speeds."""
         holdings = tuple(holding for holding in plan.holdings if holding.device != rank)
         self.fork(rank, plan.model_copy(update={"holdings": holdings}))
+        for change in changes:
+            if isinstance(change, LinkChange | SlowDevice):
+                self.children[rank].send(type="change", change=change.model_dump(mode="json"))
 
     def read(self, timeout_s: float) -> list[tuple[Child, Message | None]]:
         """Wait up to `timeout_s` for messages of the devices. None: that process has ended."""

@@ -109,7 +109,7 @@ class Supervisor:
         return RealResult(
             run.trace,
             run.outcome or Outcome(),
-            tuple(self.changes.applied),
+            tuple(run.applied),
             self.pacing,
             ready_s,
             self.changes.live_rate_changes,

@@ -63,7 +63,7 @@ def test_a_pair_of_strategy_and_family_plans_or_says_why_not(chosen, name):
         except PlanError as refusal:
             assert is_one_sentence(str(refusal)), refusal
             if reason is None:  # then memory binds: who, how much, and what to do
-                assert re.search(r"needs? .* has .*MB.*: ", str(refusal)), refusal
+                assert re.search(r"needs? .* has .*B.*: ", str(refusal)), refusal
 
 
 @pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: chosen.name)

@@ -15,6 +15,7 @@ from engine.models import catalogue
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES
+from tests.support.operations import operations
 
 pytestmark = pytest.mark.timeout(1200)  # the first test waits for all real runs
 
@@ -95,24 +96,6 @@ def real_runs(request, play_for_real):
     return play_for_real({name: spec_of(*cases[name]) for name in IDS if name in asked}, at_once=2)
 
 
-def operations(trace):
-    """What both worlds must agree on, whatever the time it took."""
-    kinds = ("compute", "send", "recv", "load")
-    fields = (
-        "device",
-        "kind",
-        "name",
-        "layer",
-        "bytes",
-        "payload_bytes",
-        "flops",
-        "peer",
-        "request",
-        "token",
-    )
-    return Counter(tuple(span[field] for field in fields) for span in trace if span.get("kind") in kinds)
-
-
 def decisions_of(trace):
     """What depended on data, as the real run went."""
     return {
@@ -167,5 +150,5 @@ def test_devices_too_small_for_any_plan_are_named_with_need_and_have(strategy):
     spec = spec_of(strategy.name, "tiny-gpt2", CLUSTERS[1], "one")
     small = [d.model_copy(update={"memory_bytes": 1000.0}) for d in spec.cluster.devices]
     spec = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": tuple(small)})})
-    with pytest.raises(PlanError, match=r"needs .* has .*MB"):
+    with pytest.raises(PlanError, match=r"needs .* has .*B"):
         prepare(spec)

@@ -17,7 +17,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Axis, Part, Placement, Slice
-from engine.domain.units import transfer_s
+from engine.domain.units import human, needs_and_has, transfer_s
 from engine.ops.core import FeedForward
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
@@ -297,11 +297,12 @@ def too_small(room: MemoryBudget, primary: int) -> PlanError:
     rooms = {rank: room.server_bytes(rank) for rank in room.cluster.workers if rank != primary}
     need = mine.usable_bytes + mine.over_bytes
     others = ", ".join(
-        f"{room.cluster.devices[rank].name} has room for {max(0.0, free) / 1e6:.1f} MB"
+        f"{room.cluster.devices[rank].name} has room for {human(max(0.0, free), 'B')}"
         for rank, free in rooms.items()
     )
+    needs = needs_and_has(need, device.memory_bytes, f" for {room.model.name}")
     return PlanError(
-        f"{room.ends.strategy}: {device.name} as primary needs {need / 1e6:.1f} MB for {room.model.name} "
-        f"and has {device.memory_bytes / 1e6:.1f} MB, {room.beta:.0%} of which may be used; "
+        f"{room.ends.strategy}: {device.name} as primary {needs}, "
+        f"{room.beta:.0%} of which may be used; "
         f"{others or 'it is alone'}: add devices or memory, raise beta, or shorten prompt and answer."
     )

@@ -18,7 +18,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.units import transfer_s
+from engine.domain.units import needs_and_has, transfer_s
 from engine.domain.values import NonNegative
 from engine.domain.workload import Workload
 from engine.ops.tensors import payload_bytes
@@ -172,7 +172,7 @@ def _check_source(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms:
         if room.rank == cluster.source_rank and room.layers == 0:
             device, size = cluster.devices[room.rank], layer_bytes(model, demand)
             raise PlanError(
-                f"edgeshard: the first layer stays on the source, but {device.name} needs "
-                f"{(device.memory_bytes - room.bytes + size) / 1e6:.1f} MB for it and has "
-                f"{device.memory_bytes / 1e6:.1f} MB: give it more memory, or make it a terminal."
+                f"edgeshard: the first layer stays on the source, but {device.name} "
+                f"{needs_and_has(device.memory_bytes - room.bytes + size, device.memory_bytes, ' for it')}: "
+                "give it more memory, or make it a terminal."
             )

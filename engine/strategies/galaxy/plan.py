@@ -16,6 +16,7 @@ from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan, Slice
+from engine.domain.units import needs_and_has
 from engine.domain.values import Count, NonNegative, Value
 from engine.ops.core import Add, Attention, FeedForward, Norm, Residual
 from engine.ops.heads import Attend, Join, Project
@@ -155,7 +156,7 @@ def galaxy_plan(
         groups, counts = balance(model.num_kv_heads, granules, capacities, need_bytes, memory_bytes)
     except NoRoom as error:
         short = ", ".join(
-            f"{device.name} needs {need / 1e6:.1f} MB and has {device.memory_bytes / 1e6:.1f} MB"
+            f"{device.name} {needs_and_has(need, device.memory_bytes)}"
             for device, need in ((cluster.devices[group[i]], need) for i, need in error.needs)
         )
         raise PlanError(f"{name}: {short}, and no other device has room for the rest: {REMEDY}.") from error

@@ -13,6 +13,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Work
+from engine.domain.units import human
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.strategies.lime.allocation import Ring
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, spare_bytes
@@ -220,11 +221,11 @@ def _too_small(
 ) -> PlanError:
     layer_bytes = _layer_bytes(model)
     have = ", ".join(
-        f"{cluster.devices[rank].name} has {max(0.0, size) / 1e6:.1f} MB" for rank, size in free.items()
+        f"{cluster.devices[rank].name} has {human(max(0.0, size), 'B')}" for rank, size in free.items()
     )
     return PlanError(
-        f"{name}: {model.name} needs {model.num_layers} layers of {layer_bytes / 1e6:.1f} MB, of which a "
-        f"slot hosts one of each segment, with {kv_bytes / 1e6:.1f} MB of KV cache each, and {have} for it: "
+        f"{name}: {model.name} needs {model.num_layers} layers of {human(layer_bytes, 'B')}, of which a "
+        f"slot hosts one of each segment, with {human(kv_bytes, 'B')} of KV cache each, and {have} for it: "
         "add devices or memory, or lower assumed_tokens or reserve_frac."
     )
 

@@ -14,6 +14,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement
+from engine.domain.units import needs_and_has
 from engine.domain.workload import Workload
 from engine.ops.core import Attention, Block, Embed, FeedForward, Residual
 from engine.ops.ledger import Ledger
@@ -221,6 +222,6 @@ def check_memory(
         device, have = cluster.devices[rank], cluster.devices[rank].memory_bytes
         need = needed_bytes(model, plan, rank, kv_bytes, passes)
         if need > have:
-            short.append(f"{device.name} needs {need / 1e6:.1f} MB and has {have / 1e6:.1f} MB")
+            short.append(f"{device.name} {needs_and_has(need, have)}")
     if short:
         raise PlanError(f"{plan.strategy}: {', '.join(short)}: {remedy}.")

@@ -9,6 +9,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement
+from engine.domain.units import human
 from engine.domain.values import Count, Value
 from engine.ops.sizes import weight_bytes
 from engine.strategies.shared.demand import (
@@ -134,12 +135,12 @@ def too_small(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, strategy: str, rooms: Sequence[Room]
 ) -> PlanError:
     have = ", ".join(
-        f"{cluster.devices[room.rank].name} has {cluster.devices[room.rank].memory_bytes / 1e6:.1f} MB "
+        f"{cluster.devices[room.rank].name} has {human(cluster.devices[room.rank].memory_bytes, 'B')} "
         f"for {room.layers}"
         for room in rooms
     )
     return PlanError(
         f"{strategy}: {model.name} needs {model.num_layers} layers of "
-        f"{layer_bytes(model, demand) / 1e6:.1f} MB "
+        f"{human(layer_bytes(model, demand), 'B')} "
         f"(weights and KV cache) and {have}: add devices or memory, or shorten prompt and answer."
     )

@@ -15,6 +15,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Slice
+from engine.domain.units import needs_and_has
 from engine.domain.values import Count, NonNegative
 from engine.ops.core import FeedForward
 from engine.ops.sizes import weight_bytes
@@ -261,10 +262,7 @@ def _check_memory(
     for share in shares:
         need = share.need_bytes([block for block, _ in streams[share.rank]], window, rows)
         if need > share.memory_bytes:
-            short.append(
-                f"{cluster.devices[share.rank].name} needs {need / 1e6:.1f} MB "
-                f"and has {share.memory_bytes / 1e6:.1f} MB"
-            )
+            short.append(f"{cluster.devices[share.rank].name} {needs_and_has(need, share.memory_bytes)}")
     if short:
         raise PlanError(
             f"{name}: {', '.join(short)}: give it more memory, take a smaller window or ratio, "

@@ -90,8 +90,9 @@ class Device(ABC):
         self.ledger.release_all()
 
     def empty(self) -> None:
-        """Clear the memory, as a restart does."""
+        """Clear the memory, as a restart does: weights, KV caches, and what the strategy has kept."""
         self.halt()
+        self.memory.clear()
         self.ledger.empty()
 
     def adopt(self, plan: Plan) -> tuple[Slice, ...]:

@@ -230,7 +230,7 @@ def test_unknown_names_are_answered_with_the_known_ones(loom: Any) -> None:
 
 def test_a_model_that_fits_nowhere_says_what_is_missing(loom: Any) -> None:
     argv = ("predict", "lab-3", "--model", "llama-2-13b", "--weights", "random", "--strategy", "single")
-    refused(loom(*argv), "desk", "MB")
+    refused(loom(*argv), "desk", "GB")
 
 
 def test_a_forgotten_argument_is_named(loom: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import topologies
-from engine.cli.present import exit_status
+from engine.cli.present import exit_status, present, verdict
 from engine.cli.progress import RunProgress, describe
 from engine.cli.tables import bar, show_report
 from engine.domain.events import ClockTicked, Event, Logged, StateChanged
@@ -62,6 +63,36 @@ def report(dilation: Any = "auto", **more: Any) -> RunReport:
 )
 def test_only_a_finished_correct_and_valid_run_has_status_0(run: RunReport, status: int) -> None:
     assert exit_status(run) == status
+
+
+@pytest.mark.parametrize(
+    ("run", "line"),
+    [
+        (report(), ""),
+        (report(dilation="native", fidelity=Fidelity()), ""),
+        (
+            report(fidelity=Fidelity(valid=False, why=("slow: raise the dilation from 2 to 3.",))),
+            "not valid: slow: raise the dilation from 2 to 3.",
+        ),
+        (report(correctness=Correctness(checked=True, ok=False, why="other")), "not correct: other"),
+        (
+            report(correctness=Correctness(), fidelity=Fidelity()),
+            "not correct: the outputs were not compared with the reference; "
+            "not valid: its times could not be judged",
+        ),
+        (report(outcome=Outcome(kind="peer_lost", sentence="b failed.")), "b failed."),
+        (report(outcome=Outcome(kind="cancelled"), world="simulated"), "cancelled"),
+    ],
+)
+def test_a_run_with_another_status_has_a_line_that_says_why(run: RunReport, line: str) -> None:
+    assert verdict(run) == line
+    assert bool(line) == bool(exit_status(run))
+
+
+def test_the_last_line_of_a_run_that_is_not_valid_is_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    invalid = report(fidelity=Fidelity(valid=False, why=("raise the dilation from 2 to 3.",)))
+    assert present(invalid, Namespace(json=None)) == 3
+    assert capsys.readouterr().err.splitlines()[-1] == "not valid: raise the dilation from 2 to 3."
 
 
 def shown(run: RunReport) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.units import human, human_s, transfer_s
+from engine.domain.units import human, human_apart, human_s, needs_and_has, transfer_s
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,31 @@ def test_times_have_the_unit_that_fits(seconds: float, text: str) -> None:
 def test_no_size_and_no_time_is_written_with_an_exponent(value: float) -> None:
     assert "e+" not in human(value, "B")
     assert "e+" not in human_s(value)
+
+
+@pytest.mark.parametrize(
+    ("need", "have", "text"),
+    [
+        (64_000.1e6, 64_000e6, "needs 64.0001 GB and has 64 GB"),
+        (100_049, 100_000, "needs 100.05 kB and has 100 kB"),
+        (2e9, 1e6, "needs 2 GB and has 1 MB"),
+        (1000, 999.9, "needs 1 kB and has 999.9 B"),
+        (5, 5, "needs 5 B and has 5 B"),
+    ],
+)
+def test_what_is_needed_and_what_is_there_have_digits_that_tell_them_apart(need, have, text) -> None:
+    assert needs_and_has(need, have) == text
+
+
+def test_what_it_is_for_stands_between_the_two() -> None:
+    assert needs_and_has(2e6, 1e6, " for its weights") == "needs 2 MB for its weights and has 1 MB"
+
+
+@given(st.integers(1, 10**13), st.integers(1, 10**6))
+def test_a_byte_too_much_is_seen(have: int, more: int) -> None:
+    need_text, have_text = human_apart(have + more, have, "B")
+    assert need_text != have_text
+    assert "e+" not in need_text + have_text
 
 
 def test_a_megabyte_takes_80_ms_at_100_mbit() -> None:

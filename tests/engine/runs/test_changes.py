@@ -93,14 +93,14 @@ def test_timed_changes_are_applied_when_they_are_due_in_virtual_time(make):
     assert case.changes.next_at_s == 0.5
     case.clock.now_s = 100.9  # 0.45 virtual seconds after the start
     case.changes.apply_due()
-    assert case.changes.applied == []
+    assert case.run.applied == []
     case.clock.now_s = 101.0
     case.changes.apply_due()
-    assert case.changes.applied == [first]
+    assert case.run.applied == [first]
     assert case.changes.next_at_s == 0.75
     case.clock.now_s = 200.0
     case.changes.apply_due()
-    assert case.changes.applied == [first, second]
+    assert case.run.applied == [first, second]
     assert case.changes.next_at_s == inf
 
 
@@ -108,7 +108,7 @@ def test_after_the_end_nothing_is_applied(make):
     case = make(SlowDevice(at_s=0.0, device="d1", factor=2.0))
     case.run.outcome = Outcome()
     case.changes.apply_due()
-    assert case.changes.applied == []
+    assert case.run.applied == []
 
 
 def test_a_slower_device_is_sent_to_all_devices_and_recorded(make):
@@ -198,22 +198,22 @@ def test_a_device_joins_only_when_its_old_process_has_ended_and_its_later_change
     case = make(drop(), join(), drop(0.3), SlowDevice(at_s=0.3, device="d2", factor=2.0))
     case.clock.now_s += 10.0
     case.changes.apply_due()
-    assert case.changes.applied == [drop(), SlowDevice(at_s=0.3, device="d2", factor=2.0)]
+    assert case.run.applied == [drop(), SlowDevice(at_s=0.3, device="d2", factor=2.0)]
     assert case.changes.next_at_s == 0.3  # the second drop, once the join has its turn
     ended(case, 1)
     case.changes.apply_due()
-    assert [change.kind for change in case.changes.applied[2:]] == ["join_device", "drop_device"]
+    assert [change.kind for change in case.run.applied[2:]] == ["join_device", "drop_device"]
 
 
 def test_a_live_join_right_after_a_drop_waits_for_the_end_of_the_process(make):
     case = make()
     case.changes.apply_live(drop())
     case.changes.apply_live(join(0.1))
-    assert case.changes.applied == [drop()]
+    assert case.run.applied == [drop()]
     ended(case, 1)
     case.clock.now_s += 1.0
     case.changes.apply_due()
-    assert case.changes.applied == [drop(), join(0.1)]
+    assert case.run.applied == [drop(), join(0.1)]
 
 
 def test_while_programs_are_halted_for_a_new_plan_devices_leave_but_do_not_join(make):
@@ -223,10 +223,10 @@ def test_while_programs_are_halted_for_a_new_plan_devices_leave_but_do_not_join(
     case.changes.apply_due()
     ended(case, 1)
     case.changes.apply_due()
-    assert case.changes.applied == [drop()]
+    assert case.run.applied == [drop()]
     case.changes.recovering = False
     case.changes.apply_due()
-    assert case.changes.applied == [drop(), join()]
+    assert case.run.applied == [drop(), join()]
 
 
 def test_where_nothing_is_planned_again_a_device_that_joins_is_not_started(make):
@@ -268,4 +268,18 @@ def test_a_change_without_effect_is_refused_by_hand_and_logged_in_a_scenario(mak
         case.changes.apply_live(change)
     case.changes.apply(change)
     assert case.run.events[-1] == Logged(level="warning", text=f"{change.kind} at 0.2 s: {reason}")
-    assert (case.run.trace, case.changes.applied) == (known, before)
+    assert (case.run.trace, case.run.applied) == (known, before)
+
+
+def test_a_device_that_joins_learns_how_links_and_speeds_have_changed(make):
+    case = make()
+    slower, faster = (
+        SlowDevice(at_s=0.1, device="d1", factor=2.0),
+        SetRate(at_s=0.1, link=LINK, bit_per_s=5e6),
+    )
+    for change in (slower, faster, drop()):
+        case.changes.apply(change)
+    ended(case, 1)
+    case.changes.apply(join())
+    told = [message["change"] for message in case.pool.got(1, "change")]
+    assert told == [slower.model_dump(mode="json"), faster.model_dump(mode="json")]

@@ -136,7 +136,7 @@ def test_a_run_that_ends_meanwhile_does_not_start_again(case):
 def test_a_device_that_joins_gets_a_part_once_its_process_is_there(case, state):
     case.fail(2)
     case.failover.act()
-    case.pool.fork_empty(2, case.run.plan)
+    case.pool.fork_empty(2, case.run.plan, [])
     case.run.joining.add(2)
     case.failover.act()
     assert case.run.plan.version == 1  # its process is not there yet

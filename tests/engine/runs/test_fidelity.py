@@ -109,7 +109,10 @@ def test_operations_half_as_long_again_as_the_model_says_make_it_invalid_though_
     found = verdict(trace=[op(0.0, 0.15), op(0.15, 0.15), op(0.3, 0.3, "head")])
     assert found.valid is False
     assert found.model_error_mean == pytest.approx(0.5)
-    assert found.why == ("operations took times that are 50.0% off their device's model (limit 10%).",)
+    assert found.why == (
+        "operations took times that are 50.0% off their device's model (limit 10%): "
+        "raise the dilation from 4 to 20.",  # at which the same wall time is 10 %
+    )
 
 
 def steps(device, took_s, start_s=0.0, token=0):
@@ -128,7 +131,7 @@ def test_operations_of_one_device_that_are_too_long_make_it_invalid_however_smal
     assert found.model_error_mean == pytest.approx(0.025)
     assert found.why == (
         "most operations of phone in the prefill took times that are 50.0% off its model "
-        "or more (limit 10%).",
+        "or more (limit 10%): raise the dilation from 4 to 20.",
     )
     assert verdict(trace=model, model=model).valid is True
 

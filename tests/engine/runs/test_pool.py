@@ -105,7 +105,7 @@ def test_an_empty_device_gets_no_weights(clock):
     run = active_run(clock)
     pool = FakePool(clock)
     assert run.plan.held_by(1)
-    pool.fork_empty(1, run.plan)
+    pool.fork_empty(1, run.plan, [])
     assert not pool.plans[1].held_by(1)
     assert pool.plans[1].held_by(0) == run.plan.held_by(0)
     pool.close(at_once=True)

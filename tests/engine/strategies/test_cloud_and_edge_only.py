@@ -155,4 +155,5 @@ def plan_needs_bytes(spec):
     """What the refusal of a plan says that the only device needs."""
     with pytest.raises(PlanError) as refused:
         plan_of(spec)
-    return float(re.search(r"needs ([0-9.]+) MB", str(refused.value))[1]) * 1e6
+    number, prefix = re.search(r"needs ([0-9.]+) ([kMG]?)B", str(refused.value)).groups()
+    return float(number) * {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}[prefix]

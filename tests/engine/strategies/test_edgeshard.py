@@ -196,7 +196,7 @@ def test_a_source_without_room_for_the_first_layer_is_named():
     cluster = star([1e10] * 2)
     small = cluster.devices[0].model_copy(update={"memory_bytes": 4.2e4})
     cluster = cluster.model_copy(update={"devices": (small, cluster.devices[1])})
-    with pytest.raises(PlanError, match=r"first layer stays on the source, but d0 needs 0.1 MB .* has 0"):
+    with pytest.raises(PlanError, match=r"first layer stays on the source, but d0 needs [\d.]+ kB .* has "):
         plan_and_stages(GPT2, cluster)
 
 

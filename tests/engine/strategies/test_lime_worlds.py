@@ -12,6 +12,7 @@ from test_pipeline_offload import overfull
 
 from engine.domain.events import to_json
 from engine.runs.predict import predict, prepare, simulate
+from tests.support.operations import operations
 
 LLAMA, BERT = DEEP["small-llama"], DEEP["small-bert"]
 CASES = {
@@ -30,24 +31,6 @@ SPECS = {name: spec.model_copy(update={"dilation": "native"}) for name, spec in 
 @pytest.fixture(scope="module")
 def real_runs(play_for_real):
     return play_for_real(SPECS)
-
-
-def operations(trace):
-    """What both worlds must agree on, whatever the time it took."""
-    fields = (
-        "device",
-        "kind",
-        "name",
-        "layer",
-        "bytes",
-        "payload_bytes",
-        "flops",
-        "peer",
-        "request",
-        "token",
-    )
-    kinds = ("compute", "send", "recv", "load", "evict")
-    return Counter(tuple(span[field] for field in fields) for span in trace if span.get("kind") in kinds)
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -11,6 +11,7 @@ from test_tpi_llm import DEEP, tight
 
 from engine.domain.events import to_json
 from engine.runs.predict import predict, prepare, simulate
+from tests.support.operations import operations
 
 BURST = {"requests": 2, "pattern": "bursty"}
 CASES = {
@@ -30,24 +31,6 @@ SPECS = {name: spec.model_copy(update={"dilation": "native"}) for name, spec in 
 @pytest.fixture(scope="module")
 def real_runs(play_for_real):
     return play_for_real(SPECS)
-
-
-def operations(trace):
-    """What both worlds must agree on, whatever the time it took."""
-    fields = (
-        "device",
-        "kind",
-        "name",
-        "layer",
-        "bytes",
-        "payload_bytes",
-        "flops",
-        "peer",
-        "request",
-        "token",
-    )
-    kinds = ("compute", "send", "recv", "load", "store", "evict")
-    return Counter(tuple(span[field] for field in fields) for span in trace if span.get("kind") in kinds)
 
 
 @pytest.mark.parametrize("name", SPECS)

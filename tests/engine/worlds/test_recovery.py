@@ -90,7 +90,7 @@ def test_survivors_that_cannot_hold_the_model_say_what_binds():
     )
     _, outcome = simulate(prepare(spec))
     assert outcome.kind == "peer_lost"
-    assert "cannot go on" in outcome.sentence and "MB" in outcome.sentence
+    assert "cannot go on" in outcome.sentence and "kB" in outcome.sentence
 
 
 def test_a_device_that_joins_is_planned_for_from_then_on():

@@ -36,7 +36,7 @@ export function SharesView({ layout, model, devices, data }: ViewProps<LayoutOf<
       about={
         split.length > 0
           ? `layers ${range(split[0]!, split.at(-1)! + 1)} are shared, ${percent(layout.coverage)} of the columns have a copy`
-          : `${primary} computes everything: sharing would not be faster`
+          : `${primary} computes everything: the plan gives the others no share`
       }
     >
       <div
