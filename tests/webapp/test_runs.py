@@ -127,6 +127,18 @@ def test_a_model_directory_of_this_machine_is_offered_by_name(alice: Browser, li
     assert alice.get(f"/runs/{run_id}").json()["spec"]["model"]["hidden_size"] == 32
 
 
+@pytest.mark.parametrize("written", ['{"model_type": "gpt2", "n_layer": null}', '{"model_type": []}', "["])
+def test_a_broken_model_directory_is_not_offered_and_refused_by_name(
+    alice: Browser, live_redis, models_dir, written: str
+) -> None:
+    (models_dir / "mine").mkdir()
+    (models_dir / "mine" / "config.json").write_text(written)
+    assert "mine" not in {row["name"] for row in alice.get("/catalogue").json()["models"]}
+    response = alice.post("/runs", request_body(model="mine", weights="random"))
+    assert response.status_code == 422
+    assert "config.json" in response.json()["detail"] and not Run.objects.exists()
+
+
 def test_the_catalogue_has_everything_that_forms_need(victor: Browser) -> None:
     catalogue = victor.get("/catalogue").json()
     assert {"single", "gpipe", "megatron", "voltage"} <= {row["name"] for row in catalogue["strategies"]}

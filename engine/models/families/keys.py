@@ -124,6 +124,7 @@ ANYWHERE: Mapping[str, Key] = {
     "text_encoder": only(dict[str, Any] | None, None),
     "decoder": only(dict[str, Any] | None, None),
     "generator": only(dict[str, Any] | None, None),
+    "configuration_files": Key(list[str], None, only=(None,)),  # would name another file to read
     "attribute_map": Key(dict[str, Any], None, only=(None,)),
     "use_return_dict": Key(bool, None, only=(None,)),
 }

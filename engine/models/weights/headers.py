@@ -57,10 +57,12 @@ def check_weights(directory: Path, model: ModelSpec) -> None:
 
 
 def _found(directory: Path, model: ModelSpec, stored: dict[str, Entry], names: tuple[str, ...]) -> Entry:
-    name = next((name for name in names if name in stored), None)
-    if name is None:
+    found = [name for name in names if name in stored]
+    if not found:
         raise SpecError(f"{directory}: has no tensor {names[0]}, which {model.name} needs.")
-    entry = stored[name]
+    if len(found) > 1:
+        raise SpecError(f"{directory}: has {found[0]} and {found[1]}, which mean one tensor: keep one.")
+    name, entry = found[0], stored[found[0]]
     if entry.dtype not in ELEMENT_BYTES:
         known = ", ".join(ELEMENT_BYTES)
         raise SpecError(f"{entry.file}: {name} is stored as {entry.dtype}, expected one of {known}.")

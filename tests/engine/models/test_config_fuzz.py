@@ -67,6 +67,7 @@ def test_drawn_configs_are_refused_or_computed_as_the_library_computes_them():
             LLAMA | {"per_layer_config": {"0": {"hidden_act": "relu"}}},
             "per_layer_config: .* is not supported",
         ),
+        (LLAMA | {"configuration_files": ["config.4.0.0.json"]}, "configuration_files: .* is not supported"),
         (VIT | {"num_labels": 0}, "num_labels: 0 gives 0 classes"),
         (GPT2 | {"hidden_size": 64}, "hidden_size: is 64, and n_embd, which means the same, is 32"),
         (GPT2 | {"n_embd": 50, "n_head": 6}, "n_embd: 50 is no multiple of the 6 attention heads"),

@@ -165,6 +165,14 @@ def test_weights_of_another_model_are_refused_before_anything_is_loaded(director
     assert catalogue.resolve(str(directory), "random")[0].num_layers == 2
 
 
+def test_a_tensor_that_is_there_under_two_names_is_refused(directory):
+    changed(directory, lambda t: t.update({"wte.weight": torch.zeros(101, 32)}))
+    with pytest.raises(
+        SpecError, match=r"has transformer\.wte\.weight and wte\.weight, which mean one tensor"
+    ):
+        catalogue.resolve(str(directory))
+
+
 def test_a_tied_table_that_a_file_has_twice_is_taken(directory):
     changed(directory, lambda t: t.update({"lm_head.weight": t["transformer.wte.weight"].clone()}))
     assert catalogue.resolve(str(directory))[1].kind == "directory"
