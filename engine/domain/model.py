@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
+from engine.domain.rope import Rope, RopeScaling
 from engine.domain.units import DTYPE_BYTES
 from engine.domain.values import Count, Positive, Value
 from engine.domain.vision import VisionSpec
 
 
-class RopeScaling(Value):
-    """Llama 3's stretching of rotary wavelengths beyond the positions it was first trained on.
+class SlidingWindow(Value):
+    """Layers whose queries see only the newest `size` keys, their own included (Mistral, arXiv 2310.06825).
 
-    Wavelengths longer than `original_max_positions / low_freq_factor` become `factor` times as long,
-    those shorter than `original_max_positions / high_freq_factor` stay, and those between are blended.
+    With `rope_theta` these layers have this rotary base, unscaled, instead of the model's (Gemma 3,
+    arXiv 2503.19786, section 2.1).
     """
 
-    factor: Positive
-    low_freq_factor: Positive
-    high_freq_factor: Positive
-    original_max_positions: int = Field(gt=0)
-
-    @model_validator(mode="after")
-    def _blends(self) -> RopeScaling:
-        if self.low_freq_factor >= self.high_freq_factor:
-            low, high = self.low_freq_factor, self.high_freq_factor
-            raise ValueError(f"low_freq_factor {low} is not below high_freq_factor {high}")
-        return self
+    size: int = Field(gt=0, description="Keys.")
+    layers: tuple[Count, ...] = Field(min_length=1, description="Numbers of the layers, ascending.")
+    rope_theta: Positive | None = None
 
 
 class ModelSpec(Value):
@@ -55,17 +48,39 @@ class ModelSpec(Value):
     norm: Literal["layernorm", "rmsnorm"] = "layernorm"
     norm_eps: Positive = 1e-5
     norm_position: Literal["pre", "post"] = "pre"
+    norm_adds_one: bool = Field(default=False, description="RMS norms multiply by 1 + weight, in float32.")
+    sublayer_norm: bool = Field(
+        default=False, description="One more norm of each part's sum, before it is added to its input."
+    )
     positions: Literal["learned", "rope"] = "learned"
     position_offset: Count = Field(default=0, description="Rows of the position table before position 0.")
     rope_theta: Positive = 10000.0
     rope_scaling: RopeScaling | None = None
+    partial_rotary_factor: float = Field(
+        default=1.0, gt=0, le=1, description="Share of every head's numbers that turn: the first ones."
+    )
+    layers_without_rope: tuple[Count, ...] = Field(
+        default=(), description="Numbers of the layers without any positions, ascending."
+    )
+    sliding_window: SlidingWindow | None = None
+    query_pre_attn_scalar: Positive | None = Field(
+        default=None, description="Scores are divided by its square root; none: by that of head_dim."
+    )
+    score_softcap: Positive | None = Field(
+        default=None, description="Scores s become c·tanh(s/c) before the mask, c being this."
+    )
+    logit_softcap: Positive | None = Field(default=None, description="The same for the logits.")
     qk_norm: bool = Field(default=False, description="RMS norm of every query and key head.")
     activation: Literal["gelu", "gelu_new", "silu", "relu", "quick_gelu"] = "gelu_new"
     gated_ffn: bool = False
     attention_bias: bool = True
+    output_bias: bool = Field(
+        default=True, description="Whether attention_bias holds for the output matrix too."
+    )
     ffn_bias: bool = True
     token_types: Count = 0
     embedding_norm: bool = False
+    embedding_scale: Positive | None = Field(default=None, description="Factor of the tokens' embeddings.")
     tied_head: bool = True
     has_head: bool = True
     vision: VisionSpec | None = None
@@ -73,7 +88,9 @@ class ModelSpec(Value):
     source: str = ""
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> ModelSpec:
+    def _fits_together(self) -> ModelSpec:
+        if self.sliding_window and not self.causal:
+            raise ValueError("sliding_window is of causal models only: leave it out or set causal")
         if self.num_heads % self.num_kv_heads:
             raise ValueError(f"num_heads {self.num_heads} is no multiple of num_kv_heads {self.num_kv_heads}")
         return self
@@ -85,8 +102,50 @@ class ModelSpec(Value):
 
     @property
     def scores_reorder(self) -> bool:
-        """Whether (q W_K) xᵀ equals q Kᵀ: neither RoPE nor a norm of each key is between q and W_K."""
-        return self.positions != "rope" and not self.qk_norm
+        """Whether softmax((q W_K) xᵀ) is that of q Kᵀ: neither RoPE nor a norm of each key is between q and
+        W_K, and no cap makes the scores depend on the bias of K.
+        """
+        return self.positions != "rope" and not self.qk_norm and self.score_softcap is None
+
+    @property
+    def has_output_bias(self) -> bool:
+        """Whether the attention's output matrix has a bias."""
+        return self.attention_bias and self.output_bias
+
+    @property
+    def norms_sums(self) -> bool:
+        """Whether a norm follows the complete sum of a part: before or after the residual addition."""
+        return self.norm_position == "post" or self.sublayer_norm
+
+    @property
+    def score_scale(self) -> float:
+        """Factor of q·k."""
+        scale: float = (self.query_pre_attn_scalar or self.head_dim) ** -0.5
+        return scale
+
+    @property
+    def rotary_dim(self) -> int:
+        """Numbers of every head that rotary positions turn."""
+        return int(self.head_dim * self.partial_rotary_factor)
+
+    def rope_of(self, layer: int) -> Rope | None:
+        """The rotary positions of `layer`, None if it has none."""
+        if self.positions != "rope" or layer in self.layers_without_rope:
+            return None
+        window = self.sliding_window
+        if window and window.rope_theta and layer in window.layers:
+            return Rope(window.rope_theta, None, self.rotary_dim)
+        return Rope(self.rope_theta, self.rope_scaling, self.rotary_dim)
+
+    def window_of(self, layer: int) -> int | None:
+        """Keys that a query of `layer` sees at most, None if it sees all before it."""
+        window = self.sliding_window
+        return window.size if window and layer in window.layers else None
+
+    def first_key(self, layer: int, row: int) -> int:
+        """Position of the oldest key that the query at position `row` sees in `layer`."""
+        size = self.window_of(layer)
+        return max(0, row - size + 1) if size else 0
 
     @property
     def element_bytes(self) -> int:
@@ -135,3 +194,25 @@ def tower_model(model: ModelSpec) -> ModelSpec:
         tied_head=False,
         has_head=False,
     )
+
+
+class LayerKind(NamedTuple):
+    """Layers of a model whose operations cost the same: one of them, and what share of all they are."""
+
+    layer: int
+    share: float
+
+
+def layer_kinds(model: ModelSpec) -> tuple[LayerKind, ...]:
+    """The different layers of `model`. Most models have one kind."""
+    if model.sliding_window is None and not model.layers_without_rope:
+        return (LayerKind(0, 1.0),)
+    return _layer_kinds(model)
+
+
+@lru_cache(maxsize=64)
+def _layer_kinds(model: ModelSpec) -> tuple[LayerKind, ...]:
+    alike: dict[tuple[int | None, bool], list[int]] = {}
+    for layer in range(model.num_layers):
+        alike.setdefault((model.window_of(layer), model.rope_of(layer) is None), []).append(layer)
+    return tuple(LayerKind(layers[0], len(layers) / model.num_layers) for layers in alike.values())

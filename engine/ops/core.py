@@ -22,6 +22,7 @@ from engine.domain.plan import Slice
 from engine.ops.cost import (
     attention_kernels,
     elementwise,
+    embedding_kernels,
     norm_kernels,
     position_kernels,
     product,
@@ -45,12 +46,8 @@ class Embed:
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, rows = inputs[0].shape
-        added = (model.positions == "learned") + (model.token_types > 0)
-        names = ("lookup", *["add"] * added, *[model.norm] * model.embedding_norm)
-        kernels = [
-            elementwise(batch * rows, model.hidden_size, model.element_bytes, name=name) for name in names
-        ]
-        return Cost(tuple(kernels), Meta((batch, rows, model.hidden_size), model.dtype))
+        kernels = embedding_kernels(model, batch * rows)
+        return Cost(kernels, Meta((batch, rows, model.hidden_size), model.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +78,17 @@ class Attention:
             return Cost((), x)
         first, last = kv_heads(model, self.start, self.stop)
         keys, seen = last - first, cached + rows
+        read = seen - model.first_key(self.layer, cached)
         norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
         kernels = [
             *norms,
             product(batch * rows, hidden, heads * wide, size),
             *[product(batch * rows, hidden, keys * wide, size)] * 2,
-            *position_kernels(model, batch * rows, heads, keys),
-            *attention_kernels(rows, wide, seen, size, batch * heads),
+            *position_kernels(model, self.layer, batch * rows, heads, keys),
+            *attention_kernels(model, self.layer, range(cached, seen), seen, batch * heads),
             product(batch * rows, heads * wide, hidden, size),
         ]
-        scratch = batch * rows * (len(norms) * hidden + (2 * heads + 2 * keys) * wide + heads * seen)
+        scratch = batch * rows * (len(norms) * hidden + (2 * heads + 2 * keys) * wide + heads * read)
         added = 2 * batch * rows * keys * wide * size if self.cache else 0
         return Cost(tuple(kernels), x, scratch * size, added, rows if self.cache else 0)
 
@@ -146,7 +144,9 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """(x, complete sum of `part`) → x + sum, normalised afterwards in post-norm families."""
+    """(x, complete sum of `part`) → x + sum. Post-norm families normalise the result, and those with
+    sublayer norms the sum before.
+    """
 
     layer: int
     part: LayerPart
@@ -154,7 +154,7 @@ class Residual:
     cache: ClassVar[None] = None
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return (norm_piece(self.layer, self.part),) if model.norm_position == "post" else ()
+        return (norm_piece(self.layer, self.part),) if model.norms_sums else ()
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         x = inputs[0]
@@ -216,7 +216,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Final norm and output matrix on the last row → logits [B, V]."""
+    """Final norm and output matrix on the last row → logits [B, V], capped if the family does so."""
 
     name: ClassVar[str] = "head"
     layer: ClassVar[int] = -1
@@ -229,7 +229,8 @@ class Head:
         batch, hidden = inputs[0].shape[0], model.hidden_size
         logits = product(batch, hidden, model.vocab_size, model.element_bytes)
         output = Meta((batch, model.vocab_size), model.dtype)
-        kernels = (*norm_kernels(model, batch, "pre"), logits)
+        cap = elementwise(batch, model.vocab_size, model.element_bytes, name="softcap")
+        kernels = (*norm_kernels(model, batch, "pre"), logits, *[cap] * (model.logit_softcap is not None))
         return Cost(kernels, output, batch * hidden * model.element_bytes)
 
 

@@ -69,28 +69,50 @@ def total_bytes(kernels: Sequence[Kernel]) -> int:
     return sum(kernel.bytes for kernel in kernels)
 
 
+def embedding_kernels(model: ModelSpec, rows: int) -> tuple[Kernel, ...]:
+    """Look-up of `rows` token ids, and the passes over them that the family adds."""
+    added = (model.positions == "learned") + (model.token_types > 0)
+    scaled = model.embedding_scale is not None
+    names = ("lookup", *["scale"] * scaled, *["add"] * added, *[model.norm] * model.embedding_norm)
+    return tuple(elementwise(rows, model.hidden_size, model.element_bytes, name=name) for name in names)
+
+
 def norm_kernels(model: ModelSpec, rows: int, where: Literal["pre", "post"]) -> tuple[Kernel, ...]:
-    if model.norm_position != where:
+    """The norm before a part, or the one after its sum, if the family has it."""
+    if not (model.norm_position == "pre" if where == "pre" else model.norms_sums):
         return ()
     return (elementwise(rows, model.hidden_size, model.element_bytes, name=model.norm),)
 
 
-def attention_kernels(rows: int, wide: int, seen: int, element_bytes: int, count: int) -> tuple[Kernel, ...]:
-    """Scores, softmax and values of `count` heads of E = `wide`: `rows` queries over `seen` keys."""
+def attention_kernels(model: ModelSpec, layer: int, rows: range, keys: int, count: int) -> tuple[Kernel, ...]:
+    """Scores, softmax and values of `count` heads: queries at positions `rows` over the first `keys` keys.
+
+    A layer with a sliding window reads the keys from the first one that the first query sees. Scores that
+    are capped are no longer what hosts compute in one go.
+    """
+    seen, wide, size = keys - model.first_key(layer, rows.start), model.head_dim, model.element_bytes
+    if model.score_softcap is None:
+        return (
+            product(len(rows), wide, seen, size, count, ATTENTION),
+            elementwise(len(rows), seen, size, count, ATTENTION),
+            product(len(rows), seen, wide, size, count, ATTENTION),
+        )
     return (
-        product(rows, wide, seen, element_bytes, count, ATTENTION),
-        elementwise(rows, seen, element_bytes, count, ATTENTION),
-        product(rows, seen, wide, element_bytes, count, ATTENTION),
+        product(len(rows), wide, seen, size, count),
+        elementwise(len(rows), seen, size, count, "softcap"),
+        elementwise(len(rows), seen, size, count, "softmax"),
+        product(len(rows), seen, wide, size, count),
     )
 
 
-def position_kernels(model: ModelSpec, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
-    """Norms and rotary positions of `heads` projected queries and `keys` keys per row, if the family has
+def position_kernels(model: ModelSpec, layer: int, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
+    """Norms and rotary positions of `heads` projected queries and `keys` keys per row, if the layer has
     them.
     """
     size, width = model.element_bytes, (heads + keys) * model.head_dim
     norms = (elementwise(rows, width, size, name="rmsnorm"),) if model.qk_norm else ()
-    turns = (elementwise(rows, width, size, name="rope"),) if model.positions == "rope" else ()
+    turned = (heads + keys) * model.rotary_dim
+    turns = (elementwise(rows, turned, size, name="rope"),) if model.rope_of(layer) else ()
     return (*norms, *turns)
 
 

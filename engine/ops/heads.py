@@ -62,7 +62,7 @@ class Project:
             *norms,
             product(batch * rows, hidden, heads * wide, size),
             *[product(batch * rows, hidden, keys * wide, size)] * 2,
-            *position_kernels(model, batch * rows, heads, keys),
+            *position_kernels(model, self.layer, batch * rows, heads, keys),
         )
         return Cost(kernels, output, batch * rows * len(norms) * hidden * size)
 
@@ -91,8 +91,9 @@ class Attend:
         new, size = keys_values.shape[2], model.element_bytes
         added = batch * keys_values.shape[1] * new * wide * size if self.cache else 0
         seen = cached + new
-        kernels = attention_kernels(rows, wide, seen, size, batch * heads)
-        scratch = batch * heads * rows * seen * size
+        first_row = seen - rows
+        kernels = attention_kernels(model, self.layer, range(first_row, seen), seen, batch * heads)
+        scratch = batch * heads * rows * (seen - model.first_key(self.layer, first_row)) * size
         return Cost(kernels if heads else (), queries, scratch, added, new if self.cache else 0)
 
 
@@ -222,7 +223,8 @@ class Importance:
         seen, size = inputs[1].shape[2], model.element_bytes
         kernels = (
             product(rows, wide, seen, size, count=batch * heads),
-            elementwise(rows, seen, size, count=3 * batch * heads),  # softmax, squares, entropy
+            # softmax, squares, entropy, and the cap if there is one
+            elementwise(rows, seen, size, count=(3 + (model.score_softcap is not None)) * batch * heads),
         )
         return Cost(kernels, Meta((heads, 2), "float32"), 2 * batch * rows * seen * size)
 
@@ -249,7 +251,7 @@ class Weigh:
         size = model.element_bytes
         kernels = (
             product(rows, wide, rows, size, count=batch * heads),
-            elementwise(rows, rows, size, count=batch * heads),
+            elementwise(rows, rows, size, count=(1 + (model.score_softcap is not None)) * batch * heads),
         )
         return Cost(kernels, Meta((batch, heads, rows, rows), model.dtype))
 

@@ -15,7 +15,7 @@ from engine.domain.model import ModelSpec, tower_model
 from engine.domain.plan import Part, Slice
 from engine.domain.vision import NUM_CHANNELS
 
-BARED = ("norm.weight", "norm.bias", "o.bias", "down.bias")
+BARED = ("norm.weight", "norm.bias", "post_norm.weight", "post_norm.bias", "o.bias", "down.bias")
 FFN_BLOCK = 64
 """Columns of the feed-forward part that random weights draw at once."""
 
@@ -96,9 +96,15 @@ def _whole(key: str, name: str, shape: tuple[int, ...]) -> TensorPart:
     return TensorPart(key, name, shape, 0, 0, shape[0], 1024)
 
 
-def _norm(model: ModelSpec, prefix: str) -> list[TensorPart]:
+def _norm(model: ModelSpec, prefix: str, key: str = "norm") -> list[TensorPart]:
     kinds = ("weight", "bias") if model.norm == "layernorm" else ("weight",)
-    return [_whole(f"norm.{kind}", f"{prefix}norm.{kind}", (model.hidden_size,)) for kind in kinds]
+    return [_whole(f"{key}.{kind}", f"{prefix}{key}.{kind}", (model.hidden_size,)) for kind in kinds]
+
+
+def _part_norms(model: ModelSpec, prefix: str) -> list[TensorPart]:
+    """The norms of an attention or feed-forward part: `post_norm` is that of its sum."""
+    after = _norm(model, prefix, "post_norm") if model.sublayer_norm else []
+    return [*_norm(model, prefix), *after]
 
 
 def _embed(model: ModelSpec) -> tuple[TensorPart, ...]:
@@ -156,7 +162,7 @@ def _lm_head(model: ModelSpec) -> tuple[TensorPart, ...]:
 
 def _attention(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[TensorPart, ...]:
     hidden, wide = model.hidden_size, model.head_dim
-    parts = _norm(model, prefix)
+    parts = _part_norms(model, prefix)
     for key in ("q_norm", "k_norm") if model.qk_norm else ():  # one vector, the same for every head
         parts.append(_whole(f"{key}.weight", f"{prefix}{key}.weight", (wide,)))
     for key in ("q", "k", "v"):
@@ -170,14 +176,14 @@ def _attention(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[Te
     parts.append(
         TensorPart("o.weight", prefix + "o.weight", (hidden, inputs), 1, start * wide, stop * wide, wide)
     )
-    if model.attention_bias:
+    if model.has_output_bias:
         parts.append(_whole("o.bias", prefix + "o.bias", (hidden,)))
     return tuple(parts)
 
 
 def _ffn(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[TensorPart, ...]:
     hidden, columns = model.hidden_size, model.intermediate_size
-    parts = _norm(model, prefix)
+    parts = _part_norms(model, prefix)
     for key in ("up", "gate") if model.gated_ffn else ("up",):
         shapes = [("weight", (columns, hidden)), ("bias", (columns,))]
         for kind, shape in shapes if model.ffn_bias else shapes[:1]:

@@ -25,10 +25,11 @@ class PositionBlock:
     Keys are rows [0, keys_stop): all N, or stop where a causal mask hides the rest. `naive` forms K
     (or V) of all key rows; `reorder` pulls W_K (or W_V) to the other side: ((q W_K) xᵀ), (S x) W_V.
     All heads of a batch then share one skinny product with x. With a `cache` (naive only), K and V
-    of the key rows become the layer's KV cache.
+    of the key rows become the layer's KV cache. Attention in a layer with a sliding window reads only the
+    keys from the first one that row `start` sees.
 
-    Raises `PlanError` where an order is impossible: RoPE or a norm of each key sits between q and W_K, and
-    reordering has no K, V.
+    Raises `PlanError` where an order is impossible: RoPE or a norm of each key sits between q and W_K, capped
+    scores need K's bias, and reordering has no K, V.
     """
 
     layer: int
@@ -53,7 +54,13 @@ class PositionBlock:
         if not model.causal and self.keys_stop != num_positions:
             raise PlanError(f"{where}: {model.name} is not causal, so keys_stop must be {num_positions}.")
         if self.score_order == "reorder" and not model.scores_reorder:
-            between = "rotary positions" if model.positions == "rope" else "norms of queries and keys"
+            between = (
+                "rotary positions"
+                if model.positions == "rope"
+                else "norms of queries and keys"
+                if model.qk_norm
+                else "capped scores"
+            )
             raise PlanError(f"{where}: {between} forbid score_order reorder: use naive.")
         if self.cache and "reorder" in (self.score_order, self.value_order):
             raise PlanError(f"{where}: reordering makes no keys and values for a KV cache: use naive.")
@@ -66,13 +73,14 @@ class PositionBlock:
         self.check(model, positions, cached)
         rows, seen, size, wide = self.stop - self.start, self.keys_stop, model.element_bytes, model.head_dim
         heads, keys, group = model.num_heads, model.num_kv_heads, model.group_size
+        read = seen - model.first_key(self.layer, self.start)  # keys that attention reads
         output = Meta((batch, rows, hidden), x.dtype)
         if not rows and not self.cache:
             return Cost((), output)
         kernels, scratch, ffn_scratch = list(norm_kernels(model, batch * seen, "pre")), 0, 0
         form_keys = product(batch * seen, hidden, keys * wide, size)
         per_head = [product(rows * batch * group, wide, hidden, size, count=keys)]
-        with_x = product(heads * rows, hidden, seen, size, count=batch)
+        with_x = product(heads * rows, hidden, read, size, count=batch)
         if self.cache or self.score_order == "naive":
             kernels.append(form_keys)
             scratch += batch * seen * keys * wide
@@ -80,17 +88,18 @@ class PositionBlock:
             kernels.append(form_keys)
             scratch += batch * seen * keys * wide
         formed = seen * keys if self.score_order == "naive" else 0
-        kernels += position_kernels(model, batch, rows * heads, formed)
+        kernels += position_kernels(model, self.layer, batch, rows * heads, formed)
         if rows:
             kernels.append(product(batch * rows, hidden, heads * wide, size))
-            scores, softmax, values = attention_kernels(rows, wide, seen, size, batch * heads)
+            at = range(self.start, self.stop)
+            scores, *capped, values = attention_kernels(model, self.layer, at, seen, batch * heads)
             if self.score_order == self.value_order == "naive":
-                kernels += [scores, softmax, values]
+                kernels += [scores, *capped, values]
             else:  # one after the other, so no longer what hosts compute in one go
                 kernels += [replace(scores, name="")] if self.score_order == "naive" else [*per_head, with_x]
-                kernels.append(replace(softmax, name="softmax"))
+                kernels += [*capped[:-1], replace(capped[-1], name="softmax")]
                 back = product(rows * batch * group, hidden, wide, size, count=keys)
-                mixed = [product(heads * rows, seen, hidden, size, count=batch), back]
+                mixed = [product(heads * rows, read, hidden, size, count=batch), back]
                 kernels += [replace(values, name="")] if self.value_order == "naive" else mixed
             kernels.append(product(batch * rows, heads * wide, hidden, size))
             x_rows = Meta((batch, rows, hidden), x.dtype)
@@ -102,7 +111,7 @@ class PositionBlock:
             kernels += residual_ffn.cost(model, (x_rows, x_rows), 0).kernels
         scratch += batch * (seen * hidden if model.norm_position == "pre" else 0)
         reordered = "reorder" in (self.score_order, self.value_order)
-        scratch += batch * heads * rows * (2 * wide + seen + (hidden if reordered else 0))
+        scratch += batch * heads * rows * (2 * wide + read + (hidden if reordered else 0))
         added = 2 * batch * seen * keys * wide * size if self.cache else 0
         between = prod(output.shape) * size  # the residual stream while a part runs
         scratch = between + max(scratch * size, ffn_scratch)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import attention_kernels, elementwise, norm_kernels, position_kernels, product
+from engine.ops.cost import attention_kernels, embedding_kernels, norm_kernels, position_kernels, product
 from engine.ops.layout import kv_heads
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
@@ -40,10 +40,9 @@ class EmbedAgain:
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, new = inputs[0].shape
         rows = new + min(self.evicted, self.start)
-        passes = 1 + (model.positions == "learned") + (model.token_types > 0) + model.embedding_norm
-        kernel = elementwise(batch * rows, model.hidden_size, model.element_bytes, passes, "lookup")
+        kernels = embedding_kernels(model, batch * rows)
         output = Meta((batch, rows, model.hidden_size), model.dtype)
-        return Cost((kernel,), output, kv_rows=new)  # like the prompt, ids are not counted as memory
+        return Cost(kernels, output, kv_rows=new)  # like the prompt, ids are not counted as memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,13 @@ class AttentionAgain:
             *norms,
             product(batch * rows, hidden, heads * wide, size),
             *[product(batch * rows, hidden, keys * wide, size)] * 2,
-            *position_kernels(model, batch * rows, heads, keys),
-            *attention_kernels(self.evicted, wide, self.evicted, size, batch * heads),
-            *attention_kernels(new, wide, seen, size, batch * heads),
+            *position_kernels(model, self.layer, batch * rows, heads, keys),
+            *attention_kernels(model, self.layer, range(self.evicted), self.evicted, batch * heads),
+            *attention_kernels(model, self.layer, range(self.position, seen), seen, batch * heads),
             product(batch * rows, heads * wide, hidden, size),
         )
-        scores = heads * max(self.evicted**2, new * seen)
+        read = seen - model.first_key(self.layer, self.position)
+        scores = heads * max(self.evicted**2, new * read)
         per_row = len(norms) * hidden + (2 * heads + 2 * keys) * wide
         scratch = batch * (rows * per_row + scores + 2 * seen * keys * wide)
         grown = seen - self.evicted - cached

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.domain.errors import SpecError
-from engine.domain.model import ModelSpec, RopeScaling
+from engine.domain.model import ModelSpec
+from engine.domain.rope import Llama3Scaling
 from engine.models.families.keys import NUMBER, harmless, is_a, refused, shown, words
 
 ROPE_KEYS = {
@@ -66,11 +67,11 @@ def _positive(value: Any, kind: Any, where: str) -> Any:
     return value
 
 
-def _default(settings: Mapping[str, Any], given: Mapping[str, Any], where: str) -> RopeScaling | None:
+def _default(settings: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Llama3Scaling | None:
     return None
 
 
-def _llama3(settings: Mapping[str, Any], given: Mapping[str, Any], where: str) -> RopeScaling:
+def _llama3(settings: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Llama3Scaling:
     """`ORIGINAL` beside the settings goes before that among them, and both before the config's positions."""
     positions = given.get(ORIGINAL, settings.get(ORIGINAL, given["max_position_embeddings"]))
     numbers: dict[str, Any] = {"original_max_positions": _positive(positions, int, f"{where}.{ORIGINAL}")}
@@ -78,11 +79,11 @@ def _llama3(settings: Mapping[str, Any], given: Mapping[str, Any], where: str) -
         if key not in settings:
             raise SpecError(f"{where}.{key}: is missing, and scaling of type 'llama3' needs it.")
         numbers[field] = _positive(settings[key], NUMBER, f"{where}.{key}")
-    scaling: RopeScaling = RopeScaling.parse(numbers, where)
+    scaling: Llama3Scaling = Llama3Scaling.parse(numbers, where)
     return scaling
 
 
-Reader = Callable[[Mapping[str, Any], Mapping[str, Any], str], RopeScaling | None]
+Reader = Callable[[Mapping[str, Any], Mapping[str, Any], str], Llama3Scaling | None]
 
 KINDS: Mapping[str, Reader] = {"default": _default, "llama3": _llama3}
 """Types of rotary scaling: what reads the settings of each."""

@@ -38,13 +38,13 @@ class RandomSource:
         if part.start == part.stop:
             return torch.empty(part.shape)
         if self.shared is not None and prod(part.full_shape) >= SHARED_ELEMENTS:
-            return self._mapped(self.shared, DTYPES[model.dtype], part)
+            return self._mapped(self.shared, model, part)
         first, last = part.start // part.block, -(-part.stop // part.block)
-        blocks = [self._block(part, number) for number in range(first, last)]
+        blocks = [self._block(model, part, number) for number in range(first, last)]
         drawn = torch.from_numpy(np.concatenate(blocks, axis=part.dim) if len(blocks) > 1 else blocks[0])
         return drawn.narrow(part.dim, part.start - first * part.block, part.stop - part.start)
 
-    def _mapped(self, directory: Path, dtype: torch.dtype, part: TensorPart) -> Tensor:
+    def _mapped(self, directory: Path, model: ModelSpec, part: TensorPart) -> Tensor:
         """Map the file of the whole tensor, draw the blocks of `part` that are not drawn yet, and return
         `part`.
         """
@@ -53,18 +53,20 @@ class RandomSource:
         with path.with_suffix(".drawn").open("a+b") as drawn:
             fcntl.flock(drawn, fcntl.LOCK_EX)  # let go of when it is closed
             done = _flags(drawn, blocks)
-            whole = torch.from_file(str(path), shared=True, size=prod(part.full_shape), dtype=dtype)
+            whole = torch.from_file(
+                str(path), shared=True, size=prod(part.full_shape), dtype=DTYPES[model.dtype]
+            )
             whole = whole.view(part.full_shape)
             for number in range(part.start // part.block, -(-part.stop // part.block)):
                 if not done[number]:
-                    values = torch.from_numpy(self._block(part, number))
+                    values = torch.from_numpy(self._block(model, part, number))
                     whole.narrow(part.dim, number * part.block, values.shape[part.dim]).copy_(values)
                     done[number] = 1
             drawn.truncate(0)
             drawn.write(done)
         return whole.narrow(part.dim, part.start, part.stop - part.start)
 
-    def _block(self, part: TensorPart, number: int) -> Any:
+    def _block(self, model: ModelSpec, part: TensorPart, number: int) -> Any:
         shape = list(part.full_shape)
         shape[part.dim] = min(part.block, shape[part.dim] - number * part.block)
         digest = hashlib.sha256(f"{self.seed}/{part.name}/{number}".encode()).digest()
@@ -72,7 +74,8 @@ class RandomSource:
         drawn = generator.standard_normal(shape, dtype=np.float32)
         matrix = len(shape) > 1 and not part.name.startswith("embed.")
         drawn *= prod(part.full_shape[1:]) ** -0.5 if matrix else RANDOM_STD
-        return drawn + np.float32(1) if part.name.endswith("norm.weight") else drawn
+        around_one = part.name.endswith("norm.weight") and not model.norm_adds_one
+        return drawn + np.float32(1) if around_one else drawn
 
 
 def _flags(file: BinaryIO, count: int) -> bytearray:

@@ -1,4 +1,4 @@
-"""Multi-head attention on real tensors: projections to heads, rotary positions, masks, softmax(q·kᵀ/√E)·v.
+"""Multi-head attention on real tensors: projections to heads, masks, softmax(q·kᵀ/√E)·v.
 
 Shapes are suffixes: B batch, T new rows, S all rows, D hidden, H query heads, K kv heads, E head dim.
 """
@@ -6,15 +6,13 @@ Shapes are suffixes: B batch, T new rows, S all rows, D hidden, H query heads, K
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
-from math import pi
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.domain.model import ModelSpec, RopeScaling
+from engine.domain.model import ModelSpec
+from engine.ops.torch_kernels.rope import rotate
 
 
 def heads_of(h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Tensor:
@@ -24,15 +22,23 @@ def heads_of(h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Te
 
 
 def positioned_heads(
-    model: ModelSpec, h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int, start: int
+    model: ModelSpec, layer: int, h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int, start: int
 ) -> Tensor:
     """Queries ("q") or keys ("k") as scores need them: projected, each head normalised and rotated where the
-    family does so. The first of the T rows is position `start`.
+    layer does so. The first of the T rows is position `start`.
     """
     x_BHTE = heads_of(h_BTD, w, key, heads)
     if model.qk_norm:
-        x_BHTE = F.rms_norm(x_BHTE, (model.head_dim,), w[f"{key}_norm.weight"], model.norm_eps)
-    return rotate(model, x_BHTE, start)
+        x_BHTE = rms_norm(model, x_BHTE, w[f"{key}_norm.weight"])
+    rope = model.rope_of(layer)
+    return rotate(rope, x_BHTE, start) if rope else x_BHTE
+
+
+def rms_norm(model: ModelSpec, x: Tensor, weight: Tensor) -> Tensor:
+    """The RMS norm of the last dimension, by `weight` or by 1 + `weight`."""
+    if not model.norm_adds_one:
+        return F.rms_norm(x, weight.shape, weight, model.norm_eps)
+    return F.rms_norm(x.float(), weight.shape, 1 + weight.float(), model.norm_eps).to(x.dtype)
 
 
 def merge(context_BHTE: Tensor) -> Tensor:
@@ -40,7 +46,7 @@ def merge(context_BHTE: Tensor) -> Tensor:
 
 
 def attend(
-    model: ModelSpec, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, offset: int, seen: int
+    model: ModelSpec, layer: int, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, offset: int, seen: int
 ) -> Tensor:
     """softmax(q·k/√E)·v. The first query head is `offset`th of its KV group; row 0 follows `seen` rows."""
     heads, keys, group = q_BHTE.shape[1], k_BKSE.shape[1], model.group_size
@@ -48,54 +54,71 @@ def attend(
     if not aligned:  # an uneven cut through a group: name each query head's KV head
         of_head = (torch.arange(heads) + offset) // group
         k_BKSE, v_BKSE = k_BKSE.index_select(1, of_head), v_BKSE.index_select(1, of_head)
-    return masked_attention(model, q_BHTE, k_BKSE, v_BKSE, seen, aligned and group > 1)
+    return masked_attention(model, layer, q_BHTE, k_BKSE, v_BKSE, seen, aligned and group > 1)
 
 
 def masked_attention(
-    model: ModelSpec, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, seen: int, grouped: bool
+    model: ModelSpec,
+    layer: int,
+    q_BHTE: Tensor,
+    k_BKSE: Tensor,
+    v_BKSE: Tensor,
+    seen: int,
+    grouped: bool,
 ) -> Tensor:
-    """softmax(q·k/√E)·v with the model's mask; `grouped`: KV heads serve `group_size` queries each."""
+    """softmax(q·k/√E)·v with the layer's mask; `grouped`: KV heads serve `group_size` queries each.
+
+    Keys that a sliding window hides from every row are not read.
+    """
+    first = model.first_key(layer, seen)
+    if first:
+        k_BKSE, v_BKSE, seen = k_BKSE[:, :, first:], v_BKSE[:, :, first:], seen - first
     rows, all_rows = q_BHTE.shape[2], k_BKSE.shape[2]
+    window = model.window_of(layer)
+    if window is not None and seen + rows <= window:  # the last row sees all keys before it
+        window = None
     sees_all = not model.causal or (rows == 1 and seen + 1 == all_rows)
-    triangle = not sees_all and seen == 0 and rows == all_rows
-    mask = None if sees_all or triangle else mask_of(seen, rows, all_rows)
+    triangle = not sees_all and seen == 0 and rows == all_rows and window is None
+    needs_mask = not sees_all and (not triangle or model.score_softcap is not None)
+    mask = mask_of(seen, rows, all_rows, window) if needs_mask else None
+    if model.score_softcap is not None:
+        return _capped_attention(model, q_BHTE, k_BKSE, v_BKSE, mask)
     return F.scaled_dot_product_attention(
-        q_BHTE, k_BKSE, v_BKSE, attn_mask=mask, is_causal=triangle, enable_gqa=grouped
+        q_BHTE,
+        k_BKSE,
+        v_BKSE,
+        attn_mask=mask,
+        is_causal=triangle,
+        scale=model.score_scale,
+        enable_gqa=grouped,
     )
 
 
-def mask_of(start: int, rows: int, keys: int) -> Tensor:
-    """[rows, keys], true where row `start` + r may see key j: j <= start + r."""
-    return torch.ones(rows, keys, dtype=torch.bool).tril(start)
+def _capped_attention(
+    model: ModelSpec, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask_TS: Tensor | None
+) -> Tensor:
+    """Attention with capped scores, which torch's fused kernel does not have; softmax in float32."""
+    batch, heads, rows, wide = q_BHTE.shape
+    grouped = q_BHTE.reshape(batch, k_BKSE.shape[1], -1, wide)
+    s_BHTS = scaled(model, grouped @ k_BKSE.transpose(-1, -2)).view(batch, heads, rows, -1)
+    if mask_TS is not None:
+        s_BHTS = s_BHTS.masked_fill(~mask_TS, float("-inf"))
+    a_BHTS = torch.softmax(s_BHTS, dim=-1, dtype=torch.float32).to(q_BHTE.dtype)
+    context = a_BHTS.view(batch, k_BKSE.shape[1], -1, k_BKSE.shape[2]) @ v_BKSE
+    return context.view(batch, heads, rows, -1)
 
 
-def rotate(model: ModelSpec, x_BHTE: Tensor, start: int) -> Tensor:
-    """Rotary positions `start`… on both halves of every head (the order of Hugging Face's Llama)."""
-    if model.positions != "rope":
-        return x_BHTE
-    rows, wide = x_BHTE.shape[2], x_BHTE.shape[3]
-    length = max(256, 1 << (start + rows - 1).bit_length())
-    cos, sin = _rope_table(wide, model.rope_theta, model.rope_scaling, length, x_BHTE.dtype)
-    low, high = x_BHTE.chunk(2, dim=-1)
-    return x_BHTE * cos[start : start + rows] + torch.cat((-high, low), dim=-1) * sin[start : start + rows]
+def scaled(model: ModelSpec, products: Tensor) -> Tensor:
+    """Products q·k as the softmax needs them: scaled, then capped where the family does so."""
+    return capped(products * model.score_scale, model.score_softcap)
 
 
-@lru_cache(maxsize=32)
-def _rope_table(
-    wide: int, theta: float, scaling: RopeScaling | None, length: int, dtype: Any
-) -> tuple[Tensor, Tensor]:
-    """cos and sin of positions 0…length-1: [length, E]."""
-    frequencies = rope_frequencies(wide, theta, scaling)
-    angles = torch.outer(torch.arange(length, dtype=torch.float32), frequencies).repeat(1, 2)
-    return angles.cos().to(dtype), angles.sin().to(dtype)
+def capped(x: Tensor, cap: float | None) -> Tensor:
+    """c·tanh(x/c), which stays within ±c; `x` itself without a cap."""
+    return x if cap is None else torch.tanh(x / cap) * cap
 
 
-def rope_frequencies(wide: int, theta: float, scaling: RopeScaling | None) -> Tensor:
-    """Radians per position of each pair of a head's numbers: [E/2], float32."""
-    frequencies = 1 / theta ** (torch.arange(0, wide, 2, dtype=torch.float32) / wide)
-    if scaling is None:
-        return frequencies
-    turns = scaling.original_max_positions * frequencies / (2 * pi)
-    low, high = scaling.low_freq_factor, scaling.high_freq_factor
-    kept = ((turns - low) / (high - low)).clamp(0, 1)
-    return (1 - kept) * frequencies / scaling.factor + kept * frequencies
+def mask_of(start: int, rows: int, keys: int, window: int | None = None) -> Tensor:
+    """[rows, keys], true where row `start` + r may see key j: start + r - `window` < j <= start + r."""
+    mask = torch.ones(rows, keys, dtype=torch.bool).tril(start)
+    return mask if window is None else mask.triu(start - window + 1)

@@ -25,7 +25,14 @@ from engine.ops.core import (
     Residual,
 )
 from engine.ops.layout import kv_heads
-from engine.ops.torch_kernels.attention import attend, heads_of, merge, positioned_heads
+from engine.ops.torch_kernels.attention import (
+    attend,
+    capped,
+    heads_of,
+    merge,
+    positioned_heads,
+    rms_norm,
+)
 from engine.ops.torch_kernels.storage import Caches, Weights, cache_of
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -40,6 +47,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 def run_embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tokens_BT: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
     x_BTD = F.embedding(tokens_BT, w["tokens"])
+    if model.embedding_scale is not None:  # rounded to the model's dtype, as the library does
+        x_BTD = x_BTD * torch.tensor(model.embedding_scale, dtype=x_BTD.dtype)
     if "positions" in w:
         first = model.position_offset + op.start
         x_BTD = x_BTD + w["positions"][first : first + tokens_BT.shape[1]]
@@ -57,12 +66,13 @@ def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Cac
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
     cache = cache_of(op.cache, op.layer, first, caches)
     seen = cache.rows if cache else 0
-    q_BHTE = positioned_heads(model, h_BTD, w, "q", heads, seen)
-    k_BKSE = positioned_heads(model, h_BTD, w, "k", last - first, seen)
+    q_BHTE = positioned_heads(model, op.layer, h_BTD, w, "q", heads, seen)
+    k_BKSE = positioned_heads(model, op.layer, h_BTD, w, "k", last - first, seen)
     v_BKSE = heads_of(h_BTD, w, "v", last - first)
     if cache:
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
-    context_BHTE = attend(model, q_BHTE, k_BKSE, v_BKSE, op.start - first * model.group_size, seen)
+    offset = op.start - first * model.group_size
+    context_BHTE = attend(model, op.layer, q_BHTE, k_BKSE, v_BKSE, offset, seen)
     return F.linear(merge(context_BHTE), w["o.weight"], w.get("o.bias") if op.bias else None)
 
 
@@ -94,10 +104,13 @@ def _norm(op: Norm, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: T
 def run_residual(
     op: Residual, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor, sum_BTD: Tensor
 ) -> Tensor:
+    if not model.norms_sums:
+        return x_BTD + sum_BTD
+    w = weights.get(op.slices(model)[0])
+    if model.sublayer_norm:
+        sum_BTD = norm(model, w, sum_BTD, "post_norm")
     total_BTD = x_BTD + sum_BTD
-    if model.norm_position == "pre":
-        return total_BTD
-    return norm(model, weights.get(op.slices(model)[0]), total_BTD)
+    return norm(model, w, total_BTD) if model.norm_position == "post" else total_BTD
 
 
 def run_block(op: Block, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
@@ -118,7 +131,7 @@ def _head(op: Head, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: T
     last_BD = x_BTD[:, -1]
     if model.norm_position == "pre":
         last_BD = norm(model, w, last_BD)
-    return F.linear(last_BD, w["weight"])
+    return capped(F.linear(last_BD, w["weight"]), model.logit_softcap)
 
 
 def _final_hidden(
@@ -142,10 +155,10 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = {
 }
 
 
-def norm(model: ModelSpec, w: Mapping[str, Tensor], x: Tensor) -> Tensor:
+def norm(model: ModelSpec, w: Mapping[str, Tensor], x: Tensor, key: str = "norm") -> Tensor:
     if model.norm == "rmsnorm":
-        return F.rms_norm(x, (model.hidden_size,), w["norm.weight"], model.norm_eps)
-    return F.layer_norm(x, (model.hidden_size,), w["norm.weight"], w["norm.bias"], model.norm_eps)
+        return rms_norm(model, x, w[f"{key}.weight"])
+    return F.layer_norm(x, (model.hidden_size,), w[f"{key}.weight"], w[f"{key}.bias"], model.norm_eps)
 
 
 def only_bias(x_BTD: Tensor, bias_D: Tensor | None) -> Tensor:

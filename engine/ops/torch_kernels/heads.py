@@ -27,7 +27,14 @@ from engine.ops.heads import (
     Weigh,
 )
 from engine.ops.layout import kv_heads
-from engine.ops.torch_kernels.attention import heads_of, mask_of, masked_attention, merge, positioned_heads
+from engine.ops.torch_kernels.attention import (
+    heads_of,
+    mask_of,
+    masked_attention,
+    merge,
+    positioned_heads,
+    scaled,
+)
 from engine.ops.torch_kernels.core import norm, only_bias
 from engine.ops.torch_kernels.storage import Caches, KVCache, Weights
 
@@ -49,8 +56,8 @@ def _project(op: Project, model: ModelSpec, weights: Weights, caches: Caches, x_
     w = weights.get(op.slices(model)[0])
     first, last = kv_heads(model, op.start, op.stop)
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
-    q_BHTE = positioned_heads(model, h_BTD, w, "q", heads, op.first_row)
-    k_BKTE = positioned_heads(model, h_BTD, w, "k", last - first, op.first_row)
+    q_BHTE = positioned_heads(model, op.layer, h_BTD, w, "q", heads, op.first_row)
+    k_BKTE = positioned_heads(model, op.layer, h_BTD, w, "k", last - first, op.first_row)
     v_BKTE = heads_of(h_BTD, w, "v", last - first)
     return torch.cat((q_BHTE, k_BKTE, v_BKTE), dim=1)
 
@@ -69,7 +76,7 @@ def _attend(
     if not whole:
         of_head = _places(op.stored, [head // group for head in op.heads])
         k_BKSE, v_BKSE = k_BKSE.index_select(1, of_head), v_BKSE.index_select(1, of_head)
-    return masked_attention(model, q_BhTE, k_BKSE, v_BKSE, seen, grouped=whole and group > 1)
+    return masked_attention(model, op.layer, q_BhTE, k_BKSE, v_BKSE, seen, grouped=whole and group > 1)
 
 
 def _join(op: Join, model: ModelSpec, weights: Weights, caches: Caches, context_BhTE: Tensor) -> Tensor:
@@ -123,7 +130,7 @@ def _importance(
     op: Importance, model: ModelSpec, weights: Weights, caches: Caches, q_BhTE: Tensor, k_BKSE: Tensor
 ) -> Tensor:
     statistics = [
-        _statistics_of(_weights_of(model, q_BhTE[:, [head]], k_BKSE[:, [key]]))
+        _statistics_of(_weights_of(model, op.layer, q_BhTE[:, [head]], k_BKSE[:, [key]]))
         for head, key in enumerate(_key_of(op.heads, op.stored, model))
     ]
     return torch.cat(statistics)
@@ -133,7 +140,7 @@ def _weigh(
     op: Weigh, model: ModelSpec, weights: Weights, caches: Caches, q_BhTE: Tensor, k_BKTE: Tensor
 ) -> Tensor:
     of_head = _key_of(op.heads, op.stored, model)
-    return _weights_of(model, q_BhTE, k_BKTE[:, of_head]).to(q_BhTE.dtype)
+    return _weights_of(model, op.layer, q_BhTE, k_BKTE[:, of_head]).to(q_BhTE.dtype)
 
 
 def _statistics(op: Statistics, model: ModelSpec, weights: Weights, caches: Caches, a_BhTT: Tensor) -> Tensor:
@@ -146,12 +153,12 @@ def _mix(
     return a_BhTT @ v_BKTE[:, _key_of(op.heads, op.stored, model)]
 
 
-def _weights_of(model: ModelSpec, q_BhTE: Tensor, k_BhSE: Tensor) -> Tensor:
-    """softmax(q·kᵀ/√E) in float32, with the model's mask: [B, h, T, S]."""
-    (rows, wide), seen = q_BhTE.shape[2:], k_BhSE.shape[2]
-    s_BhTS = q_BhTE @ k_BhSE.transpose(-1, -2) * wide**-0.5
+def _weights_of(model: ModelSpec, layer: int, q_BhTE: Tensor, k_BhSE: Tensor) -> Tensor:
+    """softmax(q·kᵀ/√E) in float32, with the layer's mask: [B, h, T, S]."""
+    rows, seen = q_BhTE.shape[2], k_BhSE.shape[2]
+    s_BhTS = scaled(model, q_BhTE @ k_BhSE.transpose(-1, -2))
     if model.causal:
-        s_BhTS = s_BhTS.masked_fill(~mask_of(seen - rows, rows, seen), float("-inf"))
+        s_BhTS = s_BhTS.masked_fill(~mask_of(seen - rows, rows, seen, model.window_of(layer)), float("-inf"))
     return torch.softmax(s_BhTS, dim=-1, dtype=torch.float32)
 
 

@@ -15,7 +15,14 @@ from engine.domain.model import ModelSpec
 from engine.ops.core import Block
 from engine.ops.operation import piece_of
 from engine.ops.positions import PositionBlock
-from engine.ops.torch_kernels.attention import attend, heads_of, mask_of, merge, positioned_heads
+from engine.ops.torch_kernels.attention import (
+    attend,
+    heads_of,
+    mask_of,
+    merge,
+    positioned_heads,
+    scaled,
+)
 from engine.ops.torch_kernels.core import norm, run_feed_forward, run_residual
 from engine.ops.torch_kernels.storage import Caches, Weights, cache_of
 
@@ -35,18 +42,21 @@ def _position_block(
         h_BSD = norm(model, w, h_BSD)
     k_BKSE = v_BKSE = None
     if cache or op.score_order == "naive":
-        k_BKSE = positioned_heads(model, h_BSD, w, "k", keys, 0)
+        k_BKSE = positioned_heads(model, op.layer, h_BSD, w, "k", keys, 0)
     if cache or op.value_order == "naive":
         v_BKSE = heads_of(h_BSD, w, "v", keys)
     if cache and k_BKSE is not None and v_BKSE is not None:
         cache.append(k_BKSE, v_BKSE)
     if op.start == op.stop:
         return x_BPD
-    q_BHPE = positioned_heads(model, h_BSD[:, op.start : op.stop], w, "q", heads, op.start)
+    q_BHPE = positioned_heads(model, op.layer, h_BSD[:, op.start : op.stop], w, "q", heads, op.start)
     if k_BKSE is not None and v_BKSE is not None:
-        context_BHPE = attend(model, q_BHPE, k_BKSE, v_BKSE, 0, op.start)
+        context_BHPE = attend(model, op.layer, q_BHPE, k_BKSE, v_BKSE, 0, op.start)
     else:
-        s_BHPS = _scores(model, w, q_BHPE, k_BKSE, h_BSD, op.start)
+        first = model.first_key(op.layer, op.start)
+        h_BSD = h_BSD[:, first:]
+        k_BKSE, v_BKSE = (x if x is None else x[:, :, first:] for x in (k_BKSE, v_BKSE))
+        s_BHPS = _scores(model, op, w, q_BHPE, k_BKSE, h_BSD)
         context_BHPE = _values(model, w, s_BHPS, v_BKSE, h_BSD)
     sum_BPD = F.linear(merge(context_BHPE), w["o.weight"], w.get("o.bias"))
     _, residual, ffn, residual_ffn = Block(op.layer).parts(model)
@@ -57,11 +67,11 @@ def _position_block(
 
 def _scores(
     model: ModelSpec,
+    op: PositionBlock,
     w: Mapping[str, Tensor],
     q_BHPE: Tensor,
     k_BKSE: Tensor | None,
     h_BSD: Tensor,
-    start: int,
 ) -> Tensor:
     """Softmax of q·k, with K formed or as ((q W_K) hᵀ): K's bias shifts whole rows, which softmax ignores."""
     batch, heads, rows, wide = q_BHPE.shape
@@ -71,9 +81,11 @@ def _scores(
     else:
         q_D = grouped @ w["k.weight"].view(model.num_kv_heads, wide, -1)
         s_BHPS = q_D.reshape(batch, heads * rows, -1) @ h_BSD.transpose(-1, -2)
-    s_BHPS = s_BHPS.view(batch, heads, rows, -1) * wide**-0.5
+    s_BHPS = scaled(model, s_BHPS.view(batch, heads, rows, -1))
     if model.causal:
-        s_BHPS = s_BHPS.masked_fill(~mask_of(start, rows, h_BSD.shape[1]), float("-inf"))
+        start = op.start - model.first_key(op.layer, op.start)
+        mask_PS = mask_of(start, rows, h_BSD.shape[1], model.window_of(op.layer))
+        s_BHPS = s_BHPS.masked_fill(~mask_PS, float("-inf"))
     return torch.softmax(s_BHPS, dim=-1)
 
 

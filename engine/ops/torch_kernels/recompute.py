@@ -46,7 +46,7 @@ def _attention_again(
     parts = [(h_BTD[:, :old], 0), (h_BTD[:, old:], op.position)]
 
     def positioned(key: str, count: int) -> Tensor:
-        pieces = [positioned_heads(model, h, w, key, count, at) for h, at in parts if h.shape[1]]
+        pieces = [positioned_heads(model, op.layer, h, w, key, count, at) for h, at in parts if h.shape[1]]
         return torch.cat(pieces, dim=2)
 
     q_BHTE, k_BKTE = positioned("q", heads), positioned("k", last - first)
@@ -55,10 +55,10 @@ def _attention_again(
     offset = op.start - first * model.group_size
     k_BKSE = torch.cat((k_BKTE[:, :, :old], k_kept), dim=2)
     v_BKSE = torch.cat((v_BKTE[:, :, :old], v_kept), dim=2)
-    contexts = [attend(model, q_BHTE[:, :, old:], k_BKSE, v_BKSE, offset, op.position)]
+    contexts = [attend(model, op.layer, q_BHTE[:, :, old:], k_BKSE, v_BKSE, offset, op.position)]
     if old:
         q_old, k_old, v_old = (x[:, :, :old] for x in (q_BHTE, k_BKTE, v_BKTE))
-        contexts.insert(0, attend(model, q_old, k_old, v_old, offset, 0))
+        contexts.insert(0, attend(model, op.layer, q_old, k_old, v_old, offset, 0))
     joined = merge(torch.cat(contexts, dim=2))
     return F.linear(joined, w["o.weight"], w.get("o.bias") if op.bias else None)
 

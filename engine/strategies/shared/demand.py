@@ -7,12 +7,13 @@ a device's passes, its weights and its KV caches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, layer_kinds
 from engine.domain.plan import Placement
 from engine.domain.units import needs_and_has
 from engine.domain.workload import Workload
@@ -82,6 +83,14 @@ class Pass(NamedTuple):
     inputs: tuple[Meta, ...]
     cached: int = 0
     fetched_bytes: int = 0
+
+
+def in_all_layers(model: ModelSpec, one: Pass) -> tuple[tuple[Pass, float], ...]:
+    """`one` in a layer of every kind that `model` has, with the share of layers of this kind."""
+    kinds = layer_kinds(model)
+    if one.op.layer < 0 or len(kinds) == 1:
+        return ((one, 1.0),)
+    return tuple((one._replace(op=replace(one.op, layer=kind.layer)), kind.share) for kind in kinds)  # type: ignore[type-var]
 
 
 def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:
@@ -180,6 +189,11 @@ def working_bytes(model: ModelSpec, passes: Iterable[Pass]) -> int:
 
 
 def _working(model: ModelSpec, one: Pass) -> int:
+    """Of the layer that needs most for it: an operation stands for that of every layer."""
+    return max(_working_in(model, alike) for alike, _ in in_all_layers(model, one))
+
+
+def _working_in(model: ModelSpec, one: Pass) -> int:
     cost = one.op.cost(model, one.inputs, one.cached)
     tensors = sum(payload_bytes(x) for x in one.inputs) + payload_bytes(cost.output)
     return tensors + cost.scratch_bytes + one.fetched_bytes

@@ -12,7 +12,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.ops.core import Block
 from engine.ops.cost import op_time_s
-from engine.strategies.shared.demand import Demand, Pass, hidden
+from engine.strategies.shared.demand import Demand, Pass, hidden, in_all_layers
 
 
 def largest_remainder(total: int, weights: Sequence[float]) -> tuple[int, ...]:
@@ -34,14 +34,19 @@ def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
-    """Seconds of an operation on `device`, for planning.
+    """Seconds of an operation on `device`, for planning: the mean over the layers of `model`, which differ
+    where only some have a sliding window.
 
     A plan must not depend on the host that plans. So a device whose compute model is this host's measured
     times is planned with the roofline model.
     """
     measured = device.compute_model == "measured"
-    cost = one.op.cost(model, one.inputs, one.cached)
-    return op_time_s(device, cost.kernels, override="roofline" if measured else None) / cost.speed
+    total_s = 0.0
+    for alike, share in in_all_layers(model, one):
+        cost = alike.op.cost(model, alike.inputs, alike.cached)
+        pass_time_s = op_time_s(device, cost.kernels, override="roofline" if measured else None)
+        total_s += share * pass_time_s / cost.speed
+    return total_s
 
 
 def prefill_layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:

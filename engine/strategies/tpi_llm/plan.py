@@ -145,8 +145,8 @@ def _piece_bytes(model: ModelSpec, piece: Slice) -> int:
 
 
 def _keeps_norms(model: ModelSpec) -> bool:
-    """Whether a part's norm is needed after its all-reduce, when its weights have been released."""
-    return model.norm_position == "post"
+    """Whether a norm is needed after a part's all-reduce, when its weights have been released."""
+    return model.norms_sums
 
 
 def _norm_of(block: Slice) -> Slice:

@@ -9,6 +9,7 @@ from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
 from engine.ops.cost import attention_kernels, elementwise, op_time_s, product, total_flops
+from tests.support.hand_model import HAND
 
 DEVICE = DeviceSpec(name="host", flop_per_s=1e11, memory_bytes=1e9, memory_byte_per_s=1e10)
 GRID = [(rows, inner, cols) for rows in (1, 100) for inner in (10, 1000) for cols in (10, 1000)]
@@ -51,7 +52,7 @@ def test_a_pass_of_a_known_name_takes_its_own_time() -> None:
 def test_attention_is_one_computation_with_a_table_of_its_own() -> None:
     table = (MeasuredRow(rows=1, inner=64, cols=64, s_per_flop=3e-9),)
     call = MeasuredPass(name=ATTENTION, overhead_s=4e-5, s_per_element=0.0)
-    kernels = attention_kernels(8, 64, 128, 4, 12)
+    kernels = attention_kernels(HAND.model_copy(update={"head_dim": 64}), 0, range(120, 128), 128, 12)
     expected = total_flops([kernels[0], kernels[2]]) * 3e-9 + 2e-6 + 4e-5
     assert measured_s(kernels, attention=table, passes=(call,)) == pytest.approx(expected)
 

@@ -1,5 +1,6 @@
 """Rotary angles to float32's rounding, and what 16 bits cost: measured against `transformers`."""
 
+import math
 from functools import cache
 
 import pytest
@@ -7,20 +8,20 @@ import torch
 from transformers import AutoConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from engine.domain.model import ModelSpec, RopeScaling
+from engine.domain.rope import LinearScaling, Llama3Scaling, Rope, YarnScaling
 from engine.models.catalogue import rows
 from engine.models.families import hf_config
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import transformers_outputs
 from engine.models.weights.store import WeightStore
 from engine.ops.layout import whole_model
-from engine.ops.torch_kernels.attention import rope_frequencies, rotate
+from engine.ops.torch_kernels.rope import rope_frequencies, rotate
 from engine.runs.predict import prepare
 from tests.support.memory_world import run_in_memory
 from tests.support.one_device import generate, model_of, relative_error, spec_of
 
-LLAMA3 = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=8192)
-SHORT = RopeScaling(factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=16)
+LLAMA3 = Llama3Scaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=8192)
+SHORT = Llama3Scaling(factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=16)
 
 
 def changed(spec, **update):
@@ -52,11 +53,47 @@ def test_rotary_frequencies_are_those_of_transformers(scaling, theta, head_dim):
     )
     config = hf_config.config_of_spec(spec)
     theirs = LlamaRotaryEmbedding(AutoConfig.for_model(config.pop("model_type"), **config)).inv_freq
-    torch.testing.assert_close(rope_frequencies(head_dim, theta, scaling), theirs, rtol=3e-7, atol=0)
+    torch.testing.assert_close(rope_frequencies(Rope(theta, scaling, head_dim)), theirs, rtol=3e-7, atol=0)
+
+
+YARN = {"factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 1e4}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({"rope_type": "linear", "factor": 2.5, "rope_theta": 1e4}, LinearScaling(factor=2.5)),
+        (
+            {"rope_type": "yarn", **YARN},
+            YarnScaling(factor=4.0, original_max_positions=64, attention_factor=0.1 * math.log(4) + 1),
+        ),
+        (
+            {"rope_type": "yarn", **YARN, "beta_fast": 8.0, "beta_slow": 2.0, "attention_factor": 0.7},
+            YarnScaling(
+                factor=4.0, original_max_positions=64, attention_factor=0.7, beta_fast=8.0, beta_slow=2.0
+            ),
+        ),
+        (
+            {"rope_type": "yarn", **YARN, "truncate": False},
+            YarnScaling(
+                factor=4.0,
+                original_max_positions=64,
+                attention_factor=0.1 * math.log(4) + 1,
+                truncate=False,
+            ),
+        ),
+    ],
+)
+def test_stretched_wavelengths_and_the_factor_of_cos_and_sin_are_those_of_transformers(theirs, ours):
+    config = AutoConfig.for_model("llama", head_dim=32, max_position_embeddings=256, rope_parameters=theirs)
+    library = LlamaRotaryEmbedding(config)
+    rope = Rope(1e4, ours, 32)
+    torch.testing.assert_close(rope_frequencies(rope), library.inv_freq, rtol=3e-7, atol=0)
+    assert getattr(ours, "attention_factor", 1.0) == pytest.approx(library.attention_scaling, rel=1e-12)
 
 
 def test_scaling_keeps_short_wavelengths_stretches_long_ones_and_blends_between():
-    plain, scaled = (rope_frequencies(128, 5e5, scaling) for scaling in (None, LLAMA3))
+    plain, scaled = (rope_frequencies(Rope(5e5, scaling, 128)) for scaling in (None, LLAMA3))
     turns = 8192 * plain / (2 * torch.pi)
     ratio = plain / scaled
     torch.testing.assert_close(ratio[turns > 4], torch.ones_like(ratio[turns > 4]))
@@ -76,9 +113,9 @@ def test_a_llama_with_scaled_positions_generates_what_transformers_does():
 
 
 def test_scores_of_rotated_heads_depend_on_distance_alone():
-    model: ModelSpec = spec_of("tiny-llama").model.model_copy(update={"rope_scaling": SHORT})
-    q, k = torch.randn(2, 1, 1, 1, model.head_dim, generator=torch.Generator().manual_seed(1))
-    scores = [(rotate(model, q, at + 3) * rotate(model, k, at)).sum() for at in (0, 7, 40)]
+    rope = Rope(10000.0, SHORT, 8)
+    q, k = torch.randn(2, 1, 1, 1, 8, generator=torch.Generator().manual_seed(1))
+    scores = [(rotate(rope, q, at + 3) * rotate(rope, k, at)).sum() for at in (0, 7, 40)]
     torch.testing.assert_close(torch.stack(scores), scores[0].expand(3), rtol=1e-4, atol=1e-5)
 
 

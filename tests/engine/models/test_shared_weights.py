@@ -39,7 +39,9 @@ def test_a_tensor_is_drawn_once_however_many_want_it(tmp_path, monkeypatch):
     monkeypatch.setattr(
         RandomSource,
         "_block",
-        lambda self, part, number: drawn.append((part.name, number)) or draw(self, part, number),
+        lambda self, model, part, number: (
+            drawn.append((part.name, number)) or draw(self, model, part, number)
+        ),
     )
 
     def load(_):

@@ -848,6 +848,11 @@ export interface components {
             whole: number;
         };
         Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
+        LinearScaling: {
+            factor: number;
+            /** @constant */
+            kind: "linear";
+        };
         LinkDown: {
             at_s: number;
             /** @constant */
@@ -908,6 +913,14 @@ export interface components {
             kind: "set_rate" | "set_delay" | "set_loss" | "link_down" | "link_up" | "slow_device" | "drop_device" | "freeze_device" | "join_device";
             link?: string | null;
             loss_frac?: number | null;
+        };
+        Llama3Scaling: {
+            factor: number;
+            high_freq_factor: number;
+            /** @constant */
+            kind: "llama3";
+            low_freq_factor: number;
+            original_max_positions: number;
         };
         Logged: {
             /** @enum {string} */
@@ -973,6 +986,7 @@ export interface components {
             /** @enum {string} */
             dtype: "float32" | "bfloat16";
             embedding_norm: boolean;
+            embedding_scale: number | null;
             family: string;
             ffn_bias: boolean;
             gated_ffn: boolean;
@@ -980,10 +994,13 @@ export interface components {
             head_dim: number;
             hidden_size: number;
             intermediate_size: number;
+            layers_without_rope: number[];
+            logit_softcap: number | null;
             max_positions: number;
             name: string;
             /** @enum {string} */
             norm: "layernorm" | "rmsnorm";
+            norm_adds_one: boolean;
             norm_eps: number;
             /** @enum {string} */
             norm_position: "pre" | "post";
@@ -991,13 +1008,19 @@ export interface components {
             num_heads: number;
             num_kv_heads: number;
             num_layers: number;
+            output_bias: boolean;
+            partial_rotary_factor: number;
             position_offset: number;
             /** @enum {string} */
             positions: "learned" | "rope";
             qk_norm: boolean;
-            rope_scaling: components["schemas"]["RopeScaling"] | null;
+            query_pre_attn_scalar: number | null;
+            rope_scaling: (components["schemas"]["Llama3Scaling"] | components["schemas"]["LinearScaling"] | components["schemas"]["YarnScaling"]) | null;
             rope_theta: number;
+            score_softcap: number | null;
+            sliding_window: components["schemas"]["SlidingWindow"] | null;
             source: string;
+            sublayer_norm: boolean;
             tied_head: boolean;
             token_types: number;
             vision: components["schemas"]["VisionSpec"] | null;
@@ -1244,12 +1267,6 @@ export interface components {
             text: string;
             token_s: number[];
             ttft_s: number;
-        };
-        RopeScaling: {
-            factor: number;
-            high_freq_factor: number;
-            low_freq_factor: number;
-            original_max_positions: number;
         };
         RunDetail: {
             cluster_name: string;
@@ -1502,6 +1519,11 @@ export interface components {
             start: number;
             stop: number;
         };
+        SlidingWindow: {
+            layers: number[];
+            rope_theta: number | null;
+            size: number;
+        };
         SlidingWindowLayout: {
             /** @enum {string} */
             all_reduce: "ring" | "tree" | "star";
@@ -1702,6 +1724,16 @@ export interface components {
             prompt_tokens: number | null;
             requests: number;
             token_limit_s: number | null;
+        };
+        YarnScaling: {
+            attention_factor: number;
+            beta_fast: number;
+            beta_slow: number;
+            factor: number;
+            /** @constant */
+            kind: "yarn";
+            original_max_positions: number;
+            truncate: boolean;
         };
     };
     responses: never;
