@@ -63,8 +63,8 @@ class ModelSpec(Value):
         default=(), description="Numbers of the layers without any positions, ascending."
     )
     sliding_window: SlidingWindow | None = None
-    query_pre_attn_scalar: Positive | None = Field(
-        default=None, description="Scores are divided by its square root; none: by that of head_dim."
+    query_pre_attn_scalar: int | None = Field(
+        default=None, gt=0, description="Scores are divided by its square root; none: by that of head_dim."
     )
     score_softcap: Positive | None = Field(
         default=None, description="Scores s become c·tanh(s/c) before the mask, c being this."

@@ -52,7 +52,7 @@ def is_expressible(model: ModelSpec) -> bool:
 
 
 def _sizes(random: Random, base: ModelSpec) -> dict[str, Any]:
-    keys = family(base.family).keys
+    keys = family(base.family).key_of
     kv_heads = random.choice((1, 1, 2, 3)) if "num_kv_heads" in keys else 1
     heads = kv_heads * random.choice((1, 2, 3, 4, 5)) if "num_kv_heads" in keys else random.randint(1, 8)
     head_dim = random.choice((2, 4, 6, 8, 10)) if base.positions == "rope" else random.choice((1, 3, 5, 8))
@@ -72,4 +72,26 @@ def _sizes(random: Random, base: ModelSpec) -> dict[str, Any]:
     for field in ("tied_head", "attention_bias", "ffn_bias"):
         if field in keys and random.random() < 0.4:
             found[field] = random.random() < 0.5
+    return found | _layers(random, base, found["num_layers"], found["hidden_size"])
+
+
+def _layers(random: Random, base: ModelSpec, num_layers: int, hidden_size: int) -> dict[str, Any]:
+    """Windows, layers without positions, caps and scales, drawn anew where `base` has them."""
+    found: dict[str, Any] = {}
+    if base.sliding_window:
+        everywhere = len(base.sliding_window.layers) == base.num_layers
+        layers = [layer for layer in range(num_layers) if everywhere or random.random() < 0.6]
+        sized = {"size": random.choice((2, 3, 5, 9)), "layers": tuple(layers)}
+        found["sliding_window"] = base.sliding_window.model_copy(update=sized) if layers else None
+    if base.layers_without_rope:
+        found["layers_without_rope"] = tuple(n for n in range(num_layers) if random.random() < 0.4)
+    if base.partial_rotary_factor < 1:
+        found["partial_rotary_factor"] = random.choice((0.4, 0.5, 0.75, 1.0))
+    if base.query_pre_attn_scalar:
+        found["query_pre_attn_scalar"] = random.choice((1, 7, 40))
+    if base.embedding_scale:
+        found["embedding_scale"] = hidden_size**0.5
+    for field in ("score_softcap", "logit_softcap"):
+        if getattr(base, field):
+            found[field] = random.choice((None, 0.3, 2.0))
     return found

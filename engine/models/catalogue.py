@@ -54,6 +54,8 @@ def _table() -> dict[str, dict[str, Any]]:
     for row in data["model"]:
         if row["name"] in table:
             raise SpecError(f"catalogue.toml: {row['name']} is there twice.")
+        if "null" in row:  # TOML has no null
+            row["config"] |= dict.fromkeys(row.pop("null"))
         table[row["name"]] = row
     return table
 

@@ -36,7 +36,13 @@ CLUSTERS = [
     cluster("uneven", [4e10, 1e10, 2.5e10, 3e9]),
     cluster("more-devices-than-heads", [1e10] * 6),
 ]
-FAMILIES = catalogue.smallest_models()
+FAMILIES = (
+    *("tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3", "tiny-vit", "tiny-llava"),
+    "tiny-gemma3",
+)
+"""One for each way in which operations, messages and memory differ. Gemma 3 is for those with windows, norms
+of sums or heads of a free size; `test_methods_by_family.py` has the others, in this process.
+"""
 WORKLOADS = {
     "one": {"requests": 1, "pattern": "sporadic"},
     "burst": {"requests": 3, "pattern": "bursty"},
@@ -78,8 +84,8 @@ CASES = [
     (strategy.name, family, cluster, workload, params)
     for strategy in STRATEGIES
     for family in FAMILIES
-    for cluster in CLUSTERS
-    for workload in (WORKLOADS if cluster.name == "uneven" else ["one"])
+    for cluster in (CLUSTERS[1:2] if family == "tiny-gemma3" else CLUSTERS)
+    for workload in (WORKLOADS if cluster.name == "uneven" and family != "tiny-gemma3" else ["one"])
     for params in variants_of(strategy).values()
     if strategy.supports(cluster, catalogue.resolve(family, None)[0]) is None
 ]

@@ -17,14 +17,13 @@ Step = Callable[[dict[str, Any], Mapping[str, Any], str], dict[str, Any]]
 class StoredTensor(NamedTuple):
     """Where a canonical tensor [outputs, inputs] is in a file.
 
-    `transposed`: stored as [inputs, outputs]. `fused`: it is number `fused` `of` so many equal blocks of
-    outputs in one stored tensor.
+    `transposed`: stored as [inputs, outputs]. `fused`: the stored tensor has the outputs of these matrices of
+    the part, one after the other.
     """
 
     name: str
     transposed: bool = False
-    fused: int = 0
-    of: int = 1
+    fused: tuple[str, ...] = ()
 
 
 class Family(NamedTuple):
@@ -107,3 +106,8 @@ def padding(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dic
     if token is not None and not -rows <= token < rows:
         raise refused(where, "pad_token_id", token, f"null or one of the {rows} tokens")
     return fields
+
+
+def padding_config(model: ModelSpec, default: int) -> dict[str, Any]:
+    """A padding token that the library's table has, where its `default` is beyond the vocabulary."""
+    return {} if default < model.vocab_size else {"pad_token_id": 0}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from engine.models.families.family import Family, StoredTensor, heads
 from engine.models.families.keys import TOKEN, TOKENS, Probability, harmless, only, read
 
+QKV = ("q", "k", "v")
+
 GPT2 = Family(
     name="gpt2",
     architecture="GPT2LMHeadModel",
@@ -47,9 +49,9 @@ GPT2 = Family(
         "embed.tokens": StoredTensor("wte.weight"),
         "embed.positions": StoredTensor("wpe.weight"),
         "layers.{}.attention.norm": StoredTensor("h.{}.ln_1"),
-        "layers.{}.attention.q": StoredTensor("h.{}.attn.c_attn", transposed=True, fused=0, of=3),
-        "layers.{}.attention.k": StoredTensor("h.{}.attn.c_attn", transposed=True, fused=1, of=3),
-        "layers.{}.attention.v": StoredTensor("h.{}.attn.c_attn", transposed=True, fused=2, of=3),
+        "layers.{}.attention.q": StoredTensor("h.{}.attn.c_attn", transposed=True, fused=QKV),
+        "layers.{}.attention.k": StoredTensor("h.{}.attn.c_attn", transposed=True, fused=QKV),
+        "layers.{}.attention.v": StoredTensor("h.{}.attn.c_attn", transposed=True, fused=QKV),
         "layers.{}.attention.o": StoredTensor("h.{}.attn.c_proj", transposed=True),
         "layers.{}.ffn.norm": StoredTensor("h.{}.ln_2"),
         "layers.{}.ffn.up": StoredTensor("h.{}.mlp.c_fc", transposed=True),

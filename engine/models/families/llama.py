@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from engine.domain.errors import SpecError
 from engine.models.families.family import Family, StoredTensor, heads, padding, whole_heads
-from engine.models.families.keys import TOKEN, TOKENS, Probability, harmless, only, read, refused
-from engine.models.families.rope import ROPE_KEYS, rope
-
-
-def full_attention(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A config may name the attention of every layer, and all must be full."""
-    kinds = given["layer_types"]
-    if kinds is None:
-        return fields
-    if len(kinds) != fields["num_layers"]:
-        expected = f"as many as the {fields['num_layers']} layers"
-        raise SpecError(f"{where}, layer_types: has {len(kinds)} entries, expected {expected}.")
-    for kind in kinds:
-        if kind not in ("full_attention", "attention"):
-            raise refused(where, "layer_types", kind, "'full_attention'")
-    return fields
-
+from engine.models.families.keys import TOKEN, TOKENS, Probability, harmless, read
+from engine.models.families.rope import REFUSES, ROPE_KEYS, rope
+from engine.models.families.windows import LEAST_WINDOW, WINDOW_KEYS, last_layers_config, last_layers_slide
 
 SIZES = {
     "vocab_size": read(int, 32000, "vocab_size"),
@@ -80,6 +62,7 @@ LLAMA = Family(
     },
     prefixes=("model.", ""),
     steps=(whole_heads, heads, padding, rope),
+    refuses=REFUSES,
 )
 
 QWEN3 = LLAMA._replace(
@@ -94,15 +77,14 @@ QWEN3 = LLAMA._replace(
         "num_key_value_heads": read(int | None, 32, "num_kv_heads"),
         "max_position_embeddings": read(int, 32768, "max_positions"),
         "head_dim": read(int, 128, "head_dim"),
-        "use_sliding_window": only(bool, False),
-        "sliding_window": harmless(TOKEN, 4096),  # only with use_sliding_window
-        "max_window_layers": harmless(int, 28),
-        "layer_types": harmless(list[str] | None, None),
+        **WINDOW_KEYS,
     },
     tensors={
         **LLAMA.tensors,
         "layers.{}.attention.q_norm": StoredTensor("layers.{}.self_attn.q_norm"),
         "layers.{}.attention.k_norm": StoredTensor("layers.{}.self_attn.k_norm"),
     },
-    steps=(heads, padding, rope, full_attention),
+    steps=(heads, padding, rope, last_layers_slide),
+    write=last_layers_config,
+    refuses=(*REFUSES, LEAST_WINDOW),
 )

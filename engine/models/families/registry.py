@@ -5,10 +5,15 @@ from __future__ import annotations
 from engine.domain.errors import SpecError
 from engine.models.families.bert import BERT
 from engine.models.families.family import Family
+from engine.models.families.gemma import GEMMA, GEMMA2, GEMMA3
 from engine.models.families.gpt2 import GPT2
 from engine.models.families.llama import LLAMA, QWEN3
 from engine.models.families.llava import LLAVA
+from engine.models.families.mistral import MISTRAL
 from engine.models.families.opt import OPT
+from engine.models.families.phi3 import PHI3
+from engine.models.families.qwen2 import QWEN2
+from engine.models.families.smollm3 import SMOLLM3
 from engine.models.families.vit import VIT
 
 FAMILIES: tuple[Family, ...] = (
@@ -17,6 +22,13 @@ FAMILIES: tuple[Family, ...] = (
     BERT,
     LLAMA,
     QWEN3,
+    QWEN2,
+    MISTRAL,
+    GEMMA,
+    GEMMA2,
+    GEMMA3,
+    PHI3,
+    SMOLLM3,
     VIT,
     LLAVA,
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.rope import Llama3Scaling
+from engine.domain.rope import LinearScaling, Llama3Scaling, YarnScaling
 from engine.models.families.keys import NUMBER, harmless, is_a, refused, shown, words
+
+Scaling = Llama3Scaling | LinearScaling | YarnScaling
+Settings = Mapping[str, Any]
 
 ROPE_KEYS = {
     "rope_parameters": harmless(dict[str, Any] | None, None),
@@ -17,41 +21,72 @@ ROPE_KEYS = {
 }
 """Keys of every family with rotary positions, which `rope` reads."""
 
-LLAMA3_KEYS = {
-    "factor": "factor",
-    "low_freq_factor": "low_freq_factor",
-    "high_freq_factor": "high_freq_factor",
-}
+REFUSES = ("rope_type: default, linear, llama3, yarn",)
+"""What `rope` computes of the library's settings."""
+
+FACTORS = ("factor", "low_freq_factor", "high_freq_factor")
+"""Llama 3's settings, which have these names in a config and here."""
 ORIGINAL = "original_max_position_embeddings"
 
 
-def rope(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def rope(fields: dict[str, Any], given: Settings, where: str) -> dict[str, Any]:
     """Adds `rope_theta` and `rope_scaling` to the fields of a family with rotary positions.
 
     The settings are in rope_parameters or, before transformers 5, in rope_scaling, with the base beside it.
     Raises `SpecError` for another type of scaling, for both places with different settings, and for heads of
     an odd size.
     """
-    if fields["head_dim"] % 2:
-        raise SpecError(f"{where}, head_dim: {fields['head_dim']} is odd, and rotary positions need pairs.")
+    check_pairs(fields["head_dim"], where)
     place, settings = _settings(given, where)
-    for key, value in settings.items():
-        if isinstance(value, dict):
-            raise refused(where, f"{place}.{key}", value, "one setting for all layers")
     partial = settings.get("partial_rotary_factor", given.get("partial_rotary_factor", 1))
     if partial not in (None, 1) or isinstance(partial, bool):
         raise refused(where, f"{place}.partial_rotary_factor", partial, "1")
-    theta = settings.get("rope_theta", given["rope_theta"])
-    found = {**fields, "rope_theta": _positive(theta, NUMBER, f"{where}, {place}.rope_theta")}
-    kind = settings.get("rope_type", settings.get("type", "default"))
-    reader = KINDS.get(kind) if isinstance(kind, str) else None
-    if reader is None:
-        raise refused(where, f"{place}.rope_type", kind, " or ".join(repr(known) for known in KINDS))
-    scaling = reader(settings, given, f"{where}, {place}")
+    theta, scaling = scaling_of(settings, given, f"{where}, {place}", given["rope_theta"])
+    found = {**fields, "rope_theta": theta}
     return found if scaling is None else {**found, "rope_scaling": scaling}
 
 
-def _settings(given: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]]:
+def partial_rope(fields: dict[str, Any], given: Settings, where: str) -> dict[str, Any]:
+    """Phi-3's: a part of every head may turn. Its one scaling, longrope, is refused: a pass longer than the
+    original positions has other frequencies, and a device with some of the rows cannot know its length.
+    """
+    place, settings = _settings(given, where)
+    kind = settings.get("rope_type", settings.get("type", "default"))
+    if kind != "default":
+        raise refused(where, f"{place}.rope_type", kind, "'default'")
+    for key in ("short_factor", "long_factor"):  # the library checks their lengths even then
+        if settings.get(key) is not None:
+            raise refused(where, f"{place}.{key}", settings[key], "no such key")
+    place = f"{where}, {place}"
+    partial = settings.get("partial_rotary_factor", given["partial_rotary_factor"])
+    if not 0 < _positive(partial, NUMBER, f"{place}.partial_rotary_factor") <= 1:
+        raise refused(place, "partial_rotary_factor", partial, "at most 1")
+    check_pairs(int(fields["head_dim"] * partial), where)
+    theta, _ = scaling_of(settings, given, place, given["rope_theta"])
+    return {**fields, "rope_theta": theta, "partial_rotary_factor": partial}
+
+
+def scaling_of(settings: Settings, given: Settings, where: str, theta: Any) -> tuple[Any, Scaling | None]:
+    """The rotary base and the scaling of one object of settings; `theta` is the base beside it."""
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            raise refused(where, key, value, "one setting for all layers")
+    base = _positive(settings.get("rope_theta", theta), NUMBER, f"{where}.rope_theta")
+    kind = settings.get("rope_type", settings.get("type", "default"))
+    reader = KINDS.get(kind) if isinstance(kind, str) else None
+    if reader is None:
+        expected = " or ".join(repr(known) for known in KINDS)
+        raise SpecError(f"{where}.rope_type: {shown(kind)} is not supported, expected {expected}.")
+    return base, reader(settings, {**given, "rope_theta": base}, where)
+
+
+def check_pairs(rotated: int, where: str) -> None:
+    """Raises `SpecError` unless the numbers of a head that turn are pairs."""
+    if rotated < 2 or rotated % 2:
+        raise SpecError(f"{where}, head_dim: {rotated} numbers turn, and rotary positions need pairs.")
+
+
+def _settings(given: Settings, where: str) -> tuple[str, Settings]:
     newer, older = given.get("rope_parameters"), given.get("rope_scaling")
     if newer and older and newer != older:
         raise SpecError(
@@ -67,32 +102,77 @@ def _positive(value: Any, kind: Any, where: str) -> Any:
     return value
 
 
-def _default(settings: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Llama3Scaling | None:
+def _needed(settings: Settings, key: str, kind: str, where: str) -> Any:
+    if key not in settings:
+        raise SpecError(f"{where}.{key}: is missing, and scaling of type {kind!r} needs it.")
+    return _positive(settings[key], NUMBER, f"{where}.{key}")
+
+
+def _default(settings: Settings, given: Settings, where: str) -> None:
     return None
 
 
-def _llama3(settings: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Llama3Scaling:
+def _original(settings: Settings, given: Settings, where: str) -> int:
     """`ORIGINAL` beside the settings goes before that among them, and both before the config's positions."""
     positions = given.get(ORIGINAL, settings.get(ORIGINAL, given["max_position_embeddings"]))
-    numbers: dict[str, Any] = {"original_max_positions": _positive(positions, int, f"{where}.{ORIGINAL}")}
-    for field, key in LLAMA3_KEYS.items():
-        if key not in settings:
-            raise SpecError(f"{where}.{key}: is missing, and scaling of type 'llama3' needs it.")
-        numbers[field] = _positive(settings[key], NUMBER, f"{where}.{key}")
+    original: int = _positive(positions, int, f"{where}.{ORIGINAL}")
+    return original
+
+
+def _llama3(settings: Settings, given: Settings, where: str) -> Llama3Scaling:
+    numbers = {"original_max_positions": _original(settings, given, where)}
+    numbers |= {key: _needed(settings, key, "llama3", where) for key in FACTORS}
     scaling: Llama3Scaling = Llama3Scaling.parse(numbers, where)
     return scaling
 
 
-Reader = Callable[[Mapping[str, Any], Mapping[str, Any], str], Llama3Scaling | None]
+def _linear(settings: Settings, given: Settings, where: str) -> LinearScaling:
+    return LinearScaling(factor=_needed(settings, "factor", "linear", where))
 
-KINDS: Mapping[str, Reader] = {"default": _default, "llama3": _llama3}
+
+def _yarn(settings: Settings, given: Settings, where: str) -> YarnScaling:
+    """Without an attention factor, the library takes 0.1·ln(factor) + 1, or DeepSeek's quotient of two such
+    terms.
+    """
+    factor, truncate = _needed(settings, "factor", "yarn", where), settings.get("truncate", True)
+    if not isinstance(truncate, bool):
+        raise SpecError(f"{where}.truncate: got {shown(truncate)}, expected true or false.")
+    if given["rope_theta"] == 1:
+        raise refused(where, "rope_theta", 1, "another base for scaling of type 'yarn'")
+
+    def number(key: str, default: float | None = None) -> Any:
+        value = settings.get(key)
+        return default if value is None else _positive(value, NUMBER, f"{where}.{key}")
+
+    def term(scale: float, weight: float = 1) -> float:
+        return 0.1 * weight * math.log(scale) + 1 if scale > 1 else 1.0
+
+    attention, above, below = number("attention_factor"), number("mscale"), number("mscale_all_dim")
+    if attention is None:
+        attention = term(factor, above) / term(factor, below) if above and below else term(factor)
+    return YarnScaling(
+        factor=factor,
+        original_max_positions=_original(settings, given, where),
+        attention_factor=attention,
+        beta_fast=number("beta_fast", 32.0),
+        beta_slow=number("beta_slow", 1.0),
+        truncate=truncate,
+    )
+
+
+Reader = Callable[[Settings, Settings, str], Scaling | None]
+
+KINDS: Mapping[str, Reader] = {"default": _default, "linear": _linear, "llama3": _llama3, "yarn": _yarn}
 """Types of rotary scaling: what reads the settings of each."""
 
 
 def rope_config(model: ModelSpec) -> dict[str, Any]:
     """The value of rope_parameters that `rope` reads back."""
-    if model.rope_scaling is None:
-        return {"rope_type": "default", "rope_theta": model.rope_theta}
-    scaling = {key: getattr(model.rope_scaling, field) for field, key in LLAMA3_KEYS.items()}
-    original = {ORIGINAL: model.rope_scaling.original_max_positions}
-    return {"rope_type": "llama3", "rope_theta": model.rope_theta, **scaling, **original}
+    base = {"rope_theta": model.rope_theta}
+    scaling = model.rope_scaling
+    if scaling is None:
+        return {"rope_type": "default", **base}
+    settings = scaling.model_dump(exclude={"kind", "original_max_positions"})
+    if not isinstance(scaling, LinearScaling):
+        settings[ORIGINAL] = scaling.original_max_positions
+    return {"rope_type": scaling.kind, **base, **settings}

@@ -28,9 +28,23 @@ def stored_as(model: ModelSpec, name: str) -> StoredTensor:
     return stored._replace(name=f"{stored.name.format(layer)}.{kind}")
 
 
-def stored_shape(stored: StoredTensor, full_shape: Sequence[int]) -> list[int]:
+def rows_in_file(model: ModelSpec, name: str, stored: StoredTensor, rows: int) -> tuple[int, int]:
+    """Where the `rows` outputs of a canonical tensor begin in its stored one, and how many it has in all."""
+    if not stored.fused:
+        return 0, rows
+    own = name.split(".")[-2]
+    sizes = [_outputs(model, key) for key in stored.fused]
+    return sum(sizes[: stored.fused.index(own)]), sum(sizes)
+
+
+def _outputs(model: ModelSpec, key: str) -> int:
+    heads = {"q": model.num_heads, "k": model.num_kv_heads, "v": model.num_kv_heads}
+    return heads[key] * model.head_dim if key in heads else model.intermediate_size
+
+
+def stored_shape(model: ModelSpec, name: str, stored: StoredTensor, full_shape: Sequence[int]) -> list[int]:
     """The shape in the file of a canonical tensor of `full_shape`, with all that it is fused with."""
-    shape = [full_shape[0] * stored.of, *full_shape[1:]]
+    shape = [rows_in_file(model, name, stored, full_shape[0])[1], *full_shape[1:]]
     return shape[::-1] if stored.transposed and len(shape) == 2 else shape
 
 

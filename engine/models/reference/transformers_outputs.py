@@ -20,7 +20,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
 from engine.models.families.hf_config import config_of_spec
-from engine.models.families.tensor_names import candidates, stored_as, unused_names
+from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, unused_names
 from engine.models.inputs.prompts import pixels_of, requests_of
 from engine.models.reference.process import run_apart
 from engine.models.weights.directory import CONFIG, read_spec
@@ -252,8 +252,8 @@ def _fill_part(state: dict[str, Any], model: ModelSpec, part: TensorPart, source
     stored = stored_as(model, part.name)
     name = next(name for name in candidates(model, stored) if name in state)
     target = state[name].t() if stored.transposed and len(part.full_shape) == 2 else state[name]
-    rows = part.full_shape[0]
-    target.narrow(0, stored.fused * rows, rows).copy_(source.read(model, part))
+    first, _ = rows_in_file(model, part.name, stored, part.full_shape[0])
+    target.narrow(0, first, part.full_shape[0]).copy_(source.read(model, part))
     return name
 
 

@@ -46,7 +46,7 @@ def check_weights(directory: Path, model: ModelSpec) -> None:
         for part in tensor_parts(model, piece):
             place = stored_as(model, part.name)
             entry = _found(directory, model, stored, candidates(model, place))
-            expected = tuple(stored_shape(place, part.full_shape))
+            expected = tuple(stored_shape(model, part.name, place, part.full_shape))
             if entry.shape != expected:
                 raise SpecError(
                     f"{entry.file}: {part.name} of {model.name} has shape {list(entry.shape)}, expected "

@@ -15,7 +15,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice, contains
 from engine.domain.spec import WeightsRef
-from engine.models.families.tensor_names import candidates, stored_as, stored_shape
+from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, stored_shape
 from engine.models.weights.directory import weight_files
 from engine.models.weights.drawn import DTYPES, RandomSource
 from engine.models.weights.quantise import Quantised, Restoring, quantise
@@ -54,11 +54,11 @@ class DirectorySource:
         if name is None:
             raise SpecError(f"{self.directory}: has no tensor {names[0]}, which {model.name} needs.")
         tensor = self.files[name].get_slice(name)
-        shape = stored_shape(stored, part.full_shape)
+        first, _ = rows_in_file(model, part.name, stored, part.full_shape[0])
+        shape = stored_shape(model, part.name, stored, part.full_shape)
         ranges = [(0, size) for size in part.full_shape]
         ranges[part.dim] = (part.start, part.stop)
-        offset = stored.fused * part.full_shape[0]
-        ranges[0] = (ranges[0][0] + offset, ranges[0][1] + offset)
+        ranges[0] = (ranges[0][0] + first, ranges[0][1] + first)
         turned = stored.transposed and len(shape) == 2
         if turned:
             ranges.reverse()

@@ -48,7 +48,7 @@ def run_embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tok
     w = weights.get(op.slices(model)[0])
     x_BTD = F.embedding(tokens_BT, w["tokens"])
     if model.embedding_scale is not None:  # rounded to the model's dtype, as the library does
-        x_BTD = x_BTD * torch.tensor(model.embedding_scale, dtype=x_BTD.dtype)
+        x_BTD = x_BTD * torch.tensor(model.embedding_scale).to(x_BTD.dtype)
     if "positions" in w:
         first = model.position_offset + op.start
         x_BTD = x_BTD + w["positions"][first : first + tokens_BT.shape[1]]

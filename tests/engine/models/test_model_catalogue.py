@@ -38,6 +38,8 @@ LLAMA = {
     "vocab_size": 9,
     "max_position_embeddings": 16,
 }
+PHI3 = LLAMA | {"model_type": "phi3", "hidden_size": 32, "pad_token_id": 0}
+LONGROPE = {"type": "longrope", "short_factor": [1.0] * 8, "long_factor": [2.0] * 8}
 LLAMA3 = {
     "rope_type": "llama3",
     "factor": 8.0,
@@ -128,16 +130,37 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
         ),
         (LLAMA | {"rope_scaling": LLAMA3 | {"high_freq_factor": 1.0}}, "low_freq_factor 1.0 is not below"),
         (
-            LLAMA | {"rope_scaling": {"type": "linear", "factor": 2.0}},
-            "rope_scaling.rope_type: 'linear' is not",
+            LLAMA | {"rope_scaling": {"type": "dynamic", "factor": 2.0}},
+            "rope_scaling.rope_type: 'dynamic' is not",
         ),
-        (LLAMA | {"model_type": "qwen3", "use_sliding_window": True}, "use_sliding_window: true is not"),
         (OPT | {"do_layer_norm_before": False}, "do_layer_norm_before: false is not supported"),
         (
             OPT | {"word_embed_proj_dim": 4},
             "word_embed_proj_dim: 4 is not supported, expected hidden_size's 8",
         ),
-        (LLAMA | {"rope_parameters": {"rope_type": "yarn"}}, "rope_type: 'yarn' is not supported"),
+        (
+            LLAMA | {"rope_parameters": {"rope_type": "yarn"}},
+            r"rope_parameters\.factor: is missing, and scaling of type 'yarn' needs it",
+        ),
+        (
+            LLAMA | {"model_type": "mistral", "sliding_window": 1},
+            "sliding_window: 1 is not .* at least 2 keys",
+        ),
+        (PHI3 | {"rope_scaling": LONGROPE}, "rope_scaling.rope_type: 'longrope' is not supported"),
+        (PHI3 | {"rope_scaling": LONGROPE | {"type": "yarn"}}, "rope_type: 'yarn' is not supported"),
+        (PHI3 | {"partial_rotary_factor": 0.6}, "head_dim: 9 numbers turn, and rotary positions need pairs"),
+        (
+            LLAMA | {"model_type": "gemma3_text", "head_dim": 8, "rope_parameters": {"rope_theta": 5e5}},
+            "rope_parameters.rope_theta: 500000.0 is not supported, expected full_attention and sliding",
+        ),
+        (
+            LLAMA | {"model_type": "qwen2", "num_key_value_heads": 2, "layer_types": ["sliding_attention"]},
+            "layer_types: 'sliding_attention' is not supported, expected use_sliding_window",
+        ),
+        (
+            LLAMA | {"model_type": "smollm3", "pad_token_id": 0, "no_rope_layers": []},
+            "no_rope_layers: has 0 entries, expected one for each of 1 layers",
+        ),
         (LLAMA | {"num_key_value_heads": 3}, "num_key_value_heads: 3 does not divide 2 attention heads"),
     ],
 )

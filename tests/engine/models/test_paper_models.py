@@ -124,5 +124,27 @@ def test_eight_blocks_of_int8_weights_fit_thirty_two_chips_of_two_mebibytes_and_
 
 def test_every_model_of_a_paper_is_as_wide_as_that_paper_measures():
     two_bytes = {"opt-13b", "llama-2-7b", "llama-2-13b", "qwen3-32b", "llama-3.3-70b"}
-    text = {row.name for row in rows() if row.family in ("gpt2", "opt", "bert", "llama", "qwen3")}
+    families = ("gpt2", "opt", "bert", "llama", "qwen3")
+    text = {row.name for row in rows() if row.family in families and not row.name.startswith("smollm")}
     assert {name for name in text if model_of(name).element_bytes == 2} == two_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        # as the models' pages on the Hub count them
+        ("qwen2.5-0.5b", 494_032_768),
+        ("qwen2.5-7b", 7_615_616_512),
+        ("mistral-7b-v0.1", 7_241_732_096),
+        ("mistral-7b-v0.3", 7_248_023_552),
+        ("gemma-2b", 2_506_172_416),
+        ("gemma-2-2b", 2_614_341_888),
+        ("gemma-3-1b", 999_885_952),
+        ("phi-3-mini-4k", 3_821_079_552),
+        ("smollm2-135m", 134_515_008),
+        ("smollm2-360m", 361_821_120),
+        ("smollm3-3b", 3_075_098_624),
+    ],
+)
+def test_a_public_model_has_the_parameters_that_its_page_counts(name, parameters):
+    assert num_parameters(model_of(name)) == parameters
