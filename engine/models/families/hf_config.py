@@ -8,19 +8,11 @@ from typing import Any
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.models.families.family import Family, fields_of
-from engine.models.families.keys import an_object, shown
+from engine.models.families.keys import shown
 from engine.models.families.registry import family
 from engine.models.families.rope import rope_config
 
 GENERATES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-STORED = {
-    None: "float32",
-    "float32": "float32",
-    "float16": "float32",
-    "float64": "float32",
-    "bfloat16": "bfloat16",
-}
-"""Data types of a config → those that are computed with."""
 
 
 def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpec:
@@ -40,7 +32,7 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
     if not isinstance(kind, str):
         raise SpecError(f"{where}, model_type: got {shown(kind)}, expected the name of a family.")
     row = family(kind)
-    fields = {**row.fixed, **fields_of(row, config, where), "dtype": _dtype(config, where)}
+    fields = {**row.fixed, **fields_of(row, config, where), "dtype": _dtype(config)}
     if fields.get("has_head", True):
         fields["has_head"] = bool(fields.get("tied_head")) or _generates(config)
     spec: ModelSpec = ModelSpec.parse({"name": name, "family": row.name, **fields}, where)
@@ -52,18 +44,11 @@ def _generates(config: Mapping[str, Any]) -> bool:
     return any(kind.endswith(GENERATES) for kind in architectures)
 
 
-def _dtype(config: Mapping[str, Any], where: str) -> str:
-    """dtype, or torch_dtype of before transformers 5, or the text model's own."""
-    text = an_object(config.get("text_config"), where, "text_config")
-    for place in (config, text):
-        for key in ("dtype", "torch_dtype"):
-            stored = place.get(key)
-            if stored is not None:
-                if stored not in STORED:
-                    known = ", ".join(repr(each) for each in STORED if each)
-                    raise SpecError(f"{where}, {key}: {shown(stored)} is not one of {known}.")
-                return STORED[stored]
-    return STORED[None]
+def _dtype(config: Mapping[str, Any]) -> str:
+    """dtype, or torch_dtype of before transformers 5, or the text model's own. Others become float32."""
+    places = (config, config.get("text_config") or {})
+    stored = [place.get(key) for place in places for key in ("dtype", "torch_dtype")]
+    return "bfloat16" if next(filter(None, stored), None) == "bfloat16" else "float32"
 
 
 def config_of_spec(model: ModelSpec) -> dict[str, Any]:

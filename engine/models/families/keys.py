@@ -47,6 +47,7 @@ WORDS = {
     NoneType: "null",
 }
 NUMBER = int | float
+DTYPE = Literal["float32", "float16", "float64", "bfloat16"] | None
 TOKEN = int | None
 TOKENS = int | list[int] | None
 
@@ -88,8 +89,8 @@ ANYWHERE: Mapping[str, Key] = {
     "architectures": harmless(list[str] | None, None),
     "output_hidden_states": harmless(bool | None, False),
     "return_dict": only(bool | None, True),
-    "dtype": harmless(str | None, None),
-    "torch_dtype": harmless(str | None, None),
+    "dtype": harmless(DTYPE, None),
+    "torch_dtype": harmless(DTYPE, None),
     "id2label": harmless(dict[int, str] | None, None),
     "label2id": harmless(dict[str, int] | None, None),
     "problem_type": harmless(

@@ -52,6 +52,9 @@ TOWER_FIELDS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "
 def _text(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The language model is described by text_config alone. Either place may tie the head."""
     config = an_object(given["text_config"], where, "text_config")
+    kinds = given.get("architectures") or [LLAVA.architecture]
+    if not any(each.endswith("ForConditionalGeneration") for each in kinds):
+        raise refused(where, "architectures", kinds, repr(LLAVA.architecture))
     kind = config.get("model_type", LLAMA.name)
     if kind != LLAMA.name:
         raise refused(where, "text_config.model_type", kind, repr(LLAMA.name))
