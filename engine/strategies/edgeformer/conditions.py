@@ -4,13 +4,15 @@ deadline.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from engine.domain.cluster import ClusterSpec
 from engine.program.ctx import Ctx
 from engine.strategies.edgeformer.allocation import Site, even_split
 from engine.strategies.edgeformer.costs import AttentionRows, deadline_s, sites_of
 from engine.strategies.edgeformer.state import OwnerState
+from engine.strategies.edgeformer.transfers import Transfer
 
 
 def neighbours_of(ctx: Ctx, state: OwnerState) -> list[int]:
@@ -25,9 +27,23 @@ def sites_now(ctx: Ctx, state: OwnerState, rows: AttentionRows) -> tuple[Site, .
     if before is None or before[0] is not now or before[1] != failed:
         state.sites.clear()
         state.conditions = (now, failed)
+        state.transfers.forget()
     if rows not in state.sites:
-        state.sites[rows] = _sites_in(ctx, state, now, neighbours_of(ctx, state), rows)
+        slowdowns = state.transfers.slowdowns()
+        state.sites[rows] = _sites_in(ctx, state, now, neighbours_of(ctx, state), rows, slowdowns)
     return state.sites[rows]
+
+
+def learn_transfers(ctx: Ctx, state: OwnerState, transfers: Sequence[Transfer]) -> None:
+    """Take measured transfers into account from the next block on."""
+    before = state.transfers.slowdowns()
+    for transfer in transfers:
+        state.transfers.observe(transfer)
+    now = state.transfers.slowdowns()
+    if now != before:
+        state.sites.clear()
+        names = {ctx.cluster.devices[rank].name: round(factor, 3) for rank, factor in now.items()}
+        ctx.mark("transfers_changed", owner=ctx.rank, slowdowns=names)
 
 
 def block_deadline_s(ctx: Ctx, state: OwnerState, rows: AttentionRows) -> float:
@@ -53,7 +69,12 @@ def split_of(ctx: Ctx, state: OwnerState, there: Collection[int]) -> tuple[int, 
 
 
 def _sites_in(
-    ctx: Ctx, state: OwnerState, cluster: ClusterSpec, neighbours: Sequence[int], rows: AttentionRows
+    ctx: Ctx,
+    state: OwnerState,
+    cluster: ClusterSpec,
+    neighbours: Sequence[int],
+    rows: AttentionRows,
+    slowdowns: Mapping[int, float] = MappingProxyType({}),
 ) -> tuple[Site, ...]:
     rooms = state.rooms
     return sites_of(
@@ -65,4 +86,5 @@ def _sites_in(
         rooms.lent,
         rows,
         state.params.cost_model,
+        slowdowns,
     )

@@ -8,8 +8,9 @@ model does, with the links of `corrected`. T new rows, S rows seen, E head dim; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, inf
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -43,13 +44,17 @@ def sites_of(
     lent_rooms: Sequence[int],
     rows: AttentionRows,
     cost_model: CostModel,
+    slowdowns: Mapping[int, float] = MappingProxyType({}),
 ) -> tuple[Site, ...]:
-    """The owner first, then `neighbours` (ranks), as `cluster` is now. `lent_rooms` is by rank."""
+    """The owner first, then `neighbours` (ranks), as `cluster` is now. `lent_rooms` is by rank. Bytes to and
+    from the ranks in `slowdowns` take so many times longer than the links' rates say.
+    """
     fixed_s, head_s = local_s(cluster, model, owner, rows, cost_model)
     sites = [Site(owner, own_room, fixed_s, head_s)]
     for rank in neighbours:
         fixed_s, head_s = local_s(cluster, model, rank, rows, cost_model)
         trip_s, moved_s = link_s(cluster, model, owner, rank, rows, cost_model)
+        moved_s *= slowdowns.get(rank, 1.0)
         sites.append(Site(rank, lent_rooms[rank], fixed_s + trip_s, head_s + moved_s))
     return tuple(sites)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import inf
+from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
@@ -83,10 +84,33 @@ def _fastest(
     return best
 
 
+class RoundTrip(NamedTuple):
+    """Seconds of lending heads to one neighbour: on the links, at the rates that are left for it; of delays
+    and fixed costs; and of its attention and of waiting for the messages before.
+    """
+
+    links_s: float
+    fixed_s: float
+    rest_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.links_s + self.fixed_s + self.rest_s
+
+
 def attention_s(
     cluster: ClusterSpec, model: ModelSpec, owner: int, counts: Mapping[int, int], rows: AttentionRows
 ) -> float:
-    """Seconds until `owner` has all contexts, if every device by rank attends that many heads.
+    """Seconds until `owner` has all contexts, if every device by rank attends that many heads."""
+    own_s = _attend_s(cluster, model, owner, counts[owner], rows) if counts.get(owner) else 0.0
+    trips = round_trips(cluster, model, owner, counts, rows)
+    return max(own_s, *(trip.total_s for trip in trips.values()), 0.0)
+
+
+def round_trips(
+    cluster: ClusterSpec, model: ModelSpec, owner: int, counts: Mapping[int, int], rows: AttentionRows
+) -> dict[int, RoundTrip]:
+    """For every other device with heads, from sending to it until its contexts are here.
 
     Operations take what the devices' compute models say. Messages leave one after the other; a link that
     several of them cross has its rate for all of them together.
@@ -99,17 +123,19 @@ def attention_s(
         for src, dst, size in ((owner, rank, there[rank]), (rank, owner, back[rank])):
             for hop in cluster.path(src, dst):
                 load[hop.link, hop.forward] += size
-    ends_s, sent_s, mine = [0.0], 0.0, cluster.devices[owner]
-    if counts.get(owner):
-        ends_s.append(_attend_s(cluster, model, owner, counts[owner], rows))
+    trips, sent_s = {}, 0.0
     for rank, heads in lent:
-        device = cluster.devices[rank]
-        sent_s += mine.message_overhead_s + _staging_s(cluster, owner, there[rank])
-        there_s = _carried_s(cluster, owner, rank, load) + _staging_s(cluster, rank, there[rank])
-        back_s = _carried_s(cluster, rank, owner, load) + _staging_s(cluster, rank, back[rank])
-        attended_s = _attend_s(cluster, model, rank, heads, rows) + device.message_overhead_s
-        ends_s.append(sent_s + there_s + attended_s + back_s + _staging_s(cluster, owner, back[rank]))
-    return max(ends_s)
+        staged_s = _staging_s(cluster, rank, there[rank]) + _staging_s(cluster, rank, back[rank])
+        trips[rank] = RoundTrip(
+            _carried_s(cluster, owner, rank, load) + _carried_s(cluster, rank, owner, load),
+            cluster.delay_s(owner, rank) + cluster.delay_s(rank, owner) + _overheads_s(cluster, owner, rank),
+            sent_s
+            + staged_s
+            + _staging_s(cluster, owner, there[rank] + back[rank])
+            + _attend_s(cluster, model, rank, heads, rows),
+        )
+        sent_s += cluster.devices[owner].message_overhead_s + _staging_s(cluster, owner, there[rank])
+    return trips
 
 
 def _phases(demand: Demand) -> list[tuple[AttentionRows, int]]:
@@ -130,7 +156,11 @@ def _message_bytes(model: ModelSpec, heads: int, rows: AttentionRows, keys: bool
 def _carried_s(cluster: ClusterSpec, src: int, dst: int, load: Mapping[tuple[int, bool], int]) -> float:
     path = [(hop.link, hop.forward) for hop in cluster.path(src, dst)]
     rates = [BITS_PER_BYTE * load[way] / cluster.links[way[0]].rate(way[1]) for way in path]
-    return cluster.delay_s(src, dst) + max(rates, default=0.0)
+    return max(rates, default=0.0)
+
+
+def _overheads_s(cluster: ClusterSpec, owner: int, rank: int) -> float:
+    return cluster.devices[owner].message_overhead_s + cluster.devices[rank].message_overhead_s
 
 
 def _staging_s(cluster: ClusterSpec, rank: int, size_bytes: int) -> float:

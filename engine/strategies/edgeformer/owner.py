@@ -17,6 +17,7 @@ from engine.strategies.edgeformer.assignment import ATTEND, END, HeadAssignment
 from engine.strategies.edgeformer.conditions import neighbours_of, sites_now
 from engine.strategies.edgeformer.costs import AttentionRows
 from engine.strategies.edgeformer.importance import BlockImportance, Projected
+from engine.strategies.edgeformer.lent_heads import LentHeads
 from engine.strategies.edgeformer.state import OwnerState
 from engine.strategies.shared.ends import tag
 
@@ -64,11 +65,12 @@ class Owner:
             (rank, heads) for rank in sites if rank != ctx.rank and (heads := allocation.heads_of(rank))
         ]
         shares.sort(key=lambda share: (-sites[share[0]].busy_s(len(share[1])), share[0]))
+        measure = LentHeads(ctx, self.state, layer, rows, allocation)
         replies = []
         for rank, heads in shares:
             packed = concat((take(q, 1, heads), self._keys_values(kv, kv_of(self.model, heads))), 1)
             ctx.send(packed, rank, tag(step, "heads"), (ATTEND, layer, *heads))
-            replies.append((rank, heads, ctx.recv(rank, tag(step, "context", layer))))
+            replies.append((rank, heads, measure.arrival(rank, ctx.recv(rank, tag(step, "context", layer)))))
         own = allocation.heads_of(ctx.rank)
         order, contexts = await measures.mixed(own)
         rest = tuple(head for head in own if head not in order)
@@ -84,6 +86,7 @@ class Owner:
                 ctx.mark("heads_recomputed", layer=layer, owner=ctx.rank, lost=rank, heads=list(heads))
                 contexts += await self._recompute_heads(layer, heads, q, kv, rows.batch)
             order += heads
+        measure.learn(step)
         join = Join(layer, 0, len(self.heads), order, True)
         return await ctx.compute(join, concat(contexts, 1))
 

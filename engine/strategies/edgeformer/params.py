@@ -83,6 +83,11 @@ class EdgeFormerParams(Params):
         description="Who attends heads for an owner: the neighbours with which a request is fastest, often "
         "none (best), or all neighbours, as printed (paper).",
     )
+    bandwidth: Literal["measured", "announced"] = Field(
+        default="measured",
+        description="Rates in the cost of a lent head: the links' announced ones, corrected by how long the "
+        "run's own transfers take (measured), or alone (announced).",
+    )
     scheduling: Literal["dynamic", "static"] = Field(
         default="dynamic",
         description="static: a fixed even split of the heads over all devices (the ablation w/o DS).",

@@ -13,6 +13,7 @@ from engine.strategies.edgeformer.costs import AttentionRows
 from engine.strategies.edgeformer.layout import HeadsLayout
 from engine.strategies.edgeformer.memory import HeadRooms
 from engine.strategies.edgeformer.scores import Scores
+from engine.strategies.edgeformer.transfers import Transfers
 
 
 class KeptAllocation(NamedTuple):
@@ -40,6 +41,7 @@ class OwnerState:
         self.kept: dict[tuple[str, int], KeptAllocation] = {}
         self.deadlines_s: dict[AttentionRows, float] = {}
         self.sites: dict[AttentionRows, tuple[Site, ...]] = {}
+        self.transfers = Transfers()
         self.conditions: tuple[ClusterSpec, frozenset[int]] | None = None
         self.shown: dict[int, object] = {}
         self.prompts: dict[str, Tensor] = {}
