@@ -672,6 +672,8 @@ export interface components {
         };
         EdgeFormerParams: {
             /** @enum {string} */
+            bandwidth: "measured" | "announced";
+            /** @enum {string} */
             block_alloc: "balanced" | "proportional" | "even" | "eta" | "fastest";
             /** @enum {string} */
             check: "makespan" | "paper";

@@ -12,12 +12,38 @@ export interface HeadRow {
   deviceOf: number[];
   /** Layer-importance score per head; null for those that are pruned. */
   scores: (number | null)[];
+  /** Heads that the mapping table knew in the newest look-up, those it did not, and those measured of these. */
+  hits: number;
+  misses: number;
+  measured: number;
   collab_s: number | null;
   deadline_s: number | null;
   /** Heads that moved to another device at the last reallocation of this layer. */
   moved: ReadonlySet<number>;
   reason: string;
   time_s: number;
+}
+
+/** Numbers of one layer's heads, for the head map. */
+export interface HeadCounts {
+  kept: number;
+  lent: number;
+  hits: number;
+  misses: number;
+  measured: number;
+}
+
+/** Kept and lent heads as they are now. Look-ups of the whole run if its report is there, else the newest. */
+export function countsOf(row: HeadRow, block?: HeadCounts): HeadCounts {
+  const kept = row.deviceOf.filter((rank) => rank !== PRUNED);
+  const { hits, misses, measured } = block ?? row;
+  return {
+    kept: kept.length,
+    lent: kept.filter((rank) => rank !== row.owner).length,
+    hits,
+    misses,
+    measured,
+  };
 }
 
 /** The newest allocation of every layer's heads. */
@@ -35,6 +61,9 @@ export class HeadMap {
         owner: Number(facts['owner']),
         deviceOf,
         scores: numbersOrNull(facts['scores']),
+        hits: numberOrNull(facts['hits']) ?? 0,
+        misses: numberOrNull(facts['misses']) ?? 0,
+        measured: numberOrNull(facts['measured']) ?? 0,
         collab_s: numberOrNull(facts['t_collab_s']),
         deadline_s: numberOrNull(facts['t_max_s']),
         moved: old?.moved ?? new Set(),

@@ -2,7 +2,7 @@ import { memo, useMemo, useState } from 'react';
 import type { LayoutOf, Mark } from '@/api/types';
 import { seconds, three } from '@/format/units';
 import { Panel } from '@/components/Panel';
-import { type HeadRow, PRUNED } from '@/run/data/headMap';
+import { countsOf, type HeadCounts, type HeadRow, PRUNED } from '@/run/data/headMap';
 import { text as textFact } from '@/run/data/facts';
 import { nameOf, type ViewProps } from './props';
 import { colorOf, DeviceName, MethodEvents } from './parts';
@@ -13,6 +13,8 @@ export function HeadsView({ layout, model, devices, data }: ViewProps<LayoutOf<'
   const [hover, setHover] = useState('');
   const owners = useMemo(() => ownersOf(layout.blocks), [layout]);
   const known = new Map(data?.heads.list().map((row) => [row.layer, row]));
+  const method = data?.report?.method;
+  const blocks = new Map(method?.kind === 'heads' ? method.blocks.map((block) => [block.layer, block]) : []);
   const marks = data?.methodMarks.toArray() ?? [];
   const counts = countOf([...known.values()]);
   const total = model.num_heads * known.size;
@@ -33,7 +35,7 @@ export function HeadsView({ layout, model, devices, data }: ViewProps<LayoutOf<'
           className={classes.heads}
           onMouseLeave={() => setHover('')}
           style={{
-            gridTemplateColumns: `max-content max-content repeat(${model.num_heads}, minmax(11px, 1fr)) max-content`,
+            gridTemplateColumns: `max-content max-content repeat(${model.num_heads}, minmax(11px, 1fr)) repeat(3, max-content)`,
           }}
         >
           <span className={classes.dim} style={{ paddingRight: 8 }}>
@@ -47,6 +49,20 @@ export function HeadsView({ layout, model, devices, data }: ViewProps<LayoutOf<'
           ))}
           <span
             className={`${classes.dim} ${classes.right}`}
+            style={{ paddingLeft: 10 }}
+            title="heads that are attended, and those of them that neighbours attend"
+          >
+            kept / lent
+          </span>
+          <span
+            className={`${classes.dim} ${classes.right}`}
+            style={{ paddingLeft: 10 }}
+            title="look-ups that found a known head, and that did not"
+          >
+            hits / misses
+          </span>
+          <span
+            className={`${classes.dim} ${classes.right}`}
             title="time of the shared attention, and its deadline"
           >
             shared / deadline
@@ -57,6 +73,7 @@ export function HeadsView({ layout, model, devices, data }: ViewProps<LayoutOf<'
               layer={layer}
               owner={owners(layer)}
               row={known.get(layer)}
+              block={blocks.get(layer)}
               numHeads={model.num_heads}
               name={name}
               onHover={setHover}
@@ -102,13 +119,16 @@ interface RowProps {
   layer: number;
   owner: number;
   row: HeadRow | undefined;
+  block: HeadCounts | undefined;
   numHeads: number;
   name: (rank: number) => string;
   onHover: (text: string) => void;
 }
 
 const Row = memo(
-  function Row({ layer, owner, row, numHeads, name, onHover }: RowProps) {
+  function Row({ layer, owner, row, block, numHeads, name, onHover }: RowProps) {
+    const counts = row && countsOf(row, block);
+    const side = { alignSelf: 'center', paddingLeft: 10 };
     return (
       <>
         <span className={classes.dim} style={{ textAlign: 'right', alignSelf: 'center', paddingRight: 8 }}>
@@ -133,7 +153,19 @@ const Row = memo(
             />
           );
         })}
-        <span className={`${classes.dim} ${classes.right}`} style={{ alignSelf: 'center', paddingLeft: 10 }}>
+        <span className={`${classes.dim} ${classes.right}`} style={side} data-testid={`head-counts-${layer}`}>
+          {counts ? `${counts.kept} / ${counts.lent}` : '–'}
+        </span>
+        <span
+          className={`${classes.dim} ${classes.right}`}
+          style={side}
+          title={
+            counts && counts.misses > 0 ? `${counts.measured} of ${counts.misses} were measured` : undefined
+          }
+        >
+          {lookups(counts)}
+        </span>
+        <span className={`${classes.dim} ${classes.right}`} style={side}>
           {row && row.collab_s !== null
             ? `${seconds(row.collab_s)} / ${row.deadline_s === null ? 'none' : seconds(row.deadline_s)}`
             : '–'}
@@ -142,8 +174,16 @@ const Row = memo(
     );
   },
   (before, after) =>
-    before.row === after.row && before.owner === after.owner && before.numHeads === after.numHeads,
+    before.row === after.row &&
+    before.block === after.block &&
+    before.owner === after.owner &&
+    before.numHeads === after.numHeads,
 );
+
+function lookups(counts: HeadCounts | undefined): string {
+  if (!counts) return '–';
+  return counts.hits + counts.misses > 0 ? `${counts.hits} / ${counts.misses}` : 'none needed';
+}
 
 function describe(
   layer: number,
