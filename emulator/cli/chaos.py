@@ -1,7 +1,7 @@
 """`loom chaos`: runs a campaign of trials, each with a device failure at a random moment.
 
-No trial may hang, emit a wrong token or leave anything behind. A failed trial is printed with its seed and
-number, which repeat it.
+No trial may hang, emit a wrong token, let devices do other work than predicted, or leave anything behind. A
+failed trial is printed with its seed and number, which repeat it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,24 @@ from engine.domain.errors import SpecError
 from engine.domain.events import Event, StateChanged
 from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
-from engine.runs.chaos import GOOD, Ending, Trial, judge, trial
+from engine.domain.trace import Mark, Span
+from engine.runs.chaos import Trial, trial
+from engine.runs.chaos_verdict import GOOD, Ending, judge
 from engine.runs.predict import predict
 
 HUNG_AFTER_S = 60.0
 """Wall seconds after which a trial counts as hung: an undisturbed one takes a few."""
 
 
+class Played(NamedTuple):
+    """A run's report, and its trace if it was real."""
+
+    report: RunReport
+    trace: list[Span | Mark]
+
+
 class Ended(NamedTuple):
-    """One trial: how it ended, and the report's sentence."""
+    """One trial: how it ended, and why that is not good."""
 
     trial: Trial
     ending: Ending
@@ -81,9 +90,10 @@ def run(args: argparse.Namespace) -> int:
     return 0 if not left and all(one.ending in GOOD for one in ended) else 1
 
 
-def _play(play: Callable[[Trial], RunReport], one: Trial) -> Ended:
+def _play(play: Callable[[Trial], Played], one: Trial) -> Ended:
     try:
-        report = play(one)
+        report, trace = play(one)
+        verdict = judge(one, report, trace)
     except Exception as error:  # any error is a finding, and the campaign goes on
         return Ended(one, "failed", f"{type(error).__name__}: {error}", ())
     recoveries_s = tuple(
@@ -91,16 +101,16 @@ def _play(play: Callable[[Trial], RunReport], one: Trial) -> Ended:
         for recovery in report.recoveries
         if recovery.rebuild_s is not None
     )
-    why = report.outcome.sentence or report.correctness.why
-    return Ended(one, judge(one, report), why, recoveries_s)
+    return Ended(one, verdict.ending, verdict.why, recoveries_s)
 
 
-def simulated(one: Trial) -> RunReport:
-    return predict(one.spec)
+def simulated(one: Trial) -> Played:
+    return Played(predict(one.spec), [])
 
 
-def played(one: Trial) -> RunReport:
+def played(one: Trial) -> Played:
     """A real run, stopped when it takes too long once it has begun."""
+    trace: list[Span | Mark] = []
     commands: queue.Queue[LiveCommand] = queue.Queue()
     began_s: list[float] = []
 
@@ -109,8 +119,9 @@ def played(one: Trial) -> RunReport:
             began_s.append(time.monotonic())
         if began_s and time.monotonic() - began_s[0] > HUNG_AFTER_S:
             commands.put({"kind": "stop"})
+        trace.extend(event for event in events if isinstance(event, Span | Mark))
 
-    return emulate(one.spec, on_events, commands)
+    return Played(emulate(one.spec, on_events, commands), trace)
 
 
 def traces_of_runs() -> frozenset[str]:
@@ -145,6 +156,7 @@ def table(world: str, seed: int, ended: list[Ended], left: frozenset[str], wall_
         ("ended with a clear reason", str(counts["ended clearly"])),
         ("hung", str(counts["hung"])),
         ("wrong tokens", str(counts["wrong tokens"])),
+        ("other work than predicted", str(counts["other work"])),
         ("failed otherwise", str(counts["failed"])),
         ("left behind", str(len(left)) + "".join(f", {name}" for name in sorted(left))),
         ("recovery, median (virtual)", f"{median_s:.3f} s"),

@@ -1,19 +1,18 @@
 """Random runs with random faults, each repeatable from (seed, number), for `./loom chaos`.
 
 A trial draws a strategy, a model, a cluster, a workload, and one or two faults at random moments of the
-undisturbed run. It passes if it finishes with the right tokens, or if it ends with a clear
-reason why no plan could finish it: the source has failed, or the remaining devices cannot hold the model.
+undisturbed run. The devices are so slow that a run takes a second or so: what this host needs to detect a
+failure and to start a process is short beside that. `chaos_verdict.py` says which trials are good.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from random import Random
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
-from engine.domain.report import RunReport
 from engine.domain.scenario import Change, DropDevice, FreezeDevice, JoinDevice, LinkDown, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
@@ -21,9 +20,7 @@ from engine.models.catalogue import resolve, smallest_models
 from engine.runs.predict import predict
 from engine.strategies.registry import STRATEGIES
 
-SILENCE_S = 0.5
-Ending = Literal["finished", "ended clearly", "wrong tokens", "hung", "failed"]
-GOOD: tuple[Ending, ...] = ("finished", "ended clearly")
+SILENCE_S = 1.0
 
 
 class Trial(NamedTuple):
@@ -96,10 +93,10 @@ def _cluster(random: Random) -> ClusterSpec:
         devices=[
             {
                 "name": name,
-                "flop_per_s": random.choice([5e8, 1e9, 4e9]),
+                "flop_per_s": random.choice([1.5e7, 3e7, 1.2e8]),
                 "memory_bytes": 2e8,
-                "memory_byte_per_s": random.choice([5e8, 2e9]),
-                "disk_byte_per_s": 1e8,
+                "memory_byte_per_s": random.choice([1.5e7, 6e7]),
+                "disk_byte_per_s": 1e7,
             }
             for name in names
         ],
@@ -108,8 +105,8 @@ def _cluster(random: Random) -> ClusterSpec:
             {
                 "a": name,
                 "b": "s1",
-                "bit_per_s": random.choice([1e7, 2e7, 5e7]),
-                "delay_s": random.choice([0.0, 0.001]),
+                "bit_per_s": random.choice([3e6, 6e6, 1.5e7]),
+                "delay_s": random.choice([0.0, 0.005]),
             }
             for name in names
         ],
@@ -135,26 +132,3 @@ def _faults(random: Random, cluster: ClusterSpec, latency_s: float) -> tuple[Cha
         if fault == "drop" and random.random() < 0.25 and victim != cluster.source:
             changes.append(JoinDevice(at_s=at_s + random.uniform(0.1, 0.6) * latency_s, device=victim))
     return tuple(sorted(changes, key=lambda change: change.at_s))
-
-
-def judge(one: Trial, report: RunReport) -> Ending:
-    """How a trial ended."""
-    outcome = report.outcome
-    if outcome.kind == "finished":
-        return "finished" if _complete(one.spec, report) and _right(report) else "wrong tokens"
-    if outcome.kind == "peer_lost" and _nobody_could(outcome.sentence):
-        return "ended clearly"
-    return "hung" if outcome.kind in ("deadlock", "cancelled") else "failed"
-
-
-def _nobody_could(sentence: str) -> bool:
-    return "it is the source" in sentence or "cannot go on" in sentence
-
-
-def _complete(spec: RunSpec, report: RunReport) -> bool:
-    answered = [len(request.token_s) for request in report.requests]
-    return answered == [spec.workload.new_tokens] * spec.workload.requests
-
-
-def _right(report: RunReport) -> bool:
-    return report.world == "simulated" or report.correctness.ok is True

@@ -22,6 +22,7 @@ from engine.runs.active_run import ActiveRun, Pairs
 from engine.runs.changes import PRECISE_S, TICK_S, ChangeApplier, poll_timeout_s
 from engine.runs.children import Child, Message, fork_device
 from engine.runs.conclude import RealResult
+from engine.runs.deadlock import DeadlockDetector
 from engine.runs.failover import Failover
 from engine.runs.failures import FailureDetector
 from engine.runs.link_use import LinkMeter
@@ -81,6 +82,7 @@ class Supervisor:
             run.clock,
         )
         self.meter = LinkMeter()
+        self.deadlocks = DeadlockDetector(run, self.pool)
         self.token_limit = TokenLimit(spec.workload.token_limit_s)
         self.pacing: dict[str, dict[str, Any]] = {}
         self.failures = FailureDetector(run, self.pool)
@@ -126,6 +128,8 @@ class Supervisor:
                 self._stop()
             self.failures.check_source()
             self._check_token_limit()
+            if not self.changes.waiting:  # a device that joins would make the programs start again
+                self.deadlocks.check()
             self.changes.recovering = True
             self.failover.act()
             self.changes.recovering = False
@@ -229,11 +233,14 @@ class Supervisor:
     def _handle_message(self, child: Child, message: Message) -> None:
         match message["type"]:
             case "trace":
+                self.deadlocks.note_progress()
                 for item in TRACE.validate_python(message["items"]):
                     self.active.record(item)
                     self._within_limit(lambda item=item: self.token_limit.record(item))  # type: ignore[misc]
             case "suspect":
                 self.failures.suspect(child.rank, message["rank"])
+            case "status":
+                self.deadlocks.handle_status(child.rank, message)
             case "pong":
                 self.failures.handle_pong(child)
             case "error":

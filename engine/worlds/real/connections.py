@@ -70,10 +70,12 @@ class SendConnection:
             widen(self.sock, SEND_BUFFER_BYTES + in_flight_bytes)
         self.backlog: deque[tuple[memoryview, Callable[[float], None] | None]] = deque()
         self.broken = False
+        self.num_messages = 0  # without pings and pongs
 
     def write(
         self, header: FrameHeader, note: bytes, payload: memoryview, done: Callable[[float], None]
     ) -> None:
+        self.num_messages += header.message >= 0
         head = memoryview(header.pack() + note)
         if payload:
             self.backlog += [(head, None), (payload, done)]
@@ -128,6 +130,7 @@ class ReceiveConnection:
         self.last_byte_s = time.monotonic()
         self.low_water = 1
         self.header: FrameHeader | None = None
+        self.num_messages = 0  # without pings and pongs
         self._expect(HELLO.size + WARM_UP_BYTES)
 
     def _expect(self, size: int) -> None:
@@ -174,6 +177,7 @@ class ReceiveConnection:
             return None
         else:
             message = Incoming(self.src, self.header, self.data, time.monotonic())
+            self.num_messages += self.header.message >= 0
         self.header = None
         self._expect(FRAME_HEADER_BYTES)
         return message
@@ -227,6 +231,19 @@ class Connections:
         for connection in [connection for connection in self.receiving if connection.src == peer]:
             self.receiving.remove(connection)
             connection.sock.close()
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the kernel has not taken all messages yet."""
+        return any(connection.backlog and not connection.broken for connection in self.sending.values())
+
+    def num_sent(self) -> dict[int, int]:
+        """The messages written to each peer, over the connection that is open now."""
+        return {peer: connection.num_messages for peer, connection in self.sending.items()}
+
+    def num_received(self) -> dict[int, int]:
+        """The messages that have arrived from each peer, over the connection that is open now."""
+        return {connection.src: connection.num_messages for connection in self.receiving}
 
     def last_byte_s(self, peer: int) -> float:
         """The wall time of the last byte from `peer`; 0 if none has come."""

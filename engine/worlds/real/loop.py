@@ -26,7 +26,7 @@ from engine.models.weights.store import WeightStore
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.ops.torch_kernels.storage import KVCache
 from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, unpack_note
-from engine.worlds.common.device import Device, Emit, layer_of
+from engine.worlds.common.device import Device, Emit, Receipt, layer_of
 from engine.worlds.common.paths import PathTimes, staging_s
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.common.row_files import RowFiles
@@ -181,8 +181,21 @@ class DeviceLoop(Device):
             self.conditions.mark_failed(rank)
             self.connections.close(rank)
             self.fail_waiting(rank, self.clock.virtual(time.monotonic()))
+        elif message["type"] == "status":
+            self.control.send({"type": "status", "question": message["question"]} | self._status())
         elif message["type"] == "halt":
             raise _Halt
+
+    def _status(self) -> ControlMessage:
+        """Whether all programs wait for messages and nothing else goes on here, and for which messages."""
+        receipts = [program.waiting_for for program in self.live if isinstance(program.waiting_for, Receipt)]
+        busy = self.outstanding or self.done or self.due or self.connections.is_writing
+        return {
+            "waits": not busy and (not self.early or not self.live) and len(receipts) >= bool(self.live),
+            "waiting_for": sorted({handle.what for handle in receipts if not handle.done}),
+            "sent": self.connections.num_sent(),
+            "received": self.connections.num_received(),
+        }
 
     # completions
 

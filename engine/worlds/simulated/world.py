@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from engine.domain.errors import Deadlock, PeerFailed, RunError
+from engine.domain.errors import PeerFailed, RunError
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
+from engine.worlds.common.deadlock import deadlock
 from engine.worlds.common.programs import Program
 from engine.worlds.common.token_limit import TokenLimit
 from engine.worlds.simulated.device import Decisions, SimulatedDevice
@@ -127,13 +128,12 @@ class SimulatedWorld:
         return True
 
     def _deadlock(self) -> RunError:
-        blocked = {
+        waits = (
             f"{self.devices[program.rank].device.name} for "
             f"{program.waiting_for.what if program.waiting_for else 'nothing'}"
             for program in self.kernel.programs
-        }
-        waits = ", ".join(sorted(blocked))
-        return Deadlock(f"Deadlock at {self.now_s:.6f} s: every device waits ({waits}).", time_s=self.now_s)
+        )
+        return deadlock(waits, self.now_s)
 
     # messages
 

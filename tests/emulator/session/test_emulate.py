@@ -14,11 +14,12 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import Cancelled, PlanError
 from engine.domain.events import Event, LinksSampled, ReportMade, StateChanged, to_json
 from engine.domain.report import RunReport
-from engine.domain.scenario import DropDevice, LiveCommand, Scenario, SetRate
+from engine.domain.scenario import DropDevice, JoinDevice, LiveCommand, Scenario, SetRate
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.models import catalogue
+from engine.runs.chaos_verdict import other_work
 from engine.runs.predict import predict
 from tests.support import session_bodies
 from tests.support.small_clusters import cluster as make
@@ -145,6 +146,18 @@ def test_after_a_dropped_device_the_sentence_is_finished_with_the_same_tokens() 
     assert recovery.at_s >= 0.02
     assert report.without_replan is not None
     assert report.without_replan.kind == "peer_lost"
+
+
+def test_a_device_that_was_dropped_and_joins_again_computes_what_is_predicted() -> None:
+    spec = spec_for(star(3), "megatron", new_tokens=40, dilation=10.0)
+    latency_s = predict(spec).latency_s
+    times_s = (0.2 * latency_s, 0.4 * latency_s)
+    changes = (DropDevice(at_s=times_s[0], device="n1"), JoinDevice(at_s=times_s[1], device="n1"))
+    spec = spec.model_copy(update={"scenario": Scenario(changes=changes)})
+    report, events = run(spec)
+    assert report.outcome.kind == "finished", report.outcome.sentence
+    assert [(one.device, one.how) for one in report.recoveries] == [("n1", "killed"), ("n1", "joined")]
+    assert other_work(spec, report, [event for event in events if isinstance(event, Span | Mark)]) == ""
 
 
 def test_a_dropped_device_is_named_with_its_time_where_a_run_is_to_stop() -> None:
