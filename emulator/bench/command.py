@@ -14,6 +14,7 @@ from emulator.bench.changes import measure_changes
 from emulator.bench.chart import as_svg
 from emulator.bench.compute import measure_compute, measure_shards
 from emulator.bench.decision import measure_decision
+from emulator.bench.lime import measure_lime
 from emulator.bench.links import measure_links
 from emulator.bench.load import measure_load
 from emulator.bench.losses import measure_losses
@@ -59,6 +60,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
     Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
+    Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 

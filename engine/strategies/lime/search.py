@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
+from math import inf
 from typing import NamedTuple
 
 from engine.strategies.lime.allocation import Ring
@@ -23,6 +24,8 @@ MOST_SEGMENTS = 16
 """More rounds are tried only where the layers do not fit with fewer: each costs one more round of hops."""
 EVERY_RING = 6
 """Up to so many devices, every subset is tried as a ring."""
+SLOWER = 1.005
+"""How much longer a token may take than in the plain pipeline, for the sake of the prompt."""
 MOVES = 40
 """Spreads that are tried around each of the best ones."""
 
@@ -50,7 +53,7 @@ def fastest(
 
     `num_segments` 0 allows any number. Four kinds of plans are compared: the one with the fastest step, the
     one with the fastest mean pass of prompt and tokens, every device alone, and `pipeline`, which has one
-    segment.
+    segment. A plan whose further tokens take longer than with `pipeline` is no choice.
     """
     orders = list(rings_of(rings.layer_s, rings.free_bytes))
     counts = [few_segments, more_segments]
@@ -64,15 +67,24 @@ def fastest(
                 search.over(((ranks, describe(ranks)) for ranks in orders), allowed)
         search.improve()
         found += [search.best] if search.best else []
+    ranks = tuple(stage.device for stage in pipeline)
+    sizes = tuple(stage.num_layers for stage in pipeline)
     if num_segments < 2:
         plain = Search(num_micro_batches, fine_grained)
         alone = [((rank,), (rings.model.num_layers,)) for rank in rings.free_bytes]
-        ranks = tuple(stage.device for stage in pipeline)
-        sizes = tuple(stage.num_layers for stage in pipeline)
         for one, layers in [*alone, *([(ranks, sizes)] if pipeline else [])]:
             found += plain.resident(one, rings.of(one), layers)
     plans = [_with_tokens(rings, one, num_micro_batches) for one in found]
+    if pipeline and rings.new_tokens > 1:
+        steps_s = [one.placement.step_s for one in plans if one.ranks == ranks and _sizes(one) == sizes]
+        plans = [one for one in plans if one.placement.step_s <= SLOWER * min(steps_s, default=inf)]
     return min(plans, key=lambda one: (request_s(rings, one, num_micro_batches), one.order), default=None)
+
+
+def _sizes(choice: Choice) -> tuple[int, ...]:
+    """Layers per device of a plan with one segment."""
+    chosen = choice.placement.chosen
+    return chosen.layers if chosen.num_segments == 1 else ()
 
 
 def _with_tokens(rings: Rings, choice: Choice, num_micro_batches: int) -> Choice:

@@ -42,6 +42,7 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
     batches_bursts = False
     Params = LimeParams
     Layout = SegmentsLayout
+    Report = LimeReport
 
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: LimeParams

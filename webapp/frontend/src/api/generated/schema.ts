@@ -850,6 +850,16 @@ export interface components {
             whole: number;
         };
         Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
+        LimeReport: {
+            devices: components["schemas"]["RingDevice"][];
+            /** @constant */
+            kind: "lime";
+            left_out: string[];
+            /** @enum {string} */
+            mode: "joint" | "exact" | "dp" | "printed";
+            num_segments: number;
+            planned_step_s: number;
+        };
         LinearScaling: {
             factor: number;
             /** @constant */
@@ -952,7 +962,7 @@ export interface components {
             rows: number;
             s_per_flop: number;
         };
-        MethodReport: components["schemas"]["HeadsReport"];
+        MethodReport: components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"];
         MetricRow: {
             better: ("lower" | "higher") | null;
             deltas: (number | null)[];
@@ -1270,6 +1280,23 @@ export interface components {
             token_s: number[];
             ttft_s: number;
         };
+        RingDevice: {
+            loaded_bytes: number;
+            loader_busy_s: number;
+            loader_idle_s: number;
+            name: string;
+            num_layers: number;
+            rows_parked: components["schemas"]["RowsParked"][];
+            slots: number;
+            stages: components["schemas"]["StageLayers"][];
+            thresholds: components["schemas"]["ThresholdReached"][];
+            uncovered_s: number;
+        };
+        RowsParked: {
+            rows: number;
+            target: string;
+            time_s: number;
+        };
         RunDetail: {
             cluster_name: string;
             correct: boolean | null;
@@ -1575,6 +1602,12 @@ export interface components {
             start: number;
             stop: number;
         };
+        StageLayers: {
+            attention_streamed: number[];
+            ffn_streamed: number[];
+            resident: number[];
+            streamed: number[];
+        };
         StateChanged: {
             ahead?: number | null;
             detail: string;
@@ -1610,6 +1643,13 @@ export interface components {
             kind: "tensor_parallel";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+        };
+        ThresholdReached: {
+            attention: number;
+            ffn: number;
+            max_tokens: number;
+            time_s: number;
+            tokens: number;
         };
         Timeline: {
             layers: components["schemas"]["LayerReport"][];

@@ -15,6 +15,7 @@ import { ExportMenu } from './ExportMenu';
 import { Frozen } from './Frozen';
 import { KeyFigures } from './KeyFigures';
 import { LinkTable } from './LinkTable';
+import { LoadingTable } from './LoadingTable';
 import { Notes } from './Notes';
 import { OutcomeAlert } from './OutcomeAlert';
 import { Recorded } from './Recorded';
@@ -98,6 +99,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
         )}
         {report && (
           <>
+            <LoadingTable report={report} />
             <DeviceTable report={report} />
             <LinkTable report={report} />
           </>

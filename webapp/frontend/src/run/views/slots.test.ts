@@ -15,6 +15,7 @@ const segments: LayoutOf<'segments'> = {
   fluctuation_rows: 0,
   planned_step_s: 1,
   left_out: [],
+  chunk_rows: 0,
 };
 
 describe('blocksOf', () => {
