@@ -113,7 +113,8 @@ def _plan_for(
         layout = _layout(cluster, model, demand, params, choice)
         if params.online_planner == "off" or _lasts(layout, demand):
             return request_s(rings, choice, demand.sequences), _plan(ends, layout)
-    raise _too_small(name, cluster, model, free, demand.cached_rows * token_bytes(model, demand))
+    kv_bytes = demand.cached_rows * token_bytes(model, demand)
+    raise _too_small(name, cluster, model, free, kv_bytes, params)
 
 
 def _lengths(model: ModelSpec, demand: Demand, params: LimeParams) -> tuple[int, ...]:
@@ -217,16 +218,24 @@ def _layer_bytes(model: ModelSpec) -> int:
 
 
 def _too_small(
-    name: str, cluster: ClusterSpec, model: ModelSpec, free: dict[int, float], kv_bytes: int
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    free: dict[int, float],
+    kv_bytes: int,
+    params: LimeParams,
 ) -> PlanError:
-    layer_bytes = _layer_bytes(model)
     have = ", ".join(
         f"{cluster.devices[rank].name} has {human(max(0.0, size), 'B')}" for rank, size in free.items()
     )
+    how = (
+        "without streaming" if params.num_segments == 1 else "even with streamed layers sharing their memory"
+    )
+    reserve = ", or lower reserve_frac" if params.reserve_frac else ""
     return PlanError(
-        f"{name}: {model.name} needs {model.num_layers} layers of {human(layer_bytes, 'B')}, of which a "
-        f"slot hosts one of each segment, with {human(kv_bytes, 'B')} of KV cache each, and {have} for it: "
-        "add devices or memory, or lower assumed_tokens or reserve_frac."
+        f"{name}: {model.name} has {model.num_layers} layers of {human(_layer_bytes(model), 'B')} with "
+        f"{human(kv_bytes, 'B')} of KV cache each, which do not fit {how}: {have} for layers: add devices or "
+        f"memory, or shorten prompt and answer{reserve}."
     )
 
 

@@ -66,7 +66,9 @@ class RingDevice(Value):
     def line(self) -> str:
         """One sentence per kind of event that there was."""
         whole_s = self.loader_busy_s + self.loader_idle_s
-        parts = [f"{self.name}: {self.num_layers} layers, {self.slots} slots"]
+        layers = "1 layer" if self.num_layers == 1 else f"{self.num_layers} layers"
+        slots = "1 slot" if self.slots == 1 else f"{self.slots or 'no'} slots"
+        parts = [f"{self.name}: {layers}, {slots}"]
         if self.loaded_bytes:
             busy = self.loader_busy_s / whole_s if whole_s else 0.0
             parts.append(f"disk busy {busy:.0%} of the run, {human_s(self.uncovered_s)} of that uncovered")

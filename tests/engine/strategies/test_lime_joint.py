@@ -134,6 +134,31 @@ def test_the_joint_choice_is_never_slower_than_the_paper_s_order(seed, num_micro
         assert joint(one, num_micro_batches).step_s <= 1.0001 * papers.step_s
 
 
+def better(one, what):
+    """The same ring with its first device or every link improved."""
+    step = one.step
+    if what == "memory":
+        return one._replace(memory_bytes=(one.memory_bytes[0] + 150 * MB, *one.memory_bytes[1:]))
+    if what == "disk":
+        return one._replace(load_s=(one.load_s[0] / 2, *one.load_s[1:]))
+    if what == "speed":
+        halves = [(times[0] / 2, *times[1:]) for times in (step.layer_s, step.attention_s)]
+        return one._replace(step=step._replace(layer_s=halves[0], attention_s=halves[1]))
+    hops = tuple(HopTime(hop.transfer_s / 2) for hop in step.hops)
+    return one._replace(step=step._replace(hops=hops, leave=hops[-1]))
+
+
+@pytest.mark.parametrize("what", ["memory", "disk", "speed", "links"])
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bound_never_gets_worse_when_anything_gets_better(seed, what):
+    def least_s(ring):
+        spreads = [Table(ring, segments, 2, True).best() for segments in few_segments(ring)]
+        return min((spread.least_s for spread in spreads if spread), default=float("inf"))
+
+    one = drawn(seed)
+    assert least_s(better(one, what)) <= least_s(one) + 1e-12
+
+
 def test_a_device_whose_layer_would_slow_down_the_ring_is_left_out():
     """Both devices together take 4 · 10 + 4 · 10 ms and two hops of 50 ms; the first alone takes 80 ms."""
     one = ring(8, (10 * MS, 10 * MS), (1 * MS, 1 * MS), (900 * MB, 900 * MB), hop_s=50 * MS)

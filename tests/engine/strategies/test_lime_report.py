@@ -98,7 +98,7 @@ def test_without_streaming_the_lines_name_the_ring_and_who_is_left_out():
     assert report.left_out == ("d1",)
     first, second = report.lines()
     assert first.startswith("LIME (joint): 1 segment, ") and first.endswith("; without layers: d1.")
-    assert second == "d0: 8 layers, 0 slots."
+    assert second == "d0: 8 layers, no slots."
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ BY_HAND = {
         {"mode": "dp"},
         {"mode": "printed", "fine_grained": False},
         {"online_planner": "layers", "kv_transfer": False},
+        {"mode": "exact", "assumed_tokens": 12},
+        {"prefill_chunk": 3},
     ],
     "mcu": [{}, {"group_size": 2}, {"allow_kv_dup": True}],
     "adaptlink": [{}, {"primary_share": 0.5, "beta": 1.0}, {"max_secondaries": 2, "backups": "none"}],
