@@ -91,12 +91,20 @@ def values_of(field, cluster):
     return st.one_of(options)
 
 
+def with_layers(model, num_layers):
+    """`model` with another number of layers, all with a window if all had one, as a config can say it."""
+    update, window = {"num_layers": num_layers}, model.sliding_window
+    if window and len(window.layers) == model.num_layers:
+        update["sliding_window"] = window.model_copy(update={"layers": tuple(range(num_layers))})
+    return model.model_copy(update=update)
+
+
 @st.composite
 def runs(draw, chosen):
     """A spec that `chosen` says it supports, and whether it has no reason to refuse it."""
     cluster = draw(clusters())
     model = draw(st.sampled_from(MODELS))
-    model = model.model_copy(update={"num_layers": draw(st.sampled_from((1, 2, 3, 5)))})
+    model = with_layers(model, draw(st.sampled_from((1, 2, 3, 5))))
     assume(chosen.supports(cluster, model) is None)
     workload = Workload(
         prompt_tokens=draw(st.sampled_from((1, 3, 8, 13))) if model.reads_text else None,
