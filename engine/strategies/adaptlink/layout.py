@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from engine.domain.plan import Layout
 from engine.domain.values import Count, Fraction, NonNegative, Value
 from engine.strategies.adaptlink.roles import ColumnShard, HeadShare, Roles
@@ -39,6 +41,8 @@ class Predicted(Value):
 class SharesLayout(Layout):
     """Who computes which columns and heads, and who has copies.
 
+    `rooms_bytes` is the memory that workers could spend on further copies, by rank, the preferred first; a
+    copy takes `column_bytes` for each column, of all split layers together, and `rest_bytes` besides.
     `comm_mode` is the rule that chose them (plans of earlier versions know equation 5 only).
     `shards` are in columns and begin with the primary's; `shares` has them in blocks of the grid, by rank.
     `backups` has the copies of a secondary's columns, by its rank; `coverage` is the fraction of all
@@ -56,6 +60,9 @@ class SharesLayout(Layout):
     heads: tuple[HeadShare, ...]
     backups: dict[int, tuple[ColumnShard, ...]]
     coverage: Fraction
+    rooms_bytes: dict[int, NonNegative] = Field(default_factory=dict)
+    column_bytes: NonNegative = 0.0
+    rest_bytes: NonNegative = 0.0
     epoch: Count = 0
     workers: tuple[Count, ...]
     predicted: Predicted
@@ -74,8 +81,8 @@ class SharesLayout(Layout):
 
     @property
     def servers(self) -> tuple[int, ...]:
-        """Ranks that the primary may call: secondaries, then backups."""
+        """Ranks that the primary may call: secondaries, backups, and devices with room for new copies."""
         devices = [shard.device for shard in self.shards[1:]]
         devices += [share.device for share in self.heads]
         devices += [piece.device for pieces in self.backups.values() for piece in pieces]
-        return tuple(dict.fromkeys(devices))
+        return tuple(dict.fromkeys([*devices, *self.rooms_bytes]))

@@ -15,7 +15,7 @@ from engine.strategies.adaptlink.layout import (
     PredictedStep,
     SharesLayout,
 )
-from engine.strategies.adaptlink.roles import ColumnShard, Roles, ffn_passes, ffn_time
+from engine.strategies.adaptlink.roles import ColumnShard, Roles, Spare, ffn_passes, ffn_time
 from engine.strategies.adaptlink.shares import sides_s
 from engine.strategies.shared.demand import Demand, Pass, block_passes, check_memory, end_passes
 from engine.strategies.shared.ends import layer_slices
@@ -30,8 +30,11 @@ def plan_of_roles(
     roles: Roles,
     partition: FfnPartition = "columns",
     comm_mode: CommMode = "eq5",
+    spare: Spare | None = None,
 ) -> Plan[SharesLayout]:
-    """`roles` as a plan; raises `PlanError` if a device lacks memory for its part of it."""
+    """`roles` as a plan; raises `PlanError` if a device lacks memory for its part of it. `spare` is memory
+    for new copies during the run.
+    """
     held = _pieces(model, roles)
     copies = [
         Holding(device=piece.device, slice=_columns(layer, piece), home="backup")
@@ -39,7 +42,9 @@ def plan_of_roles(
         for piece in pieces
         for layer in range(model.num_layers - roles.num_split, model.num_layers)
     ]
-    layout = layout_of(cluster, model, demand, roles, partition, comm_mode)
+    layout = layout_of(cluster, model, demand, roles, partition, comm_mode).model_copy(
+        update={} if spare is None else spare._asdict()
+    )
     placement = Placement(
         strategy=ends.strategy,
         holdings=(
@@ -63,7 +68,7 @@ def plan_of_roles(
         groups[share.device] += moved
         groups[roles.primary] -= moved
     kv_bytes = {rank: count * demand.kv_bytes(model, 1) for rank, count in groups.items()}
-    devices = {holding.device for holding in placement.holdings}
+    devices = {holding.device for holding in placement.holdings} | set(layout.servers)
     passes: dict[int, list[Pass]] = {rank: [] for rank in devices | {roles.primary, cluster.source_rank}}
     passes[roles.primary] += block_passes(model, demand)
     passes[cluster.source_rank] += end_passes(model, demand)

@@ -68,6 +68,14 @@ class Roles(NamedTuple):
         return saved / columns if columns else 1.0
 
 
+class Spare(NamedTuple):
+    """Memory for further copies: see `SharesLayout`."""
+
+    rooms_bytes: Mapping[int, float]
+    column_bytes: float
+    rest_bytes: float
+
+
 @dataclass(frozen=True)
 class MemoryBudget:
     """Bytes that a device may use, that it needs besides layers, and that layers need."""
@@ -219,6 +227,31 @@ def roles_with_backups(
         rooms = {rank: room.server_bytes(rank) for rank in idle}
         saved = place_backups(shards, rooms, column_bytes, rests, model.intermediate_size // grid)
     return Roles(primary, grid, split.num_split, shards, heads, saved)
+
+
+def spare_of(room: MemoryBudget, roles: Roles) -> Spare:
+    """What every worker but the primary has left besides shards, heads and copies; the fastest of those that
+    have nothing to serve come first. Nothing if no layer is split.
+    """
+    column_bytes = roles.num_split * room.ffn_bytes / room.model.intermediate_size
+    rest_bytes = roles.num_split * room.rest_bytes("ffn")
+    others = [rank for rank in room.cluster.workers if rank != roles.primary]
+    left = {rank: room.server_bytes(rank) for rank in others} if roles.num_split else {}
+    for piece in (*roles.shards[1:], *(one for pieces in roles.backups.values() for one in pieces)):
+        left[piece.device] -= (piece.stop - piece.start) * column_bytes + rest_bytes
+    for share in roles.heads:
+        groups = (share.stop - share.start) // room.model.group_size
+        left[share.device] -= groups * room.group_bytes + room.rest_bytes("attention")
+    serving = {shard.device for shard in roles.shards}
+    passes = ffn_passes(room.model, room.demand)
+
+    def order(rank: int) -> tuple[bool, float, int]:
+        total_s = ffn_time(room.cluster, room.model, passes, rank, roles.primary).total_s
+        return rank in serving, total_s, rank
+
+    enough = column_bytes * room.model.intermediate_size // roles.grid + rest_bytes
+    rooms = {rank: left[rank] for rank in sorted(left, key=order) if left[rank] >= enough}
+    return Spare(rooms, column_bytes, float(rest_bytes))
 
 
 def shards_of(model: ModelSpec, ranks: Sequence[int], split: Split, grid: int) -> tuple[ColumnShard, ...]:

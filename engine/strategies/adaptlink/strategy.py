@@ -16,8 +16,10 @@ from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
+from engine.domain.method_report import MethodReport, PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement, Plan
+from engine.domain.trace import Mark, Span
 from engine.domain.values import Count, Fraction
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
@@ -27,7 +29,8 @@ from engine.strategies.adaptlink.choice import Wishes, chosen_roles
 from engine.strategies.adaptlink.join import SWAP_MARGIN, roles_with
 from engine.strategies.adaptlink.layout import CommMode, FfnPartition, SharesLayout
 from engine.strategies.adaptlink.plan import plan_of_roles
-from engine.strategies.adaptlink.roles import MemoryBudget
+from engine.strategies.adaptlink.report import SharesReport, shares_report
+from engine.strategies.adaptlink.roles import MemoryBudget, spare_of
 from engine.strategies.adaptlink.serve import PartialSumClient, serve_partial_sums
 from engine.strategies.adaptlink.shares import grid_size
 from engine.strategies.shared.demand import demand_of
@@ -86,6 +89,7 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
     summary = "A primary has what fits; columns of the last layers go to secondaries, copies to backups."
     Params = AdaptLinkParams
     Layout = SharesLayout
+    Report = SharesReport
 
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
@@ -101,7 +105,10 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
             backups=params.backups == "auto" and params.partition == "columns",
         )
         roles = chosen_roles(room, wishes)
-        return plan_of_roles(cluster, model, room.demand, room.ends, roles, params.partition, wishes.mode)
+        spare = spare_of(room, roles) if wishes.backups else None
+        return plan_of_roles(
+            cluster, model, room.demand, room.ends, roles, params.partition, wishes.mode, spare
+        )
 
     def replan(
         self,
@@ -122,7 +129,13 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
             roles = roles_with(room, roles, rank, params.swap_margin)
         try:
             return plan_of_roles(
-                cluster, model, room.demand, room.ends, roles, comm_mode=plan.layout.comm_mode
+                cluster,
+                model,
+                room.demand,
+                room.ends,
+                roles,
+                comm_mode=plan.layout.comm_mode,
+                spare=spare_of(room, roles) if params.backups == "auto" else None,
             )
         except PlanError:  # the prompt now includes the tokens so far, so its pass needs more memory
             return super().replan(plan, cluster, model, workload, params)
@@ -137,9 +150,18 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         return MemoryBudget(cluster, model, demand, ends, params.beta)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[SharesLayout]) -> frozenset[tuple[int, int]]:
-        """The primary calls backups only after their secondary has failed."""
+        """The primary calls backups, and devices with room for copies, only after a failure."""
         primary, servers = plan.layout.primary, plan.layout.servers
         return frozenset(pair for rank in servers for pair in ((primary, rank), (rank, primary)))
+
+    def summarise(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        plans: Sequence[PlanAt],
+        trace: Sequence[Span | Mark],
+    ) -> MethodReport:
+        return shares_report(cluster, model, plans, trace)
 
     def continuous(self, plan: Plan[SharesLayout]) -> bool:
         """Devices answer the primary for a whole wave of requests; its steps run one after the other."""

@@ -13,8 +13,10 @@ from itertools import permutations
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
+from engine.domain.method_report import MethodReport, PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.ops.core import Block
 from engine.ops.tensors import Tensor, concat
@@ -26,6 +28,7 @@ from engine.strategies.shared.ends import cache_of, embed, finish, tag
 from engine.strategies.voltage.forward import forward_pass
 from engine.strategies.voltage.layout import PositionsLayout
 from engine.strategies.voltage.plan import VoltageParams, voltage_plan
+from engine.strategies.voltage.report import PositionsReport, positions_report
 
 
 class Voltage(Strategy[VoltageParams, PositionsLayout]):
@@ -35,6 +38,7 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
     summary = "Every device holds all layers and computes some positions; one all-gather per layer."
     Params = VoltageParams
     Layout = PositionsLayout
+    Report = PositionsReport
 
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: VoltageParams
@@ -49,6 +53,15 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
             return frozenset()
         ranks = {shard.device for shard in shards} | {cluster.source_rank}
         return frozenset(permutations(ranks, 2))
+
+    def summarise(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        plans: Sequence[PlanAt],
+        trace: Sequence[Span | Mark],
+    ) -> MethodReport:
+        return positions_report(cluster, model, plans, trace)
 
     def continuous(self, plan: Plan[PositionsLayout]) -> bool:
         """With `decode="recompute"` the source keeps the embedded rows from token to token."""

@@ -575,6 +575,11 @@ export interface components {
             switches: components["schemas"]["SwitchSpec"][];
             title: string;
         };
+        Columns: {
+            device: string;
+            start: number;
+            stop: number;
+        };
         ColumnShard: [
             number,
             number,
@@ -611,6 +616,19 @@ export interface components {
             top1_agreement: number | null;
             why: string;
         };
+        CoverageAt: {
+            copies: components["schemas"]["Columns"][];
+            coverage: number;
+            epoch: number;
+            /** @enum {string} */
+            event: "planned" | "promoted" | "copied" | "copies_lost";
+            serving: components["schemas"]["Columns"][];
+            time_s: number;
+            uncovered: [
+                number,
+                number
+            ][];
+        };
         Credentials: {
             password: string;
             username: string;
@@ -628,6 +646,19 @@ export interface components {
             kv_memory_rows: number | null;
             kv_rows: number | null;
             stages: components["schemas"]["Stage"][];
+        };
+        DevicePositions: {
+            compute_s: number;
+            device: string;
+            flops: number;
+            keys_stop: number;
+            /** @enum {string} */
+            score_order: "naive" | "reorder";
+            sent_bytes: number;
+            start: number;
+            stop: number;
+            /** @enum {string} */
+            value_order: "naive" | "reorder";
         };
         DeviceReport: {
             busy_s: number;
@@ -839,6 +870,11 @@ export interface components {
             run: number;
             token_s: number[];
         };
+        LayerPositions: {
+            devices: components["schemas"]["DevicePositions"][];
+            gather_s: number;
+            layer: number;
+        };
         LayerReport: {
             device: string;
             end_s: number;
@@ -962,7 +998,7 @@ export interface components {
             rows: number;
             s_per_flop: number;
         };
-        MethodReport: components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"];
+        MethodReport: components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["SharesReport"];
         MetricRow: {
             better: ("lower" | "higher") | null;
             deltas: (number | null)[];
@@ -1158,6 +1194,18 @@ export interface components {
             repartition: boolean;
             room_bytes: number[];
             shards: components["schemas"]["PositionShard"][];
+        };
+        PositionsReport: {
+            compute_s: number;
+            /** @enum {string} */
+            gather: "direct" | "ring" | "causal";
+            gather_s: number;
+            /** @constant */
+            kind: "positions";
+            layers: components["schemas"]["LayerPositions"][];
+            num_positions: number;
+            owner: string | null;
+            repartitions: number;
         };
         Predicted: {
             sides_s: components["schemas"]["PredictedSides"];
@@ -1512,6 +1560,7 @@ export interface components {
             backups: {
                 [key: string]: components["schemas"]["ColumnShard"][];
             };
+            column_bytes: number;
             /** @enum {string} */
             comm_mode: "exact" | "eq5" | "none";
             coverage: number;
@@ -1524,12 +1573,31 @@ export interface components {
             partition: "columns" | "summa";
             predicted: components["schemas"]["Predicted"];
             primary: number;
+            rest_bytes: number;
+            rooms_bytes: {
+                [key: string]: number;
+            };
             shards: components["schemas"]["ColumnShard"][];
             shares: {
                 [key: string]: number[];
             };
             split_layers: number[];
             workers: number[];
+        };
+        SharesReport: {
+            /** @enum {string} */
+            comm_mode: "exact" | "eq5" | "none";
+            coverage: components["schemas"]["CoverageAt"][];
+            /** @constant */
+            kind: "shares";
+            moved_heads: number;
+            num_layers: number;
+            num_split: number;
+            primary: string;
+            primary_share: number;
+            secondaries: string[];
+            total_s: number;
+            uncovered_s: number;
         };
         SingleLayout: {
             device: number;
