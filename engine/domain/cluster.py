@@ -15,6 +15,13 @@ from engine.domain.values import Count, Fraction, Name, NonNegative, Positive, V
 ComputeModel = Literal["roofline", "serial", "measured", "flops"]
 
 
+class FamilyRate(Value):
+    """The FLOP/s that a device reaches with models of one `family`: kernels and shapes differ."""
+
+    family: str
+    flop_per_s: Positive
+
+
 class DeviceSpec(Value):
     """One edge device. Rates are per second, sizes in bytes; `source` says where the numbers are from."""
 
@@ -37,12 +44,22 @@ class DeviceSpec(Value):
     half_rows: NonNegative = Field(
         default=24.0, description="Rows at which a matrix product reaches half of the peak rate."
     )
+    family_rates: tuple[FamilyRate, ...] = Field(
+        default=(), description="FLOP/s with models of these families, in place of flop_per_s."
+    )
     compute_model: ComputeModel = "roofline"
     measured_scale: Positive = Field(default=1.0, description="`measured`: host time × this factor.")
     watts: NonNegative = Field(default=0.0, description="Power while computing, W.")
     j_per_memory_byte: NonNegative = Field(default=0.0, description="Energy of a byte from memory, J.")
     j_per_disk_byte: NonNegative = Field(default=0.0, description="Energy of a byte from disk, J.")
     source: str = ""
+
+    def for_family(self, family: str) -> DeviceSpec:
+        """This device as models of `family` find it: with the rate of its row in `family_rates`, if any."""
+        for row in self.family_rates:
+            if row.family == family:
+                return self.model_copy(update={"flop_per_s": row.flop_per_s, "family_rates": ()})
+        return self
 
 
 class SwitchSpec(Value):

@@ -95,6 +95,9 @@ def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
     return device.model_copy(
         update={
             "flop_per_s": device.flop_per_s / factor,
+            "family_rates": tuple(
+                row.model_copy(update={"flop_per_s": row.flop_per_s / factor}) for row in device.family_rates
+            ),
             "memory_byte_per_s": device.memory_byte_per_s / factor,
             "op_overhead_s": device.op_overhead_s * factor,
             "measured_scale": device.measured_scale * factor,

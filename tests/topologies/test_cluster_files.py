@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
-from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.cluster import ClusterSpec, DeviceSpec, FamilyRate, LinkSpec, SwitchSpec
 from engine.domain.errors import SpecError
 
 ONE_DEVICE = 'name = "one"\nsource = "a"\n[[device]]\nname = "a"\npreset = "raspberry-pi-4"\n'
@@ -39,6 +39,9 @@ def devices(name: str, role: st.SearchStrategy[str]) -> st.SearchStrategy[Device
         message_overhead_s=non_negative,
         op_overhead_s=non_negative,
         half_rows=non_negative,
+        family_rates=st.lists(
+            st.builds(FamilyRate, family=st.sampled_from(["bert", "gpt2"]), flop_per_s=positive), max_size=2
+        ).map(tuple),
         compute_model=st.sampled_from(["roofline", "serial", "measured", "flops"]),
         measured_scale=positive,
         watts=non_negative,
@@ -96,6 +99,7 @@ def test_the_round_trip_draws_every_field_that_exists() -> None:
         "message_overhead_s",
         "op_overhead_s",
         "half_rows",
+        "family_rates",
         "compute_model",
         "measured_scale",
         "watts",

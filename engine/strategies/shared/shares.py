@@ -41,6 +41,7 @@ def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
     times is planned with the roofline model.
     """
     measured = device.compute_model == "measured"
+    device = device.for_family(model.family)
     total_s = 0.0
     for alike, share in in_all_layers(model, one):
         cost = alike.op.cost(model, alike.inputs, alike.cached)

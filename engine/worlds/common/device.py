@@ -157,7 +157,7 @@ class Device(ABC):
         key = (op, metas, self.ledger.rows(op))
         if key not in self.prices:
             cost = op.cost(self.model, metas, key[2])
-            device = self.cluster_now.devices[self.rank]
+            device = self.cluster_now.devices[self.rank].for_family(self.model.family)
             duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
             self.prices[key] = cost, duration_s / cost.speed
         cost, duration_s = self.prices[key]

@@ -673,6 +673,7 @@ export interface components {
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
             disk_byte_per_s: number;
+            family_rates: components["schemas"]["FamilyRate"][];
             flop_per_s: number;
             half_rows: number;
             j_per_disk_byte: number;
@@ -745,6 +746,10 @@ export interface components {
             cursor: string;
             events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             server_time: number;
+        };
+        FamilyRate: {
+            family: string;
+            flop_per_s: number;
         };
         Fidelity: {
             backend: string;

@@ -42,6 +42,8 @@ const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided', 'heads', 'rel
 /** Marks of strategies, for their views. */
 const METHOD_MARKS = new Set([
   'promoted',
+  'copied',
+  'copies_lost',
   'threshold',
   'kv_transfer',
   'unpinned',

@@ -4,6 +4,7 @@ import { deviceColor } from '@/theme/deviceColors';
 import { Panel } from '@/components/Panel';
 import { numbers, text } from '@/run/data/facts';
 import { nameOf, type ViewProps } from './props';
+import { bandsNow } from './bands';
 import { DeviceName, MethodEvents, range } from './parts';
 import classes from './views.module.css';
 
@@ -16,10 +17,13 @@ type Band = Layout['shards'][number];
 
 /** Voltage: every device computes all layers for its own positions and needs the keys of the others. */
 export function BandsView({ layout, model, devices, data }: ViewProps<Layout>) {
-  const bands = layout.shards;
+  const since_s = data?.replanned?.time_s ?? 0;
+  const renewed = (data?.methodMarks.toArray() ?? []).filter(
+    (mark) => mark.name === 'repartitioned' && mark.time_s >= since_s,
+  );
+  const bands = bandsNow(layout, model.causal, renewed);
   const positions = Math.max(1, ...bands.map((band) => band.stop));
   const owner = layout.owner === null ? null : nameOf(devices, layout.owner);
-  const renewed = (data?.methodMarks.toArray() ?? []).filter((mark) => mark.name === 'repartitioned');
   const prefill = data?.layers.prefill();
   return (
     <Panel
@@ -37,7 +41,13 @@ export function BandsView({ layout, model, devices, data }: ViewProps<Layout>) {
               columnGap: 22,
             }}
           >
-            {['device', 'share of the prompt', 'positions', 'keys', 'order of products'].map((head) => (
+            {[
+              'device',
+              renewed.length > 0 ? 'share now' : 'share of the prompt',
+              'positions',
+              'keys',
+              'order of products',
+            ].map((head) => (
               <span key={head} className={classes.dim}>
                 {head}
               </span>

@@ -5,18 +5,20 @@ import { number, numbers, rows, text } from '@/run/data/facts';
 import { nameOf, type ViewProps } from './props';
 import { type BarPiece, MethodEvents, range, ShareBar } from './parts';
 import classes from './views.module.css';
-import { backupsOf, type Columns, servingOf } from './shares';
+import { type Columns, stateOf } from './shares';
 
 /** AdaptLink: the shares of the feed-forward columns, and below them the copies that serve as backups. */
 export function SharesView({ layout, model, devices, data }: ViewProps<LayoutOf<'shares'>>) {
-  const promoted = (data?.methodMarks.toArray() ?? []).filter((mark) => mark.name === 'promoted');
+  const since_s = data?.replanned?.time_s ?? 0;
+  const events = (data?.methodMarks.toArray() ?? []).filter(({ name }) => EVENTS.has(name));
+  const lost = new Set(
+    devices.flatMap(({ name }, rank) => (data?.device(name)?.failedAt_s != null ? [rank] : [])),
+  );
   const name = (rank: number) => nameOf(devices, rank);
   const primary = name(layout.primary);
   const size = Math.max(model.intermediate_size, 1);
   const split = layout.split_layers;
-  const epoch = Math.max(layout.epoch, ...promoted.map((mark) => number(mark.facts['epoch'], 0)));
-  const serving = servingOf(layout.shards, promoted);
-  const backups = backupsOf(layout.backups);
+  const { serving, copies, coverage, epoch } = stateOf(layout, events, since_s, lost);
   const { heads } = layout;
   const shown = (piece: Columns, what: string): BarPiece => ({
     ...piece,
@@ -35,8 +37,8 @@ export function SharesView({ layout, model, devices, data }: ViewProps<LayoutOf<
       }
       about={
         split.length > 0
-          ? `layers ${range(split[0]!, split.at(-1)! + 1)} are shared, ${percent(layout.coverage)} of the columns have a copy`
-          : `${primary} computes everything: the plan gives the others no share`
+          ? `layers ${range(split[0]!, split.at(-1)! + 1)} are shared, ${covered(coverage)}`
+          : `${primary} computes everything: ${REASONS[layout.comm_mode]}`
       }
     >
       <div
@@ -49,13 +51,13 @@ export function SharesView({ layout, model, devices, data }: ViewProps<LayoutOf<
           testId="shares-columns"
           pieces={serving.map((piece) => shown(piece, 'serves columns'))}
         />
-        {backups.length > 0 && (
+        {copies.length > 0 && (
           <>
             <span className={classes.dim}>backups</span>
             <ShareBar
               size={size}
               testId="shares-backups"
-              pieces={backups.map((piece) => ({
+              pieces={copies.map((piece) => ({
                 ...shown(piece, 'keeps a copy of columns'),
                 kind: 'backup' as const,
               }))}
@@ -77,9 +79,32 @@ export function SharesView({ layout, model, devices, data }: ViewProps<LayoutOf<
         {model.intermediate_size} columns in blocks of {model.intermediate_size / Math.max(layout.grid, 1)}.
         {` Predicted per step: ${seconds(exact)}, against ${seconds(primary_alone)} on ${primary} alone.`}
       </div>
-      <MethodEvents marks={promoted} describe={(mark) => promotion(mark, name)} />
+      <MethodEvents marks={events} describe={(mark) => sentence(mark, name)} />
     </Panel>
   );
+}
+
+const EVENTS = new Set(['promoted', 'copied', 'copies_lost']);
+
+const REASONS: Record<LayoutOf<'shares'>['comm_mode'], string> = {
+  exact: 'no split is predicted to be faster',
+  eq5: 'the model fits into its memory',
+  none: 'splitting is switched off',
+};
+
+function covered(coverage: number | null): string {
+  if (coverage === null) return 'and no other device computes columns';
+  return `${percent(coverage)} of the other devices’ columns have a copy`;
+}
+
+function sentence(mark: Mark, name: (rank: number) => string): string {
+  const { facts } = mark;
+  const now = `${percent(number(facts['coverage'], 0))} of the columns have a copy`;
+  if (mark.name === 'copies_lost') return `copies failed with their devices: ${now}`;
+  if (mark.name === 'promoted') return promotion(mark, name);
+  const [start = 0, stop = 0] = numbers(facts['columns']);
+  const device = name(number(facts['device'], 0));
+  return `${device} has loaded a copy of columns ${range(start, stop)}: ${now}`;
 }
 
 function promotion({ facts }: Mark, name: (rank: number) => string): string {

@@ -1,38 +1,72 @@
 import { describe, expect, it } from 'vitest';
-import type { Mark } from '@/api/types';
-import { backupsOf, servingOf } from './shares';
+import type { LayoutOf, Mark } from '@/api/types';
+import { stateOf } from './shares';
 
-const mark = (name: string, facts: Mark['facts']): Mark => ({ time_s: 1, name, device: 'a', facts });
-
-describe('servingOf', () => {
-  it('replaces the columns of a failed secondary by the backups that were promoted', () => {
-    const promoted = [
-      mark('promoted', {
-        lost: 1,
-        backups: [
-          [2, 4, 6],
-          [3, 6, 8],
-        ],
-        epoch: 1,
-      }),
-    ];
-    expect(
-      servingOf(
-        [
-          [0, 0, 4],
-          [1, 4, 8],
-        ],
-        promoted,
-      ).map((piece) => piece.rank),
-    ).toEqual([0, 2, 3]);
-  });
+const mark = (time_s: number, name: string, facts: Mark['facts']): Mark => ({
+  time_s,
+  name,
+  device: 'a',
+  facts,
 });
 
-describe('backupsOf', () => {
-  it('lists the copies of all secondaries by column', () => {
-    expect(backupsOf({ 1: [[2, 6, 8]], 2: [[1, 2, 4]] })).toEqual([
-      { rank: 1, start: 2, stop: 4 },
-      { rank: 2, start: 6, stop: 8 },
-    ]);
+const layout = {
+  kind: 'shares',
+  shards: [
+    [0, 0, 4],
+    [1, 4, 8],
+  ],
+  backups: { 1: [[2, 4, 8]] },
+  epoch: 0,
+} as unknown as LayoutOf<'shares'>;
+
+const ranks = (pieces: readonly { rank: number }[]) => pieces.map((piece) => piece.rank);
+
+const promoted = mark(2, 'promoted', {
+  lost: 1,
+  backups: [[2, 4, 8]],
+  epoch: 1,
+  serving: [[2, 4, 8]],
+  copies: [],
+});
+
+describe('stateOf', () => {
+  it('is the plan as long as nothing happens', () => {
+    const state = stateOf(layout, [], 0, new Set());
+    expect(ranks(state.serving)).toEqual([0, 1]);
+    expect(ranks(state.copies)).toEqual([2]);
+    expect(state.coverage).toBe(1);
+  });
+
+  it('leaves a promoted backup without a copy: a device is no backup of itself', () => {
+    const state = stateOf(layout, [promoted], 0, new Set([1]));
+    expect(ranks(state.serving)).toEqual([0, 2]);
+    expect(state.copies).toEqual([]);
+    expect(state.coverage).toBe(0);
+    expect(state.epoch).toBe(1);
+  });
+
+  it('is covered again when another device has loaded a copy', () => {
+    const copied = mark(3, 'copied', { serving: [[2, 4, 8]], copies: [[3, 4, 8]], epoch: 2 });
+    const state = stateOf(layout, [promoted, copied], 0, new Set([1]));
+    expect(ranks(state.copies)).toEqual([3]);
+    expect(state.coverage).toBe(1);
+    expect(state.epoch).toBe(2);
+  });
+
+  it('does not count the copies of a failed device, even before the primary notices', () => {
+    expect(stateOf(layout, [], 0, new Set([2])).coverage).toBe(0);
+  });
+
+  it('forgets what happened under an earlier plan', () => {
+    const state = stateOf(layout, [promoted], 2.5, new Set());
+    expect(ranks(state.serving)).toEqual([0, 1]);
+    expect(state.epoch).toBe(0);
+  });
+
+  it('reads promotions of earlier versions, which did not say who serves', () => {
+    const old = mark(2, 'promoted', { lost: 1, backups: [[2, 4, 8]], epoch: 1 });
+    const state = stateOf(layout, [old], 0, new Set([1]));
+    expect(ranks(state.serving)).toEqual([0, 2]);
+    expect(state.coverage).toBe(0);
   });
 });
