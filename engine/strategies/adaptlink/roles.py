@@ -336,6 +336,6 @@ def too_small(room: MemoryBudget, primary: int) -> PlanError:
     needs = needs_and_has(need, device.memory_bytes, f" for {room.model.name}")
     return PlanError(
         f"{room.ends.strategy}: {device.name} as primary {needs}, "
-        f"{room.beta:.0%} of which may be used; "
+        f"{100 * room.beta:.3g}% of which may be used; "
         f"{others or 'it is alone'}: add devices or memory, raise beta, or shorten prompt and answer."
     )

@@ -51,6 +51,7 @@ def test_after_a_promotion_the_columns_have_no_copy_until_a_device_with_room_has
 def test_a_device_is_never_the_copy_of_what_it_serves_itself():
     coverage = coverage_of([(0, 0, 32), (1, 32, 64)], {}, {1: 100.0})
     assert coverage.wanted() == []
+    assert coverage_of([(0, 0, 32), (1, 32, 64)], {1: [(1, 32, 64)]}, {}).fraction() == 0.0
     coverage = coverage_of([(0, 0, 32), (1, 32, 48), (2, 48, 64)], {}, {1: 100.0, 2: 100.0})
     assert sorted(coverage.wanted()) == [ColumnShard(1, 48, 64), ColumnShard(2, 32, 48)]
 

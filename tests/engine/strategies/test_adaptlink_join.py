@@ -56,6 +56,19 @@ def test_the_margin_leaves_no_room_for_swapping_back(owner_s, factor):
     assert not (swaps(joiner_s, owner_s) and swaps(owner_s, joiner_s))
 
 
+def test_the_margin_is_a_parameter():
+    spec, _, roles = case(joiner_rate=1.07e8)
+    chosen, before = strategy("adaptlink"), spec.model_copy(update={"cluster": spec.cluster.without([2])})
+    plan = plan_of(before)
+    assert plan.layout.roles == roles
+
+    def after(margin):
+        params = chosen.Params.parse(spec.params | {"swap_margin": margin}, "parameters")
+        return chosen.replan(plan, spec.cluster, GPT2, spec.workload, params).layout.roles
+
+    assert secondaries(after(0.9)) == [1] and secondaries(after(1.0)) == [2]
+
+
 def test_a_shard_without_backup_comes_first_then_the_slowest_secondarys():
     spec = tight(GPT2, 0.7, rates=(4e10, 2e10, 1e10, 5e9), others=0.4)
     room, roles = room_of(spec.cluster, GPT2, spec.workload), plan_of(spec).layout.roles
