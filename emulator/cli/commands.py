@@ -17,12 +17,13 @@ from emulator.network.probe import probe
 from emulator.session.client import emulate
 from engine.cli.arguments import add_json_argument, add_run_arguments, run_spec_of
 from engine.cli.command import Command
-from engine.cli.present import present, write_json
+from engine.cli.present import check_writable, present, write_json
 from engine.cli.progress import RunProgress
 from engine.domain.cluster import DeviceSpec
 
 
 def run(args: argparse.Namespace) -> int:
+    check_writable(args.json)
     spec = run_spec_of(args)
     with RunProgress(spec) as progress:
         report = emulate(spec, progress.events, queue.Queue())
@@ -36,6 +37,7 @@ def doctor(args: argparse.Namespace) -> int:
 
 
 def calibrate(args: argparse.Namespace) -> int:
+    check_writable(args.json)
     sys.stderr.write("calibrating: about a minute, best on an idle machine\n")
     result, comparisons = measured_residuals()
     keep(result)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from mininet.net import Mininet
 
+from emulator.host.interfaces import set_down
 from emulator.host.namespaces import NodeCommand, enter, inside, run_each
 from emulator.network.backend import is_lossy
 from emulator.network.counters import Counters
@@ -185,12 +187,13 @@ class MininetNetwork:
         """Set both ends of links down, or up again with the routes that the kernel dropped."""
         before = self.down
         self._outages.apply(change)
+        for link in sorted(self.down - before):
+            for end in self.layout.ends[link]:
+                inside(self._pids[end.node], partial(set_down, end.name))
         self._ip(
             {
-                end.name: (f"link set {end.name} down",)
-                if link in self.down
-                else (*self.layout.batches[end.name], self._piece_line(end))
-                for link in sorted(before ^ self.down)
+                end.name: (*self.layout.batches[end.name], self._piece_line(end))
+                for link in sorted(before - self.down)
                 for end in self.layout.ends[link]
             }
         )

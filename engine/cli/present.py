@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -24,6 +25,23 @@ def present(report: RunReport, args: argparse.Namespace) -> int:
     if reason:
         sys.stderr.write(f"{reason}\n")
     return exit_status(report)
+
+
+def check_writable(target: str | None) -> None:
+    """Raises `SpecError` if `write_json` could not write to `target`; before a long command, not after it."""
+    if not target or target == "-":
+        return
+    path = Path(target)
+    folder = path.parent
+    reason = ""
+    if not folder.is_dir():
+        reason = f"there is no folder {folder}"
+    elif path.is_dir():
+        reason = "it is a folder"
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        reason = "permission denied"
+    if reason:
+        raise SpecError(f"--json {target}: cannot write: {reason}.")
 
 
 def write_json(text: str, target: str) -> None:

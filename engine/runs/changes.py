@@ -143,10 +143,10 @@ class ChangeApplier:
                 self._record(change, "device_lost", change.device, {})
                 self.run.away.add(rank)
                 self.run.frozen.discard(rank)
+                has_process = rank in self.pool.children
+                self.pool.kill(rank)
                 self.network.apply(change)
-                if rank in self.pool.children:
-                    self.pool.kill(rank)
-                else:  # the plan does not use it: no process will end
+                if not has_process:  # the plan does not use it: no process will end
                     self.failures.lose(rank)
             case FreezeDevice():
                 self.run.frozen.add(rank)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import topologies
-from engine.cli.present import exit_status, present, verdict
+from engine.cli.present import check_writable, exit_status, present, verdict
 from engine.cli.progress import RunProgress, describe
 from engine.cli.tables import bar, show_report
+from engine.domain.errors import SpecError
 from engine.domain.events import ClockTicked, Event, Logged, StateChanged
 from engine.domain.model import ModelSpec
 from engine.domain.report import Correctness, Fidelity, LinkReport, Outcome, Prediction, RunReport
@@ -93,6 +95,15 @@ def test_the_last_line_of_a_run_that_is_not_valid_is_the_reason(capsys: pytest.C
     invalid = report(fidelity=Fidelity(valid=False, why=("raise the dilation from 2 to 3.",)))
     assert present(invalid, Namespace(json=None)) == 3
     assert capsys.readouterr().err.splitlines()[-1] == "not valid: raise the dilation from 2 to 3."
+
+
+def test_a_report_that_could_not_be_written_is_refused_before_the_run(tmp_path: Path) -> None:
+    check_writable(None)
+    check_writable("-")
+    check_writable(str(tmp_path / "new.json"))
+    for target, reason in ((tmp_path / "no" / "x.json", "there is no folder"), (tmp_path, "it is a folder")):
+        with pytest.raises(SpecError, match=f"cannot write: {reason}"):
+            check_writable(str(target))
 
 
 def shown(run: RunReport) -> str:
