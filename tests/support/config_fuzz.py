@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -24,7 +25,8 @@ import torch
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from engine.domain.errors import SpecError
-from engine.domain.spec import RunSpec
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.families.keys import ANYWHERE
@@ -269,8 +271,11 @@ def drawn(random: Random) -> dict[str, Any]:
     return config
 
 
-def outcome_of(config: Mapping[str, Any], folder: Path) -> tuple[str, str]:
-    """("refused", sentence), ("equal", ""), or what is wrong."""
+def outcome_of(config: Mapping[str, Any], folder: Path, stored: bool = False) -> tuple[str, str]:
+    """("refused", sentence), ("equal", ""), or what is wrong.
+
+    `stored`: what is equal is also compared once the library has saved it with its weights.
+    """
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     try:
         model, weights = catalogue.resolve(str(folder), "random")
@@ -279,16 +284,39 @@ def outcome_of(config: Mapping[str, Any], folder: Path) -> tuple[str, str]:
         return ("refused" if "\n" not in sentence else "several lines", sentence)
     except Exception as error:
         return ("traceback", repr(error))
-    model = model.model_copy(update={"dtype": "float32"})  # so that the comparison can be sharp
+    outcome = compared(model, weights)
+    if outcome[0] != "equal" or not stored:
+        return outcome
+    spec = small_run(model, weights)
+    transformers_outputs.library_model(spec).save_pretrained(folder)
+    try:
+        return compared(*catalogue.resolve(str(folder)))
+    except SpecError as error:
+        return ("refused once the library has saved it", str(error))
+
+
+def small_run(model: ModelSpec, weights: WeightsRef) -> RunSpec:
+    """A prompt and three new tokens, as far as the model has room, in float32."""
     new_tokens = 3 if model.has_head else 0
     room = model.max_positions - model.image_rows * model.has_tower - new_tokens
-    if room < 1:
-        return ("refused", "no room for a prompt")
-    words = {"prompt_tokens": min(9, room)} if model.reads_text else {}
-    workload = Workload(**words, new_tokens=new_tokens)
-    spec = RunSpec(
-        cluster=LAPTOP, model=model, weights=weights, workload=workload, strategy="single", seed=SEED
+    words = {"prompt_tokens": min(9, max(room, 1))} if model.reads_text else {}
+    return RunSpec(
+        cluster=LAPTOP,
+        model=model.model_copy(update={"dtype": "float32"}),
+        weights=weights,
+        workload=Workload(**words, new_tokens=new_tokens),
+        strategy="single",
+        seed=SEED,
     )
+
+
+def compared(model: ModelSpec, weights: WeightsRef) -> tuple[str, str]:
+    """Compare our logits with the library's."""
+    spec = small_run(model, weights)
+    try:
+        requests_of(spec)
+    except SpecError as error:
+        return ("refused", str(error))
     try:
         theirs = transformers_outputs.compute(spec)
     except Exception as error:
@@ -332,13 +360,15 @@ def answer(spec: RunSpec) -> torch.Tensor:
     return torch.stack(logits)
 
 
-def cases(count: int, seed: int) -> list[Case]:
-    """Draws `count` configs and tries each."""
+def cases(count: int, seed: int, stored_every: int = 10) -> list[Case]:
+    """Draws `count` configs and tries each; of the weights, every `stored_every`th also from a file."""
     random, tried = Random(seed), []
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(count):
-            config = drawn(random)
-            tried.append(Case(config, *outcome_of(config, Path(folder))))
+        for number in range(count):
+            config, place = drawn(random), Path(folder) / str(number)
+            place.mkdir()
+            tried.append(Case(config, *outcome_of(config, place, not number % stored_every)))
+            shutil.rmtree(place)
     return tried
 
 

@@ -137,6 +137,8 @@ GEMMA2 = GEMMA._replace(
         "sliding_window": harmless(TOKEN, 4096),
         "layer_types": harmless(list[str] | None, None),
         "final_logit_softcapping": read(float | None, 30.0, "logit_softcap"),
+        "attn_implementation": only(str | None, None, "eager"),  # capped scores have no other kernel
+        "_attn_implementation": only(str | None, None, "eager"),
         "attn_logit_softcapping": read(float | None, 50.0, "score_softcap"),
         "attention_dropout": harmless(Probability | None, 0.0),
     },

@@ -71,11 +71,15 @@ def test_drawn_configs_are_refused_or_computed_as_the_library_computes_them():
         (LLAVA | {"architectures": ["LlavaModel"]}, "architectures: .* is not supported, expected 'Llava"),
         (LLAMA | {"dtype": "int8"}, "dtype: got 'int8', expected 'float32' or 'float16'"),
         (LLAVA | {"vision_config": TOWER | {"dtype": "x"}}, "vision_config, dtype: got 'x'"),
+        (
+            LLAMA | {"model_type": "gemma2", "attn_implementation": "sdpa"},
+            "attn_implementation: 'sdpa' is not supported, expected null or 'eager'",
+        ),
         (VIT | {"num_labels": 0}, "num_labels: 0 gives 0 classes"),
         (GPT2 | {"hidden_size": 64}, "hidden_size: is 64, and n_embd, which means the same, is 32"),
         (GPT2 | {"n_embd": 50, "n_head": 6}, "n_embd: 50 is no multiple of the 6 attention heads"),
         (LLAMA | {"hidden_size": 50, "num_attention_heads": 6}, "hidden_size: 50 is no multiple of the 6"),
-        (LLAMA | {"head_dim": 7}, "head_dim: 7 is odd"),
+        (LLAMA | {"head_dim": 7}, "head_dim: 7 numbers turn, and rotary positions need pairs"),
         (LLAMA | {"pad_token_id": 61}, "pad_token_id: 61 is not supported, expected null or one of the 61"),
     ],
 )
