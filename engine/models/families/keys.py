@@ -118,7 +118,7 @@ ANYWHERE: Mapping[str, Key] = {
     "attn_implementation": only(str | None, None, "eager", "sdpa"),
     "_attn_implementation": only(str | None, None, "eager", "sdpa"),
     "output_attentions": only(bool | None, None, False),
-    "quantization_config": only(dict[str, Any] | None, None, {}),
+    "quantization_config": only(dict[str, Any] | None, None),
     "fusion_config": only(dict[str, Any] | None, None),
     "transformers_weights": only(str | None, None),
     "text_config": only(dict[str, Any] | None, None),

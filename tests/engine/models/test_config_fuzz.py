@@ -69,6 +69,7 @@ def test_drawn_configs_are_refused_or_computed_as_the_library_computes_them():
         ),
         (LLAMA | {"configuration_files": ["config.4.0.0.json"]}, "configuration_files: .* is not supported"),
         (LLAVA | {"architectures": ["LlavaModel"]}, "architectures: .* is not supported, expected 'Llava"),
+        (LLAMA | {"quantization_config": {}}, "quantization_config: {} is not supported, expected null"),
         (LLAMA | {"dtype": "int8"}, "dtype: got 'int8', expected 'float32' or 'float16'"),
         (LLAVA | {"vision_config": TOWER | {"dtype": "x"}}, "vision_config, dtype: got 'x'"),
         (
