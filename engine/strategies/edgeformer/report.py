@@ -16,7 +16,7 @@ from engine.strategies.edgeformer.allocation import PRUNED
 from engine.strategies.edgeformer.layout import HeadsLayout
 from engine.strategies.edgeformer.params import BlockOrder, Lending, OnMiss
 
-DECISION_OPS = frozenset({"features", "importance", "weigh", "statistics"})
+DECISION_OPS = ("features", "importance", "statistics")
 
 
 class BlockHeads(Value):
@@ -47,7 +47,7 @@ class HeadsReport(MethodReport):
     """`blocks` in order of their layers, and the rules by which they were placed and heads were found.
 
     `decision_s` is what owners computed to decide, `decision_frac` its share of what they computed before the
-    first token.
+    first token. Attention weights by which a measured head is then attended are no part of it.
     """
 
     kind: Literal["heads"] = "heads"
@@ -119,14 +119,18 @@ def heads_report(
         _block(cluster, mark, moves[layer], hits[layer], looked_up[layer] - hits[layer], measured[layer])
         for layer, mark in sorted(last.items())
     ]
-    decision_s, prefill_s, deciding_s = _seconds(cluster, layout, trace)
+    owners = {cluster.devices[owner].name for owner, _, _ in layout.blocks}
+    spans = [item for item in trace if isinstance(item, Span) and item.kind == "compute"]
+    spans = [span for span in spans if span.device in owners]
+    first = [span for span in spans if span.token <= 0]
+    prefill_s = sum(span.end_s - span.start_s for span in first)
     return HeadsReport(
         blocks=tuple(blocks),
         block_alloc=layout.params.block_alloc,
         lending=layout.params.lending,
         on_miss=layout.params.on_miss,
-        decision_s=decision_s,
-        decision_frac=deciding_s / prefill_s if prefill_s else 0.0,
+        decision_s=_deciding_s(model, spans),
+        decision_frac=_deciding_s(model, first) / prefill_s if prefill_s else 0.0,
     )
 
 
@@ -158,16 +162,16 @@ def _block(cluster: ClusterSpec, mark: Mark, moves: int, hits: int, misses: int,
     )
 
 
-def _seconds(
-    cluster: ClusterSpec, layout: HeadsLayout, trace: Sequence[Span | Mark]
-) -> tuple[float, float, float]:
-    """Seconds of deciding; of the owners' computation before first tokens; and of the deciding in it."""
-    owners = {cluster.devices[owner].name for owner, _, _ in layout.blocks}
-    decision_s = prefill_s = deciding_s = 0.0
-    for item in trace:
-        if isinstance(item, Span) and item.kind == "compute" and item.device in owners:
-            seconds, decides = item.end_s - item.start_s, item.name in DECISION_OPS
-            decision_s += seconds * decides
-            prefill_s += seconds * (item.token <= 0)
-            deciding_s += seconds * decides * (item.token <= 0)
-    return decision_s, prefill_s, deciding_s
+def _deciding_s(model: ModelSpec, spans: Sequence[Span]) -> float:
+    """Seconds of looking up and measuring. Of the attention weights those of heads that were then left out or
+    attended elsewhere: `Weigh` counts 2·E+1 FLOPs for each, `Mix` 2·E for each that it uses.
+    """
+    flops: Counter[str] = Counter()
+    total_s = dict.fromkeys((*DECISION_OPS, "weigh"), 0.0)
+    for span in spans:
+        flops[span.name] += span.flops
+        if span.name in total_s:
+            total_s[span.name] += span.end_s - span.start_s
+    weighed, used = flops["weigh"] / (2 * model.head_dim + 1), flops["mix"] / (2 * model.head_dim)
+    lost = 1 - used / weighed if weighed else 0.0
+    return sum(total_s[name] for name in DECISION_OPS) + lost * total_s["weigh"]

@@ -54,7 +54,7 @@ def test_the_share_of_deciding_is_that_of_the_operations_of_the_first_pass():
     for span in trace:
         if not isinstance(span, Mark) and span.kind == "compute" and span.token == 0:
             seconds[span.name] = seconds.get(span.name, 0) + span.end_s - span.start_s
-    deciding = sum(seconds[name] for name in ("features", "weigh", "statistics"))
+    deciding = seconds["features"] + seconds["statistics"] + seconds["weigh"] / 4  # one of four heads goes
     report = predict(spec).method
     assert report.decision_s == pytest.approx(deciding)
     assert report.decision_frac == pytest.approx(deciding / sum(seconds.values()))
