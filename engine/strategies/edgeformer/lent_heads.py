@@ -42,14 +42,14 @@ class LentHeads:
         """Pass on how much longer the transfers took than the announced rates say, where these say most of
         it.
         """
-        if not self.arrived_s:
-            return
         ctx, found = self.ctx, []
         trips = round_trips(self.cluster, ctx.model, ctx.rank, self.counts, self.rows)
-        for rank, arrived_s in sorted(self.arrived_s.items()):
-            trip = trips[rank]
-            took_s = arrived_s - self.began_s - trip.fixed_s - trip.rest_s
-            if trip.links_s > trip.fixed_s and took_s > 0:
+        telling = {rank: trip for rank, trip in trips.items() if trip.links_s > trip.fixed_s}
+        if not telling.keys() & self.arrived_s.keys():
+            return
+        for rank, trip in sorted(telling.items()):
+            took_s = self.arrived_s.get(rank, 0.0) - self.began_s - trip.fixed_s - trip.rest_s
+            if took_s > 0:
                 found.append(Transfer(rank, took_s / trip.links_s))
         name = f"transfers.v{self.state.version}.L{self.layer}.r{step.requests[0]}.t{step.index}"
         answer = ctx.decide(name, Observed(found))

@@ -164,7 +164,8 @@ def _block(cluster: ClusterSpec, mark: Mark, moves: int, hits: int, misses: int,
 
 def _deciding_s(model: ModelSpec, spans: Sequence[Span]) -> float:
     """Seconds of looking up and measuring. Of the attention weights those of heads that were then left out or
-    attended elsewhere: `Weigh` counts 2·E+1 FLOPs for each, `Mix` 2·E for each that it uses.
+    attended elsewhere: `Weigh` counts 2·E+1 FLOPs for each (2·E+2 with capped scores), `Mix` 2·E for each
+    that it uses.
     """
     flops: Counter[str] = Counter()
     total_s = dict.fromkeys((*DECISION_OPS, "weigh"), 0.0)
@@ -172,6 +173,7 @@ def _deciding_s(model: ModelSpec, spans: Sequence[Span]) -> float:
         flops[span.name] += span.flops
         if span.name in total_s:
             total_s[span.name] += span.end_s - span.start_s
-    weighed, used = flops["weigh"] / (2 * model.head_dim + 1), flops["mix"] / (2 * model.head_dim)
+    passes = 1 + (model.score_softcap is not None)
+    weighed, used = flops["weigh"] / (2 * model.head_dim + passes), flops["mix"] / (2 * model.head_dim)
     lost = 1 - used / weighed if weighed else 0.0
     return sum(total_s[name] for name in DECISION_OPS) + lost * total_s["weigh"]

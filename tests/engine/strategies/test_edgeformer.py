@@ -166,7 +166,8 @@ def test_without_a_table_every_head_is_measured_every_time():
 def test_where_importance_changes_nothing_nothing_is_looked_up_or_measured(params):
     requests = prompts(spec_of("edgeformer", GPT2, SLOW, requests=2))
     _, world, marks = run(GPT2, requests=requests, **params)
-    assert not any(device.decided for device in world.devices)
+    names = {name.partition(".")[0] for device in world.devices for name in device.decided}
+    assert names <= {"transfers"}
     assert {facts["hits"] + facts["misses"] for facts in heads_of(marks)} == {0}
     trace = play(spec_of("edgeformer", GPT2, SLOW, **params))
     names = {item.name for item in trace if isinstance(item, Span)}
