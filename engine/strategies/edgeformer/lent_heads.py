@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from engine.domain.errors import PeerFailed
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step
@@ -30,12 +31,16 @@ class LentHeads:
         self.arrived_s: dict[int, float] = {}
 
     def arrival(self, rank: int, reply: Handle) -> Handle:
-        """A handle for the contexts from `rank` that notes when they arrive."""
-        return self.ctx.spawn(self._note(rank, reply)) if self.measures else reply
+        """A handle for the contexts from `rank`, None if it has failed, that notes when they arrive."""
+        return self.ctx.spawn(self._note(rank, reply))
 
     async def _note(self, rank: int, reply: Handle) -> Tensor:
-        contexts = await reply
-        self.arrived_s[rank] = self.ctx.now_s
+        try:
+            contexts = await reply
+        except PeerFailed:
+            return None
+        if self.measures:
+            self.arrived_s[rank] = self.ctx.now_s
         return contexts
 
     def learn(self, step: Step) -> None:

@@ -6,7 +6,6 @@ REGROUP (layer, number of KV heads it has, these, the ones it gets), END.
 
 from __future__ import annotations
 
-from engine.domain.errors import PeerFailed
 from engine.ops.core import FeedForward, Residual
 from engine.ops.heads import Attend, Heads, Join, Project, Recall, kv_of
 from engine.ops.tensors import Tensor, concat, narrow, shape_of, take
@@ -80,11 +79,12 @@ class Owner:
             contexts.append(await ctx.compute(attend, take(q, 1, rest), self._keys_values(kv, stored)))
             order += rest
         for rank, heads, reply in replies:
-            try:
-                contexts.append(await reply)
-            except PeerFailed:
+            lent = await reply
+            if lent is None:
                 ctx.mark("heads_recomputed", layer=layer, owner=ctx.rank, lost=rank, heads=list(heads))
                 contexts += await self._recompute_heads(layer, heads, q, kv, rows.batch)
+            else:
+                contexts.append(lent)
             order += heads
         measure.learn(step)
         join = Join(layer, 0, len(self.heads), order, True)
