@@ -1,8 +1,8 @@
-"""The demo model's corpus: the prose that every Python installation carries.
+"""The demo model's corpus: the prose in Python's own documentation and in that of EdgeLoom's dependencies.
 
-The pages of Python's reference (`pydoc_data.topics`) and the docstrings of the standard library, read with
-`ast` and never imported. Only prose is kept (no code, grammar or tables), and each paragraph once, so what
-is held out, chosen by the hash of its text, is seen nowhere in training.
+The pages of Python's reference (`pydoc_data.topics`) and the docstrings of the standard library and of
+`PACKAGES`, read with `ast` and never imported. Only prose is kept (no code, grammar or tables), and each
+paragraph once, so what is held out, chosen by the hash of its text, is seen nowhere in training.
 """
 
 from __future__ import annotations
@@ -11,15 +11,30 @@ import ast
 import hashlib
 import re
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics
 
 HELD_OUT_ONE_IN = 20
 SHORTEST_PARAGRAPH = 60
 LEAST_LETTERS_FRAC = 0.88
-NOT_DOCUMENTATION = {"test", "tests", "idlelib", "lib2to3", "turtledemo", "ensurepip", "site-packages"}
+NOT_DOCUMENTATION = {
+    "test",
+    "tests",
+    "testing",
+    "idlelib",
+    "lib2to3",
+    "turtledemo",
+    "ensurepip",
+    "site-packages",
+    "_vendor",
+}
+PACKAGES = ("torch", "numpy", "django", "scipy", "sklearn", "sympy", "networkx")
+"""Installed packages whose docstrings are read too; requirements/runtime.txt has their versions. All have the
+three-clause BSD licence, or for torch, one in its style.
+"""
 
 
 @dataclass(frozen=True)
@@ -30,9 +45,22 @@ class Corpus:
     held_out: tuple[str, ...]
 
 
-def read_corpus() -> Corpus:
-    """The corpus of this Python installation; it differs a little between Python versions."""
-    return split([*topics.values(), *standard_library_docstrings()])
+def read_corpus(packages: Sequence[str] = PACKAGES) -> Corpus:
+    """The corpus of this installation; it differs a little between versions. Takes about half a minute.
+
+    Raises `ModuleNotFoundError` if one of `packages` is not installed.
+    """
+    return split(_pages(packages))
+
+
+def _pages(packages: Sequence[str]) -> Iterator[str]:
+    yield from topics.values()
+    yield from docstrings(Path(sysconfig.get_path("stdlib")))
+    for name in packages:
+        found = find_spec(name)
+        if found is None or not found.submodule_search_locations:
+            raise ModuleNotFoundError(f"{name} is not installed: the corpus has its documentation.")
+        yield from docstrings(Path(found.submodule_search_locations[0]))
 
 
 def split(pages: Iterable[str]) -> Corpus:
@@ -68,9 +96,8 @@ def prose(page: str) -> Iterator[str]:
             yield text
 
 
-def standard_library_docstrings() -> Iterator[str]:
-    """One page per module: the docstrings of the module and of all that it defines."""
-    root = Path(sysconfig.get_path("stdlib"))
+def docstrings(root: Path) -> Iterator[str]:
+    """One page per module below `root`: the docstrings of the module and of all that it defines."""
     for path in sorted(root.rglob("*.py")):
         if NOT_DOCUMENTATION & set(path.relative_to(root).parts):
             continue

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 from tokenizers import Tokenizer
-from transformers import GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from engine.models.training import train_demo
 from engine.models.training.demo_corpus import Corpus, read_corpus, split
+from engine.models.training.repetition import continue_greedily, loops, repeats, unlikelihood
 from engine.models.training.train_demo import END, OUTPUT_DIR, evaluate, share_of_peak
 
 PROSE = "A paragraph about lists, number {}, which is long enough to count as a sentence of prose."
@@ -43,18 +44,67 @@ def test_wrapped_lines_become_one() -> None:
     assert split([wrapped]) == split([PROSE])
 
 
-def test_the_card_has_the_scores_on_held_out_text() -> None:
+def test_the_card_has_the_score_on_what_is_held_out_of_pythons_documentation() -> None:
     """The corpus differs a little between Python versions: hence the room."""
     card = (OUTPUT_DIR / "README.md").read_text()
-    perplexity = float(re.search(r"held-out perplexity \| ([\d.]+)", card).group(1))
-    accuracy = float(re.search(r"top-1 accuracy \| ([\d.]+)%", card).group(1))
+    perplexity = float(re.search(r"Python's own documentation \| ([\d.]+)", card).group(1))
     tokenizer = Tokenizer.from_file(str(OUTPUT_DIR / "tokenizer.json"))
     end_id = tokenizer.token_to_id(END)
     model = GPT2LMHeadModel.from_pretrained(OUTPUT_DIR)
-    held_out = read_corpus().held_out[::4]
+    held_out = read_corpus(()).held_out
     score = evaluate(model, [[end_id, *tokenizer.encode(text).ids] for text in held_out])
-    assert score.perplexity == pytest.approx(perplexity, rel=0.25)
-    assert 100 * score.top1_accuracy == pytest.approx(accuracy, abs=3)
+    assert score.perplexity == pytest.approx(perplexity, rel=0.15)
+
+
+def test_the_demo_model_seldom_loops() -> None:
+    """The card says how often for other beginnings; before it learnt to leave loops, it was nearly half."""
+    tokenizer = Tokenizer.from_file(str(OUTPUT_DIR / "tokenizer.json"))
+    model = GPT2LMHeadModel.from_pretrained(OUTPUT_DIR).eval()
+    prompts = [
+        [tokenizer.token_to_id(END), *tokenizer.encode(text).ids][:9] for text in read_corpus(()).held_out
+    ]
+    written = continue_greedily(model, torch.tensor([ids for ids in prompts if len(ids) == 9][:100]), 64)
+    assert sum(map(loops, written.tolist())) <= 25
+
+
+@pytest.mark.parametrize(
+    ("tokens", "looping"),
+    [
+        ([1, 2, 3] * 3, True),
+        ([9, 8, 1, 2, 3, 1, 2, 3, 1, 2, 3, 7], True),
+        ([1, 2, 3, 1, 2, 3, 4, 1, 2, 3], False),
+        ([5, 5, 5], True),
+        ([5, 5, 6, 5, 5], False),
+        ([*range(17)] * 3, False),  # longer than what counts as a phrase
+    ],
+)
+def test_a_phrase_three_times_in_a_row_is_a_loop(tokens: list[int], looping: bool) -> None:
+    assert loops(tokens) == looping
+
+
+def test_a_token_that_completes_an_earlier_n_gram_is_a_repeat() -> None:
+    assert repeats([1, 2, 3, 4, 1, 2, 3, 4, 5], 4) == 7 * [False] + [True, False]
+    assert repeats([1, 1, 1], 2) == [False, False, True]
+
+
+def test_unlikelihood_punishes_only_what_the_model_repeats() -> None:
+    """A model whose next token is always the last one plus 1, modulo 8, repeats 6-grams from the fourteenth
+    token on; one that counts to 64 never does.
+    """
+
+    def counting(modulus: int) -> GPT2LMHeadModel:
+        model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=32, n_embd=64, n_layer=0, n_head=1))
+        with torch.no_grad():
+            model.transformer.wte.weight.copy_(torch.eye(64))
+            model.transformer.wpe.weight.zero_()
+            head = torch.zeros(64, 64)
+            head[[(token + 1) % modulus for token in range(64)], range(64)] = 3.0
+            model.lm_head.weight = torch.nn.Parameter(head)
+        return model.eval()
+
+    prefix = torch.tensor([[0, 1, 2, 3]])
+    assert unlikelihood(counting(64), prefix, 20).item() == 0
+    assert unlikelihood(counting(8), prefix, 20).item() > 0.1
 
 
 def test_the_artefact_is_small_and_needs_no_pickle() -> None:
@@ -68,10 +118,12 @@ def test_the_artefact_is_small_and_needs_no_pickle() -> None:
 def test_the_script_makes_a_model_with_tokenizer_and_card(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = read_corpus()
+    whole = read_corpus(())
     corpus = Corpus(whole.train[:20], whole.held_out[:10])
-    monkeypatch.setattr(train_demo, "read_corpus", lambda: corpus)
-    arguments = ["train_demo", "--steps", "2", "--seed", "3", "--output"]
+    monkeypatch.setattr(train_demo, "read_corpus", lambda packages=(): corpus)
+    monkeypatch.setattr(train_demo, "SEQUENCES_PER_STEP", 2)
+    monkeypatch.setattr(train_demo, "CONTINUATION", 8)
+    arguments = ["train_demo", "--steps", "2", "--loop-steps", "1", "--seed", "3", "--output"]
     for name in ("first", "second"):
         monkeypatch.setattr(sys, "argv", [*arguments, str(tmp_path / name)])
         train_demo.main()
