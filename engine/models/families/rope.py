@@ -61,7 +61,7 @@ def partial_rope(fields: dict[str, Any], given: Settings, where: str) -> dict[st
     partial = settings.get("partial_rotary_factor", given["partial_rotary_factor"])
     if not 0 < _positive(partial, NUMBER, f"{place}.partial_rotary_factor") <= 1:
         raise refused(place, "partial_rotary_factor", partial, "at most 1")
-    check_pairs(int(fields["head_dim"] * partial), where)
+    check_pairs(fields["head_dim"], where, partial)
     theta, _ = scaling_of(settings, given, place, given["rope_theta"])
     return {**fields, "rope_theta": theta, "partial_rotary_factor": partial}
 
@@ -80,10 +80,16 @@ def scaling_of(settings: Settings, given: Settings, where: str, theta: Any) -> t
     return base, reader(settings, {**given, "rope_theta": base}, where)
 
 
-def check_pairs(rotated: int, where: str) -> None:
+def check_pairs(head_dim: int, where: str, partial: float = 1) -> None:
     """Raises `SpecError` unless the numbers of a head that turn are pairs."""
+    rotated = int(head_dim * partial)
+    if partial == 1 and head_dim % 2:
+        raise SpecError(f"{where}, head_dim: {head_dim} is odd, and rotary positions need pairs.")
     if rotated < 2 or rotated % 2:
-        raise SpecError(f"{where}, head_dim: {rotated} numbers turn, and rotary positions need pairs.")
+        raise SpecError(
+            f"{where}, partial_rotary_factor: with {partial}, {rotated} of a head's {head_dim} numbers turn, "
+            "and rotary positions need pairs."
+        )
 
 
 def _settings(given: Settings, where: str) -> tuple[str, Settings]:

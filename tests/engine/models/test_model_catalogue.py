@@ -148,7 +148,10 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
         ),
         (PHI3 | {"rope_scaling": LONGROPE}, "rope_scaling.rope_type: 'longrope' is not supported"),
         (PHI3 | {"rope_scaling": LONGROPE | {"type": "yarn"}}, "rope_type: 'yarn' is not supported"),
-        (PHI3 | {"partial_rotary_factor": 0.6}, "head_dim: 9 numbers turn, and rotary positions need pairs"),
+        (
+            PHI3 | {"partial_rotary_factor": 0.6},
+            "partial_rotary_factor: with 0.6, 9 of a head's 16 numbers turn",
+        ),
         (
             LLAMA | {"model_type": "gemma3_text", "head_dim": 8, "rope_parameters": {"rope_theta": 5e5}},
             "rope_parameters.rope_theta: 500000.0 is not supported, expected full_attention and sliding",
