@@ -1,0 +1,145 @@
+"""Runs in which a strategy's parameters matter, and what a run does under its parameters.
+
+Most parameters matter somewhere among random runs; `CRAFTED` has runs for those that need a certain shortage
+of memory, a change during the run, or numbers in place of shapes.
+"""
+
+import hashlib
+
+from engine.domain.errors import EdgeLoomError
+from engine.domain.plan import Slice
+from engine.domain.scenario import DropDevice, JoinDevice, Scenario, SetRate, SlowDevice
+from engine.fuzz.check import outputs_of
+from engine.fuzz.draw import draw_spec
+from engine.ops.sizes import weight_bytes
+from engine.runs.predict import prepare, simulate
+from engine.strategies.registry import strategy
+from tests.support.adaptlink_cases import tight, with_memory
+from tests.support.small_cases import GPT2, LLAMA, spec_of, star
+
+DRAWN, SEED = 14, 77
+DEEP = GPT2.model_copy(update={"num_layers": 8})
+SLOW = star([1e6] * 3)
+"""Devices so slow that EdgeFormer lends heads over their links."""
+
+
+def behaviour(spec):
+    """A digest of all that a run does: its refusal, or who holds and computes what and the whole trace. It
+    does not contain the layout, which may only repeat a parameter.
+    """
+    try:
+        prepared = prepare(spec)
+    except EdgeLoomError:
+        return "refused"
+    trace, outcome = simulate(prepared)
+    plan = prepared.plan
+    facts = (plan.holdings, plan.work, trace, outcome.kind)
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def numbers(spec):
+    """A digest of what the source gets, on real tensors: of a lossy method, which heads it kept."""
+    got = outputs_of(prepare(spec))
+    return hashlib.sha256(repr({name: x.tolist() for name, x in sorted(got.items())}).encode()).hexdigest()
+
+
+def cases_of(name):
+    """(observe, spec) in the order in which they are tried."""
+    for spec in CRAFTED.get(name, lambda: ())():
+        yield behaviour, spec
+    for spec in NUMBERS.get(name, lambda: ())():
+        yield numbers, spec
+    for index in range(DRAWN):
+        yield behaviour, draw_spec(SEED, index, (strategy(name),))
+
+
+def with_params(spec, **params):
+    return spec.model_copy(update={"params": {**spec.params, **params}})
+
+
+def changed(spec, *changes):
+    return spec.model_copy(update={"scenario": Scenario(changes=changes)})
+
+
+def pressed(name):
+    """A little less memory than the least with which all of the KV cache stays in memory."""
+
+    def spec_with(bytes_):
+        return spec_of(name, DEEP, star([1e10] * 2, memory_bytes=bytes_), rows=8, new_tokens=9)
+
+    least = next(
+        bytes_ for bytes_ in range(20_000, 400_000, 1000) if behaviour(spec_with(bytes_)) != "refused"
+    )
+    yield spec_with(least - 1000)
+    yield spec_with(least - 2500)
+
+
+def adaptlink():
+    """The primary lacks memory for a part; a device that is away joins, or one fails."""
+    yield tight(GPT2, 0.5, new_tokens=5)
+    yield tight(GPT2, 0.7, others=0.4, new_tokens=5)
+    yield tight(GPT2, 0.3, new_tokens=5, rates=(4e10, 1e10, 2e10, 2e10))
+    yield changed(tight(GPT2, 0.3, new_tokens=5, others=0.6), DropDevice(at_s=1e-3, device="d1"))
+    spec = tight(GPT2, 0.3, rates=(4e10, 1e10, 1e11), new_tokens=6)
+    roomy = with_memory(spec.cluster, d0=spec.cluster.devices[0].memory_bytes + 4000)
+    spec = spec.model_copy(update={"cluster": roomy})
+    for at_s in (1e-3, 3e-3, 6e-3):
+        yield changed(spec, JoinDevice(at_s=at_s, device="d2"))
+
+
+def edge_only():
+    """Memory around what the model takes in its own numbers, in 8 bits and in 4."""
+    for bytes_ in range(60_000, 240_000, 20_000):
+        spec = spec_of("edge_only", GPT2, star((1e9, 2e9), memory_bytes=bytes_))
+        yield from (spec, with_params(spec, bits="8"), with_params(spec, bits="4"))
+
+
+def edgeformer():
+    """Devices so slow that heads are lent over the links, one of which changes while tokens are generated."""
+    spec = spec_of("edgeformer", GPT2, SLOW, requests=2, t_max=0.9)
+    yield spec
+    yield with_params(spec, t_max_mode="none")
+    yield spec_of("edgeformer", LLAMA, star((1e6, 3e6, 5e5)), t_max=0.6)
+    yield spec_of("edgeformer", DEEP, star((3e6, 1e6, 2e6), memory_bytes=150_000), t_max=0.6)
+    for memory in ({"d0": 1.5e5, "d1": 9e4, "d2": 4e8}, {"d0": 4e8, "d1": 9e4, "d2": 1.2e5}):
+        yield spec_of("edgeformer", DEEP, with_memory(star((3e6, 1e6, 2e6)), **memory), t_max=0.6)
+    for at_s in (0.5, 3.0, 8.0, 20.0):
+        slower = SetRate(at_s=at_s, link="d1--s1", bit_per_s=1e3)
+        yield changed(spec_of("edgeformer", GPT2, SLOW, new_tokens=6, t_max=1.0), slower)
+
+
+def edgeformer_numbers():
+    """Heads are pruned by their importance, which depends on the prompt."""
+    for model in (GPT2, LLAMA):
+        for t_max in (0.3, 0.5, 0.8):
+            for tau in (0.6, 1.0):
+                sizes = {"requests": 4, "rows": 7, "new_tokens": 2}
+                yield spec_of("edgeformer", model, SLOW, t_max=t_max, tau=tau, **sizes)
+
+
+def voltage():
+    slowed = spec_of("voltage", GPT2, star([1e8, 2e8, 3e8]), requests=2)
+    yield changed(slowed, SlowDevice(at_s=1e-3, device="d1", factor=9))
+
+
+def lime():
+    """Memory for three or four layers each, so that caches outgrow it before the answer is complete."""
+    layer_bytes = sum(weight_bytes(DEEP, Slice(layer=0, part=part)) for part in ("attention", "ffn"))
+    long = DEEP.model_copy(update={"max_positions": 128})
+    cluster = star((2e9, 1e9), memory_bytes=3.5 * layer_bytes + 3.5e4, disk_byte_per_s=2e5)
+    params = {"assumed_tokens": 12, "reserve_frac": 0.05, "num_segments": 4, "mode": "exact"}
+    for tokens in (24, 40):
+        for transfer in (True, False):
+            more = params | {"kv_transfer": transfer}
+            yield spec_of("lime", long, cluster, new_tokens=tokens, requests=2 - transfer, **more)
+
+
+CRAFTED = {
+    **{name: (lambda name=name: pressed(name)) for name in ("gpipe", "edgeshard", "galaxy", "tpi_llm")},
+    "adaptlink": adaptlink,
+    "edge_only": edge_only,
+    "edgeformer": edgeformer,
+    "lime": lime,
+    "voltage": voltage,
+}
+NUMBERS = {"edgeformer": edgeformer_numbers}
