@@ -25,6 +25,7 @@ from emulator.bench.predict import measure_prediction
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.startup import measure_startup
 from emulator.bench.strategies import measure_accuracy, measure_strategies
+from emulator.bench.wins import measure_wins
 from emulator.calibration.known import host_name
 from emulator.network.probe import probe
 from engine.cli.command import Command, Environment
@@ -58,6 +59,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("changes", "time until live changes take effect at the receiver", measure_changes, FIDELITY),
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
+    Bench("wins", "every method where it is meant to win", measure_wins, "strategies"),
     Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),

@@ -87,6 +87,8 @@ def _collect(campaign: Campaign, processes: int, ended: list[Ended]) -> None:
     cases, said_s = campaign.stop - campaign.first, time.monotonic()
     for one in run_campaign(campaign, processes):
         ended.append(one)
+        if one.end == "wrong":
+            sys.stderr.write(f"case {one.number} is wrong: {one.sentence}\n")
         now_s = time.monotonic()
         if now_s - said_s > REPORT_EVERY_S or len(ended) == cases:
             said_s = now_s

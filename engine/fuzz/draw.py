@@ -18,11 +18,13 @@ LONGEST_PROMPT, MOST_NEW_TOKENS, MOST_REQUESTS = 14, 6, 4
 
 
 def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGIES) -> RunSpec:
-    """Strategies take turns, and so do the catalogue's small models; all else is drawn."""
+    """Strategies take turns, and each starts at another of the catalogue's small models, which take turns,
+    too; all else is drawn.
+    """
     random = Random(f"{seed}/{index}")
     chosen = strategies[index % len(strategies)]
-    bases = small_models()
-    model = draw_model(random, bases[index // len(strategies) % len(bases)])
+    bases, turn = small_models(), sum(divmod(index, len(strategies)))
+    model = draw_model(random, bases[turn % len(bases)])
     cluster = draw_cluster(random, model)
     return RunSpec(
         name=f"fuzz {seed}/{index}",

@@ -19,7 +19,8 @@ from engine.models.families.registry import family
 MOST_PARAMETERS = 300_000
 ATTEMPTS = 20
 LEAST_WIDTH_BFLOAT16 = 8
-"""In narrower hidden states a norm divides by almost nothing, and rounding errors have no typical size."""
+"""Of hidden states and feed-forward parts: where a norm follows fewer numbers, its divisor may be almost 0,
+and rounding errors have no typical size."""
 
 
 @lru_cache(maxsize=1)
@@ -37,7 +38,8 @@ def draw_model(random: Random, base: ModelSpec) -> ModelSpec:
     dtype = "bfloat16" if random.random() < 0.15 else "float32"
     for _ in range(ATTEMPTS):
         drawn = base.model_copy(update={**_sizes(random, base), "dtype": dtype})
-        wide_enough = dtype == "float32" or drawn.hidden_size >= LEAST_WIDTH_BFLOAT16
+        width = min(drawn.hidden_size, drawn.intermediate_size)
+        wide_enough = dtype == "float32" or width >= LEAST_WIDTH_BFLOAT16
         if wide_enough and is_expressible(drawn):
             return drawn
     return base

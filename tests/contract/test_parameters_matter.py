@@ -16,7 +16,7 @@ from tests.support.parameter_cases import cases_of, with_params
 
 UNSEEN = {
     "adaptlink": {("offload_attention", "none")},
-    "edgeformer": {("on_miss", "nearest")},
+    "edgeformer": {("on_miss", "nearest"), ("bandwidth", "announced")},
     "lime": {("lookahead_tokens", None)},
 }
 """What no run of these shows; tests of the strategy itself do."""
@@ -38,8 +38,10 @@ def has_few_choices(field):
 def without_effect(chosen):
     """(parameter, value) of each choice, (parameter, None) of each other parameter, that changed nothing."""
     fields = chosen.Params.model_fields
-    left = {name: set(offered(field, name, cluster_of(chosen))) if has_few_choices(field) else {None}
-            for name, field in fields.items()}  # fmt: skip
+    left = {}
+    for name, field in fields.items():
+        values = set(offered(field, name, cluster_of(chosen))) if has_few_choices(field) else {None}
+        left[name] = {value for value in values if (name, value) not in UNSEEN.get(chosen.name, set())}
     for observe, spec in cases_of(chosen.name):
         known = {}
 
@@ -72,5 +74,4 @@ def cluster_of(chosen):
 def test_every_parameter_changes_a_plan_a_trace_or_numbers(chosen):
     if not chosen.Params.model_fields:
         return
-    unseen = UNSEEN.get(chosen.name, set())
-    assert [found for found in without_effect(chosen) if found not in unseen] == []
+    assert without_effect(chosen) == []

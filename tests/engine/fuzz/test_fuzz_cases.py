@@ -20,7 +20,7 @@ from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.small_cases import GPT2, spec_of, star
 
 SEED, ROUNDS = 20, 7
-"""Seven cases of every strategy: as many as the catalogue has small families."""
+"""Seven cases of every strategy, which together have every small model of the catalogue many times."""
 
 
 @pytest.fixture(autouse=True)
