@@ -28,6 +28,8 @@ SLOWER = 1.005
 """How much longer a token may take than in the plain pipeline, for the sake of the prompt."""
 MOVES = 40
 """Spreads that are tried around each of the best ones."""
+MOVED_DEVICES = 12
+"""In larger rings, a single layer more or less on a device matters little, and there are too many pairs."""
 
 
 class Choice(NamedTuple):
@@ -121,7 +123,7 @@ class Search:
 
     def improve(self) -> None:
         """Move single layers between devices of the best plan's ring while the event model gets faster."""
-        while self.best is not None:
+        while self.best is not None and self.best.ring.size <= MOVED_DEVICES:
             before = self.best
             table = self._table(before.ring, before.placement.chosen.num_segments)
             around = sorted(

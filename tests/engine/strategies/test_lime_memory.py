@@ -32,6 +32,11 @@ def test_whole_layers_only_is_the_coarser_ablation():
     assert plans == ((100, 0, 0), (600, 1, 1))
 
 
+def test_a_longer_look_ahead_leaves_out_plans_that_end_too_soon():
+    plans = online_plans(20 * MB, 0.2 * MB, ROOM, (100 * MB / 3, 200 * MB / 3), 200, False)
+    assert plans == ((100, 0, 0), (433, 0, 1))
+
+
 def test_one_segment_has_nothing_to_share_so_nothing_to_free():
     assert online_plans(20 * MB, 0.2 * MB, ROOM, (0.0, 0.0), 1, False) == ((100, 0, 0),)
 
