@@ -233,7 +233,7 @@ def _too_small(
     )
     reserve = ", or lower reserve_frac" if params.reserve_frac else ""
     return PlanError(
-        f"{name}: {model.name} has {model.num_layers} layers of {human(_layer_bytes(model), 'B')} with "
+        f"{name}: {model.name} needs {model.num_layers} layers of {human(_layer_bytes(model), 'B')} with "
         f"{human(kv_bytes, 'B')} of KV cache each, which do not fit {how}: {have} for layers: add devices or "
         f"memory, or shorten prompt and answer{reserve}."
     )
