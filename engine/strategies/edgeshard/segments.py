@@ -2,7 +2,8 @@
 
 Zhang et al., "EdgeShard" (IEEE IoT Journal 2024), Algorithms 1 and 2. The paper's recurrence proceeds layer
 by layer without recording the devices used. Here a state is (layers done, set of used devices, last device),
-so that each device has one stage within its memory. The result is exact for up to `EXACT_DEVICES` devices.
+so that each device has one stage within its memory. The result is exact for up to `EXACT_DEVICES` devices;
+`orders.py` searches among more.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from engine.strategies.shared.stages import Stage
 
@@ -58,7 +58,7 @@ def best_segments(profile: Profile, objective: Objective) -> tuple[Stage, ...] |
 
     devices, layers = len(profile.layer_s), len(profile.layer_s[0])
     hop_s, add = np.array(profile.hop_s), np.add if objective == "latency" else np.maximum
-    segment_s = _segments_s(profile)
+    segment_s = segments_s(profile)
     best_s = np.full((1 << devices, layers + 1, devices), np.inf)
     for j in range(devices):
         best_s[1 << j, :, j] = add(profile.enter_s[j], segment_s[j, 0])
@@ -80,7 +80,7 @@ def best_segments(profile: Profile, objective: Objective) -> tuple[Stage, ...] |
     return (*reversed([*_trace(best_s, hop_s, segment_s, add, mask, layers, last)]),)
 
 
-def _segments_s(profile: Profile) -> Any:
+def segments_s(profile: Profile) -> Any:
     """[j, i, m]: seconds of layers [i, m) on device j; infinite if none or more than it has memory for."""
     import numpy as np
 
@@ -106,53 +106,3 @@ def _trace(
         yield Stage(device=j, start=start, stop=stop)
         stop, j = start, k
     yield Stage(device=j, start=0, stop=stop)
-
-
-class _Label(NamedTuple):
-    cost_s: float
-    stages: tuple[Stage, ...]
-
-
-def layerwise_segments(profile: Profile, objective: Objective) -> tuple[Stage, ...] | None:
-    """A heuristic for many devices: one best path per (layers done, last device), as in the paper, but a path
-    uses each device once and within its memory. O(N · M² + N² · M).
-
-    None if it finds no path; there may still be one.
-    """
-    devices, layers = len(profile.layer_s), len(profile.layer_s[0])
-    labels: list[dict[int, _Label]] = [{} for _ in range(layers + 1)]
-    for start in range(layers):
-        for j in range(devices):
-            at = _arrive(profile, objective, labels, start, j) if start else _Label(profile.enter_s[j], ())
-            if at is None or at.cost_s == inf:
-                continue
-            segment_s = 0.0
-            for stop in range(start + 1, min(layers, start + profile.max_layers[j]) + 1):
-                segment_s += profile.layer_s[j][stop - 1]
-                new = _Label(
-                    join(objective, at.cost_s, segment_s),
-                    (*at.stages, Stage(device=j, start=start, stop=stop)),
-                )
-                old = labels[stop].get(j)
-                if old is None or (new.cost_s, len(new.stages)) < (old.cost_s, len(old.stages)):
-                    labels[stop][j] = new
-    ends = [
-        (join(objective, label.cost_s, profile.return_s[j]), len(label.stages), j)
-        for j, label in labels[layers].items()
-    ]
-    return labels[layers][min(ends)[2]].stages if ends else None
-
-
-def _arrive(
-    profile: Profile, objective: Objective, labels: Sequence[dict[int, _Label]], done: int, j: int
-) -> _Label | None:
-    """The best way to `j` after `done` layers, among the paths that have not used it."""
-    ways = [
-        (join(objective, label.cost_s, profile.hop_s[done][k][j]), len(label.stages), k)
-        for k, label in labels[done].items()
-        if all(stage.device != j for stage in label.stages)
-    ]
-    if not ways:
-        return None
-    cost, _, k = min(ways)
-    return _Label(cost, labels[done][k].stages)

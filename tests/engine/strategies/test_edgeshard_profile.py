@@ -6,7 +6,7 @@ followed by 4 tokens, so three of them are fed back, after 12 rows on average. D
 
 import pytest
 
-from engine.strategies.edgeshard.strategy import profile_of
+from engine.strategies.edgeshard.plan import profile_of
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.pipeline import ends_placement
 from engine.strategies.shared.stages import rooms_of

@@ -1,0 +1,142 @@
+"""Plan EdgeShard: what it knows of a cluster, and the best stages with and without the source. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Literal, NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.units import needs_and_has, transfer_s
+from engine.ops.tensors import payload_bytes
+from engine.strategies.edgeshard.orders import lower_bound_s, searched_segments
+from engine.strategies.edgeshard.segments import (
+    EXACT_DEVICES,
+    Objective,
+    Profile,
+    best_segments,
+    cost_s,
+    join,
+)
+from engine.strategies.shared.demand import Demand, end_passes, hidden
+from engine.strategies.shared.shares import layer_s, pass_s
+from engine.strategies.shared.stages import Room, Stage, layer_bytes
+
+FirstLayer = Literal["anywhere", "source"]
+
+
+class Candidate(NamedTuple):
+    """Stages by rank, with their objective, its value and a lower bound of it. `burst_s` estimates the time
+    of all requests, one behind the other.
+    """
+
+    stages: tuple[Stage, ...]
+    objective: Objective
+    exact: bool
+    planned_s: float
+    bound_s: float
+    burst_s: float
+
+
+def rooms_by_first_layer(
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    rooms: tuple[Room, ...],
+    first_layer: FirstLayer,
+) -> list[tuple[Room, ...]]:
+    """The rooms with a source that has the first layer, and those without it. A source that is no terminal
+    has one stage at most, so it cannot be in the middle of a pipeline that it feeds.
+
+    Raises `PlanError` if neither has room for all layers.
+    """
+    others = tuple(room for room in rooms if room.rank != cluster.source_rank)
+    if len(others) == len(rooms):
+        return [rooms]
+    (own,) = [room for room in rooms if room.rank == cluster.source_rank]
+    ways = [rooms] if own.layers else []
+    if first_layer == "anywhere" and sum(room.layers for room in others) >= model.num_layers:
+        ways.append(others)
+    if not ways:
+        raise _no_first_layer(cluster, model, demand, own)
+    return ways
+
+
+def candidate_of(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms: Sequence[Room], objective: Objective
+) -> Candidate | None:
+    """The best stages on `rooms`: exact for few devices. None if a search found none."""
+    profile, exact = profile_of(cluster, model, demand, rooms), len(rooms) <= EXACT_DEVICES
+    stages = (best_segments if exact else searched_segments)(profile, objective)
+    if stages is None:
+        return None
+    ends_s = 0.0
+    if cluster.source_rank in cluster.workers and all(room.rank != cluster.source_rank for room in rooms):
+        ends_s = _ends_s(cluster, model, demand)
+    latency_s, slowest_s, planned_s = (
+        join(of, cost_s(profile, stages, of), ends_s) for of in ("latency", "throughput", objective)
+    )
+    bound_s = planned_s if exact else join(objective, lower_bound_s(profile, objective), ends_s)
+    return Candidate(
+        tuple(stage.model_copy(update={"device": rooms[stage.device].rank}) for stage in stages),
+        objective,
+        exact,
+        planned_s,
+        bound_s,
+        latency_s + (demand.sequences - 1) * slowest_s,
+    )
+
+
+def _ends_s(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> float:
+    """Seconds of embedding and output on the source, of one request."""
+    *begin, end = (
+        pass_s(cluster.devices[cluster.source_rank], model, one) for one in end_passes(model, demand)
+    )
+    return sum(begin) + (1 + max(0, demand.new_tokens - 1)) * end
+
+
+def profile_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms: Sequence[Room]) -> Profile:
+    """The planner's times of one request. Embedding and head count with the source's first layer, where the
+    first layer then must be.
+    """
+    source, layers, further = cluster.source_rank, model.num_layers, max(0, demand.new_tokens - 1)
+    ranks = [room.rank for room in rooms]
+    works = source in ranks
+    times = [[layer_s(cluster.devices[rank], model, demand)] * layers for rank in ranks]
+    if works:
+        times[ranks.index(source)][0] += _ends_s(cluster, model, demand)
+    prompt, token = (payload_bytes(hidden(model, demand.batch, rows)) for rows in (demand.rows, 1))
+    result = token if demand.generates else prompt
+
+    def hop_s(src: int, dst: int, first_bytes: int) -> float:
+        if src == dst:
+            return 0.0
+        return _message_s(cluster, src, dst, first_bytes) + further * _message_s(cluster, src, dst, token)
+
+    between = [[hop_s(src, dst, prompt) for dst in ranks] for src in ranks]
+    return Profile(
+        layer_s=times,
+        hop_s=[between] * (layers + 1),
+        enter_s=[inf if works and rank != source else hop_s(source, rank, prompt) for rank in ranks],
+        return_s=[hop_s(rank, source, result) for rank in ranks],
+        max_layers=[room.layers for room in rooms],
+    )
+
+
+def _message_s(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> float:
+    """Seconds of one message on a path without other traffic."""
+    path = cluster.path(src, dst)
+    rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
+    delay_s = sum(cluster.links[hop.link].delay(hop.forward) for hop in path)
+    return cluster.devices[src].message_overhead_s + transfer_s(size_bytes, rate) + delay_s
+
+
+def _no_first_layer(cluster: ClusterSpec, model: ModelSpec, demand: Demand, room: Room) -> PlanError:
+    device, size = cluster.devices[room.rank], layer_bytes(model, demand)
+    return PlanError(
+        f"edgeshard: the first layer stays on the source, but {device.name} "
+        f"{needs_and_has(device.memory_bytes - room.bytes + size, device.memory_bytes, ' for it')}: "
+        "give it more memory, or make it a terminal."
+    )
