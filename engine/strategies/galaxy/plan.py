@@ -1,8 +1,9 @@
-"""Plan Galaxy: heads and columns in proportion to capacity, moved where memory is too small. Pure.
+"""Plan Galaxy: how many heads, columns and rows each device gets, within its memory. Pure.
 
 Ye et al., "Galaxy: A Resource-Efficient Collaborative Edge AI System for In-situ Transformer Inference"
-(INFOCOM 2024): the heterogeneity- and memory-aware planner. The paper's full formulas were not available:
-here shares follow capacity, and what a memory cannot hold moves to another device, one granule at a time.
+(INFOCOM 2024): the heterogeneity- and memory-aware planner. The paper's full formulas were not available.
+`balance` follows its description: shares follow capacity, and what a memory cannot hold moves to another
+device, one granule at a time. `exact` (`exact.py`) minimises the same objective.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import PlanError
@@ -24,7 +25,8 @@ from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Meta
 from engine.ops.tiles import Contract, Expand
 from engine.program.collectives import chunk_bounds
-from engine.strategies.galaxy.time import layer_of_prompt_s
+from engine.strategies.galaxy.exact import Shares, best_shares, most_granules
+from engine.strategies.galaxy.time import MemberTimes, layer_of_prompt_s
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -44,6 +46,12 @@ from engine.strategies.shared.tensor_parallel import Bounds, ShareLayout, kv_byt
 GRANULES_PER_HEAD = 4
 """The columns of the feed-forward part are divided in this many granules per attention head."""
 
+EXACT_MEMBERS = 8
+"""With more devices `exact` only takes over where `balance` finds no room."""
+
+Planner = Literal["exact", "balance"]
+RowShares = Literal["best", "equal", "proportional"]
+
 REMEDY = "give it more memory, or add devices that take a share"
 
 NeedBytes = Callable[[int, int, int], float]
@@ -61,13 +69,14 @@ class GalaxyLayout(ShareLayout):
     """Heads and columns of each member, and its rows between the parts.
 
     Member i has rows [rows[i], rows[i + 1]) of the prompt; other lengths are shared by `row_weights`. With
-    `overlap` the rows travel in tiles beside the products.
+    `overlap` the rows travel in tiles beside the products. `planner` chose the shares.
     """
 
     kind: Literal["galaxy"] = "galaxy"
     rows: tuple[Count, ...]
     row_weights: tuple[NonNegative, ...]
     overlap: bool
+    planner: Planner
     predicted_layer_s: LayerTimes
 
 
@@ -122,20 +131,49 @@ def balance(
             raise NoRoom([(i, over + memory_bytes[i]) for i, over in enumerate(overflow) if over > 0])
 
 
-def galaxy_plan(
-    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, overlap: bool, rows_by_speed: bool
-) -> Plan[GalaxyLayout]:
-    """Raises `PlanError` naming every device that lacks memory for its share when no other device has room
-    for it.
+class Task(NamedTuple):
+    """What is to be divided among `group` (ranks), and what the planner knows of it.
+
+    `columns` are divided in `granules` at these bounds. `tiles`: transfers overlap with tiles of products.
     """
+
+    cluster: ClusterSpec
+    model: ModelSpec
+    demand: Demand
+    group: tuple[int, ...]
+    capacities: tuple[float, ...]
+    cuts: tuple[int, ...]
+    ends_bytes: int
+    tiles: bool
+
+    @property
+    def granules(self) -> int:
+        return len(self.cuts) - 1
+
+    @property
+    def memory_bytes(self) -> tuple[float, ...]:
+        return tuple(self.cluster.devices[rank].memory_bytes for rank in self.group)
+
+
+def task_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, overlap: bool) -> Task:
     group = source_first(cluster)
-    capacities = [_capacity(cluster.devices[rank], model, demand) for rank in group]
-    row_weights = capacities if rows_by_speed else [1.0] * len(group)
-    sizes = largest_remainder(demand.rows, row_weights)
     granules = min(GRANULES_PER_HEAD * model.num_heads, model.intermediate_size)
-    granule = -(-model.intermediate_size // granules)
-    ends = weights_bytes(ends_placement(name, cluster, model), model, cluster.source_rank)
-    tiles = overlap and demand.rows > 1
+    return Task(
+        cluster,
+        model,
+        demand,
+        tuple(group),
+        tuple(_capacity(cluster.devices[rank], model, demand) for rank in group),
+        tuple(chunk_bounds(model.intermediate_size, granules)),
+        weights_bytes(ends_placement(name, cluster, model), model, cluster.source_rank),
+        overlap and demand.rows > 1,
+    )
+
+
+def need_bytes_of(task: Task, sizes: Sequence[int]) -> NeedBytes:
+    """`sizes` are the members' rows."""
+    model, demand = task.model, task.demand
+    granule = max(stop - start for start, stop in pairwise(task.cuts))
 
     @cache
     def need_bytes(i: int, groups: int, count: int) -> float:
@@ -145,45 +183,129 @@ def galaxy_plan(
             Slice(layer=0, part="ffn", axis="columns", start=0, stop=columns),
         )
         per_layer = sum(weight_bytes(model, piece) for piece in pieces) + demand.kv_bytes(model, groups)
-        passes = member_passes(model, demand, heads, columns, sizes, tiles)
-        source = group[i] == cluster.source_rank
+        passes = member_passes(model, demand, heads, columns, sizes, task.tiles)
+        source = task.group[i] == task.cluster.source_rank
         if source:
             passes += end_passes(model, demand)
-        return model.num_layers * per_layer + working_bytes(model, passes) + source * ends
+        return model.num_layers * per_layer + working_bytes(model, passes) + source * task.ends_bytes
 
-    memory_bytes = [cluster.devices[rank].memory_bytes for rank in group]
+    return need_bytes
+
+
+def galaxy_plan(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    overlap: bool,
+    planner: Planner,
+    row_shares: RowShares,
+) -> Plan[GalaxyLayout]:
+    """Raises `PlanError` naming every device that lacks memory for its share when no other device has room
+    for it.
+    """
+    task = task_of(name, cluster, model, demand, overlap)
     try:
-        groups, counts = balance(model.num_kv_heads, granules, capacities, need_bytes, memory_bytes)
+        choice = choose(task, planner, row_shares)
     except NoRoom as error:
+        devices = [(cluster.devices[task.group[i]], need) for i, need in error.needs]
         short = ", ".join(
             f"{device.name} {needs_and_has(need, device.memory_bytes)}"
-            for device, need in ((cluster.devices[group[i]], need) for i, need in error.needs)
+            for device, need in devices
         )
         raise PlanError(f"{name}: {short}, and no other device has room for the rest: {REMEDY}.") from error
-    heads = [count * model.group_size for count in groups]
-    cuts = chunk_bounds(model.intermediate_size, granules)
-    ends_at = [cuts[bound] for bound in bounds_of(counts)]
-    columns = [stop - start for start, stop in pairwise(ends_at)]
-    bounds = Bounds(group, bounds_of(heads), bounds_of(columns))
+    bounds, sizes = choice.bounds, largest_remainder(demand.rows, choice.row_weights)
     placement = shares_placement(name, cluster, model, bounds)
     passes = {
-        rank: member_passes(model, demand, heads[i], columns[i], sizes, tiles) for i, rank in enumerate(group)
+        rank: member_passes(
+            model,
+            demand,
+            bounds.heads[i + 1] - bounds.heads[i],
+            bounds.columns[i + 1] - bounds.columns[i],
+            sizes,
+            task.tiles,
+        )
+        for i, rank in enumerate(task.group)
     }
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     check_memory(cluster, model, placement, kv_bytes_of(bounds, model, demand), passes, REMEDY)
-    predicted = LayerTimes(
-        whole=layer_of_prompt_s(cluster, model, demand, bounds, sizes, tiles=False),
-        tiles=layer_of_prompt_s(cluster, model, demand, bounds, sizes, tiles=True),
-    )
     return placement.with_layout(
         GalaxyLayout(
             **bounds._asdict(),
             rows=bounds_of(sizes),
-            row_weights=tuple(row_weights),
+            row_weights=choice.row_weights,
             overlap=overlap,
-            predicted_layer_s=predicted,
+            planner=choice.planner,
+            predicted_layer_s=LayerTimes(
+                whole=layer_of_prompt_s(cluster, model, demand, bounds, sizes, tiles=False),
+                tiles=layer_of_prompt_s(cluster, model, demand, bounds, sizes, tiles=True),
+            ),
         )
     )
+
+
+class Choice(NamedTuple):
+    """Shares of the members, their weights for dividing rows, who chose them, and a layer's seconds."""
+
+    bounds: Bounds
+    row_weights: tuple[float, ...]
+    planner: Planner
+    layer_s: float
+
+
+def choose(task: Task, planner: Planner, row_shares: RowShares) -> Choice:
+    """The fastest layer among the ways to divide rows, and of `exact` and `balance` if both may plan.
+
+    Raises `NoRoom`: by `balance` alone, also where its moves do not find the room that there is.
+    """
+    equal = (1.0,) * len(task.group)
+    weights = {"equal": [equal], "proportional": [task.capacities], "best": [equal, task.capacities]}
+    choices, error = list[Choice](), NoRoom([])
+    for row_weights in weights[row_shares]:
+        sizes = largest_remainder(task.demand.rows, row_weights)
+        need_bytes = need_bytes_of(task, sizes)
+        try:
+            units = task.model.num_kv_heads
+            shares = balance(units, task.granules, task.capacities, need_bytes, task.memory_bytes)
+            choices.append(_choice(task, shares, row_weights, "balance"))
+        except NoRoom as no_room:
+            error = no_room
+        if planner == "exact" and (len(task.group) <= EXACT_MEMBERS or not choices):
+            best = _exact(task, sizes, need_bytes)
+            if best is not None:
+                choices.append(_choice(task, best, row_weights, "exact"))
+    if not choices:
+        raise error
+    return min(choices, key=lambda choice: (choice.layer_s, choice.planner == "balance"))
+
+
+def _choice(task: Task, shares: Shares, row_weights: tuple[float, ...], planner: Planner) -> Choice:
+    groups, counts = shares
+    bounds = Bounds(
+        task.group,
+        bounds_of([count * task.model.group_size for count in groups]),
+        tuple(task.cuts[bound] for bound in bounds_of(counts)),
+    )
+    sizes = largest_remainder(task.demand.rows, row_weights)
+    layer_s = layer_of_prompt_s(task.cluster, task.model, task.demand, bounds, sizes, task.tiles)
+    return Choice(bounds, row_weights, planner, layer_s)
+
+
+def _exact(task: Task, sizes: Sequence[int], need_bytes: NeedBytes) -> Shares | None:
+    units, members = task.model.num_kv_heads, range(len(task.group))
+    memory_bytes = task.memory_bytes
+    most = [
+        most_granules(units, task.granules, lambda a, b, i=i: need_bytes(i, a, b) <= memory_bytes[i])
+        for i in members
+    ]
+    if len(task.group) > EXACT_MEMBERS:  # the times of so many shares take too long: any shares that fit
+        no_s = [0.0] * (units + 1), [0.0] * (task.granules + 1)
+        return best_shares([no_s[0]] * len(members), [no_s[1]] * len(members), most)
+    times = MemberTimes(task.cluster, task.model, task.demand, task.group, sizes, task.tiles)
+    size, cuts = task.model.group_size, task.cuts
+    mha_s = [[times.mha_s(i, n * size) for n in range(units + 1)] for i in members]
+    mlp_s = [[times.mlp_s(i, cuts[n]) for n in range(task.granules + 1)] for i in members]
+    return best_shares(mha_s, mlp_s, most)
 
 
 def _capacity(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:

@@ -15,8 +15,10 @@ from typing import Literal
 from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.ops.core import FeedForward, Norm, Residual
 from engine.ops.heads import Attend, Join, Project, kv_of
@@ -34,7 +36,8 @@ from engine.program.collectives import (
 )
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Params, Step, Strategy
-from engine.strategies.galaxy.plan import GalaxyLayout, galaxy_plan
+from engine.strategies.galaxy.plan import GalaxyLayout, Planner, RowShares, galaxy_plan
+from engine.strategies.galaxy.report import GalaxyReport
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, finish, tag
 from engine.strategies.shared.kv_disk import disk_rows
@@ -52,8 +55,14 @@ class GalaxyParams(Params):
     overlap: bool = Field(
         default=True, description="Compute tiles of the prompt's rows while others are on their way."
     )
-    row_shares: Literal["equal", "proportional"] = Field(
-        default="equal", description="Rows per device between the parts: equal, or by speed."
+    planner: Planner = Field(
+        default="exact",
+        description="exact: the least time of the slowest devices, if there are at most 8; balance: the "
+        "paper's heuristic, shares by speed and then moved where memory is too small.",
+    )
+    row_shares: RowShares = Field(
+        default="best",
+        description="Rows per device between the parts: equal, proportional to speed, or the faster of both.",
     )
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
@@ -65,18 +74,29 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
     summary = "Heads and columns by speed and memory; rows are added and normed apart, transfers overlapped."
     Params = GalaxyParams
     Layout = GalaxyLayout
+    Report = GalaxyReport
 
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: GalaxyParams
     ) -> Plan[GalaxyLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        by_speed = params.row_shares == "proportional"
         return plan_under(
             params.kv_pressure,
             model,
             demand,
-            lambda demand: galaxy_plan(self.name, cluster, model, demand, params.overlap, by_speed),
+            lambda demand: galaxy_plan(
+                self.name, cluster, model, demand, params.overlap, params.planner, params.row_shares
+            ),
         )
+
+    def summarise(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        plans: Sequence[PlanAt],
+        trace: Sequence[Span | Mark],
+    ) -> GalaxyReport:
+        return GalaxyReport.of(cluster, plans)
 
     async def forward(
         self, ctx: Ctx, plan: Plan[GalaxyLayout], step: Step, tokens: Tensor | None

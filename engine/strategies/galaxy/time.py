@@ -45,6 +45,84 @@ def scatter_s(gemm_s: Sequence[float], transfer_s: Sequence[float], tiles: bool)
     return gemm_s[0] + sum(map(max, gemm_s[1:], transfer_s))
 
 
+class MemberTimes:
+    """Seconds of one member's part of a layer over the prompt; `sizes` are the members' rows.
+
+    Heads and columns are counted from 0: their number decides the time.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        demand: Demand,
+        group: Sequence[int],
+        sizes: Sequence[int],
+        tiles: bool,
+    ):
+        self.cluster, self.model, self.demand = cluster, model, demand
+        self.group, self.sizes, self.tiles = group, sizes, tiles
+        row_bytes = payload_bytes(hidden(model, demand.batch, 1))
+        self.hops_s = [
+            [_hop_s(cluster, group, src, size * row_bytes) for size in sizes] for src in range(len(group))
+        ]
+
+    def attention_s(self, i: int, heads: int) -> tuple[float, float, float]:
+        """Gather and project, attend, project and scatter."""
+        model, demand = self.model, self.demand
+        mine = tuple(range(heads))
+        stored = kv_of(model, mine)
+        project, join = Project(0, 0, heads, normed=True), Join(0, 0, heads, mine, False)
+        rows = sum(self.sizes)
+        queries, keys = (_wide(model, demand, rows, n) for n in (len(mine), 2 * len(stored)))
+        return (
+            self._ring_s(i, lambda n: self._op_s(i, project, hidden(model, demand.batch, n)), True),
+            self._op_s(i, Attend(0, mine, stored), queries, keys),
+            self._ring_s(i, lambda n: self._op_s(i, join, _wide(model, demand, n, heads)), False),
+        )
+
+    def ffn_s(self, i: int, columns: int) -> tuple[float, float]:
+        """Gather and expand, contract and scatter."""
+        model, demand = self.model, self.demand
+        expand, contract = Expand(0, 0, columns, normed=True), Contract(0, 0, columns, False)
+        return (
+            self._ring_s(i, lambda n: self._op_s(i, expand, hidden(model, demand.batch, n)), True),
+            self._ring_s(i, lambda n: self._op_s(i, contract, _inner(model, demand, n, columns)), False),
+        )
+
+    def between_s(self, i: int) -> float:
+        """Twice: add the residual and normalise the member's own rows."""
+        own = hidden(self.model, self.demand.batch, self.sizes[i])
+        if not self.sizes[i]:
+            return 0.0
+        return 2 * (self._op_s(i, Residual(0, "ffn"), own, own) + self._op_s(i, Norm(0, "ffn"), own))
+
+    def mha_s(self, i: int, heads: int) -> float:
+        return sum(self.attention_s(i, heads))
+
+    def mlp_s(self, i: int, columns: int) -> float:
+        return sum(self.ffn_s(i, columns))
+
+    def _op_s(self, i: int, op: Op, *inputs: Meta) -> float:
+        return pass_s(self.cluster.devices[self.group[i]], self.model, Pass(op, inputs))
+
+    def _ring_s(self, i: int, product_s: TileTime, gathers: bool) -> float:
+        """An all-gather receives tiles from the left, the own one first; a reduce-scatter sends them to the
+        right, the own one last.
+        """
+        members = range(len(self.group))
+        order = [(i - step - (not gathers)) % len(members) for step in members]
+        src, moving = (i - 1, order[1:]) if gathers else (i, order[:-1])
+        transfers_s = [self.hops_s[src][j] for j in moving]
+        if self.tiles:
+            of_size = {size: product_s(size) for size in set(self.sizes)}
+            products_s = [of_size[self.sizes[j]] for j in order]
+        else:
+            products_s = [product_s(sum(self.sizes)), *[0.0] * (len(members) - 1)]
+        join = gather_s if gathers else scatter_s
+        return join(products_s, transfers_s, self.tiles)
+
+
 def layer_of_prompt_s(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, bounds: Bounds, sizes: Sequence[int], tiles: bool
 ) -> float:
@@ -52,60 +130,29 @@ def layer_of_prompt_s(
 
     `sizes` are the members' rows. Additions of partial sums are not counted.
     """
-    group, members = bounds.group, range(len(bounds.group))
-    row_bytes = payload_bytes(hidden(model, demand.batch, 1))
-
-    def op_s(i: int, op: Op, *inputs: Meta) -> float:
-        return pass_s(cluster.devices[group[i]], model, Pass(op, inputs))
-
-    def ring_s(i: int, product_s: TileTime, gathers: bool) -> float:
-        """An all-gather receives tiles from the left, the own one first; a reduce-scatter sends them to the
-        right, the own one last.
-        """
-        order = [(i - step - (not gathers)) % len(group) for step in members]
-        src, moving = (i - 1, order[1:]) if gathers else (i, order[:-1])
-        transfers_s = [_hop_s(cluster, group, src, sizes[j] * row_bytes) for j in moving]
-        whole_s = [product_s(sum(sizes)), *[0.0] * (len(group) - 1)]
-        products_s = [product_s(sizes[j]) for j in order] if tiles else whole_s
-        join = gather_s if gathers else scatter_s
-        return join(products_s, transfers_s, tiles)
-
-    phases_s: list[list[float]] = []
-    for i in members:
-        heads, columns = ((cuts[i], cuts[i + 1]) for cuts in (bounds.heads, bounds.columns))
-        mine = tuple(range(*heads))
-        stored = kv_of(model, mine)
-        project, join = Project(0, *heads, normed=True), Join(0, *heads, mine, False)
-        expand, contract = Expand(0, *columns, normed=True), Contract(0, *columns, False)
-        queries, keys = (_wide(model, demand, sum(sizes), n) for n in (len(mine), 2 * len(stored)))
-        own = hidden(model, demand.batch, sizes[i])
-        phases_s.append(
-            [
-                ring_s(i, lambda n: op_s(i, project, hidden(model, demand.batch, n)), True),  # noqa: B023
-                op_s(i, Attend(0, mine, stored), queries, keys),
-                ring_s(i, lambda n: op_s(i, join, _wide(model, demand, n, len(mine))), False),  # noqa: B023
-                ring_s(i, lambda n: op_s(i, expand, hidden(model, demand.batch, n)), True),  # noqa: B023
-                ring_s(i, lambda n: op_s(i, contract, _inner(model, demand, n, columns)), False),  # noqa: B023
-                2 * (op_s(i, Residual(0, "ffn"), own, own) + op_s(i, Norm(0, "ffn"), own))
-                if sizes[i]
-                else 0.0,
-            ]
+    times = MemberTimes(cluster, model, demand, bounds.group, sizes, tiles)
+    phases_s = [
+        (
+            *times.attention_s(i, bounds.heads[i + 1] - bounds.heads[i]),
+            *times.ffn_s(i, bounds.columns[i + 1] - bounds.columns[i]),
+            times.between_s(i),
         )
-    slowest_s: list[float] = [max(members_s) for members_s in zip(*phases_s, strict=True)]
-    return sum(slowest_s)
+        for i in range(len(bounds.group))
+    ]
+    return sum(max(members_s) for members_s in zip(*phases_s, strict=True))
 
 
 def _wide(model: ModelSpec, demand: Demand, rows: int, heads: int) -> Meta:
     return Meta((demand.batch, heads, rows, model.head_dim), model.dtype)
 
 
-def _inner(model: ModelSpec, demand: Demand, rows: int, columns: tuple[int, int]) -> Meta:
-    return Meta((demand.batch, rows, columns[1] - columns[0]), model.dtype)
+def _inner(model: ModelSpec, demand: Demand, rows: int, columns: int) -> Meta:
+    return Meta((demand.batch, rows, columns), model.dtype)
 
 
 def _hop_s(cluster: ClusterSpec, group: Sequence[int], i: int, size_bytes: float) -> float:
     """Seconds of a tile from member i to the next one, without other traffic on the links."""
-    if not size_bytes:
+    if not size_bytes or len(group) == 1:
         return 0.0
     src, dst = group[i], group[(i + 1) % len(group)]
     bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))

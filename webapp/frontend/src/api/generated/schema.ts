@@ -737,6 +737,11 @@ export interface components {
             tau: number;
             zeta: number;
         };
+        EdgeShardReport: {
+            /** @constant */
+            kind: "edgeshard";
+            plans: components["schemas"]["PlannedStages"][];
+        };
         Edit: {
             layout?: components["schemas"]["CanvasLayout"];
             spec: components["schemas"]["ClusterSpec"];
@@ -801,9 +806,24 @@ export interface components {
             kv_memory_rows: number | null;
             kv_rows: number | null;
             overlap: boolean;
+            /** @enum {string} */
+            planner: "exact" | "balance";
             predicted_layer_s: components["schemas"]["LayerTimes"];
             row_weights: number[];
             rows: number[];
+        };
+        GalaxyReport: {
+            /** @constant */
+            kind: "galaxy";
+            plans: components["schemas"]["GalaxyShares"][];
+        };
+        GalaxyShares: {
+            layer_s: number;
+            members: components["schemas"]["Member"][];
+            overlap: boolean;
+            /** @enum {string} */
+            planner: "exact" | "balance";
+            time_s: number;
         };
         HeadShare: [
             number,
@@ -1003,7 +1023,13 @@ export interface components {
             rows: number;
             s_per_flop: number;
         };
-        MethodReport: components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["SharesReport"];
+        Member: {
+            columns: number;
+            device: string;
+            heads: number;
+            rows: number;
+        };
+        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["SharesReport"];
         MetricRow: {
             better: ("lower" | "higher") | null;
             deltas: (number | null)[];
@@ -1154,6 +1180,7 @@ export interface components {
             work: components["schemas"]["Work"][];
         };
         PlannedPipelineLayout: {
+            bound_s: number;
             /** @constant */
             kind: "planned_pipeline";
             kv_memory_rows: number | null;
@@ -1162,10 +1189,25 @@ export interface components {
             objective: "latency" | "throughput";
             planned_s: number;
             /** @enum {string} */
-            planner: "exact" | "layer-wise heuristic";
+            planner: "exact" | "search" | "layer-wise heuristic";
             /** @enum {string} */
             schedule: "no-bubbles" | "bubbles";
             stages: components["schemas"]["Stage"][];
+        };
+        PlannedStages: {
+            bound_s: number;
+            is_optimal: boolean;
+            /** @enum {string} */
+            objective: "latency" | "throughput";
+            planned_s: number;
+            planner: string;
+            source_has_first_layer: boolean;
+            stages: [
+                string,
+                number,
+                number
+            ][];
+            time_s: number;
         };
         Position: {
             x: number;
