@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from engine.domain.efficiency import Efficiency, check_grid
 from engine.domain.errors import SpecError
 from engine.domain.values import Count, Fraction, Name, NonNegative, Positive, Value
 
@@ -47,6 +48,10 @@ class DeviceSpec(Value):
     family_rates: tuple[FamilyRate, ...] = Field(
         default=(), description="FLOP/s with models of these families, in place of flop_per_s."
     )
+    efficiencies: tuple[Efficiency, ...] = Field(
+        default=(),
+        description="Share of the peak rate by rows and width of a matrix product; empty: by half_rows.",
+    )
     compute_model: ComputeModel = "roofline"
     measured_scale: Positive = Field(default=1.0, description="`measured`: host time × this factor.")
     watts: NonNegative = Field(default=0.0, description="Power while computing, W.")
@@ -60,6 +65,12 @@ class DeviceSpec(Value):
             if row.family == family:
                 return self.model_copy(update={"flop_per_s": row.flop_per_s, "family_rates": ()})
         return self
+
+    @field_validator("efficiencies")
+    @classmethod
+    def _complete(cls, points: tuple[Efficiency, ...]) -> tuple[Efficiency, ...]:
+        check_grid(points)
+        return points
 
 
 class SwitchSpec(Value):

@@ -192,6 +192,7 @@ ADDED_DURING_VERSION_2: dict[str, Document] = {
     "heads": {"lenders": [], "weighed_heads": [], "table_entries": [], "same_prompt": False},
     "planned_pipeline": {"bound_s": 0.0},
     "galaxy": {"planner": "balance"},
+    "tree": {"head_tiles": []},
 }
 """By kind of layout: values of the keys that plans of version 2 did not have yet."""
 

@@ -6,7 +6,7 @@ peak rate and read all weights):
 
 flops      FLOPs / flop_per_s: the papers' arithmetic.
 roofline   max(FLOPs / (flop_per_s · e), bytes / memory_byte_per_s) + op_overhead_s per kernel, with the
-           shape-dependent efficiency e = rows / (rows + half_rows) of a product with that many rows.
+           shape-dependent efficiency e of a product: the device's table, or rows / (rows + half_rows).
 serial     as roofline, but FLOPs and bytes take turns: their times add up (microcontrollers).
 measured   this host's measured time of the kernel × measured_scale (a `HostProfile`, `host_times.py`).
 """
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.domain.cluster import ComputeModel, DeviceSpec
+from engine.domain.efficiency import efficiency
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, HostProfile
 from engine.domain.model import ModelSpec
@@ -144,8 +145,18 @@ def op_time_s(
 
 def _kernel_s(device: DeviceSpec, kernel: Kernel) -> tuple[float, float]:
     """Seconds of a kernel's FLOPs and of its bytes."""
-    efficiency = kernel.rows / (kernel.rows + device.half_rows) if kernel.kind == "product" else 1.0
-    return kernel.flops / (device.flop_per_s * efficiency), kernel.bytes / device.memory_byte_per_s
+    return flops_s(device, kernel), kernel.bytes / device.memory_byte_per_s
+
+
+def flops_s(device: DeviceSpec, kernel: Kernel) -> float:
+    """Seconds of a kernel's FLOPs. Passes over data run at the peak rate."""
+    if kernel.kind != "product":
+        return kernel.flops / device.flop_per_s
+    if device.efficiencies:
+        reached = efficiency(device.efficiencies, kernel.rows, min(kernel.inner, kernel.cols))
+    else:
+        reached = kernel.rows / (kernel.rows + device.half_rows)
+    return kernel.flops / (device.flop_per_s * reached)
 
 
 def measured_s(profile: HostProfile, kernel: Kernel) -> float:

@@ -19,6 +19,11 @@ from engine.ops.tensors import Meta, payload_bytes
 ENDS = ("embed", "lm_head")
 
 
+def is_of_cache(name: str, cache: str) -> bool:
+    """Whether the KV cache `name` is `cache` or holds some of its heads: then it is called `cache/…`."""
+    return name == cache or name.startswith(f"{cache}/")
+
+
 class Ledger:
     """Weights, KV cache and the working set of the running operation, against `memory_bytes`.
 
@@ -142,7 +147,7 @@ class Ledger:
         for rows in (self.on_disk, self.dropped):
             for key in [key for key in rows if key[0] == cache]:
                 del rows[key]
-        for key in [key for key in self.cached if key[0] == cache]:
+        for key in [key for key in self.cached if is_of_cache(key[0], cache)]:
             self.kv_bytes -= self.cached.pop(key)[1]
 
     def release_all(self) -> None:

@@ -117,7 +117,7 @@ class Ctx(Protocol):
         """
 
     def release(self, cache: str) -> None:
-        """Free the KV cache of a finished sequence."""
+        """Free the KV cache of a finished sequence, and its parts by heads, which are called `cache/…`."""
 
     def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
         """Make a data-dependent choice; takes no virtual time. All such choices must go through it.

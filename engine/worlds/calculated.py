@@ -13,6 +13,7 @@ import torch
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.models.weights.store import WeightStore
+from engine.ops.ledger import is_of_cache
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.ops.torch_kernels import dispatch as arithmetic
@@ -90,7 +91,7 @@ class CalculatedDevice(SimulatedDevice):
     def release(self, cache: str) -> None:
         super().release(cache)
         self.row_files.release(cache)
-        for key in [key for key in self.caches if key[0] == cache]:
+        for key in [key for key in self.caches if is_of_cache(key[0], cache)]:
             del self.caches[key]
 
     def halt(self) -> None:

@@ -9,7 +9,7 @@ import random
 from collections import defaultdict, deque
 
 from engine.models.weights.store import WeightStore
-from engine.ops.ledger import Ledger
+from engine.ops.ledger import Ledger, is_of_cache
 from engine.ops.tensors import meta_of, payload_bytes
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.program.serve import serve
@@ -157,7 +157,7 @@ class MemoryDevice:
     def release(self, cache):
         self.ledger.release(cache)
         self.row_files.release(cache)
-        for key in [key for key in self.caches if key[0] == cache]:
+        for key in [key for key in self.caches if is_of_cache(key[0], cache)]:
             del self.caches[key]
 
     def at(self, request, token):

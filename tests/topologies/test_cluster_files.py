@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import topologies
 from engine.domain.cluster import ClusterSpec, DeviceSpec, FamilyRate, LinkSpec, SwitchSpec
+from engine.domain.efficiency import Efficiency
 from engine.domain.errors import SpecError
 
 ONE_DEVICE = 'name = "one"\nsource = "a"\n[[device]]\nname = "a"\npreset = "raspberry-pi-4"\n'
@@ -17,6 +18,9 @@ TWO_DEVICES = ONE_DEVICE + '[[device]]\nname = "b"\npreset = "raspberry-pi-3"\n'
 
 names = st.from_regex(r"[a-z][a-z0-9_-]{0,30}", fullmatch=True)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+GRID = tuple(
+    Efficiency(rows=rows, width=width, frac=0.5, basis="predicted") for rows in (1, 16) for width in (8, 64)
+)
 positive = st.floats(min_value=1e-9, max_value=1e18)
 non_negative = st.floats(min_value=0, max_value=1e9)
 fractions = st.floats(min_value=0, max_value=1)
@@ -42,6 +46,7 @@ def devices(name: str, role: st.SearchStrategy[str]) -> st.SearchStrategy[Device
         family_rates=st.lists(
             st.builds(FamilyRate, family=st.sampled_from(["bert", "gpt2"]), flop_per_s=positive), max_size=2
         ).map(tuple),
+        efficiencies=st.just(()) | st.just(GRID),
         compute_model=st.sampled_from(["roofline", "serial", "measured", "flops"]),
         measured_scale=positive,
         watts=non_negative,
@@ -100,6 +105,7 @@ def test_the_round_trip_draws_every_field_that_exists() -> None:
         "op_overhead_s",
         "half_rows",
         "family_rates",
+        "efficiencies",
         "compute_model",
         "measured_scale",
         "watts",

@@ -1,4 +1,4 @@
-"""mcu-8 and mcu-64 give what Bochem et al. (DATE 2025) published, per Transformer block.
+"""mcu-1, mcu-8 and mcu-64 give what Bochem et al. (DATE 2025) published, per Transformer block.
 
 The catalogue's models have biases, which the paper does not count: figures agree to a few per mille.
 """
@@ -15,12 +15,14 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
+from engine.ops.sizes import weight_bytes
 from engine.runs.predict import predict
 from engine.strategies.mcu.estimate import BlockEstimate, block_estimate, block_macs, regime_of
 from engine.strategies.mcu.plan import shares_of
 from engine.strategies.mcu.tree import tree_levels
 from engine.strategies.registry import strategy
 
+MESSAGE_S = 3.12e-6  # fitted to 60.1 times at 64 chips
 KIB = 4 * 1024  # of 8 bit numbers, which take 32 bits here
 
 
@@ -42,7 +44,14 @@ def block_of(name: str, number: int, rows: int, seen: int) -> BlockEstimate:
     shares = shares_of(cluster, model, allow_kv_dup=False)
     levels = tree_levels([share.rank for share in shares], 4)
     return block_estimate(
-        cluster, model, levels, [(s.rank, s.heads, s.columns) for s in shares], shares[0].regime, rows, seen
+        cluster,
+        model,
+        levels,
+        [(s.rank, s.head_tiles, s.tiles) for s in shares],
+        shares[0].regime,
+        1,
+        rows,
+        seen,
     )
 
 
@@ -90,34 +99,56 @@ def test_links_take_the_energy_and_the_time_of_the_serial_hops(
 ) -> None:
     block = block_of(name, number, rows, seen)
     assert block.link_j == pytest.approx(link_j, rel=1e-3)
-    assert block.link_s == pytest.approx(link_s, rel=1e-3)
+    hops = {4: 3, 8: 4, 64: 9}[number]
+    assert block.link_s == pytest.approx(link_s + 2 * 2 * hops * MESSAGE_S, rel=1e-3)
 
 
 def test_a_block_on_eight_chips_takes_the_published_time_and_energy() -> None:
-    """0.54 ms and 0.64 mJ (abstract); the parts by calibration. Waiting for the prefetch: 1.20 ms."""
+    """0.54 ms and 0.64 mJ (abstract); the parts by calibration. Waiting for the prefetch: 1.25 ms."""
     block = block_of("mcu-tinyllama", 8, 1, 128)
     assert block.paper_s == pytest.approx(0.54e-3, rel=0.01)
     assert block.energy_j == pytest.approx(0.640e-3, rel=0.01)
-    assert block.steady_s == pytest.approx(1.20e-3, rel=0.01)
+    assert block.steady_s == pytest.approx(1.25e-3, rel=0.01)
     assert block.compute_j == pytest.approx(0.3177e-3, rel=0.01)
     assert block.off_chip_j == pytest.approx(0.31457e-3, rel=1e-3)
     assert block.on_chip_j == pytest.approx(0.00629e-3, rel=1e-3)
 
 
-def test_one_chip_is_about_26_times_as_slow_with_the_papers_accounting_and_12_times_without() -> None:
-    """Published: 14.09 ms and 26.1 times; a constant rate makes one chip's products 8 % faster than that."""
+def test_one_chip_is_about_26_times_as_slow_with_the_papers_accounting_and_11_times_without() -> None:
+    """Published: 26.1 times 0.54 ms, and 27.2 times the energy-delay product."""
     one, eight = block_of("mcu-tinyllama", 1, 1, 128), block_of("mcu-tinyllama", 8, 1, 128)
-    assert one.paper_s == one.steady_s == pytest.approx(14.09e-3, rel=0.03)
-    assert one.energy_j == pytest.approx(0.667e-3, rel=0.05)
-    assert one.paper_s / eight.paper_s == pytest.approx(26.1, rel=0.04)
-    assert one.steady_s / eight.steady_s == pytest.approx(11.7, rel=0.04)
+    assert one.paper_s == one.steady_s == pytest.approx(14.094e-3, rel=0.005)
+    assert one.energy_j == pytest.approx(0.667e-3, rel=0.005)
+    assert one.paper_s / eight.paper_s == pytest.approx(26.1, rel=0.005)
+    assert one.steady_s / eight.steady_s == pytest.approx(11.24, rel=0.005)
 
 
 def test_a_prompt_block_is_about_ten_times_as_fast_on_eight_chips() -> None:
-    """39.26 ms on one chip, 3.97 ms on eight: 9.9 times."""
+    """9.9 times is published, the times are not."""
     one, eight = block_of("mcu-tinyllama", 1, 16, 16), block_of("mcu-tinyllama", 8, 16, 16)
-    assert one.paper_s == pytest.approx(39.26e-3, rel=0.02)
-    assert eight.paper_s == pytest.approx(3.97e-3, rel=0.02)
+    assert one.paper_s == pytest.approx(41.28e-3, rel=0.005)
+    assert eight.paper_s == pytest.approx(4.17e-3, rel=0.005)
+
+
+def test_one_chip_of_its_own_cluster_is_planned_and_takes_what_the_estimate_says() -> None:
+    """Attention does not fit on the chip in one piece; 13.9 ms over the 17 rows of the second token."""
+    report, block = simulated("mcu-tinyllama", "mcu-1", 16)
+    assert report.plan is not None and report.plan.layout.head_tiles == ((0, 4, 8),)
+    assert report.plan.layout.regime == "streamed"
+    assert report.tpot_s / 8 == pytest.approx(block["decode"].paper_s, rel=0.01)
+    assert report.ttft_s / 8 == pytest.approx(block["prefill"].paper_s, rel=0.02)
+    chip = next(device for device in report.devices if device.name == "chip")
+    assert chip.peak_memory_bytes <= 2048 * KIB
+
+
+@pytest.mark.parametrize("name", ["mcu-tinyllama", "mcu-tinyllama-64h", "mcu-mobilebert"])
+@pytest.mark.parametrize("number", [1, 2, 4, 8])
+def test_every_piece_fits_into_the_memory_for_weights(name: str, number: int) -> None:
+    model, cluster = catalogue.resolve(name, "random")[0], chips(number)
+    for share in shares_of(cluster, model, allow_kv_dup=False):
+        sizes = [weight_bytes(model, piece) for piece in share.pieces(1)]
+        together = sum(sizes) if share.regime == "double-buffered" else max(sizes)
+        assert together <= 1024 * KIB
 
 
 def test_products_are_counted_as_the_paper_counts_them() -> None:
@@ -135,11 +166,14 @@ def test_twice_the_bytes_per_number_double_what_links_take_and_leave_the_energy_
             [(rank, (rank - 1, rank), (256 * (rank - 1), 256 * rank)) for rank in range(1, 9)],
             "double-buffered",
             1,
+            1,
             128,
         )
         for dtype in ("float32", "bfloat16")
     )
-    assert (block.link_s, block.link_j) == pytest.approx((2 * half.link_s, 2 * half.link_j))
+    wait_s = 2 * 2 * 4 * MESSAGE_S
+    assert block.link_s - wait_s == pytest.approx(2 * (half.link_s - wait_s))
+    assert block.link_j == pytest.approx(2 * half.link_j)
     assert (block.compute_s, block.compute_j) == (half.compute_s, half.compute_j)
     parts = (block.compute_j, block.on_chip_j, block.off_chip_j, block.link_j)
     assert block.energy_j == sum(parts) >= max(parts)
@@ -166,12 +200,14 @@ def test_a_simulated_block_waits_for_the_next_ones_weights_as_the_steady_account
     assert report.ttft_s / 8 == pytest.approx(block["prefill"].steady_s, rel=0.03)
 
 
-def test_sixty_four_chips_keep_all_weights_and_take_little_more_than_the_linear_model_says() -> None:
-    """Norms, additions and message headers, which the paper does not count, are a quarter of 0.13 ms."""
+def test_sixty_four_chips_keep_all_weights_and_take_about_as_long_as_the_estimate_says() -> None:
+    """The paper does not count norms, additions and message headers; members of a group, which wait for one
+    another in its model, prepare their messages at the same time here.
+    """
     report, block = simulated("mcu-tinyllama-64h", "mcu-64", 16)
     assert block["decode"].off_chip_s == 0.0 and report.attribution.load_s == 0.0
-    assert block["decode"].paper_s == pytest.approx(0.102e-3, rel=0.02)
-    assert 1.0 < report.tpot_s / 8 / block["decode"].paper_s < 1.35
+    assert block["decode"].paper_s == pytest.approx(0.2345e-3, rel=0.02)
+    assert report.tpot_s / 8 == pytest.approx(block["decode"].paper_s, rel=0.1)
     assert report.ttft_s / 8 == pytest.approx(block["prefill"].paper_s, rel=0.06)
 
 

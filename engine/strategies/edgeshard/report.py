@@ -39,7 +39,14 @@ class EdgeShardReport(MethodReport):
 
     @classmethod
     def of(cls, cluster: ClusterSpec, plans: Sequence[PlanAt]) -> EdgeShardReport:
-        return cls(plans=tuple(_planned(cluster, at.time_s, at.plan.layout) for at in plans))
+        layouts = ((at.time_s, at.plan.layout) for at in plans)
+        return cls(
+            plans=tuple(
+                _planned(cluster, time_s, layout)
+                for time_s, layout in layouts
+                if isinstance(layout, PlannedPipelineLayout)
+            )
+        )
 
     def lines(self) -> tuple[str, ...]:
         return tuple(line for plan in self.plans for line in _lines(plan))

@@ -9,7 +9,7 @@ device, one granule at a time. `exact` (`exact.py`) minimises the same objective
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -210,8 +210,7 @@ def galaxy_plan(
     except NoRoom as error:
         devices = [(cluster.devices[task.group[i]], need) for i, need in error.needs]
         short = ", ".join(
-            f"{device.name} {needs_and_has(need, device.memory_bytes)}"
-            for device, need in devices
+            f"{device.name} {needs_and_has(need, device.memory_bytes)}" for device, need in devices
         )
         raise PlanError(f"{name}: {short}, and no other device has room for the rest: {REMEDY}.") from error
     bounds, sizes = choice.bounds, largest_remainder(demand.rows, choice.row_weights)
@@ -294,10 +293,11 @@ def _choice(task: Task, shares: Shares, row_weights: tuple[float, ...], planner:
 def _exact(task: Task, sizes: Sequence[int], need_bytes: NeedBytes) -> Shares | None:
     units, members = task.model.num_kv_heads, range(len(task.group))
     memory_bytes = task.memory_bytes
-    most = [
-        most_granules(units, task.granules, lambda a, b, i=i: need_bytes(i, a, b) <= memory_bytes[i])
-        for i in members
-    ]
+
+    def fits(i: int, groups: int, count: int) -> bool:
+        return need_bytes(i, groups, count) <= memory_bytes[i]
+
+    most = [most_granules(units, task.granules, partial(fits, i)) for i in members]
     if len(task.group) > EXACT_MEMBERS:  # the times of so many shares take too long: any shares that fit
         no_s = [0.0] * (units + 1), [0.0] * (task.granules + 1)
         return best_shares([no_s[0]] * len(members), [no_s[1]] * len(members), most)

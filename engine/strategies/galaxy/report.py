@@ -39,7 +39,14 @@ class GalaxyReport(MethodReport):
 
     @classmethod
     def of(cls, cluster: ClusterSpec, plans: Sequence[PlanAt]) -> GalaxyReport:
-        return cls(plans=tuple(_shares(cluster, at.time_s, at.plan.layout) for at in plans))
+        layouts = ((at.time_s, at.plan.layout) for at in plans)
+        return cls(
+            plans=tuple(
+                _shares(cluster, time_s, layout)
+                for time_s, layout in layouts
+                if isinstance(layout, GalaxyLayout)
+            )
+        )
 
     def lines(self) -> tuple[str, ...]:
         return tuple(line for plan in self.plans for line in _lines(plan))

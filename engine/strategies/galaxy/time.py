@@ -119,8 +119,9 @@ class MemberTimes:
             products_s = [of_size[self.sizes[j]] for j in order]
         else:
             products_s = [product_s(sum(self.sizes)), *[0.0] * (len(members) - 1)]
-        join = gather_s if gathers else scatter_s
-        return join(products_s, transfers_s, self.tiles)
+        if gathers:
+            return gather_s(products_s, transfers_s, self.tiles)
+        return scatter_s(products_s, transfers_s, self.tiles)
 
 
 def layer_of_prompt_s(
@@ -139,7 +140,8 @@ def layer_of_prompt_s(
         )
         for i in range(len(bounds.group))
     ]
-    return sum(max(members_s) for members_s in zip(*phases_s, strict=True))
+    slowest_s: list[float] = [max(members_s) for members_s in zip(*phases_s, strict=True)]
+    return sum(slowest_s)
 
 
 def _wide(model: ModelSpec, demand: Demand, rows: int, heads: int) -> Meta:

@@ -17,7 +17,7 @@ next block's weights. Simulated and real runs behave like "steady".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Literal
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
@@ -25,8 +25,12 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.domain.units import transfer_s
 from engine.domain.values import Value
+from engine.ops.core import Attention, FeedForward
+from engine.ops.cost import flops_s
 from engine.ops.layout import kv_heads
+from engine.ops.operation import Op
 from engine.ops.sizes import weight_bytes
+from engine.ops.tensors import Meta
 from engine.strategies.mcu.tree import Level
 
 Regime = Literal["resident", "double-buffered", "streamed"]
@@ -34,10 +38,14 @@ SYNCS_PER_BLOCK = 2
 
 
 class BlockEstimate(Value):
-    """Seconds are the slowest chip's, joules those of all chips; `paper_s` and `steady_s` are T_block.
-    `edp_j_s` is the energy-delay product with `paper_s` as the delay.
+    """Of `rows` new rows over `seen` rows; 0 in stored plans that do not say.
+
+    Seconds are the slowest chip's, joules those of all chips; `paper_s` and `steady_s` are T_block. `edp_j_s`
+    is the energy-delay product with `paper_s` as the delay.
     """
 
+    rows: int = 0
+    seen: int = 0
     compute_s: float
     on_chip_s: float
     off_chip_s: float
@@ -83,18 +91,21 @@ def block_estimate(
     cluster: ClusterSpec,
     model: ModelSpec,
     levels: Sequence[Level],
-    shares: Sequence[tuple[int, tuple[int, int], tuple[int, int]]],
+    shares: Sequence[tuple[int, Sequence[int], Sequence[int]]],
     regime: Regime,
+    batch: int,
     rows: int,
     seen: int,
 ) -> BlockEstimate:
-    """`shares` are (rank, heads, columns) of each chip, half-open."""
+    """`shares` are each chip's rank and the bounds of its tiles of heads and of columns. `rows` new rows of
+    each of `batch` sequences attend over `seen` rows.
+    """
     busy_s, on_chip_s, off_chip_s, all_s, compute_j, on_chip_j, off_chip_j = [], [], [], [], 0.0, 0.0, 0.0
-    for rank, heads, columns in shares:
+    for rank, head_tiles, column_tiles in shares:
         chip = cluster.devices[rank]
-        size = block_slice_bytes(model, heads, columns)
+        size = block_slice_bytes(model, _ends(head_tiles), _ends(column_tiles))
         moves = 0 if regime == "resident" or chip.on_chip_weight_bytes is None else size
-        chip_s = _compute_s(chip, block_macs(model, heads, columns, rows, seen), rows)
+        chip_s = _compute_s(chip, model, head_tiles, column_tiles, (batch, rows, seen))
         fetch_s = moves / chip.disk_byte_per_s
         busy_s.append(chip_s)
         on_chip_s.append(size / chip.memory_byte_per_s)
@@ -103,12 +114,14 @@ def block_estimate(
         compute_j += chip.watts * chip_s
         on_chip_j += chip.j_per_memory_byte * size
         off_chip_j += chip.j_per_disk_byte * moves
-    message_bytes = rows * model.hidden_size * model.element_bytes
+    message_bytes = batch * rows * model.hidden_size * model.element_bytes
     link_s = SYNCS_PER_BLOCK * _tree_s(cluster, levels, message_bytes)
     paper_s = max(all_s) + link_s
     link_j = SYNCS_PER_BLOCK * _over_tree(levels, lambda a, b: message_bytes * _j_per_byte(cluster, a, b))
     energy_j = compute_j + on_chip_j + off_chip_j + link_j
     return BlockEstimate(
+        rows=batch * rows,
+        seen=seen,
         compute_s=max(busy_s),
         on_chip_s=max(on_chip_s),
         off_chip_s=max(off_chip_s),
@@ -124,9 +137,24 @@ def block_estimate(
     )
 
 
-def _compute_s(chip: DeviceSpec, macs: int, rows: int) -> float:
-    """The published kernels need fewer cycles per row the more rows there are: `half_rows`."""
-    return 2 * macs / (chip.flop_per_s * rows / (rows + chip.half_rows))
+def _ends(bounds: Sequence[int]) -> tuple[int, int]:
+    return (bounds[0], bounds[-1]) if bounds else (0, 0)
+
+
+def _compute_s(
+    chip: DeviceSpec,
+    model: ModelSpec,
+    head_tiles: Sequence[int],
+    column_tiles: Sequence[int],
+    sizes: tuple[int, int, int],
+) -> float:
+    """The products of all tiles at the efficiency of their rows and width; `sizes`: batch, rows, seen."""
+    batch, rows, seen = sizes
+    x = Meta((batch, rows, model.hidden_size), model.dtype)
+    ops: list[Op] = [Attention(0, *heads, False, None, True) for heads in pairwise(head_tiles)]
+    ops += [FeedForward(0, *columns, False, True) for columns in pairwise(column_tiles)]
+    kernels = (kernel for op in ops for kernel in op.cost(model, (x,), seen - rows).kernels)
+    return sum(flops_s(chip, kernel) for kernel in kernels if kernel.kind == "product")
 
 
 def _tree_s(cluster: ClusterSpec, levels: Sequence[Level], message_bytes: int) -> float:

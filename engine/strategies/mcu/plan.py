@@ -7,11 +7,12 @@ without heads may have columns; chips without either are excluded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
 from engine.domain.values import Count, Value
@@ -25,6 +26,7 @@ from engine.strategies.shared.demand import Demand, Pass, check_memory, end_pass
 from engine.strategies.shared.ends import end_holdings, end_work
 from engine.strategies.shared.shares import bounds_of
 
+Phase = Literal["prefill", "decode"]
 REGIMES: tuple[Regime, ...] = ("resident", "double-buffered", "streamed")
 
 
@@ -38,9 +40,9 @@ class Senders(Value):
 class TreeLayout(Layout):
     """What every chip has, and the tree that adds up their partial sums.
 
-    Chip `group[i]` has entry i of `regimes`, `slice_bytes`, `heads`, `columns` and `tiles`; the root is
-    `group[0]`. `tree` has the levels from the leaves up, as (member, leader). `block` has the estimates of
-    one block, by phase.
+    Chip `group[i]` has entry i of `regimes`, `slice_bytes`, `heads`, `columns`, `head_tiles` and `tiles` (of
+    columns); the root is `group[0]`. `tree` has the levels from the leaves up, as (member, leader). `block`
+    has the estimates of one block, by phase.
     """
 
     kind: Literal["tree"] = "tree"
@@ -54,20 +56,25 @@ class TreeLayout(Layout):
     slice_bytes: tuple[Count, ...]
     heads: tuple[tuple[Count, Count], ...]
     columns: tuple[tuple[Count, Count], ...]
+    head_tiles: tuple[tuple[Count, ...], ...]
     tiles: tuple[tuple[Count, ...], ...]
-    block: dict[Literal["prefill", "decode"], BlockEstimate]
+    block: dict[Phase, BlockEstimate]
 
     def share_of(self, rank: int) -> ChipShare:
         chip = self.group.index(rank)
-        return ChipShare(rank, self.heads[chip], self.columns[chip], self.tiles[chip], self.regimes[chip])
+        bounds = self.heads[chip], self.columns[chip], self.head_tiles[chip], self.tiles[chip]
+        return ChipShare(rank, *bounds, self.regimes[chip])
 
 
 class ChipShare(NamedTuple):
-    """What one chip has of every block, half-open; `tiles` are the bounds of columns in memory together."""
+    """What one chip has of every block, half-open; `head_tiles` and `tiles` are the bounds of heads and of
+    columns that are on the chip together.
+    """
 
     rank: int
     heads: tuple[int, int]
     columns: tuple[int, int]
+    head_tiles: tuple[int, ...]
     tiles: tuple[int, ...]
     regime: Regime
 
@@ -84,10 +91,10 @@ class ChipShare(NamedTuple):
         return (*self.attention(layer), *self.ffn(layer))
 
     def attention(self, layer: int) -> tuple[Slice, ...]:
-        if not self.has_heads:
-            return ()
-        first, last = self.heads
-        return (piece_of(layer, "attention", "heads", first, last, True),)
+        return tuple(
+            piece_of(layer, "attention", "heads", first, last, True)
+            for first, last in pairwise(self.head_tiles)
+        )
 
     def ffn(self, layer: int) -> tuple[Slice, ...]:
         return tuple(
@@ -142,6 +149,7 @@ def make_plan(
         slice_bytes=tuple(block_slice_bytes(model, share.heads, share.columns) for share in shares),
         heads=tuple(share.heads for share in shares),
         columns=tuple(share.columns for share in shares),
+        head_tiles=tuple(share.head_tiles for share in shares),
         tiles=tuple(share.tiles for share in shares),
         block=_estimates(cluster, model, demand, shares, levels, regime),
     )
@@ -168,23 +176,47 @@ def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tup
         ChipShare(
             rank,
             *one,
-            _tiles(model, *one, limit if regime == "streamed" else None),
+            _head_tiles(model, one[0], unit, limit if regime == "streamed" else None),
+            _column_tiles(model, one[1], limit if regime == "streamed" else None),
             "resident" if limit is None else regime,
         )
         for rank, one, limit in zip(group, ranges, limits, strict=False)
     )
 
 
-def _tiles(
-    model: ModelSpec, heads: tuple[int, int], columns: tuple[int, int], limit_bytes: float | None
+def _head_tiles(
+    model: ModelSpec, heads: tuple[int, int], unit: int, limit_bytes: float | None
 ) -> tuple[int, ...]:
-    """Bounds of as few equal ranges of columns as fit on the chip one at a time."""
-    first, last = columns
-    if first == last:
+    """Bounds of heads in as few equal tiles as fit on the chip one at a time; KV groups stay whole."""
+
+    def tile_bytes(first: int, last: int) -> int:
+        return block_slice_bytes(model, (heads[0] + unit * first, heads[0] + unit * last), (0, 0))
+
+    bounds = _tiles((heads[1] - heads[0]) // unit, tile_bytes, limit_bytes)
+    return tuple(heads[0] + unit * bound for bound in bounds)
+
+
+def _column_tiles(model: ModelSpec, columns: tuple[int, int], limit_bytes: float | None) -> tuple[int, ...]:
+    """Bounds of columns in as few equal tiles as fit on the chip one at a time."""
+
+    def tile_bytes(first: int, last: int) -> int:
+        return block_slice_bytes(model, (0, 0), (columns[0] + first, columns[0] + last))
+
+    bounds = _tiles(columns[1] - columns[0], tile_bytes, limit_bytes)
+    return tuple(columns[0] + bound for bound in bounds)
+
+
+def _tiles(units: int, tile_bytes: Callable[[int, int], int], limit_bytes: float | None) -> tuple[int, ...]:
+    """Bounds of as few nearly equal tiles as have `limit_bytes` at most each: of single units if none do."""
+    if units == 0:
         return ()
-    ffn_bytes = block_slice_bytes(model, (0, 0), columns)
-    number = 1 if limit_bytes is None else min(last - first, -int(-ffn_bytes // limit_bytes))
-    return tuple(first + bound for bound in bounds_of(split(last - first, number)))
+    for number in range(1, units if limit_bytes is not None else 1):
+        bounds = bounds_of(split(units, number))
+        if limit_bytes is not None and all(
+            tile_bytes(first, last) <= limit_bytes for first, last in pairwise(bounds)
+        ):
+            return bounds
+    return bounds_of(split(units, units if limit_bytes is not None else 1))
 
 
 def _home(regime: Regime, layer: int) -> Literal["resident", "offloaded"]:
@@ -202,14 +234,14 @@ def _estimates(
     shares: tuple[ChipShare, ...],
     levels: Sequence[Level],
     regime: Regime,
-) -> dict[Literal["prefill", "decode"], BlockEstimate]:
+) -> dict[Phase, BlockEstimate]:
     """Predicted times and energy of one block: in the prefill, and in the last decode step."""
-    sizes: dict[Literal["prefill", "decode"], tuple[int, int]] = {"prefill": (demand.rows, demand.rows)}
+    sizes: dict[Phase, tuple[int, int]] = {"prefill": (demand.rows, demand.rows)}
     if demand.new_tokens > 1:
         sizes["decode"] = (1, demand.cached_rows)
-    chips = [(share.rank, share.heads, share.columns) for share in shares]
+    chips = [(share.rank, share.head_tiles, share.tiles) for share in shares]
     return {
-        phase: block_estimate(cluster, model, levels, chips, regime, demand.batch * rows, seen)
+        phase: block_estimate(cluster, model, levels, chips, regime, demand.batch, rows, seen)
         for phase, (rows, seen) in sizes.items()
     }
 
@@ -230,6 +262,12 @@ def _check(
         first, last = kv_heads(model, *share.heads)
         fetched = [weight_bytes(model, piece) for piece in share.pieces(1 % model.num_layers)]
         slots = {"resident": 0, "double-buffered": sum(fetched), "streamed": max(fetched)}[share.regime]
+        limit = cluster.devices[share.rank].on_chip_weight_bytes
+        if share.regime == "streamed" and limit is not None and max(fetched) > limit:
+            raise PlanError(
+                f"mcu: one KV group or column takes {max(fetched)} B, and {cluster.devices[share.rank].name} "
+                f"has on_chip_weight_bytes {limit:.0f}: give it more."
+            )
         kept[share.rank] = model.num_layers * demand.kv_bytes(model, last - first) + slots
         passes[share.rank] += _passes(model, demand, share, is_root=share is shares[0])
     passes[cluster.source_rank] += end_passes(model, demand)
@@ -245,8 +283,8 @@ def _passes(model: ModelSpec, demand: Demand, share: ChipShare, is_root: bool) -
     passes = []
     for rows, cached in sizes:
         x = hidden(model, demand.batch, rows)
-        if share.has_heads:
-            passes.append(Pass(Attention(0, *share.heads, False, cache, True), (x,), cached))
+        for first, last in pairwise(share.head_tiles):
+            passes.append(Pass(Attention(0, first, last, False, cache, True), (x,), cached))
         for first, last in pairwise(share.tiles):
             passes.append(Pass(FeedForward(0, first, last, False, True), (x,)))
         if is_root:

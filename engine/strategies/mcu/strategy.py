@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
+from engine.domain.plan import Plan, Slice
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.ops.core import Add, Attention, FeedForward, Norm, Residual
 from engine.ops.operation import LayerPart, Op
@@ -27,6 +29,7 @@ from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Done, Params, Step, Strategy
 from engine.strategies.mcu.plan import ChipShare, TreeLayout, make_plan
+from engine.strategies.mcu.report import McuReport
 from engine.strategies.mcu.tree import broadcast_from_root, reduce_to_root, tree_neighbours
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
@@ -50,12 +53,22 @@ class Mcu(Strategy[McuParams, TreeLayout]):
     )
     Params = McuParams
     Layout = TreeLayout
+    Report = McuReport
 
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: McuParams
     ) -> Plan[TreeLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         return make_plan(self.name, cluster, model, demand, params.group_size, params.allow_kv_dup)
+
+    def summarise(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        plans: Sequence[PlanAt],
+        trace: Sequence[Span | Mark],
+    ) -> McuReport:
+        return McuReport.of(cluster, model, plans)
 
     async def forward(
         self, ctx: Ctx, plan: Plan[TreeLayout], step: Step, tokens: Tensor | None
@@ -161,7 +174,7 @@ class Chip:
             if streams:
                 await ctx.load(piece)
             op = (
-                Attention(layer, piece.start, piece.stop, False, cache_of(step), True)
+                Attention(layer, piece.start, piece.stop, False, _tile_cache(step, share, piece), True)
                 if part == "attention"
                 else FeedForward(layer, piece.start, piece.stop, False, True)
             )
@@ -170,6 +183,12 @@ class Chip:
             if streams:
                 ctx.evict(piece)
         return partial
+
+
+def _tile_cache(step: Step, share: ChipShare, piece: Slice) -> str | None:
+    """The KV cache of a tile of heads. The first tile's has the step's name, the others are parts of it."""
+    name = cache_of(step)
+    return name if name is None or piece.start == share.heads[0] else f"{name}/{piece.start}"
 
 
 def _bias(layer: int, part: LayerPart) -> Op:

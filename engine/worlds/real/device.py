@@ -14,6 +14,7 @@ import torch
 
 from engine.domain.plan import Slice
 from engine.domain.trace import Span, SpanKind
+from engine.ops.ledger import is_of_cache
 from engine.ops.operation import Op
 from engine.ops.tensors import dtype_of, shape_of
 from engine.ops.torch_kernels import dispatch as arithmetic
@@ -142,7 +143,7 @@ class RealDevice(DeviceLoop):
     def release(self, cache: str) -> None:
         super().release(cache)
         self.row_files.release(cache)
-        for key in [key for key in self.caches if key[0] == cache]:
+        for key in [key for key in self.caches if is_of_cache(key[0], cache)]:
             del self.caches[key]
 
     def decide(self, name: str, choice: Decision, *inputs: torch.Tensor) -> Any:

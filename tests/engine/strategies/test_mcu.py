@@ -266,18 +266,19 @@ def test_a_plan_of_any_regime_runs_within_the_memory_it_was_checked_against(
     play(spec, plan)
 
 
-def test_a_feed_forward_part_larger_than_the_chip_is_computed_in_tiles():
+def test_parts_larger_than_the_chip_are_computed_in_tiles_of_heads_and_of_columns():
     cluster = chips(2, 5000)
     spec = spec_of("mcu", GPT2, cluster)
     plan = plan_of(spec)
     assert plan.layout.tiles == ((0, 16, 32), (32, 48, 64))
+    assert plan.layout.head_tiles == ((0, 1, 2), (2, 3, 4))
     trace = play(spec)
     block = [
         s.name
         for s in trace
         if isinstance(s, Span) and s.kind == "compute" and s.device == "d1" and s.token == 0 and s.layer == 1
     ]
-    assert block == ["attention", "ffn", "ffn"]
+    assert block == ["attention", "attention", "ffn", "ffn"]
     source, _ = run_in_memory(spec, plan, prompts(spec))
     alone = spec_of("single", GPT2, star([1e9]))
     expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
@@ -285,7 +286,7 @@ def test_a_feed_forward_part_larger_than_the_chip_is_computed_in_tiles():
 
 
 def test_a_device_without_an_on_chip_level_keeps_all_its_weights():
-    cluster = chips(3, 100)
+    cluster = chips(3, 5000)
     devices = list(cluster.devices)
     devices[1] = devices[1].model_copy(update={"on_chip_weight_bytes": None})
     plan = plan_of(spec_of("mcu", GPT2, cluster.model_copy(update={"devices": tuple(devices)})))

@@ -15,6 +15,7 @@ export const board: DevicePreset = {
   message_overhead_s: 1e-4,
   op_overhead_s: 2e-5,
   half_rows: 24,
+  efficiencies: [],
   compute_model: 'roofline',
   measured_scale: 1,
   watts: 5,

@@ -496,7 +496,20 @@ export interface components {
             on_chip_j: number;
             on_chip_s: number;
             paper_s: number;
+            rows: number;
+            seen: number;
             steady_s: number;
+        };
+        BlockFigures: {
+            estimate: components["schemas"]["BlockEstimate"];
+            /** @enum {string} */
+            phase: "prefill" | "decode";
+            published_j: number | null;
+            published_s: number | null;
+            ratio_j: number | null;
+            ratio_s: number | null;
+            rows: number;
+            seen: number;
         };
         BlockHeads: {
             collab_s: number;
@@ -673,6 +686,7 @@ export interface components {
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
             disk_byte_per_s: number;
+            efficiencies: components["schemas"]["Efficiency"][];
             family_rates: components["schemas"]["FamilyRate"][];
             flop_per_s: number;
             half_rows: number;
@@ -746,6 +760,13 @@ export interface components {
             layout?: components["schemas"]["CanvasLayout"];
             spec: components["schemas"]["ClusterSpec"];
             version: number;
+        };
+        Efficiency: {
+            /** @enum {string} */
+            basis: "fitted" | "measured" | "predicted";
+            frac: number;
+            rows: number;
+            width: number;
         };
         EventFrame: {
             cursor: string;
@@ -1012,6 +1033,19 @@ export interface components {
             /** @constant */
             type: "mark";
         };
+        McuBlocks: {
+            blocks: components["schemas"]["BlockFigures"][];
+            chips: number;
+            is_calibrated: boolean;
+            /** @enum {string} */
+            regime: "resident" | "double-buffered" | "streamed";
+            time_s: number;
+        };
+        McuReport: {
+            /** @constant */
+            kind: "mcu";
+            plans: components["schemas"]["McuBlocks"][];
+        };
         MeasuredPass: {
             name: string;
             overhead_s: number;
@@ -1029,7 +1063,7 @@ export interface components {
             heads: number;
             rows: number;
         };
-        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["SharesReport"];
+        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
         MetricRow: {
             better: ("lower" | "higher") | null;
             deltas: (number | null)[];
@@ -1813,6 +1847,7 @@ export interface components {
             ][];
             excluded: number[];
             group: number[];
+            head_tiles: number[][];
             heads: [
                 number,
                 number
