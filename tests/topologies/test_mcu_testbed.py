@@ -19,6 +19,7 @@ from engine.ops.sizes import weight_bytes
 from engine.runs.predict import predict
 from engine.strategies.mcu.estimate import BlockEstimate, block_estimate, block_macs, regime_of
 from engine.strategies.mcu.plan import shares_of
+from engine.strategies.mcu.report import McuReport
 from engine.strategies.mcu.tree import tree_levels
 from engine.strategies.registry import strategy
 
@@ -218,3 +219,30 @@ def test_a_reported_energy_is_that_of_blocks_and_a_little_for_norms_logits_and_a
     blocks_j = 8 * (block["prefill"].energy_j + block["decode"].energy_j)
     assert 1.0 < (chips_j + links_j) / blocks_j < 1.2
     assert report.energy_j == pytest.approx(chips_j + links_j + report.devices[0].energy_j)
+
+
+def test_the_report_has_both_accountings_every_energy_and_what_was_published() -> None:
+    spec = RunSpec(
+        cluster=topologies.load("mcu-8"),
+        model=catalogue.resolve("mcu-tinyllama", "random")[0],
+        strategy="mcu",
+        workload=Workload(prompt_tokens=16, new_tokens=113),
+    )
+    method = predict(spec).method
+    assert isinstance(method, McuReport)
+    (plan,) = method.plans
+    prefill, decode = plan.blocks
+    assert (plan.chips, plan.regime, plan.is_calibrated) == (8, "double-buffered", True)
+    assert (prefill.rows, prefill.seen, prefill.published_s) == (16, 16, None)
+    assert (decode.rows, decode.seen, decode.published_s, decode.published_j) == (1, 128, 0.54e-3, 0.64e-3)
+    # the catalogue's model has biases
+    assert (decode.ratio_s, decode.ratio_j) == pytest.approx((1.0, 1.0), abs=0.003)
+    lines = method.lines()
+    assert all("er block" in line for line in lines)
+    assert (
+        "decode on 8 chips (double-buffered, calibrated): 540 µs by the paper's accounting, 1.26 ms"
+        in lines[2]
+    )
+    assert (
+        lines[-1] == "Published per block: 540 µs, ours / published 1.000; 0.64 mJ, ours / published 1.001."
+    )

@@ -169,8 +169,8 @@ function Estimates({ block }: { block: Layout['block'] }) {
         style={{ gridTemplateColumns: 'max-content minmax(80px, 1fr) max-content', columnGap: 14 }}
       >
         <span className={classes.dim}>one block</span>
-        <span className={classes.dim}>predicted time</span>
-        <span className={classes.dim}>energy</span>
+        <span className={classes.dim}>predicted parts, calibrated where the chips are</span>
+        <span className={classes.dim}>paper's accounting · steady state · energy</span>
         {phases.map(({ phase, estimate }) => [
           <span key="phase" style={{ fontSize: 13, fontWeight: 500 }}>
             {phase}
@@ -187,7 +187,7 @@ function Estimates({ block }: { block: Layout['block'] }) {
             ))}
           </div>,
           <span key="energy" className={classes.right} style={{ fontSize: 12 }}>
-            {seconds(total(estimate))} · {joules(estimate.energy_j)}
+            {seconds(estimate.paper_s)} · {seconds(estimate.steady_s)} · {joules(estimate.energy_j)}
           </span>,
         ])}
       </div>
