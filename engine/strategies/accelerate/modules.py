@@ -101,13 +101,18 @@ def _tensor_bytes(model: ModelSpec) -> dict[str, int]:
     embed = [*_stored(model, _pieces(model, "embed"))]
     listed = [*(_tower(model) if model.has_tower else ()), *embed]
     listed += _position_buffers(model, embed[0][0])
+    if model.embedding_scale is not None:
+        listed.append((f"{_module(embed[0][0])}.embed_scale", FLOAT32_BYTES))
     blocks = [*_stored(model, layers)]
     norm_first = "lm_head" in order and order.index("lm_head") < order.index("layers")
     listed += [*norm, *blocks] if norm_first else [*blocks, *norm]
     if model.positions == "rope":
-        parent = _module(_module(embed[0][0]))
-        # the frequencies, and a copy from before scaling: half of a head's width each
-        listed.append((f"{parent}.rotary_emb.inv_freq", FLOAT32_BYTES * model.head_dim))
+        parent, window = _module(_module(embed[0][0])), model.sliding_window
+        # the frequencies, and a copy from before scaling: half of the rotated width each
+        kinds = 2 if window is not None and window.rope_theta else 1
+        listed.append(
+            (f"{parent}.rotary_emb.inv_freq", kinds * 2 * FLOAT32_BYTES * -(-model.rotary_dim // 2))
+        )
     listed += [end for end in ends if end not in norm]
     sizes: dict[str, int] = {}
     for name, size in listed:  # Q, K and V of one stored matrix

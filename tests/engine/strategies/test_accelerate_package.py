@@ -19,7 +19,7 @@ from engine.models.families.registry import family
 from engine.strategies.accelerate.device_map import balanced, infer_device_map
 from engine.strategies.accelerate.modules import module_tree
 
-NAMES = ("tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3", "tiny-vit", "tiny-llava")
+NAMES = catalogue.smallest_models()
 
 
 def drawn(name: str, seed: int) -> ModelSpec:
