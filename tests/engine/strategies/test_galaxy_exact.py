@@ -11,6 +11,7 @@ from engine.domain.method_report import PlanAt
 from engine.strategies.galaxy.exact import best_shares, most_granules
 from engine.strategies.galaxy.plan import NoRoom, balance, choose, need_bytes_of, task_of
 from engine.strategies.galaxy.strategy import Galaxy
+from engine.strategies.galaxy.time import MemberTimes
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.shares import largest_remainder
 from tests.support.small_cases import GPT2, LLAMA, plan_of, spec_of, star
@@ -157,3 +158,12 @@ def test_the_report_has_every_member_s_shares_and_the_planner():
 def test_too_little_memory_in_all_is_refused():
     with pytest.raises(PlanError, match=r"and no other device has room for the rest"):
         plan_of(spec_of("galaxy", GPT2, cluster_of([1e9, 1e9], [3e4, 3e4])))
+
+
+def test_between_the_parts_a_member_adds_and_normalises_its_rows_twice():
+    """Additions of 32 numbers, and norms, which are counted as one operation per number."""
+    cluster = star([1e9, 1e9], compute_model="flops")
+    demand = demand_of(GPT2, spec_of("galaxy", GPT2, cluster, rows=11).workload, True)
+    times = MemberTimes(cluster, GPT2, demand, (0, 1), (6, 5), tiles=True)
+    assert times.between_s(0) == pytest.approx(2 * (6 * 32 + 6 * 32) / 1e9)
+    assert MemberTimes(cluster, GPT2, demand, (0, 1), (11, 0), tiles=True).between_s(1) == 0.0
