@@ -16,6 +16,7 @@ export const board: DevicePreset = {
   op_overhead_s: 2e-5,
   half_rows: 24,
   efficiencies: [],
+  family_rates: [],
   compute_model: 'roofline',
   measured_scale: 1,
   watts: 5,
