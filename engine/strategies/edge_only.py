@@ -87,12 +87,13 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
             ranks = (primary_of(cluster, model, demand),)
         choices: dict[str, tuple[Bits, ...]] = {"auto": (0, 8, 4), "none": (0,), "8": (8,), "4": (4,)}
         allowed = choices[params.bits]
+        limit = params.beta if params.bits == "auto" else 1.0
         for bits in allowed:
             fits = [
                 rank
                 for rank in ranks
                 if self._needed_bytes(rank, cluster, model, demand, bits)
-                <= params.beta * cluster.devices[rank].memory_bytes
+                <= limit * cluster.devices[rank].memory_bytes
             ]
             if fits:
                 break

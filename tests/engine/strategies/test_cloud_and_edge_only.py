@@ -142,6 +142,15 @@ def test_auto_fills_only_the_given_part_of_the_memory():
         assert plan.layout.bits == bits
 
 
+def test_bits_that_are_given_may_fill_the_whole_memory_of_the_fastest_device():
+    """With 6 % to spare; auto would leave a tenth of it free and take the slow device."""
+    cluster = star([1e10, 1e9])
+    need = predict(spec_of("edge_only", GPT2, cluster, device="d0", bits="8")).devices[0].peak_memory_bytes
+    scarce = with_memory(cluster, d0=need * 1.06)
+    assert plan_of(spec_of("edge_only", GPT2, scarce, bits="8")).layout.device == 0
+    assert plan_of(spec_of("edge_only", GPT2, scarce)).layout.device == 1
+
+
 def test_a_server_needs_room_for_the_kv_caches_of_all_layers():
     model, server = GPT2.model_copy(update={"max_positions": 4096}), star([1e10], memory_bytes=1e3)
     little, much = (
