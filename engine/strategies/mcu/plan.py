@@ -15,6 +15,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
+from engine.domain.units import needs_and_has
 from engine.domain.values import Count, Value
 from engine.ops.core import Attention, FeedForward, Norm, Residual
 from engine.ops.layout import kv_heads
@@ -264,9 +265,9 @@ def _check(
         slots = {"resident": 0, "double-buffered": sum(fetched), "streamed": max(fetched)}[share.regime]
         limit = cluster.devices[share.rank].on_chip_weight_bytes
         if share.regime == "streamed" and limit is not None and max(fetched) > limit:
+            sizes = needs_and_has(max(fetched), limit, " on chip for one KV group or column")
             raise PlanError(
-                f"mcu: one KV group or column takes {max(fetched)} B, and {cluster.devices[share.rank].name} "
-                f"has on_chip_weight_bytes {limit:.0f}: give it more."
+                f"mcu: {cluster.devices[share.rank].name} {sizes}: give it more on_chip_weight_bytes."
             )
         kept[share.rank] = model.num_layers * demand.kv_bytes(model, last - first) + slots
         passes[share.rank] += _passes(model, demand, share, is_root=share is shares[0])

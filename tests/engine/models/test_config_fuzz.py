@@ -80,7 +80,7 @@ def test_drawn_configs_are_refused_or_computed_as_the_library_computes_them():
         (GPT2 | {"hidden_size": 64}, "hidden_size: is 64, and n_embd, which means the same, is 32"),
         (GPT2 | {"n_embd": 50, "n_head": 6}, "n_embd: 50 is no multiple of the 6 attention heads"),
         (LLAMA | {"hidden_size": 50, "num_attention_heads": 6}, "hidden_size: 50 is no multiple of the 6"),
-        (LLAMA | {"head_dim": 7}, "head_dim: 7 numbers turn, and rotary positions need pairs"),
+        (LLAMA | {"head_dim": 7}, "head_dim: 7 is odd, and rotary positions need pairs"),
         (LLAMA | {"pad_token_id": 61}, "pad_token_id: 61 is not supported, expected null or one of the 61"),
     ],
 )
