@@ -96,6 +96,23 @@ def test_a_device_that_is_declared_failed_without_a_reason_is_named():
     assert "nothing had happened" in unexplained_failure(spec, Scenario(changes=again), [lost])
 
 
+def test_a_run_with_all_its_work_is_bad_if_a_device_was_declared_failed_without_a_reason():
+    one, trace = played(())
+    lost = Mark(token_times_s()[-1], "loss_detected", "c", {"how": "killed", "since_s": 0.0})
+    found = verdict(one, [*trace, lost])
+    assert found.ending == "other work" and "nothing had happened" in found.why
+
+
+def test_without_faults_a_single_pass_that_the_trace_lacks_is_other_work():
+    one, trace = played(())
+
+    def ends_pass(item):
+        return isinstance(item, Mark) and item.name == "token_emitted" and item.facts["index"] == 5
+
+    found = judge(one, report_of(one, trace), [item for item in trace if not ends_pass(item)])
+    assert found.ending == "other work" and "token 5 of request 0" in found.why
+
+
 @pytest.mark.parametrize(
     ("more", "ending"),
     [

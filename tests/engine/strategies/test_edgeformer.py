@@ -296,6 +296,25 @@ def test_a_changed_link_only_prunes_where_that_was_asked_for():
         assert all(ok or rank == -1 for ok, rank in zip(stays, facts["device_of"], strict=True))
 
 
+@pytest.mark.parametrize("kept", [3, 4])
+def test_however_slow_a_link_becomes_pruning_leaves_the_smallest_number_of_heads(kept):
+    _, moves = after_a_change("link", on_change="prune", t_max=1.0, min_keep=kept)
+    assert {4 - facts["device_of"].count(-1) for facts in moves} == ({kept} if kept < 4 else set())
+
+
+def test_a_deadline_by_ratio_is_that_of_the_links_and_speeds_at_the_start_of_the_run():
+    def limits(*changes):
+        trace = changed(*changes, t_max=1.0)
+        return {
+            (item.facts["layer"], item.facts["t_max_s"])
+            for item in trace
+            if isinstance(item, Mark) and item.name == "heads" and item.time_s < token_s(trace, 0)
+        }
+
+    worse = SetRate(at_s=0, link="b--s1", bit_per_s=1e3), SlowDevice(at_s=0, device="c", factor=50)
+    assert limits(*worse) == limits() != set()
+
+
 def test_without_a_change_heads_stay_where_the_prefill_put_them():
     trace = changed(**EXACT)
     names = {item.name for item in trace if isinstance(item, Mark)}

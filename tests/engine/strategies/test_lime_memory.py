@@ -13,9 +13,9 @@ from engine.ops.kv_cache import DropRows, PutRows, TakeRows
 from engine.ops.sizes import kv_bytes_per_row
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, streamed_online
 from engine.strategies.lime.cost import HopTime, StepTimes, StreamedBlock, longest_idle_s
-from engine.strategies.lime.transfer import num_rows, pairs_of, rows_to_park
+from engine.strategies.lime.transfer import num_rows, pairs_of, round_trip, rows_to_park
 from engine.strategies.registry import strategy
-from tests.support.small_cases import plan_of, play, sends
+from tests.support.small_cases import plan_of, play, sends, star
 
 MB = 1e6
 ROOM = OnlinePlan(10**6, 1, 1)
@@ -91,6 +91,16 @@ def test_the_worked_example_of_the_transfer():
     assert num_rows(12e-3, both_ways, 81920) == 1
     assert num_rows(-1.0, both_ways, 81920) == 0
     assert num_rows(12e-3, both_ways, 81920, fixed_s=6e-3) == 0
+
+
+@pytest.mark.parametrize(("staging", "copies_s"), [(None, 0.0), (1e7, 4e-7)])
+def test_a_parked_byte_takes_the_time_of_both_ways_and_of_its_copies_on_both_devices(staging, copies_s):
+    cluster = star([1e9] * 2, staging_byte_per_s=staging, message_overhead_s=1e-3)
+    slower_back = cluster.links[0].model_copy(update={"reverse_bit_per_s": 4e7})
+    cluster = cluster.model_copy(update={"links": (slower_back, cluster.links[1])})
+    byte_s, fixed_s = round_trip(cluster, 0, 1, 1)
+    assert byte_s == pytest.approx(1 / 12.5e6 + 1 / 5e6 + copies_s)
+    assert fixed_s >= 4e-3, "rows, their request and two acknowledgements"
 
 
 @pytest.mark.parametrize("disk_byte_per_s", [5e4, 2e5, 1e6])
