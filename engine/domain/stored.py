@@ -52,7 +52,7 @@ def to_document(value: Value) -> Document:
 
 def schema_of(document: Mapping[str, Any]) -> int:
     schema = document.get("schema", 1)
-    return schema if isinstance(schema, int) else 1
+    return max(1, schema) if isinstance(schema, int) else 1
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ ADDED_DURING_VERSION_1: dict[str, Document] = {
 
 def _plan_1_to_2(plan: Document) -> Document:
     """The untyped `extra` becomes a `layout` with its kind, which also replaces the name of its view."""
-    kind = LAYOUT_KINDS_OF_VERSION_1.get(plan.get("strategy", ""), "")
+    kind = LAYOUT_KINDS_OF_VERSION_1.get(str(plan.get("strategy")), "")
     own = {key: value for key, value in plan.get("extra", {}).items() if key != "view"}
     if kind == "heads":  # the same as its `blocks`
         own.pop("stages", None)
@@ -205,7 +205,7 @@ def _plan_2_to_3(plan: Document) -> Document:
     layout = plan.get("layout")
     if not isinstance(layout, dict):
         return plan
-    added = ADDED_DURING_VERSION_2.get(layout.get("kind", ""), {})
+    added = ADDED_DURING_VERSION_2.get(str(layout.get("kind")), {})
     if plan.get("strategy") == "accelerate":
         added, layout = _ends_of_version_2(plan), {**layout, "kind": "device_map"}
     return {**plan, "layout": {**added, **layout}}
@@ -220,7 +220,7 @@ def _ends_of_version_2(plan: Document) -> Document:
 
 def _spec_2_to_3(spec: Document) -> Document:
     """Parameters get their present names; those that did nothing are left out."""
-    names = PARAMS_2_TO_3.get(spec.get("strategy", ""))
+    names = PARAMS_2_TO_3.get(str(spec.get("strategy")))
     params = spec.get("params")
     if not names or not isinstance(params, dict):
         return spec

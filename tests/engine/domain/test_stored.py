@@ -43,6 +43,13 @@ def test_what_cannot_be_read_is_a_sentence() -> None:
         read_one.needed()
 
 
+@pytest.mark.parametrize("wrong", [{"strategy": {"name": "gpipe"}}, {"strategy": ["gpipe"]}, {"schema": 0}])
+def test_what_no_step_expects_is_left_to_the_reader(wrong) -> None:
+    document = {**SPEC.model_dump(mode="json"), **wrong}
+    said = "" if "schema" in wrong else "run.json, strategy: Input should be a valid string."
+    assert read_spec(document, "run.json").problem == said
+
+
 def test_a_newer_document_is_read_as_far_as_it_can_be_and_says_so() -> None:
     read_one = read_spec(to_document(SPEC) | {"schema": NEWER, "added": 1}, "The spec")
     assert read_one.value == SPEC
