@@ -22,13 +22,17 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
     """
     if "auto_map" in config:
         raise SpecError(
-            f"{where}: auto_map asks for remote code, which is never run: use a model of a known family."
+            f"{where}: auto_map asks for remote code, which is never run: "
+            "delete the key if transformers has the model's family itself."
         )
     if config.get("quantization_config"):
         raise SpecError(
-            f"{where}, quantization_config: quantized weights are not supported, expected float32."
+            f"{where}, quantization_config: quantized weights are not supported, "
+            "expected float32, bfloat16 or float16."
         )
-    kind = config.get("model_type", "missing")
+    if "model_type" not in config:
+        raise SpecError(f"{where}, model_type: missing, expected the name of a family.")
+    kind = config["model_type"]
     if not isinstance(kind, str):
         raise SpecError(f"{where}, model_type: got {shown(kind)}, expected the name of a family.")
     row = family(kind)

@@ -119,6 +119,7 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
     ("config", "match"),
     [
         (GPT2 | {"auto_map": {"AutoModel": "code.Model"}}, "remote code, which is never run"),
+        ({"n_layer": 2}, "config.json, model_type: missing, expected the name of a family"),
         (GPT2 | {"model_type": "mamba"}, "model_type mamba: no such family, expected one of gpt2, opt, "),
         (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx: true is not supported"),
         (GPT2 | {"activation_function": "mish"}, "activation_function: 'mish' is not one of gelu"),
