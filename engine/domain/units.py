@@ -41,6 +41,14 @@ def needs_and_has(need_bytes: float, have_bytes: float, what: str = "") -> str:
     return f"needs {need}{what} and has {have}"
 
 
+def human_j(joules: float) -> str:
+    """`human_j(0.000377)` → `"377 µJ"`."""
+    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "µ")):
+        if joules == 0 or joules >= factor * ROUNDS_UP:
+            return human(joules / factor, f"{prefix}J")
+    return human(joules / 1e-9, "nJ")
+
+
 def human_s(seconds: float) -> str:
     """`human_s(0.00123)` → `"1.23 ms"`."""
     if seconds >= 1e3:

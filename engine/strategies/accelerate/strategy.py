@@ -21,6 +21,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Work
+from engine.domain.units import human
 from engine.domain.values import Count, Positive
 from engine.domain.workload import Workload
 from engine.ops.core import Block
@@ -175,11 +176,11 @@ def _no_room(
 ) -> PlanError:
     homes, largest = [*device_map.values()], max(atom.bytes for atom in tree.atoms)
     room = ", ".join(
-        f"{cluster.devices[rank].name} has {cluster.devices[rank].memory_bytes / 1e6:.1f} MB for "
+        f"{cluster.devices[rank].name} has {human(cluster.devices[rank].memory_bytes, 'B')} for "
         f"{homes.count(str(rank))}"
         for rank in source_first(cluster)
     )
     return PlanError(
-        f"{name}: {model.name} needs {len(homes)} modules of up to {largest / 1e6:.1f} MB, and {room}: "
+        f"{name}: {model.name} needs {len(homes)} modules of up to {human(largest, 'B')}, and {room}: "
         f"{homes.count(OFFLOAD)} are left, so add devices or memory, or raise memory_frac."
     )

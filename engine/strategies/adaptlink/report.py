@@ -74,8 +74,8 @@ class SharesReport(MethodReport):
         first, last = self.coverage[0], self.coverage[-1]
         changed = f", at the end {last.coverage:.1%} ({last.event})" if len(self.coverage) > 1 else ""
         covered = (
-            f"Coverage: {first.coverage:.1%} of the secondaries' columns had a copy at first{changed}; "
-            f"{human_s(self.uncovered_s)} of {human_s(self.total_s)} without a complete one."
+            f"Backups: {first.coverage:.1%} of the secondaries' columns had a copy at first{changed}; "
+            f"for {human_s(self.uncovered_s)} of {human_s(self.total_s)} some had none."
         )
         return (split, *heads, covered)
 

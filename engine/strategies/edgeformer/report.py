@@ -69,12 +69,14 @@ class HeadsReport(MethodReport):
         found = [f"Heads: {kept} of {total} kept, {lent} of them lent to neighbours; {pruned} pruned."]
         found += [f"  {line}" for line in self._rows()]
         if not hits + misses:
-            return (*found, "No head had to be compared: all were kept, or none.")
+            why = "in every block all were kept or all pruned" if pruned else "all were kept"
+            return (*found, f"No head had to be measured: {why}.")
         return (
             *found,
             f"Importance: {hits} heads were known and {misses} were not; of these {measured} were measured, "
             f"and {misses - measured} had the importance of the nearest known head (on_miss={self.on_miss}).",
-            f"Deciding took {self.decision_frac:.1%} of the owners' computation before the first token.",
+            f"Deciding took {_percent(self.decision_frac)} of the owners' computation "
+            "before the first token.",
         )
 
     def _rows(self) -> Iterator[str]:
@@ -88,6 +90,10 @@ class HeadsReport(MethodReport):
             names = f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}"
             moved = f", moved {moves} times" if moves else ""
             yield f"{names} on {owner}: {kept} kept, {lent} lent, {pruned} pruned{moved}"
+
+
+def _percent(part: float) -> str:
+    return "less than 0.1%" if 0 < part < 0.001 else f"{part:.1%}"
 
 
 def heads_report(

@@ -75,10 +75,15 @@ def _shares(cluster: ClusterSpec, time_s: float, layout: GalaxyLayout) -> Galaxy
 
 def _lines(plan: GalaxyShares) -> tuple[str, str]:
     shares = "; ".join(
-        f"{m.device} {m.heads} heads, {m.columns} columns, {m.rows} rows" for m in plan.members
+        f"{m.device} {_of(m.heads, 'head')}, {_of(m.columns, 'column')}, {_of(m.rows, 'row')}"
+        for m in plan.members
     )
     how = "in tiles beside the transfers" if plan.overlap else "after the transfers"
     return (
-        f"Shares from {human_s(plan.time_s)} on, chosen by {plan.planner}: {shares}.",
+        f"Shares from {human_s(plan.time_s)} on, chosen by the planner {plan.planner}: {shares}.",
         f"A layer over the prompt takes {human_s(plan.layer_s)}, its products {how}.",
     )
+
+
+def _of(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -8,7 +8,7 @@ from typing import Literal
 from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import MethodReport, PlanAt
 from engine.domain.model import ModelSpec
-from engine.domain.units import human, human_s
+from engine.domain.units import human_j, human_s
 from engine.domain.values import Count, NonNegative, Value
 from engine.strategies.mcu.estimate import BlockEstimate, Regime
 from engine.strategies.mcu.plan import Phase, TreeLayout
@@ -91,23 +91,24 @@ def _figures(model: ModelSpec, chips: int, phase: Phase, estimate: BlockEstimate
 
 def _lines(plan: McuBlocks, block: BlockFigures) -> tuple[str, ...]:
     told = block.estimate
-    calibrated = ", calibrated" if plan.is_calibrated else ""
+    fitted = "; efficiencies fitted to published figures" if plan.is_calibrated else ""
+    chips = "1 chip" if plan.chips == 1 else f"{plan.chips} chips"
     parts = (
         ("computing", told.compute_j),
         ("on-chip memory", told.on_chip_j),
         ("off-chip memory", told.off_chip_j),
         ("links", told.link_j),
     )
-    lines = (
-        f"Per block, {block.phase} on {plan.chips} chips ({plan.regime}{calibrated}): "
+    lines: tuple[str, ...] = (
+        f"Per block, {block.phase} on {chips} (weights {plan.regime}{fitted}): "
         f"{human_s(told.paper_s)} by the paper's accounting, {human_s(told.steady_s)} in steady state.",
-        f"Energy per block: {human(told.energy_j * 1e3, 'mJ')}: "
-        + ", ".join(f"{name} {human(joules * 1e3, 'mJ')}" for name, joules in parts)
-        + ".",
     )
+    if told.energy_j:
+        whole = ", ".join(f"{name} {human_j(joules)}" for name, joules in parts)
+        lines = (*lines, f"Energy per block: {human_j(told.energy_j)}, of which {whole}.")
     if block.published_s is None or block.ratio_s is None:
         return lines
     said = f"Published per block: {human_s(block.published_s)}, ours / published {block.ratio_s:.3f}"
     if block.published_j is not None and block.ratio_j is not None:
-        said += f"; {human(block.published_j * 1e3, 'mJ')}, ours / published {block.ratio_j:.3f}"
+        said += f"; {human_j(block.published_j)}, ours / published {block.ratio_j:.3f}"
     return (*lines, f"{said}.")

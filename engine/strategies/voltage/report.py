@@ -58,7 +58,7 @@ class PositionsReport(MethodReport):
         if not self.layers:
             return ()
         shares = ", ".join(
-            f"{one.device} {one.start} to {one.stop}"
+            f"{one.device} {_span(one.start, one.stop - 1)}"
             for one in self.layers[0].devices
             if one.stop > one.start
         )
@@ -69,6 +69,10 @@ class PositionsReport(MethodReport):
             f"The prompt's layers: {human_s(self.compute_s)} of products on the slowest device of each, and "
             f"{human_s(self.gather_s)} of exchanges after them.",
         )
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def positions_report(

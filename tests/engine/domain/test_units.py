@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.units import human, human_apart, human_s, needs_and_has, transfer_s
+from engine.domain.units import human, human_apart, human_j, human_s, needs_and_has, transfer_s
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,11 @@ def test_a_byte_too_much_is_seen(have: int, more: int) -> None:
 
 def test_a_megabyte_takes_80_ms_at_100_mbit() -> None:
     assert transfer_s(1e6, 100e6) == pytest.approx(0.08)
+
+
+@pytest.mark.parametrize(
+    ("joules", "text"),
+    [(0, "0 J"), (1380, "1.38 kJ"), (0.0127, "12.7 mJ"), (0.99999e-3, "1 mJ"), (6.17e-7, "617 nJ")],
+)
+def test_energies_have_small_units_too(joules: float, text: str) -> None:
+    assert human_j(joules) == text

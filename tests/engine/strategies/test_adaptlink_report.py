@@ -32,7 +32,7 @@ def test_the_rule_that_chose_the_split_is_said():
     for mode, words in (("eq5", "equation 5"), ("exact", "predicted request")):
         lines = predict(tight(GPT2, 0.3, comm_mode=mode)).method.lines()
         assert words in lines[0] and lines[0].startswith("d0 shares")
-        assert lines[1].startswith("Coverage: 100.0%")
+        assert lines[1].startswith("Backups: 100.0%")
     (line,) = predict(spec_of("adaptlink", GPT2, star([1e10]))).method.lines()
     assert line == "d0 computes all 3 layers (chosen by the predicted request)."
 
@@ -51,7 +51,7 @@ def test_every_layer_has_its_positions_products_and_bytes():
         messages = 1 if layer.layer == 2 else 2  # the last layer's rows go to the terminal
         assert [one.sent_bytes for one in layer.devices] == [messages * 4 * row_bytes] * 3
         assert all(one.compute_s > 0 and one.flops > 0 for one in layer.devices) and layer.gather_s > 0
-    assert report.lines()[0] == "Positions of 12: d0 0 to 4, d1 4 to 8, d2 8 to 12; gather direct."
+    assert report.lines()[0] == "Positions of 12: d0 0 to 3, d1 4 to 7, d2 8 to 11; gather direct."
 
 
 def test_after_a_new_partition_later_layers_have_the_new_positions():

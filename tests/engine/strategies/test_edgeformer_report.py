@@ -44,7 +44,7 @@ def test_without_a_deadline_nothing_is_compared_and_deciding_takes_no_time():
     report = report_of(t_max_mode="none")
     assert (report.decision_s, report.decision_frac) == (0, 0)
     assert all(block.t_max_s is None and set(block.scores) == {None} for block in report.blocks)
-    assert report.lines()[-1] == "No head had to be compared: all were kept, or none."
+    assert report.lines()[-1] == "No head had to be measured: all were kept."
 
 
 def test_the_share_of_deciding_is_that_of_the_operations_of_the_first_pass():

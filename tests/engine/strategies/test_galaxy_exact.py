@@ -152,7 +152,7 @@ def test_the_report_has_every_member_s_shares_and_the_planner():
     assert sum(member.heads for member in told.members) == GPT2.num_heads
     assert sum(member.columns for member in told.members) == GPT2.intermediate_size
     assert sum(member.rows for member in told.members) == 11
-    assert report.lines()[0].startswith("Shares from 0 s on, chosen by ")
+    assert report.lines()[0].startswith("Shares from 0 s on, chosen by the planner ")
 
 
 def test_too_little_memory_in_all_is_refused():

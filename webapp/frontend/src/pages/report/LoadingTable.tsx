@@ -13,7 +13,7 @@ type Device = LimeReport['devices'][number];
 export function LoadingTable({ report }: { report: RunReport }) {
   const method = report.method;
   if (method?.kind !== 'lime' || method.devices.every((device) => device.loaded_bytes === 0)) return null;
-  const segments = `${method.num_segments} segments`;
+  const segments = method.num_segments === 1 ? '1 segment' : `${method.num_segments} segments`;
   const without = method.left_out.length > 0 ? `; without layers: ${method.left_out.join(', ')}` : '';
   return (
     <Panel

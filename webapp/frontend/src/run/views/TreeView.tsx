@@ -35,7 +35,7 @@ export function TreeView({ layout, model, devices }: ViewProps<Layout>) {
     <Panel
       title="Reduction tree"
       testId="view-tree"
-      about={`${group.length} chips, ${layout.serial_hops} messages one after the other per sum · ${layout.regime}: ${REGIME[layout.regime]}`}
+      about={`${group.length === 1 ? '1 chip' : `${group.length} chips`}, ${layout.serial_hops} messages one after the other per sum · ${layout.regime}: ${REGIME[layout.regime]}`}
     >
       <div style={{ overflowX: 'auto' }}>
         <svg
@@ -169,7 +169,7 @@ function Estimates({ block }: { block: Layout['block'] }) {
         style={{ gridTemplateColumns: 'max-content minmax(80px, 1fr) max-content', columnGap: 14 }}
       >
         <span className={classes.dim}>one block</span>
-        <span className={classes.dim}>predicted parts, calibrated where the chips are</span>
+        <span className={classes.dim}>predicted parts</span>
         <span className={classes.dim}>paper's accounting · steady state · energy</span>
         {phases.map(({ phase, estimate }) => [
           <span key="phase" style={{ fontSize: 13, fontWeight: 500 }}>
