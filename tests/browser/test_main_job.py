@@ -45,10 +45,17 @@ def draw_cluster(page: Page, name: str) -> None:
 
 
 def start_run(
-    page: Page, strategy: str, new_tokens: int, dilation: str | None, after_loss: str = "Plan again and go on"
+    page: Page,
+    strategy: str,
+    new_tokens: int,
+    dilation: str | None,
+    after_loss: str = "Plan again and go on",
+    **params: str,
 ) -> int:
     """From the editor's cluster to a run; its id. A fixed dilation makes it long enough to act in."""
     page.get_by_test_id(f"strategy-{strategy}").click()
+    for name, value in params.items():
+        page.get_by_test_id(f"param-{name}").fill(value)
     page.get_by_test_id("prompt").fill("The with statement is used to")
     page.get_by_test_id("new-tokens").fill(str(new_tokens))
     if dilation is not None:

@@ -18,11 +18,12 @@ expect.set_options(timeout=PATIENCE_MS)
 def test_edgeformer_shows_who_attends_which_head(page: Page) -> None:
     page.goto("/runs/new")
     expect(page.get_by_test_id("reason-deepspeed")).to_contain_text("cannot share equally")
-    start_run(page, "edgeformer", 4, None)
+    start_run(page, "edgeformer", 4, None, t_max="0.6")
     expect(page.get_by_test_id("head-0-0")).to_have_attribute("data-state", re.compile("attended|pruned"))
     heads = page.get_by_test_id("view-heads").locator("[data-testid^=head-]")
     expect(heads).to_have_count(6 * 8)
     attended = page.locator("[data-testid^=head-][data-state=attended]").first
+    expect(page.locator("[data-testid^=head-][data-state=pruned]").first).to_be_attached()
     attended.hover()
     expect(page.get_by_test_id("heads-hover")).to_contain_text("attended by")
     page.get_by_test_id("open-report").click()
