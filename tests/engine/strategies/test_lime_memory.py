@@ -11,11 +11,12 @@ from engine.domain.errors import OutOfMemory
 from engine.domain.scenario import Scenario, SetRate
 from engine.ops.kv_cache import DropRows, PutRows, TakeRows
 from engine.ops.sizes import kv_bytes_per_row
+from engine.runs.predict import predict
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, streamed_online
 from engine.strategies.lime.cost import HopTime, StepTimes, StreamedBlock, longest_idle_s
 from engine.strategies.lime.transfer import num_rows, pairs_of, round_trip, rows_to_park
 from engine.strategies.registry import strategy
-from tests.support.small_cases import plan_of, play, sends, star
+from tests.support.small_cases import GPT2, plan_of, play, sends, spec_of, star
 
 MB = 1e6
 ROOM = OnlinePlan(10**6, 1, 1)
@@ -290,3 +291,10 @@ def test_partners_may_send_both_ways():
     (transfer,) = plan.layout.transfers
     pair = transfer.source, transfer.target
     assert strategy("lime").partners(spec.cluster, plan) == {pair, pair[::-1]}
+
+
+def test_where_no_plan_for_an_assumed_length_lasts_the_true_length_is_planned_for():
+    model = GPT2.model_copy(update={"num_layers": 6})
+    cluster = star([1e9] * 2, memory_bytes=160e3)
+    spec = spec_of("lime", model, cluster, rows=20, new_tokens=40, assumed_tokens=4)
+    assert predict(spec).outcome.kind == "finished"
