@@ -153,7 +153,11 @@ const Row = memo(
             />
           );
         })}
-        <span className={`${classes.dim} ${classes.right}`} style={side} data-testid={`kept-of-block-${layer}`}>
+        <span
+          className={`${classes.dim} ${classes.right}`}
+          style={side}
+          data-testid={`kept-of-block-${layer}`}
+        >
           {counts ? `${counts.kept} / ${counts.lent}` : '–'}
         </span>
         <span
