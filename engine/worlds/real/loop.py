@@ -103,12 +103,16 @@ class DeviceLoop(Device):
         self.done: deque[Done] = deque()
 
     def warm_up(self) -> None:
-        """Start the threads, and run on each the operations that are slow the first time in a process."""
-        for tasks in (self.compute_tasks, self.disk_tasks):
+        """Start the threads, and run on each the operations that are slow the first time in a process.
+
+        One thread after the other: two threads whose first products began together once spun for ever in
+        MKL's list of buffers by thread.
+        """
+        for number, tasks in enumerate((self.compute_tasks, self.disk_tasks), 1):
             threading.Thread(target=self._work, args=(tasks,), daemon=True).start()
             tasks.put(Task(Handle(), lambda: arithmetic.warm_up(self.model), Pacer(None), 0.0, 0.0, "", {}))
-        while len(self.done) < 2:
-            self.connections.wait(CHECK_PERIOD_S)
+            while len(self.done) < number:
+                self.connections.wait(CHECK_PERIOD_S)
         with torch.inference_mode():
             arithmetic.warm_up(self.model)
         self.done.clear()
