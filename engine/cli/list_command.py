@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.cli.command import Command, Environment
 from engine.cli.tables import console_for, table
+from engine.domain.cluster import DeviceSpec
 from engine.domain.units import human
 from engine.models.catalogue import rows as catalogue_rows
 from engine.models.families.family import keys_read, restrictions
@@ -120,6 +121,7 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
             "compute": lambda row: human(row["flop_per_s"], "FLOP/s"),
             "memory": lambda row: human(row["memory_bytes"], "B"),
             "bandwidth": lambda row: human(row["memory_byte_per_s"], "B/s"),
+            "rates are from": lambda row: DeviceSpec.model_validate(row).basis_in_words,
             "what": lambda row: row["title"],
         },
     ),

@@ -14,6 +14,10 @@ from engine.domain.errors import SpecError
 from engine.domain.values import Count, Fraction, Name, NonNegative, Positive, Value
 
 ComputeModel = Literal["roofline", "serial", "measured", "flops"]
+Basis = Literal["data sheet", "published measurement", "calibrated"]
+"""What a device's rates are: a data sheet's times an assumed efficiency, a measurement that was published,
+or what `loom calibrate` measured.
+"""
 
 
 class FamilyRate(Value):
@@ -40,8 +44,22 @@ class DeviceSpec(Value):
     staging_byte_per_s: Positive | None = Field(
         default=None, description="Copy rate between accelerator and network stack, byte/s; empty: no cost."
     )
-    message_overhead_s: NonNegative = Field(default=100e-6, description="Fixed cost of one message, s.")
+    message_overhead_s: NonNegative = Field(
+        default=100e-6, description="Fixed cost of sending one message, s."
+    )
+    receive_overhead_s: NonNegative = Field(
+        default=0.0, description="Fixed cost of receiving one message, s."
+    )
+    byte_overhead_s: NonNegative = Field(
+        default=0.0, description="Cost of each byte of a message that this device sends or receives, s."
+    )
     op_overhead_s: NonNegative = Field(default=20e-6, description="Fixed cost of one kernel, s.")
+    dispatch_s: NonNegative = Field(
+        default=0.0, description="Fixed cost of one operation, which is several kernels, in the runtime, s."
+    )
+    handover_s: NonNegative = Field(
+        default=0.0, description="Cost of giving an operation to the compute thread and taking its result, s."
+    )
     half_rows: NonNegative = Field(
         default=24.0, description="Rows at which a matrix product reaches half of the peak rate."
     )
@@ -58,12 +76,32 @@ class DeviceSpec(Value):
     j_per_memory_byte: NonNegative = Field(default=0.0, description="Energy of a byte from memory, J.")
     j_per_disk_byte: NonNegative = Field(default=0.0, description="Energy of a byte from disk, J.")
     source: str = ""
+    basis: Basis | None = Field(default=None, description="What the rates are; empty: not stated.")
+    assumed_efficiency: Positive | None = Field(
+        default=None, le=1, description="flop_per_s as a share of the data sheet's peak, if basis is that."
+    )
+
+    @property
+    def basis_in_words(self) -> str:
+        """What the rates are, with the efficiency that a data sheet's row assumes."""
+        if self.assumed_efficiency is None:
+            return self.basis or "not stated"
+        return f"{self.basis}, {self.assumed_efficiency:.0%} of its peak assumed"
 
     def for_family(self, family: str) -> DeviceSpec:
         """This device as models of `family` find it: with the rate of its row in `family_rates`, if any."""
         for row in self.family_rates:
             if row.family == family:
                 return self.model_copy(update={"flop_per_s": row.flop_per_s, "family_rates": ()})
+        return self
+
+    @model_validator(mode="after")
+    def _states_its_efficiency(self) -> DeviceSpec:
+        if (self.basis == "data sheet") != (self.assumed_efficiency is not None):
+            raise ValueError(
+                "basis and assumed_efficiency disagree: give assumed_efficiency, a share of the peak FLOP/s, "
+                'with basis "data sheet" and with no other'
+            )
         return self
 
     @field_validator("efficiencies")

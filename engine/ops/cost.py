@@ -23,6 +23,9 @@ from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, HostProfile
 from engine.domain.model import ModelSpec
 
+INLINE_FLOPS = 200_000
+"""Operations with fewer FLOPs run in the calling thread: passing them to another thread costs more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
@@ -141,6 +144,16 @@ def op_time_s(
     if not busy:
         return 0.0
     return device.measured_scale * (profile.call_s + sum(measured_s(profile, kernel) for kernel in busy))
+
+
+def hands_over(flops: int) -> bool:
+    """Whether a device's main thread gives an operation of so many FLOPs to its compute thread."""
+    return flops >= INLINE_FLOPS
+
+
+def runtime_s(device: DeviceSpec, flops: int) -> float:
+    """Virtual seconds that the runtime of `device` adds to an operation of so many FLOPs."""
+    return device.dispatch_s + (device.handover_s if hands_over(flops) else 0.0)
 
 
 def _kernel_s(device: DeviceSpec, kernel: Kernel) -> tuple[float, float]:

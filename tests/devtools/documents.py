@@ -53,10 +53,11 @@ def devices_table() -> str:
             human(device.flop_per_s, "FLOP/s"),
             human(device.memory_bytes, "B"),
             human(device.memory_byte_per_s, "B/s"),
+            device.basis_in_words,
         )
         for device in topologies.presets()
     ]
-    return table(("name", "what it is", "compute", "memory", "memory bandwidth"), rows)
+    return table(("name", "what it is", "compute", "memory", "memory bandwidth", "rates are from"), rows)
 
 
 def clusters_table() -> str:

@@ -27,7 +27,14 @@ from engine.strategies.voltage.positions import (
     shard_of,
 )
 
-SPEEDS = ("flop_per_s", "memory_byte_per_s", "op_overhead_s", "measured_scale")
+SPEEDS = (
+    "flop_per_s",
+    "memory_byte_per_s",
+    "op_overhead_s",
+    "dispatch_s",
+    "handover_s",
+    "measured_scale",
+)
 """The fields of a device that a change of its speed affects."""
 
 

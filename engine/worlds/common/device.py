@@ -14,7 +14,7 @@ from engine.domain.plan import Plan, Slice, covers
 from engine.domain.scenario import Change, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.ops.cost import op_time_s, total_bytes, total_flops
+from engine.ops.cost import op_time_s, runtime_s, total_bytes, total_flops
 from engine.ops.ledger import Ledger
 from engine.ops.operation import Cost, Op
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
@@ -159,7 +159,8 @@ class Device(ABC):
             cost = op.cost(self.model, metas, key[2])
             device = self.cluster_now.devices[self.rank].for_family(self.model.family)
             duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
-            self.prices[key] = cost, duration_s / cost.speed
+            added_s = runtime_s(device, total_flops(cost.kernels))
+            self.prices[key] = cost, duration_s / cost.speed + added_s
         cost, duration_s = self.prices[key]
         self.ledger.run(op, metas, cost)
         return cost, duration_s

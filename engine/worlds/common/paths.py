@@ -15,8 +15,13 @@ from engine.domain.units import BITS_PER_BYTE, transfer_s
 
 
 def sender_cost_s(device: DeviceSpec, size_bytes: int) -> float:
-    """Virtual seconds from the call of `send` to the first byte on the wire: fixed cost and staging."""
-    return device.message_overhead_s + staging_s(device, size_bytes)
+    """Virtual seconds from the call of `send` to the first byte on the wire: fixed cost, copies, staging."""
+    return device.message_overhead_s + device.byte_overhead_s * size_bytes + staging_s(device, size_bytes)
+
+
+def receiver_cost_s(device: DeviceSpec, size_bytes: int) -> float:
+    """Virtual seconds from the last byte off the wire to its use: fixed cost, copies, staging."""
+    return device.receive_overhead_s + device.byte_overhead_s * size_bytes + staging_s(device, size_bytes)
 
 
 def staging_s(device: DeviceSpec, size_bytes: int) -> float:

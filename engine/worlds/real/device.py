@@ -14,16 +14,16 @@ import torch
 
 from engine.domain.plan import Slice
 from engine.domain.trace import Span, SpanKind
+from engine.ops.cost import hands_over
 from engine.ops.ledger import is_of_cache
 from engine.ops.operation import Op
 from engine.ops.tensors import dtype_of, shape_of
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.program.ctx import Decision, Note
 from engine.program.frames import EPOCHS, FrameHeader, pack_note
-from engine.worlds.common.paths import sender_cost_s, staging_s
+from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle
 from engine.worlds.common.wire_tensors import bytes_of
-from engine.worlds.real.dilation import INLINE_FLOPS
 from engine.worlds.real.loop import DeviceLoop
 from engine.worlds.real.pacing import Pacer
 from engine.worlds.real.tasks import Task, run_task
@@ -41,7 +41,7 @@ class RealDevice(DeviceLoop):
         facts = self.compute_facts(op, cost)
         task = self._task(work, self.compute_pacer, target_s, "compute", facts, op.name)
         self.computing += 1
-        if facts["flops"] < INLINE_FLOPS and self.computing == 1:
+        if not hands_over(facts["flops"]) and self.computing == 1:
             self.outstanding -= 1
             done = run_task(task)
             self._later(done.task.deadline_s, done)
@@ -137,8 +137,8 @@ class RealDevice(DeviceLoop):
         """The virtual time at which an idle path delivers a message that is sent now, after the last one."""
         begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + sender_cost_s(self.device, size_bytes)
         self.departed_s[dst] = begun_s + self.paths.transfer_s(dst, size_bytes)
-        staged_s = staging_s(self.cluster.devices[dst], size_bytes)
-        return self.departed_s[dst] + self.paths.delay_s(dst) + staged_s
+        received_s = receiver_cost_s(self.cluster.devices[dst], size_bytes)
+        return self.departed_s[dst] + self.paths.delay_s(dst) + received_s
 
     def release(self, cache: str) -> None:
         super().release(cache)

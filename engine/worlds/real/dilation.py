@@ -22,7 +22,7 @@ from typing import NamedTuple
 from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.ops.cost import measured_s, product
+from engine.ops.cost import hands_over, measured_s, product
 
 OP_HEADROOM = 0.7
 CORES_SHARE = 0.65
@@ -30,9 +30,6 @@ STEP = 0.25
 LEAST_RAISE = 1.25
 ALONE_S = 1e-3
 """Host seconds from which an operation must fit by itself; shorter ones may use the next one's spare time."""
-
-INLINE_FLOPS = 200_000
-"""Operations with fewer FLOPs run in the calling thread: passing them to another thread costs more."""
 
 INLINE_HOST_S, OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 100e-6, 300e-6, 250e-6, 15e-9
 """What the runtime itself spends per operation, and per message and side: cautious estimates."""
@@ -130,7 +127,7 @@ def host_s(span: Span, profile: HostProfile, devices: int = 1) -> float:
 
 def runtime_s(flops: int, devices: int = 1) -> float:
     """What the runtime itself spends on an operation."""
-    return coldness(devices) * (INLINE_HOST_S if flops < INLINE_FLOPS else OP_HOST_S)
+    return coldness(devices) * (OP_HOST_S if hands_over(flops) else INLINE_HOST_S)
 
 
 def coldness(devices: int) -> float:

@@ -27,7 +27,7 @@ from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.ops.torch_kernels.storage import KVCache
 from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, unpack_note
 from engine.worlds.common.device import Device, Emit, Receipt, layer_of
-from engine.worlds.common.paths import PathTimes, staging_s
+from engine.worlds.common.paths import PathTimes, receiver_cost_s
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.common.row_files import RowFiles
 from engine.worlds.common.wire_tensors import tensor_of
@@ -255,7 +255,7 @@ class DeviceLoop(Device):
         if not self.paced:
             return usable_s
         size = FRAME_HEADER_BYTES + message.header.body_bytes
-        usable_s += staging_s(self.device, size) * self.clock.dilation
+        usable_s += receiver_cost_s(self.device, size) * self.clock.dilation
         undisturbed = message.header.sent_s > self.paths.changed_s
         return max(usable_s, message.header.due_s) if undisturbed else usable_s
 

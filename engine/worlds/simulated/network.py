@@ -19,7 +19,7 @@ from engine.domain.trace import Span
 from engine.domain.units import transfer_s
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Note
-from engine.worlds.common.paths import sender_cost_s, staging_s
+from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle
 from engine.worlds.simulated.flows import Flow, Route, SharedLinks
 from engine.worlds.simulated.kernel import LAST, SimulationKernel
@@ -172,7 +172,7 @@ class SimulatedNetwork:
         there_s, back_s = self.conditions.path_delay_s(there), self.conditions.path_delay_s(back)
         loss_frac = self.conditions.path_loss_frac(there)
         ack_loss_frac = self.conditions.path_loss_frac(back)
-        received_s = staging_s(self.cluster.devices[message.dst], message.size_bytes)
+        received_s = receiver_cost_s(self.cluster.devices[message.dst], message.size_bytes)
         if not loss_frac and not ack_loss_frac and not self.in_repair[pair]:
             self._free_queue(message)
             self.kernel.schedule(self.kernel.now_s + (there_s + received_s), lambda: self.on_arrived(message))

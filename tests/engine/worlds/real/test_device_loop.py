@@ -147,6 +147,14 @@ def test_what_a_message_costs_to_stage_is_virtual_time(make):
     assert device._usable_s(arrival(101.0, 0.0, 102.0)) == pytest.approx(expected_s)
 
 
+def test_what_the_receiver_spends_on_a_message_is_virtual_time(make):
+    cluster = small_spec().cluster
+    costly = cluster.devices[0].model_copy(update={"receive_overhead_s": 0.5, "byte_overhead_s": 1e-3})
+    device = make(cluster=cluster.model_copy(update={"devices": (costly, *cluster.devices[1:])}))
+    expected_s = 102.0 + 4 * (0.5 + (FRAME_HEADER_BYTES + 800) * 1e-3)
+    assert device._usable_s(arrival(101.0, 0.0, 102.0)) == pytest.approx(expected_s)
+
+
 def test_messages_from_before_the_last_new_plan_are_dropped(make):
     device = make()
     device.start(Program(0, waits(device.recv(1, "x")), 0.0))

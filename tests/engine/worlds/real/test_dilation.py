@@ -9,9 +9,9 @@ from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
+from engine.ops.cost import INLINE_FLOPS
 from engine.worlds.real.dilation import (
     CROWDED,
-    INLINE_FLOPS,
     INLINE_HOST_S,
     OP_HOST_S,
     choose_dilation,

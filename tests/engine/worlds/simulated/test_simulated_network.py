@@ -84,6 +84,16 @@ def test_both_ends_copy_a_message_between_accelerator_and_network():
     assert scene.arrived == {"m": pytest.approx(0.25 + 1.0 + 0.25)}
 
 
+def test_both_ends_pay_for_every_byte_and_the_receiver_for_every_message():
+    # 1 MB at 0.25 µs per byte takes 0.25 s at each end, beside 0.125 s to send it and 0.5 s to receive it
+    ends = {"message_overhead_s": 0.125, "receive_overhead_s": 0.5, "byte_overhead_s": 0.25e-6}
+    scene = Scene(cluster_of(device=ends))
+    scene.send("m", A, B)
+    scene.run()
+    assert scene.departed == {"m": pytest.approx(0.125 + 0.25 + 1.0)}
+    assert scene.arrived == {"m": pytest.approx(0.125 + 0.25 + 1.0 + 0.25 + 0.5)}
+
+
 def test_links_one_after_the_other_take_the_time_of_the_slowest_not_the_sum():
     scene = Scene(star(rates={"b": RATE / 2}))
     scene.send("m", A, B)

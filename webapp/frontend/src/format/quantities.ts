@@ -36,6 +36,10 @@ export const TIME: Quantity = [
   { label: 'ms', factor: 1e-3 },
   { label: 's', factor: 1 },
 ];
+export const TIME_PER_BYTE: Quantity = [
+  { label: 'ns/B', factor: 1e-9 },
+  { label: 'µs/B', factor: 1e-6 },
+];
 export const ENERGY_PER_BYTE: Quantity = [
   { label: 'nJ/B', factor: 1e-9 },
   { label: 'µJ/B', factor: 1e-6 },

@@ -683,13 +683,18 @@ export interface components {
             wait_s: number;
         };
         DeviceSpec: {
+            assumed_efficiency: number | null;
+            basis: ("data sheet" | "published measurement" | "calibrated") | null;
+            byte_overhead_s: number;
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
             disk_byte_per_s: number;
+            dispatch_s: number;
             efficiencies: components["schemas"]["Efficiency"][];
             family_rates: components["schemas"]["FamilyRate"][];
             flop_per_s: number;
             half_rows: number;
+            handover_s: number;
             j_per_disk_byte: number;
             j_per_memory_byte: number;
             measured_scale: number;
@@ -699,6 +704,7 @@ export interface components {
             name: string;
             on_chip_weight_bytes: number | null;
             op_overhead_s: number;
+            receive_overhead_s: number;
             /** @enum {string} */
             role: "worker" | "terminal";
             source: string;

@@ -79,7 +79,11 @@ function PresetItem({ preset, onAdd }: { preset: DevicePreset; onAdd: () => void
       draggable
       onDragStart={(event) => carry(event, preset.name)}
       onClick={onAdd}
-      title={preset.source}
+      title={
+        preset.assumed_efficiency
+          ? `${Math.round(preset.assumed_efficiency * 100)} % of the peak assumed. ${preset.source}`
+          : preset.source
+      }
       data-testid={`palette-${preset.name}`}
     >
       <IconDeviceDesktop size={16} />
@@ -87,6 +91,7 @@ function PresetItem({ preset, onAdd }: { preset: DevicePreset; onAdd: () => void
         <b>{preset.title || preset.name}</b>
         <small>
           {flopRate(preset.flop_per_s)} · {bytes(preset.memory_bytes)}
+          {preset.basis && ` · ${preset.basis}`}
         </small>
       </span>
     </button>

@@ -1,5 +1,15 @@
 import type { DeviceSpec } from '@/api/types';
-import { BYTE_RATE, FACTOR, FLOP_RATE, POWER, type Quantity, ROWS, SIZE, TIME } from '@/format/quantities';
+import {
+  BYTE_RATE,
+  FACTOR,
+  FLOP_RATE,
+  POWER,
+  type Quantity,
+  ROWS,
+  SIZE,
+  TIME,
+  TIME_PER_BYTE,
+} from '@/format/quantities';
 
 type NumericField = {
   [Key in keyof DeviceSpec]: DeviceSpec[Key] extends number | null ? Key : never;
@@ -20,7 +30,19 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
     title: 'Compute',
     fields: [
       { key: 'flop_per_s', label: 'Peak rate (fp32)', quantity: FLOP_RATE },
-      { key: 'op_overhead_s', label: 'Fixed time per operation', quantity: TIME },
+      { key: 'op_overhead_s', label: 'Fixed time per kernel', quantity: TIME },
+      {
+        key: 'dispatch_s',
+        label: 'Fixed time per operation',
+        quantity: TIME,
+        help: 'Of the runtime: an operation is several kernels',
+      },
+      {
+        key: 'handover_s',
+        label: 'Hand-over to the compute thread',
+        quantity: TIME,
+        help: 'Per operation that runs there',
+      },
       {
         key: 'half_rows',
         label: 'Half of the peak rate at',
@@ -52,7 +74,14 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
   {
     title: 'Network and power',
     fields: [
-      { key: 'message_overhead_s', label: 'Fixed time per message', quantity: TIME },
+      { key: 'message_overhead_s', label: 'Fixed time per message sent', quantity: TIME },
+      { key: 'receive_overhead_s', label: 'Fixed time per message received', quantity: TIME },
+      {
+        key: 'byte_overhead_s',
+        label: 'Time per byte, each end',
+        quantity: TIME_PER_BYTE,
+        help: 'Copies between program and network stack',
+      },
       { key: 'watts', label: 'Power while computing', quantity: POWER },
     ],
   },

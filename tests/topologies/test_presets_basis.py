@@ -1,0 +1,31 @@
+"""Every preset says what its rates are."""
+
+import pytest
+
+import topologies
+from engine.domain.cluster import DeviceSpec
+
+RATES = {"name": "a", "flop_per_s": 1e9, "memory_bytes": 1e9, "memory_byte_per_s": 1e9}
+
+
+@pytest.mark.parametrize("preset", topologies.presets(), ids=lambda preset: preset.name)
+def test_every_preset_states_what_its_rates_are(preset):
+    assert preset.basis is not None
+
+
+def test_a_data_sheet_states_the_efficiency_that_it_assumes():
+    device = DeviceSpec(**RATES, basis="data sheet", assumed_efficiency=0.4)
+    assert device.basis_in_words == "data sheet, 40% of its peak assumed"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"basis": "data sheet"},
+        {"assumed_efficiency": 0.4},
+        {"basis": "calibrated", "assumed_efficiency": 0.4},
+    ],
+)
+def test_an_efficiency_without_a_data_sheet_is_refused_and_the_reverse(fields):
+    with pytest.raises(ValueError, match="basis and assumed_efficiency disagree"):
+        DeviceSpec(**RATES, **fields)
