@@ -2,15 +2,9 @@ import { ActionIcon, Anchor, Badge, Group, Radio, Table, Text } from '@mantine/c
 import { IconArrowDownRight, IconArrowUpRight, IconX } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { Panel } from '@/components/Panel';
+import { metricText } from '@/format/metrics';
 import { deviceColor } from '@/theme/deviceColors';
-import {
-  deltaText,
-  judge,
-  metricText,
-  type ComparedRun,
-  type Comparison,
-  type MetricRow,
-} from './comparison';
+import { deltaText, judge, type ComparedRun, type Comparison, type MetricRow } from './comparison';
 import classes from './compare.module.css';
 
 interface Props {

@@ -1,7 +1,8 @@
 import { Switch, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Panel } from '@/components/Panel';
-import { paramText, type Comparison } from './comparison';
+import { paramText } from '@/format/metrics';
+import type { Comparison } from './comparison';
 import classes from './compare.module.css';
 
 /** The parameters of all runs, field by field; by default only those that differ. */

@@ -1,5 +1,4 @@
 /** A comparison from the server, and how its figures and parameters are formatted. */
-import { bytes, human, joules, percent, rate, seconds, three } from '@/format/units';
 
 export interface ComparedRun {
   id: number;
@@ -46,37 +45,10 @@ export function judge(delta: number | null, better: MetricRow['better']): Judgem
   return delta < 0 === (better === 'lower') ? 'better' : 'worse';
 }
 
-export function metricText(value: number | null, unit: string): string {
-  if (value === null) return '–';
-  if (unit === 's') return seconds(value);
-  if (unit === 'B') return bytes(value);
-  if (unit === '1/s') return `${three(value)} /s`;
-  if (unit === 'J') return joules(value);
-  if (unit === 'nat') return value === 0 ? '0' : `${three(value)} nats`;
-  if (unit === 'fraction') return percent(value);
-  if (unit === '') return value === 0 ? '0' : value.toExponential(1);
-  return human(value, unit);
-}
-
 export function deltaText(delta: number): string {
   const size = Math.abs(delta) * 100;
   if (size >= 1000) return `${(1 + delta).toFixed(1)}×`;
   return `${size < 10 ? size.toFixed(1) : size.toFixed(0)} %`;
-}
-
-/** A parameter as text, with the unit that its name ends in; false, 0 and "" are values. */
-export function paramText(path: string, value: unknown): string {
-  if (value === null || value === undefined) return '–';
-  if (value === '') return '""';
-  if (typeof value === 'number') {
-    if (path.endsWith('bit_per_s')) return rate(value);
-    if (path.endsWith('flop_per_s')) return human(value, 'FLOP/s');
-    if (path.endsWith('byte_per_s')) return human(value, 'B/s');
-    if (path.endsWith('_bytes')) return bytes(value);
-    if (path.endsWith('_s')) return seconds(value);
-    return String(value);
-  }
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Metrics and parameters as CSV: a column per run, values in SI units. */

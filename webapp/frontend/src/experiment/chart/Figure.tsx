@@ -1,0 +1,140 @@
+import { useElementSize } from '@mantine/hooks';
+import { useState } from 'react';
+import { quantityText } from '@/format/metrics';
+import { seriesColor } from '@/theme/seriesColors';
+import classes from './chart.module.css';
+import { FigureLegend } from './FigureLegend';
+import type { Placed } from './geometry';
+import { HeatMap } from './HeatMap';
+import { Marker } from './Marker';
+import { type FigureData, type Hidden, NOTHING_HIDDEN } from './model';
+import { Plot } from './Plot';
+import { xScale, yScale } from './scales';
+import { axisTitle, SOURCE_TEXT, valueText } from './texts';
+
+interface Props {
+  data: FigureData;
+  /** Digests of the selected points. */
+  selected?: ReadonlySet<string>;
+  onSelect?: (digests: readonly string[], how: 'toggle' | 'add') => void;
+  showsRepeats?: boolean;
+  /** Pixels of one facet, axes included: given, so that nothing moves when values arrive. */
+  height?: number;
+  testId?: string;
+}
+
+const TOP = 12;
+const BOTTOM = 48;
+const LEFT = 78;
+const RIGHT = 14;
+const NONE: ReadonlySet<string> = new Set();
+
+/** A figure of an experiment: facets with shared axes, a legend, and a tip with the value below the pointer. */
+export function Figure({
+  data,
+  selected = NONE,
+  onSelect = () => undefined,
+  showsRepeats = false,
+  height = 380,
+  testId,
+}: Props) {
+  const { ref, width } = useElementSize();
+  const [hidden, setHidden] = useState<Hidden>(NOTHING_HIDDEN);
+  const [hover, setHover] = useState<Placed | null>(null);
+  const columns = columnsOf(data.facets.length, width);
+  const each = Math.max(width / columns - (columns > 1 ? 8 : 0), 120);
+  const inner = { width: each - LEFT - RIGHT, height: height - TOP - BOTTOM };
+  const formatY = (value: number) => quantityText(value, data.y.unit);
+  const x = xScale(data, inner.width);
+  const y = yScale(data, hidden, inner.height, formatY);
+  const empty = data.facets.every((facet) => facet.series.every((series) => series.marks.length === 0));
+  const shape = {
+    data,
+    hidden,
+    x,
+    y,
+    ...inner,
+    selected,
+    onSelect,
+    onHover: setHover,
+    formatY,
+    left: LEFT,
+    showsRepeats,
+  };
+  return (
+    <div className={classes.figure} data-testid={testId}>
+      <FigureLegend data={data} hidden={hidden} onHidden={setHidden} />
+      <div
+        ref={ref}
+        className={classes.facets}
+        style={{ gridTemplateColumns: `repeat(${columns}, 1fr)`, minHeight: height }}
+      >
+        {width > 0 &&
+          !empty &&
+          data.facets.map((facet, at) => (
+            <div key={facet.label} style={{ position: 'relative', minWidth: 0 }}>
+              {data.facets.length > 1 && <p className={classes.facetTitle}>{facet.label}</p>}
+              <svg className={classes.svg} width={each} height={height} data-testid="figure-svg">
+                <g transform={`translate(${LEFT} ${TOP})`}>
+                  {data.kind === 'heat map' ? (
+                    <HeatMap {...shape} facet={at} />
+                  ) : (
+                    <Plot
+                      {...shape}
+                      data={{ ...data, x: { ...data.x, title: axisTitle(data.x) } }}
+                      facet={at}
+                      yTitle={at % columns === 0 ? axisTitle(data.y) : null}
+                    />
+                  )}
+                </g>
+              </svg>
+              {hover?.facet === at && <Tip placed={hover} width={each} data={data} formatY={formatY} />}
+            </div>
+          ))}
+        {empty && (
+          <div className={classes.none} style={{ height }}>
+            No values yet.
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function columnsOf(facets: number, width: number): number {
+  return Math.max(1, Math.min(facets, Math.floor(width / 340) || 1, 3));
+}
+
+interface TipProps {
+  placed: Placed;
+  width: number;
+  data: FigureData;
+  formatY: (value: number) => string;
+}
+
+function Tip({ placed, width, data, formatY }: TipProps) {
+  const { mark, label, source, place, cx, cy } = placed;
+  const right = cx + LEFT > width / 2;
+  const top = (cy ?? 0) + TOP;
+  return (
+    <div
+      className={classes.tip}
+      role="status"
+      style={{ top, ...(right ? { right: width - cx - LEFT + 14 } : { left: cx + LEFT + 14 }) }}
+      data-testid="figure-tip"
+    >
+      <b>
+        <svg width={14} height={14} viewBox="-7 -7 14 14" aria-hidden>
+          <Marker source={source} place={place} color={seriesColor(place)} />
+        </svg>
+        {label || data.y.title}
+        <span style={{ fontWeight: 400 }}>{SOURCE_TEXT[source]}</span>
+      </b>
+      <div>{valueText(mark, formatY)}</div>
+      <small>
+        {data.x.title}: {mark.xText}
+      </small>
+      {mark.stale && <small className={classes.warn}>Computed by another version of the code.</small>}
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+import { seriesColor } from '@/theme/seriesColors';
+import classes from './chart.module.css';
+import { Marker } from './Marker';
+import { type FigureData, type Hidden, type Source, sourcesOf } from './model';
+import { SOURCE_TEXT } from './texts';
+
+interface Props {
+  data: FigureData;
+  hidden: Hidden;
+  onHidden: (hidden: Hidden) => void;
+}
+
+/** Buttons that show or hide a series, or all marks of one source. */
+export function FigureLegend({ data, hidden, onHidden }: Props) {
+  const present = new Set(data.facets.flatMap((facet) => facet.series.map(({ label }) => label)));
+  const sources = sourcesOf(data);
+  return (
+    <div className={classes.legend} data-testid="figure-legend">
+      {data.labels.map((label, place) =>
+        present.has(label) && label !== '' ? (
+          <Entry
+            key={label}
+            label={label}
+            shown={!hidden.labels.has(label)}
+            onToggle={() => onHidden({ ...hidden, labels: toggled(hidden.labels, label) })}
+          >
+            <Marker source="emulated" place={place} color={seriesColor(place)} />
+          </Entry>
+        ) : null,
+      )}
+      {sources.length > 0 && <span className={classes.divider} />}
+      {sources.map((source) => (
+        <Entry
+          key={source}
+          label={SOURCE_TEXT[source]}
+          shown={!hidden.sources.has(source)}
+          onToggle={() => onHidden({ ...hidden, sources: toggled<Source>(hidden.sources, source) })}
+        >
+          <Marker source={source} place={0} color="var(--loom-dim)" />
+        </Entry>
+      ))}
+    </div>
+  );
+}
+
+interface EntryProps {
+  label: string;
+  shown: boolean;
+  onToggle: () => void;
+  children: React.ReactNode;
+}
+
+function Entry({ label, shown, onToggle, children }: EntryProps) {
+  return (
+    <button
+      type="button"
+      className={classes.entry}
+      aria-pressed={shown}
+      onClick={onToggle}
+      data-testid={`legend-${label}`}
+    >
+      <svg width={14} height={14} viewBox="-7 -7 14 14" aria-hidden>
+        {children}
+      </svg>
+      {label}
+    </button>
+  );
+}
+
+function toggled<T>(set: ReadonlySet<T>, item: T): ReadonlySet<T> {
+  const next = new Set(set);
+  if (!next.delete(item)) next.add(item);
+  return next;
+}

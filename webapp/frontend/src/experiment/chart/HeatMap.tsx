@@ -1,0 +1,135 @@
+import { interpolateRgb } from 'd3-interpolate';
+import { scaleBand, scaleSequential, scaleSequentialLog } from 'd3-scale';
+import { Axes } from './Axes';
+import classes from './chart.module.css';
+import type { Placed } from './geometry';
+import { shownSeries } from './model';
+import type { PlotProps } from './Plot';
+import { visibleMarks } from './scales';
+import { axisTitle, spoken } from './texts';
+
+type Props = Omit<PlotProps, 'yTitle' | 'showsRepeats'>;
+
+/** From pale to deep: one hue, so that more is darker in both colour schemes. */
+const PALE = '#e4eef9';
+const DEEP = '#1c4a80';
+
+/** x against series, the value as the shade of a cell and as its text. Emulated values replace predicted ones. */
+export function HeatMap({
+  data,
+  facet,
+  hidden,
+  width,
+  height,
+  selected,
+  onSelect,
+  onHover,
+  formatY,
+  left,
+}: Props) {
+  const shown = shownSeries(data.facets[facet]!, data.labels, hidden).filter(
+    ({ series }) => series.source !== 'published',
+  );
+  const texts = new Map(visibleMarks(data, hidden).map((mark) => [mark.x, mark.xText]));
+  const xs = data.categories ?? [...texts.keys()].toSorted((a, b) => Number(a) - Number(b));
+  const rows = [...new Set(shown.map(({ series }) => series.label))];
+  const column = scaleBand<number | string>().domain(xs).range([0, width]);
+  const row = scaleBand<string>().domain(rows).range([0, height]);
+  const values = visibleMarks(data, hidden).flatMap(({ mean }) => (mean === null ? [] : [mean]));
+  const bounds: [number, number] = [Math.min(...values), Math.max(...values)];
+  const shade = (data.y.log && bounds[0] > 0 ? scaleSequentialLog : scaleSequential)(
+    bounds,
+    interpolateRgb(PALE, DEEP),
+  );
+  const middle = data.y.log && bounds[0] > 0 ? Math.sqrt(bounds[0] * bounds[1]) : (bounds[0] + bounds[1]) / 2;
+  const placed = new Map<string, Placed>();
+  for (const { series, place } of shown) {
+    for (const mark of series.marks) {
+      const key = `${series.label}/${mark.x}`;
+      if (placed.has(key) && series.source !== 'emulated') continue;
+      placed.set(key, {
+        key,
+        facet,
+        label: series.label,
+        source: series.source,
+        place,
+        mark,
+        cx: (column(mark.x) ?? 0) + column.bandwidth() / 2,
+        cy: (row(series.label) ?? 0) + row.bandwidth() / 2,
+        low: null,
+        high: null,
+        width: column.bandwidth(),
+      });
+    }
+  }
+  const ticksOf = (items: readonly (string | number)[], band: (item: string) => number) =>
+    items.map((item) => ({ at: band(String(item)), text: String(texts.get(item) ?? item) }));
+  return (
+    <g role="group" aria-label={`${data.y.title} by ${data.x.title} and series`}>
+      <Axes
+        x={{
+          of: () => 0,
+          band: 0,
+          ticks: xs.map((x) => ({
+            at: (column(x) ?? 0) + column.bandwidth() / 2,
+            text: texts.get(x) ?? String(x),
+          })),
+        }}
+        y={{
+          of: () => 0,
+          floor: 0,
+          ticks: ticksOf(rows, (label) => (row(label) ?? 0) + row.bandwidth() / 2),
+        }}
+        width={width}
+        height={height}
+        xTitle={axisTitle({ ...data.x, log: false })}
+        yTitle={null}
+        left={left}
+      />
+      {[...placed.values()].map((one) => {
+        const { mean, digests, problem } = one.mark;
+        const chosen = digests.length > 0 && digests.every((digest) => selected.has(digest));
+        return (
+          <g
+            key={one.key}
+            role="button"
+            tabIndex={0}
+            aria-pressed={chosen}
+            aria-label={spoken(one, data, formatY)}
+            data-testid="mark"
+            data-source={one.source}
+            onPointerEnter={() => onHover(one)}
+            onPointerLeave={() => onHover(null)}
+            onFocus={() => onHover(one)}
+            onBlur={() => onHover(null)}
+            onClick={() => onSelect(digests, 'toggle')}
+            onKeyDown={(event) => {
+              if (event.key !== 'Enter' && event.key !== ' ') return;
+              event.preventDefault();
+              onSelect(digests, 'toggle');
+            }}
+          >
+            <rect
+              className={chosen ? classes.chosen : classes.cell}
+              x={one.cx - one.width / 2}
+              y={(one.cy ?? 0) - row.bandwidth() / 2}
+              width={one.width}
+              height={row.bandwidth()}
+              style={{ fill: mean === null ? 'var(--loom-sunken)' : shade(mean), cursor: 'pointer' }}
+            />
+            <text
+              className={classes.cellText}
+              x={one.cx}
+              y={one.cy ?? 0}
+              dy="0.34em"
+              textAnchor="middle"
+              fill={mean === null ? 'var(--loom-dim)' : mean > middle ? '#fff' : '#14202c'}
+            >
+              {mean === null ? (problem ? 'none' : '…') : formatY(mean)}
+            </text>
+          </g>
+        );
+      })}
+    </g>
+  );
+}

@@ -1,0 +1,303 @@
+import { useId, useState, type KeyboardEvent, type PointerEvent } from 'react';
+import { seriesColor } from '@/theme/seriesColors';
+import { Axes } from './Axes';
+import classes from './chart.module.css';
+import {
+  bandPath,
+  inside,
+  linePath,
+  placeMarks,
+  segments,
+  stepFrom,
+  type Box,
+  type Placed,
+  type Step,
+} from './geometry';
+import { Marker } from './Marker';
+import type { FigureData, Hidden } from './model';
+import type { XScale, YScale } from './scales';
+import { spoken } from './texts';
+
+export interface PlotProps {
+  data: FigureData;
+  facet: number;
+  hidden: Hidden;
+  x: XScale;
+  y: YScale;
+  width: number;
+  height: number;
+  showsRepeats: boolean;
+  selected: ReadonlySet<string>;
+  onSelect: (digests: readonly string[], how: 'toggle' | 'add') => void;
+  onHover: (placed: Placed | null) => void;
+  yTitle: string | null;
+  left: number;
+  formatY: (value: number) => string;
+}
+
+const KEYS: Record<string, Step> = {
+  ArrowLeft: 'left',
+  ArrowRight: 'right',
+  ArrowUp: 'up',
+  ArrowDown: 'down',
+  Home: 'first',
+  End: 'last',
+};
+const DRAG_PX = 5;
+
+/** One facet as SVG: lines or bars with their intervals, and marks that mouse and arrow keys can select. */
+export function Plot(props: PlotProps) {
+  const { data, facet, hidden, x, y, width, height, selected, onSelect, onHover, formatY } = props;
+  const id = useId();
+  const [active, setActive] = useState<string | null>(null);
+  const placed = placeMarks(data, facet, hidden, props);
+  const current = placed.find((one) => one.key === active) ?? null;
+  const drag = useBox(placed, onSelect);
+  const go = (key: string | null) => {
+    setActive(key);
+    onHover(placed.find((one) => one.key === key) ?? null);
+  };
+  const onKey = (event: KeyboardEvent) => {
+    const step = KEYS[event.key];
+    if (step) go(stepFrom(placed, active, step));
+    else if (event.key === 'Escape') go(null);
+    else if ((event.key === ' ' || event.key === 'Enter') && current)
+      onSelect(current.mark.digests, 'toggle');
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <g
+      role="listbox"
+      aria-multiselectable
+      aria-label={data.facets[facet]?.label || `${data.y.title} by ${data.x.title}`}
+      aria-activedescendant={current ? `${id}-${current.key}` : undefined}
+      tabIndex={0}
+      className={classes.plot}
+      onKeyDown={onKey}
+      onBlur={() => go(null)}
+      {...drag.handlers}
+    >
+      <rect className={classes.area} width={width} height={height} />
+      <Axes
+        x={x}
+        y={y}
+        width={width}
+        height={height}
+        xTitle={data.x.title}
+        yTitle={props.yTitle}
+        left={props.left}
+      />
+      {data.kind === 'bars' ? <Bars placed={placed} y={y} /> : <Lines placed={placed} kind={data.kind} />}
+      {props.showsRepeats && <Repeats placed={placed} y={y} />}
+      {placed.map((one) => (
+        <g
+          key={one.key}
+          id={`${id}-${one.key}`}
+          role="option"
+          aria-selected={isChosen(one, selected)}
+          aria-label={spoken(one, data, formatY)}
+          data-testid="mark"
+          data-source={one.source}
+          data-series={one.label}
+          data-x={one.mark.x}
+          onPointerEnter={() => onHover(one)}
+          onPointerLeave={() => onHover(null)}
+          onClick={() => !drag.dragged() && onSelect(one.mark.digests, 'toggle')}
+        >
+          <MarkOf
+            one={one}
+            bars={data.kind === 'bars'}
+            height={height}
+            chosen={isChosen(one, selected)}
+            active={one === current}
+          />
+        </g>
+      ))}
+      {drag.box && (
+        <rect
+          className={classes.box}
+          x={Math.min(drag.box.x0, drag.box.x1)}
+          y={Math.min(drag.box.y0, drag.box.y1)}
+          width={Math.abs(drag.box.x1 - drag.box.x0)}
+          height={Math.abs(drag.box.y1 - drag.box.y0)}
+        />
+      )}
+    </g>
+  );
+}
+
+function isChosen(one: Placed, selected: ReadonlySet<string>): boolean {
+  return one.mark.digests.length > 0 && one.mark.digests.every((digest) => selected.has(digest));
+}
+
+function Lines({ placed, kind }: { placed: readonly Placed[]; kind: FigureData['kind'] }) {
+  return (
+    <g aria-hidden>
+      {segments(placed).map((segment) => {
+        const { key, place, source } = segment[0]!;
+        const color = seriesColor(place);
+        return (
+          <g key={key}>
+            <path className={classes.band} d={bandPath(segment)} fill={color} />
+            {kind === 'lines' && (
+              <path
+                className={classes.line}
+                d={linePath(segment)}
+                stroke={color}
+                data-source={source}
+                strokeDasharray={source === 'emulated' ? undefined : '5 4'}
+              />
+            )}
+          </g>
+        );
+      })}
+      <Intervals placed={placed} />
+    </g>
+  );
+}
+
+function Intervals({ placed }: { placed: readonly Placed[] }) {
+  return placed.map(({ key, cx, low, high, place }) =>
+    low === null || high === null ? null : (
+      <path
+        key={key}
+        className={classes.interval}
+        stroke={seriesColor(place)}
+        d={`M${cx} ${low}V${high}M${cx - 4} ${low}h8M${cx - 4} ${high}h8`}
+      />
+    ),
+  );
+}
+
+function Bars({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
+  const base = y.of(y.floor);
+  return (
+    <g aria-hidden>
+      {placed
+        .filter(({ source, cy }) => source !== 'published' && cy !== null)
+        .toSorted((a, b) => Number(a.source !== 'emulated') - Number(b.source !== 'emulated'))
+        .map(({ key, cx, cy, width, place, source }) => (
+          <rect
+            key={key}
+            x={cx - width / 2}
+            width={Math.max(width, 1)}
+            y={Math.min(cy ?? base, base)}
+            height={Math.abs(base - (cy ?? base))}
+            stroke={seriesColor(place)}
+            strokeWidth={1.6}
+            strokeDasharray={source === 'emulated' ? undefined : '4 3'}
+            fill={source === 'emulated' ? seriesColor(place) : 'none'}
+            fillOpacity={0.85}
+          />
+        ))}
+      <Intervals placed={placed} />
+    </g>
+  );
+}
+
+/** The single repeats behind each mean. */
+function Repeats({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
+  return (
+    <g aria-hidden data-testid="repeats">
+      {placed.flatMap(({ key, cx, place, mark }) =>
+        mark.repeats.length < 2
+          ? []
+          : mark.repeats.map(({ value, digest }) => (
+              <circle
+                key={`${key}/${digest}`}
+                cx={cx}
+                cy={y.of(value)}
+                r={2}
+                fill={seriesColor(place)}
+                opacity={0.6}
+              />
+            )),
+      )}
+    </g>
+  );
+}
+
+interface MarkOfProps {
+  one: Placed;
+  bars: boolean;
+  height: number;
+  chosen: boolean;
+  active: boolean;
+}
+
+/** The marker with a larger area that reacts to the mouse; a cell without a value is a small sign on the axis. */
+function MarkOf({ one, bars, height, chosen, active }: MarkOfProps) {
+  const color = seriesColor(one.place);
+  const cy = one.cy ?? height - 7;
+  const ring = (chosen || active) && (
+    <circle className={active ? classes.active : classes.chosen} cx={one.cx} cy={cy} r={9.5} />
+  );
+  if (one.cy === null) {
+    return (
+      <>
+        {ring}
+        <path d={`M${one.cx - 3.5} ${cy}h7`} stroke={color} strokeWidth={2.4} />
+        <circle className={classes.hit} cx={one.cx} cy={cy} r={9} />
+      </>
+    );
+  }
+  const asBar = bars && one.source !== 'published';
+  return (
+    <>
+      {ring}
+      {!asBar && <Marker source={one.source} place={one.place} color={color} x={one.cx} y={cy} />}
+      {one.mark.stale && <circle className={classes.stale} cx={one.cx + 6} cy={cy - 6} r={2.4} />}
+      {asBar ? (
+        <rect
+          className={classes.hit}
+          x={one.cx - one.width / 2}
+          width={Math.max(one.width, 1)}
+          y={cy}
+          height={Math.max(height - cy, 0)}
+        />
+      ) : (
+        <circle className={classes.hit} cx={one.cx} cy={cy} r={11} />
+      )}
+    </>
+  );
+}
+
+/** Selecting by drawing a box; `dragged` says whether the click that follows belongs to a box. */
+function useBox(placed: readonly Placed[], onSelect: PlotProps['onSelect']) {
+  const [box, setBox] = useState<Box | null>(null);
+  const [last, setLast] = useState(false);
+  const at = (event: PointerEvent<SVGGElement>) => {
+    const matrix = event.currentTarget.getScreenCTM()?.inverse();
+    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix);
+    return { x: point.x, y: point.y };
+  };
+  const isLarge = ({ x0, y0, x1, y1 }: Box) => Math.hypot(x1 - x0, y1 - y0) > DRAG_PX;
+  return {
+    box: box && isLarge(box) ? box : null,
+    dragged: () => last,
+    handlers: {
+      onPointerDown: (event: PointerEvent<SVGGElement>) => {
+        if (event.button !== 0 || event.pointerType === 'touch') return;
+        const { x, y } = at(event);
+        setLast(false);
+        setBox({ x0: x, y0: y, x1: x, y1: y });
+      },
+      onPointerMove: (event: PointerEvent<SVGGElement>) => {
+        if (!box) return;
+        const { x, y } = at(event);
+        const next = { ...box, x1: x, y1: y };
+        // Only a drag captures the pointer: a captured click would not reach the mark below it.
+        if (isLarge(next)) event.currentTarget.setPointerCapture(event.pointerId);
+        setBox(next);
+      },
+      onPointerUp: () => {
+        if (box && isLarge(box)) {
+          onSelect([...new Set(inside(placed, box).flatMap((one) => one.mark.digests))], 'add');
+          setLast(true);
+        }
+        setBox(null);
+      },
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { figure, markOf } from './fixtures';
+import { bandPath, inside, linePath, placeMarks, segments, stepFrom } from './geometry';
+import { NOTHING_HIDDEN } from './model';
+import { logTicks, xScale, yScale } from './scales';
+
+const x = xScale(figure, 400);
+const y = yScale(figure, NOTHING_HIDDEN, 200, String);
+const placed = placeMarks(figure, 0, NOTHING_HIDDEN, { x, y });
+
+describe('the axes of a figure', () => {
+  it('places a tenfold value equally far on a logarithmic axis, its ticks being the values of the experiment', () => {
+    expect(x.of(1e8) - x.of(1e7)).toBeCloseTo(x.of(1e9) - x.of(1e8));
+    expect(x.ticks.map(({ text }) => text)).toEqual(['10 Mbit/s', '100 Mbit/s', '1000 Mbit/s']);
+  });
+
+  it('begins a linear y axis at zero and includes the upper end of every interval', () => {
+    expect(y.of(0)).toBe(200);
+    expect(y.of(5)).toBeGreaterThanOrEqual(0);
+  });
+
+  it('does not draw what a logarithmic y axis cannot show', () => {
+    const log = { ...figure, y: { ...figure.y, log: true } };
+    const withZero = {
+      ...log,
+      facets: [
+        { label: '', series: [{ label: 'single', source: 'predicted' as const, marks: [markOf(1e7, 0)] }] },
+      ],
+    };
+    expect(placeMarks(withZero, 0, NOTHING_HIDDEN, { x, y })).toEqual([]);
+  });
+
+  it('has ticks at 1, 2 and 5 over few decades, at powers of ten over many', () => {
+    expect(logTicks([0.9, 21])).toEqual([1, 2, 5, 10, 20]);
+    expect(logTicks([0.001, 1000])).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
+  });
+
+  it('keeps the colour of the series that stay when another is hidden', () => {
+    const hidden = { labels: new Set(['single']), sources: new Set<never>() };
+    expect(placeMarks(figure, 0, hidden, { x, y }).map(({ place }) => place)).toEqual([1, 1, 1, 1, 1]);
+  });
+});
+
+describe('lines', () => {
+  it('are interrupted where a cell has no value, and leave published values alone', () => {
+    const lines = segments(placed).map((part) => part.map(({ key }) => key));
+    expect(lines).toEqual([
+      ['0/single/predicted/10000000', '0/single/predicted/100000000'],
+      ['0/voltage/predicted/10000000'],
+      ['0/voltage/predicted/1000000000'],
+      ['0/voltage/emulated/10000000'],
+    ]);
+  });
+
+  it('have a band only where every mark has an interval', () => {
+    const at = (cx: number) => ({ ...placed[2]!, cx, cy: 10, low: 12, high: 8 });
+    expect(bandPath([at(0), at(5)])).toBe('M0.0 8.0L5.0 8.0L5.0 12.0L0.0 12.0Z');
+    expect(bandPath([at(0), { ...at(5), low: null }])).toBe('');
+    expect(linePath([at(0), at(5)])).toBe('M0.0 10.0L5.0 10.0');
+  });
+});
+
+describe('choosing marks', () => {
+  it('takes those inside a box drawn in any direction, but none without a value', () => {
+    const whole = { x0: 400, y0: 200, x1: 0, y1: 0 };
+    expect(inside(placed, whole)).toHaveLength(6);
+    expect(
+      inside(placed, { x0: x.of(1e9) - 1, y0: 0, x1: x.of(1e9) + 1, y1: 200 }).map(({ label }) => label),
+    ).toEqual(['voltage']);
+  });
+
+  it('goes along the series with left and right, and over the marks at the same x with up and down', () => {
+    const first = stepFrom(placed, null, 'right');
+    expect(first).toBe('0/single/predicted/10000000');
+    expect(stepFrom(placed, first, 'right')).toBe('0/single/predicted/100000000');
+    expect(stepFrom(placed, first, 'left')).toBe(first);
+    expect(stepFrom(placed, first, 'up')).toBe('0/voltage/predicted/10000000');
+    expect(stepFrom(placed, '0/voltage/predicted/10000000', 'up')).toBe('0/voltage/emulated/10000000');
+    expect(stepFrom(placed, first, 'last')).toBe('0/voltage/published/10000000');
+  });
+});
+
+describe('bars', () => {
+  const bars = { ...figure, kind: 'bars' as const, categories: ['a', 'b'] };
+  const band = xScale(bars, 400);
+
+  it('of one label share a slot, and slots of different labels do not overlap', () => {
+    const one = (label: string, source: 'predicted' | 'emulated') => ({
+      label,
+      source,
+      marks: [{ ...markOf(0, 1), x: 'a', xText: 'a' }],
+    });
+    const data = {
+      ...bars,
+      facets: [
+        {
+          label: '',
+          series: [one('single', 'predicted'), one('voltage', 'predicted'), one('voltage', 'emulated')],
+        },
+      ],
+    };
+    const [single, predicted, emulated] = placeMarks(data, 0, NOTHING_HIDDEN, { x: band, y });
+    expect(predicted!.cx).toBe(emulated!.cx);
+    expect(predicted!.cx - single!.cx).toBeGreaterThanOrEqual(predicted!.width);
+  });
+});

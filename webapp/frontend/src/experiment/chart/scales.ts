@@ -1,0 +1,144 @@
+/** Scales and ticks of a figure's axes (d3-scale). */
+import { scaleBand, scaleLinear, scaleLog, scalePoint } from 'd3-scale';
+import type { FigureData, Hidden, Mark } from './model';
+import { shownSeries } from './model';
+
+export interface Tick {
+  at: number;
+  text: string;
+}
+
+/** x of a mark in pixels, and the width of its band (0 on a numeric axis). */
+export interface XScale {
+  of: (x: number | string) => number;
+  ticks: Tick[];
+  band: number;
+}
+
+export interface YScale {
+  of: (value: number) => number;
+  ticks: Tick[];
+  /** Value below which nothing is drawn: 0 on a linear axis. */
+  floor: number;
+}
+
+/** Every visible mark of all facets: their axes are shared. */
+export function visibleMarks(data: FigureData, hidden: Hidden): Mark[] {
+  return data.facets.flatMap((facet) =>
+    shownSeries(facet, data.labels, hidden).flatMap(({ series }) => [...series.marks]),
+  );
+}
+
+const PADDING_FRAC = 0.06;
+
+export function xScale(data: FigureData, width: number): XScale {
+  if (data.categories) return categorical(data.categories, data.kind === 'bars', width);
+  const marks = data.facets.flatMap((facet) => facet.series.flatMap((series) => [...series.marks]));
+  const texts = new Map(
+    marks.flatMap(({ x, xText }) => (typeof x === 'number' ? [[x, xText] as const] : [])),
+  );
+  const values = [...texts.keys()].toSorted((a, b) => a - b);
+  const first = values[0] ?? 0;
+  const last = values.at(-1) ?? 1;
+  const log = data.x.log && first > 0;
+  const padding = Math.max(14, width * PADDING_FRAC);
+  const scale = (log ? scaleLog() : scaleLinear())
+    .domain(first === last ? around(first) : [first, last])
+    .range([padding, Math.max(padding + 1, width - padding)]);
+  // The values of the experiment are the ticks: they are few, and they are what was asked for.
+  return {
+    of: (x) => scale(Number(x)),
+    band: 0,
+    ticks: apart(
+      values.map((value) => ({ at: scale(value), text: texts.get(value) ?? String(value) })),
+      7,
+    ),
+  };
+}
+
+function around(value: number): [number, number] {
+  return value > 0 ? [value / 2, value * 2] : [value - 1, value + 1];
+}
+
+function categorical(categories: readonly string[], bars: boolean, width: number): XScale {
+  if (bars) {
+    const scale = scaleBand<string>()
+      .domain(categories)
+      .range([0, width])
+      .paddingInner(0.24)
+      .paddingOuter(0.14);
+    const half = scale.bandwidth() / 2;
+    return {
+      of: (x) => (scale(String(x)) ?? 0) + half,
+      band: scale.bandwidth(),
+      ticks: categories.map((text) => ({ at: (scale(text) ?? 0) + half, text })),
+    };
+  }
+  const scale = scalePoint<string>().domain(categories).range([0, width]).padding(0.5);
+  return {
+    of: (x) => scale(String(x)) ?? 0,
+    band: scale.step(),
+    ticks: categories.map((text) => ({ at: scale(text) ?? 0, text })),
+  };
+}
+
+/** Leaves out ticks whose texts would overlap the one before; `perCharacter` in pixels. */
+export function apart(ticks: readonly Tick[], perCharacter: number): Tick[] {
+  const kept: Tick[] = [];
+  for (const tick of ticks) {
+    const before = kept.at(-1);
+    const room = before ? ((before.text.length + tick.text.length) / 2) * perCharacter + 8 : 0;
+    if (!before || tick.at - before.at >= room) kept.push(tick);
+  }
+  return kept;
+}
+
+export function yScale(
+  data: FigureData,
+  hidden: Hidden,
+  height: number,
+  format: (value: number) => string,
+): YScale {
+  const values = visibleMarks(data, hidden).flatMap(({ mean, low, high, repeats }) =>
+    [mean, low, high, ...repeats.map(({ value }) => value)].filter((value) => value !== null),
+  );
+  const top = Math.max(...values, 0);
+  const positive = values.filter((value) => value > 0);
+  if (data.y.log && positive.length > 0) {
+    const scale = scaleLog()
+      .domain([Math.min(...positive) / 1.25, top * 1.25])
+      .range([height, 0]);
+    const floor = scale.domain()[0] ?? 0;
+    return {
+      of: (value) => scale(Math.max(value, floor)),
+      floor,
+      ticks: logTicks(scale.domain() as [number, number]).map((value) => ({
+        at: scale(value),
+        text: format(value),
+      })),
+    };
+  }
+  const bottom = Math.min(...values, 0);
+  const scale = scaleLinear()
+    .domain([bottom, top > bottom ? top + (top - bottom) * 0.06 : bottom + 1])
+    .nice(6)
+    .range([height, 0]);
+  return {
+    of: (value) => scale(value),
+    floor: 0,
+    ticks: scale.ticks(6).map((value) => ({ at: scale(value), text: format(value) })),
+  };
+}
+
+/** 1, 2 and 5 times powers of ten within the bounds; only powers of ten over more than three decades. */
+export function logTicks([low, high]: readonly [number, number]): number[] {
+  const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+  const steps = to - from > 4 ? [1] : [1, 2, 5];
+  const ticks: number[] = [];
+  for (let power = from; power <= to; power += 1)
+    for (const step of steps) {
+      const value = Number(`${step}e${power}`);
+      if (value >= low && value <= high) ticks.push(value);
+    }
+  return ticks;
+}

@@ -1,0 +1,29 @@
+/** The words of a figure: what a mark means, for its tip and for a screen reader. */
+import type { Placed } from './geometry';
+import type { Axis, FigureData, Mark, Source } from './model';
+
+export const SOURCE_TEXT: Record<Source, string> = {
+  predicted: 'predicted',
+  calculated: 'calculated',
+  emulated: 'emulated',
+  published: 'published',
+};
+
+type Format = (value: number) => string;
+
+/** "1.2 s ± 0.1 s (3 repeats)", or why there is no value. */
+export function valueText({ mean, low, high, repeats, problem }: Mark, format: Format): string {
+  if (mean === null) return problem ?? 'no result yet';
+  if (low === null || high === null) return format(mean);
+  return `${format(mean)} ± ${format((high - low) / 2)} (${repeats.length} repeats)`;
+}
+
+/** One sentence for a screen reader. */
+export function spoken(one: Placed, { x }: FigureData, format: Format): string {
+  return `${one.label || 'value'}, ${SOURCE_TEXT[one.source]}, ${x.title} ${one.mark.xText}: ${valueText(one.mark, format)}`;
+}
+
+/** The title of an axis: its values carry their units, so the unit is not repeated. */
+export function axisTitle({ title, log }: Axis): string {
+  return log ? `${title} (log scale)` : title;
+}
