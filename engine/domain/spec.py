@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any, Literal
 
 from pydantic import Field
@@ -49,3 +51,24 @@ class RunSpec(Value):
         description="After a device failed: plan again over the others and go on, or end the run.",
     )
     seed: Count = 0
+
+
+def spec_digest(spec: RunSpec) -> str:
+    """Hash of what a run depends on, 64 hexadecimal digits (SHA-256): equal for specs that ask for the same
+    run.
+
+    Its name is left out, and so is every field that has its default, so that a field added later with a
+    default changes no hash. Numbers count by value: 1 and 1.0 are the same.
+    """
+    content = spec.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
+    text = json.dumps(_plain_numbers(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain_numbers(value: Any) -> Any:
+    """`value` with whole numbers as integers."""
+    if isinstance(value, dict):
+        return {key: _plain_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,108 @@
+"""Claims: sentences of a paper, or of ours, that results can confirm or refute."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from engine.domain.quantity import Coordinate, Coordinates, Quantity
+from engine.domain.values import NonNegative, Value
+
+Selection = dict[str, Coordinate | tuple[Coordinate, ...]]
+"""Factor name → the value, or the values, at which a claim is checked; factors left out: at all of theirs."""
+
+
+class StatedClaim(Value):
+    """`text` is the sentence, `where` its place in the paper. `reason` is written by a person who has looked
+    why it does not hold.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,60}$")
+    text: str
+    where: str = ""
+    at: Selection = Field(default_factory=dict)
+    reason: str = ""
+
+
+class Compared(StatedClaim, Quantity):
+    """`a` is below or above `b` at every cell of `at`: "voltage is below single by 27.9 % ± 3 at six
+    devices".
+
+    `a` and `b` are coordinates of the two sides. With `by_frac` the difference |a - b| / b is that fraction,
+    give or take `within_frac` (both fractions: 0.279 and 0.03). Direction: `a` is on the named side of `b`.
+    """
+
+    kind: Literal["compared"] = "compared"
+    a: Coordinates
+    b: Coordinates
+    side: Literal["below", "above"]
+    by_frac: NonNegative | None = None
+    within_frac: NonNegative = 0.03
+
+
+class First(StatedClaim, Quantity):
+    """`level` is the best (or with `last` the worst) of factor `of` at every cell of `at`: "edgeformer is
+    first for every model". Direction: in more than half of the cells.
+    """
+
+    kind: Literal["first"] = "first"
+    of: str
+    level: Coordinate
+    last: bool = False
+
+
+class Ended(StatedClaim):
+    """Every run of `at` ended so: "megatron is out of memory in Setting 3". Direction: more than half did."""
+
+    kind: Literal["ended"] = "ended"
+    outcome: str
+
+
+class Trend(StatedClaim, Quantity):
+    """The quantity falls or rises with factor `along`, at every cell of the others. Direction: its last value
+    is on that side of its first.
+    """
+
+    kind: Literal["trend"] = "trend"
+    along: str
+    goes: Literal["falls", "rises"]
+
+
+class Within(StatedClaim, Quantity):
+    """The quantity at every cell of `at` lies in [low, high], in `unit`. Direction: the mean over the cells
+    does, or misses the nearer bound by less than `within_frac` of it.
+    """
+
+    kind: Literal["within"] = "within"
+    low: float
+    high: float
+    unit: str = ""
+    within_frac: NonNegative = 0.3
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Within:
+        if self.low > self.high:
+            raise ValueError(f"low is {self.low:g} and high {self.high:g}: exchange them")
+        return self
+
+
+class BreakEven(StatedClaim, Quantity):
+    """`a` gets better than `b` where factor `along` is between `low` and `high`: "distributing pays above 85
+    Mbit/s". Direction: there is a crossing, elsewhere. The place is interpolated between neighbouring values,
+    or with `tested` the first value at which `a` is better.
+    """
+
+    kind: Literal["break_even"] = "break_even"
+    along: str
+    a: Coordinates
+    b: Coordinates
+    low: float
+    high: float
+    tested: bool = False
+
+
+Claim = Annotated[
+    Compared | First | Ended | Trend | Within | BreakEven,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,32 @@
+"""What an experiment may name: clusters, device presets, models and scenarios, looked up by functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.scenario import Scenario
+from engine.domain.spec import WeightsRef
+from engine.models.catalogue import resolve
+
+
+def no_scenarios(name: str) -> Scenario:
+    """For callers without named scenarios."""
+    raise SpecError(
+        f"scenario {name}: there are no scenarios by name here: write it out.", [("scenario", name)]
+    )
+
+
+class Sources(NamedTuple):
+    """Every function takes a name and raises `SpecError` for an unknown one. Nothing else looks up names, so
+    a server gives functions that never open a file by a name that a person has sent.
+    """
+
+    cluster: Callable[[str], ClusterSpec]
+    preset: Callable[[str], DeviceSpec]
+    model: Callable[[str, str | None], tuple[ModelSpec, WeightsRef]] = resolve
+    """Name and weights ("random", a directory, or None for the model's own) → the model and its weights."""
+    scenario: Callable[[str], Scenario] = no_scenarios
