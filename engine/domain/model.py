@@ -212,7 +212,15 @@ def layer_kinds(model: ModelSpec) -> tuple[LayerKind, ...]:
 
 @lru_cache(maxsize=64)
 def _layer_kinds(model: ModelSpec) -> tuple[LayerKind, ...]:
-    alike: dict[tuple[int | None, bool], list[int]] = {}
+    alike: dict[int, list[int]] = {}
     for layer in range(model.num_layers):
-        alike.setdefault((model.window_of(layer), model.rope_of(layer) is None), []).append(layer)
-    return tuple(LayerKind(layers[0], len(layers) / model.num_layers) for layers in alike.values())
+        alike.setdefault(first_alike(model, layer), []).append(layer)
+    return tuple(LayerKind(first, len(layers) / model.num_layers) for first, layers in alike.items())
+
+
+def first_alike(model: ModelSpec, layer: int) -> int:
+    """The first layer whose operations cost the same as those of `layer`."""
+    if model.sliding_window is None and not model.layers_without_rope:
+        return 0
+    kind = model.window_of(layer), model.rope_of(layer) is None
+    return next(one for one in range(layer + 1) if (model.window_of(one), model.rope_of(one) is None) == kind)

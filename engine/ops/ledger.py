@@ -35,6 +35,7 @@ class Ledger:
         self.memory_bytes = memory_bytes
         self.model = model
         self.resident: dict[Slice, int] = {}
+        self._met: dict[int, set[Op]] = {}  # operations whose weights are resident, by their layer
         self.cached: dict[tuple[str, int], tuple[int, int]] = {}  # (cache, layer) → rows, bytes
         self.on_disk: dict[tuple[str, int], int] = {}  # (cache, layer) → rows
         self.dropped: dict[tuple[str, int], tuple[int, int]] = {}  # … → rows and bytes that only the disk has
@@ -62,16 +63,21 @@ class Ledger:
         return self.model.vocab_size * self.model.hidden_size * self.model.element_bytes
 
     def evict(self, piece: Slice) -> None:
+        self._met.pop(piece.layer, None)
         self.weights_bytes -= self.resident.pop(piece, 0)
 
     def need(self, op: Op) -> None:
         """Raises `PlanError` if weights that `op` needs are not resident."""
+        met = self._met.setdefault(op.layer, set())
+        if op in met:
+            return
         for need in op.slices(self.model):
             if need not in self.resident and not any(covers(have, need) for have in self.resident):
                 raise PlanError(
                     f"{self.device}: {op.name} of layer {op.layer} needs {need.part} {need.axis} "
                     f"{need.start}:{need.stop}, which is not resident: the plan must place or load it."
                 )
+        met.add(op)
 
     def rows(self, op: Op) -> int:
         """Rows already in the KV cache that `op` names."""
@@ -79,19 +85,24 @@ class Ledger:
 
     def run(self, op: Op, inputs: Sequence[Meta], cost: Cost) -> None:
         """Account for one run of `op`: its working set while it runs, and its new KV rows."""
+        self.enter(op, working_bytes(inputs, cost), cost.kv_rows, cost.kv_bytes)
+
+    def enter(self, op: Op, working_bytes: int, kv_rows: int, kv_bytes: int) -> None:
+        """As `run`, with the sizes known already."""
         self.need(op)
         if op.cache:
-            if (op.cache, op.layer) in self.dropped:
+            key = (op.cache, op.layer)
+            if key in self.dropped:
                 raise PlanError(
                     f"{self.device}: {op.name} of layer {op.layer} needs all rows of the KV cache "
-                    f"{op.cache}, and {self.dropped[op.cache, op.layer][0]} of them are only on disk: "
-                    "fetch them first."
+                    f"{op.cache}, and {self.dropped[key][0]} of them are only on disk: fetch them first."
                 )
-            rows, size = self.cached.get((op.cache, op.layer), (0, 0))
-            self.cached[op.cache, op.layer] = (rows + cost.kv_rows, size + cost.kv_bytes)
-            self.kv_bytes += cost.kv_bytes
-        working = sum(payload_bytes(x) for x in inputs) + payload_bytes(cost.output) + cost.scratch_bytes
-        self._check(working, f"{op.name} of layer {op.layer}" if op.layer >= 0 else op.name)
+            rows, size = self.cached.get(key, (0, 0))
+            self.cached[key] = (rows + kv_rows, size + kv_bytes)
+            self.kv_bytes += kv_bytes
+        need_bytes = self.weights_bytes + self.kv_bytes + self.reserved_bytes + working_bytes
+        if need_bytes > self.peak_bytes:
+            self._check(working_bytes, f"{op.name} of layer {op.layer}" if op.layer >= 0 else op.name)
 
     def store_rows(self, cache: str, layer: int, rows: int) -> int:
         """Account for writing the oldest `rows` rows of a KV cache to disk; returns the bytes that are new
@@ -162,6 +173,7 @@ class Ledger:
         """Memory as after a restart."""
         self.release_all()
         self.resident.clear()
+        self._met.clear()
         self.weights_bytes = 0
 
     def _check(self, working_bytes: int, what: str) -> None:
@@ -174,3 +186,8 @@ class Ledger:
                 int(self.memory_bytes),
                 f"weights {human(self.weights_bytes, 'B')}, KV {human(self.kv_bytes, 'B')} and {what}",
             )
+
+
+def working_bytes(inputs: Sequence[Meta], cost: Cost) -> int:
+    """Bytes in memory while an operation runs, besides its weights and KV caches."""
+    return sum(payload_bytes(x) for x in inputs) + payload_bytes(cost.output) + cost.scratch_bytes

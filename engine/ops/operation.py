@@ -8,10 +8,11 @@ functions that compute the ops on real tensors are in `engine/ops/torch_kernels/
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, first_alike
 from engine.domain.plan import Axis, Part, Slice
 from engine.ops.cost import Kernel
 from engine.ops.tensors import Meta
@@ -63,3 +64,17 @@ def piece_of(
 def norm_piece(layer: int, part: LayerPart) -> Slice:
     """The slice of a part's norm alone: an empty range, because norms belong to every slice of the part."""
     return piece_of(layer, part, "heads" if part == "attention" else "columns", 0, 0)
+
+
+def alike_in_cost(op: Op, model: ModelSpec) -> Op:
+    """One operation for all that cost the same whatever their inputs: on the first layer of its kind, with a
+    KV cache of any name.
+    """
+    own = getattr(op, "__dataclass_fields__", {})
+    changed: dict[str, Any] = {}
+    if op.layer >= 0 and "layer" in own:
+        changed["layer"] = first_alike(model, op.layer)
+    if op.cache and "cache" in own:
+        changed["cache"] = "any"
+    alike: Any = op
+    return replace(alike, **changed) if changed else op

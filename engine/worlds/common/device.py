@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.conditions import Conditions, absent_at_start
@@ -15,8 +15,8 @@ from engine.domain.scenario import Change, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.ops.cost import op_time_s, runtime_s, total_bytes, total_flops
-from engine.ops.ledger import Ledger
-from engine.ops.operation import Cost, Op
+from engine.ops.ledger import Ledger, working_bytes
+from engine.ops.operation import Op, alike_in_cost
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.program.ctx import Note
 from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
@@ -40,6 +40,21 @@ class Receipt(Handle):
         return message if self.noted else message[1]
 
 
+class Price(NamedTuple):
+    """What an operation costs on one device now, from its shapes alone: the same on all layers of a kind.
+
+    `bytes` and `flops` are those of its kernels; `working_bytes` are its inputs, its output and its scratch.
+    """
+
+    duration_s: float
+    output: Meta
+    bytes: int
+    flops: int
+    working_bytes: int
+    kv_rows: int
+    kv_bytes: int
+
+
 class Device(ABC):
     """The shared part of a `Ctx` (`engine/program/ctx.py`). Each world adds how time passes.
 
@@ -59,7 +74,8 @@ class Device(ABC):
         self.ledger = Ledger(self.device.name, self.device.memory_bytes, spec.model)
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
-        self.prices: dict[tuple[Op, tuple[Meta, ...], int], tuple[Cost, float]] = {}
+        self.prices: dict[tuple[Op, tuple[Meta, ...], int], Price] = {}
+        self._alike: dict[Op, Op] = {}
         self.arrived: Mailbox = defaultdict(deque)
         self.expected: dict[tuple[int, str], deque[Receipt]] = defaultdict(deque)
         for piece in plan.held_by(rank):
@@ -151,19 +167,33 @@ class Device(ABC):
     def holds(self, piece: Slice) -> bool:
         return piece in self.ledger.resident
 
-    def price(self, op: Op, inputs: tuple[Tensor, ...]) -> tuple[Cost, float]:
+    def price(self, op: Op, inputs: tuple[Tensor, ...]) -> Price:
         """The cost of `op` and its virtual seconds on this device now. Enters `op` in the memory ledger."""
-        metas = tuple(meta_of(x) for x in inputs)
-        key = (op, metas, self.ledger.rows(op))
-        if key not in self.prices:
-            cost = op.cost(self.model, metas, key[2])
-            device = self.cluster_now.devices[self.rank].for_family(self.model.family)
-            duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
-            added_s = runtime_s(device, total_flops(cost.kernels))
-            self.prices[key] = cost, duration_s / cost.speed + added_s
-        cost, duration_s = self.prices[key]
-        self.ledger.run(op, metas, cost)
-        return cost, duration_s
+        metas = tuple([meta_of(x) for x in inputs])
+        alike = self._alike.get(op)
+        if alike is None:
+            alike = self._alike[op] = alike_in_cost(op, self.model)
+        key = (alike, metas, self.ledger.rows(op))
+        price = self.prices.get(key)
+        if price is None:
+            price = self.prices[key] = self._priced(op, metas, key[2])
+        self.ledger.enter(op, price.working_bytes, price.kv_rows, price.kv_bytes)
+        return price
+
+    def _priced(self, op: Op, metas: tuple[Meta, ...], cached: int) -> Price:
+        cost = op.cost(self.model, metas, cached)
+        device = self.cluster_now.devices[self.rank].for_family(self.model.family)
+        duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
+        flops = total_flops(cost.kernels)
+        return Price(
+            duration_s=duration_s / cost.speed + runtime_s(device, flops),
+            output=cost.output,
+            bytes=total_bytes(cost.kernels),
+            flops=flops,
+            working_bytes=working_bytes(metas, cost),
+            kv_rows=cost.kv_rows,
+            kv_bytes=cost.kv_bytes,
+        )
 
     def number_message(self, dst: int, tag: str) -> int:
         """The next message number of the pair (self, dst)."""
@@ -216,13 +246,13 @@ class Device(ABC):
         more.setdefault("token", self.current.token)
         self.emit(Span(self.device.name, kind, name, layer, start_s, end_s, **more))
 
-    def compute_facts(self, op: Op, cost: Cost) -> dict[str, Any]:
+    def compute_facts(self, op: Op, price: Price) -> dict[str, Any]:
         """The fields of a compute span that must be equal in both worlds."""
         return {
             "name": op.name,
             "layer": op.layer,
-            "bytes": total_bytes(cost.kernels),
-            "flops": total_flops(cost.kernels),
+            "bytes": price.bytes,
+            "flops": price.flops,
             "request": self.current.request,
             "token": self.current.token,
         }

@@ -33,13 +33,13 @@ class RealDevice(DeviceLoop):
     """A `Ctx` whose operations and messages use real tensors."""
 
     def compute(self, op: Op, *inputs: torch.Tensor) -> Handle:
-        cost, target_s = self.price(op, inputs)
+        price = self.price(op, inputs)
 
         def work() -> Any:
             return arithmetic.run(op, self.model, self.weights, self.caches, inputs)
 
-        facts = self.compute_facts(op, cost)
-        task = self._task(work, self.compute_pacer, target_s, "compute", facts, op.name)
+        facts = self.compute_facts(op, price)
+        task = self._task(work, self.compute_pacer, price.duration_s, "compute", facts, op.name)
         self.computing += 1
         if not hands_over(facts["flops"]) and self.computing == 1:
             self.outstanding -= 1

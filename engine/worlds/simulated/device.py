@@ -98,11 +98,22 @@ class SimulatedDevice(Device):
 
     def compute_for(self, op: Op, result: Tensor | None, *inputs: Tensor) -> Handle:
         """The handle gets the value `result`, or the result's shape if it was not computed."""
-        cost, duration_s = self.price(op, inputs)
-        start_s = max(self.now_s, self.compute_free_s)
-        self.compute_free_s = end_s = start_s + duration_s
-        span = Span(self.device.name, "compute", start_s=start_s, end_s=end_s, **self.compute_facts(op, cost))
-        return self._finish_at(end_s, cost.output if result is None else result, span, op.name)
+        price, program = self.price(op, inputs), self.current
+        start_s = max(program.now_s, self.compute_free_s)
+        self.compute_free_s = end_s = start_s + price.duration_s
+        span = Span(
+            self.device.name,
+            "compute",
+            op.name,
+            op.layer,
+            start_s,
+            end_s,
+            price.bytes,
+            flops=price.flops,
+            request=program.request,
+            token=program.token,
+        )
+        return self._finish_at(end_s, price.output if result is None else result, span, op.name)
 
     def load(self, piece: Slice) -> Handle:
         return self._use_disk("load", piece.part, piece.layer, self.ledger.load(piece))

@@ -147,3 +147,22 @@ def test_an_operation_without_a_cache_leaves_no_rows():
     books.load(ATTENTION)
     attend(books, 2, None)
     assert (books.kv_bytes, books.cached) == (0, {})
+
+
+def test_an_operation_whose_weights_were_evicted_is_refused_although_it_ran_before():
+    books = with_rows(2)
+    books.evict(ATTENTION)
+    with pytest.raises(PlanError, match="not resident"):
+        attend(books)
+    books.load(ATTENTION)
+    attend(books)
+    books.empty()
+    with pytest.raises(PlanError, match="not resident"):
+        attend(books)
+
+
+def test_the_peak_counts_the_largest_working_set_and_stays():
+    books = with_rows(8)
+    peak_bytes = books.peak_bytes
+    attend(books, rows=1)
+    assert books.peak_bytes == peak_bytes
