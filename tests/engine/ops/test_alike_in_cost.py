@@ -5,7 +5,6 @@ import pytest
 from engine.domain.model import ModelSpec, layer_kinds
 from engine.ops import core as ops
 from engine.ops.operation import alike_in_cost
-from engine.ops.positions import PositionBlock
 from engine.ops.tensors import Meta
 from tests.support.one_device import GROUPED
 
@@ -28,7 +27,6 @@ def of_layer(layer, cache):
     yield ops.Attention(layer, 0, 2, True, cache)
     yield ops.Block(layer, cache)
     yield ops.FeedForward(layer, 0, 5, False)
-    yield PositionBlock(layer, CACHED, CACHED + 2, CACHED + 2, cache=cache)
 
 
 @pytest.mark.parametrize("layer", range(6))
