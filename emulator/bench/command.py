@@ -23,6 +23,7 @@ from emulator.bench.pacing import measure_pacing
 from emulator.bench.plan_speed import measure_plan_speed
 from emulator.bench.predict import measure_prediction
 from emulator.bench.rows import Table, as_markdown, as_text
+from emulator.bench.showcases import measure_showcases
 from emulator.bench.startup import measure_startup
 from emulator.bench.strategies import measure_accuracy, measure_strategies
 from emulator.bench.wins import measure_wins
@@ -60,6 +61,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
     Bench("wins", "every method where it is meant to win", measure_wins, "strategies"),
+    Bench("showcases", "the showcases and the runs beside them", measure_showcases, "showcases"),
     Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),

@@ -13,6 +13,7 @@ from emulator.cli.commands import COMMANDS as EMULATOR_COMMANDS
 from engine.cli import main as run_command
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
+from topologies.showcases import showcases
 
 COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, *EMULATOR_COMMANDS)
 
@@ -20,6 +21,7 @@ ENVIRONMENT = Environment(
     load_cluster=topologies.load,
     cluster_names=topologies.names,
     presets=topologies.presets,
+    showcases=showcases,
 )
 
 

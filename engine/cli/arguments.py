@@ -29,6 +29,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spec", metavar="FILE", help="a whole run as JSON, or the run of a report: in place of all others"
     )
+    parser.add_argument(
+        "--showcase",
+        metavar="NAME[/OTHER]",
+        help="a showcase's run, or one of those beside it, in place of all others: see `loom list showcases`",
+    )
     parser.add_argument("--model", metavar="NAME|DIR", help="a catalogue name or a directory")
     parser.add_argument("--weights", metavar="random|DIR", help="random from the seed, or a directory's")
     parser.add_argument("--strategy", metavar="NAME", help="how the work is split")
@@ -108,10 +113,17 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 def run_spec_of(args: argparse.Namespace) -> RunSpec:
     """The RunSpec that the arguments describe; raises `SpecError` naming the argument or file."""
     if args.spec is not None:
-        return _spec_in(Path(args.spec), args)
+        _alone(args, "spec", f"--spec {args.spec}")
+        return _spec_in(Path(args.spec))
+    if args.showcase is not None:
+        _alone(args, "showcase", f"--showcase {args.showcase}")
+        return _spec_of_showcase(args.showcase, args.environment)
     for value, name in ((args.cluster, "CLUSTER"), (args.model, "--model"), (args.strategy, "--strategy")):
         if value is None:
-            raise SpecError(f"{name} is missing: give CLUSTER, --model and --strategy, or --spec FILE.")
+            raise SpecError(
+                f"{name} is missing: give CLUSTER, --model and --strategy, or --spec FILE, or "
+                "--showcase NAME."
+            )
     environment: Environment = args.environment
     cluster = environment.load_cluster(args.cluster)
     model, weights = resolve(args.model, args.weights)
@@ -158,17 +170,26 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     return spec
 
 
-def _spec_in(path: Path, args: argparse.Namespace) -> RunSpec:
-    """The RunSpec in a file, or that of the report in it. Raises `SpecError` if another argument that
-    describes a run is given, too.
-    """
+def _alone(args: argparse.Namespace, given: str, where: str) -> None:
+    """Raises `SpecError` if another argument that describes a run is given beside `given`."""
     plain = argparse.ArgumentParser()
     add_run_arguments(plain)
     for name, default in vars(plain.parse_args([])).items():
-        if name not in ("spec", "json") and getattr(args, name) != default:
-            raise SpecError(
-                f"--spec {path}: it has a whole run, so {name} cannot be given, too: leave one out."
-            )
+        if name not in (given, "json") and getattr(args, name) != default:
+            raise SpecError(f"{where}: it has a whole run, so {name} cannot be given, too: leave one out.")
+
+
+def _spec_of_showcase(text: str, environment: Environment) -> RunSpec:
+    name, _, other = text.partition("/")
+    for each in environment.showcases():
+        if each.name == name:
+            return each.run_called(other)
+    known = ", ".join(each.name for each in environment.showcases())
+    raise SpecError(f"--showcase {text}: no such showcase: there are {known}.", [("showcase", "unknown")])
+
+
+def _spec_in(path: Path) -> RunSpec:
+    """The RunSpec in a file, or that of the report in it."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

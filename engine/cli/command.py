@@ -7,16 +7,20 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.showcase import Showcase
 
 
 class Environment(NamedTuple):
-    """Functions that the engine needs and may not import: they give the clusters and device presets."""
+    """Functions that the engine needs and may not import: they give clusters, device presets and
+    showcases.
+    """
 
     load_cluster: Callable[[str], ClusterSpec]
     """A cluster by name or TOML path; raises `SpecError`."""
 
     cluster_names: Callable[[], tuple[str, ...]]
     presets: Callable[[], tuple[DeviceSpec, ...]]
+    showcases: Callable[[], tuple[Showcase, ...]] = tuple
 
 
 class Command(NamedTuple):

@@ -1,4 +1,4 @@
-"""`loom list`: list strategies, models, families, devices or clusters, as a table or JSON."""
+"""`loom list`: list strategies, models, families, devices, clusters or showcases, as a table or JSON."""
 
 from __future__ import annotations
 
@@ -91,6 +91,22 @@ def strategy_rows(environment: Environment) -> list[Row]:
     ]
 
 
+def showcase_rows(environment: Environment) -> list[Row]:
+    return [
+        {
+            "name": each.name,
+            "title": each.title,
+            "strategy": each.spec.strategy,
+            "cluster": each.spec.cluster.name,
+            "model": each.spec.model.name,
+            "look_for": each.look_for,
+            "expected": each.expected,
+            "others": [other.name for other in each.others],
+        }
+        for each in environment.showcases()
+    ]
+
+
 def _params(row: Row) -> str:
     return " ".join(f"{name}={schema.get('default', '…')}" for name, schema in row["params"].items())
 
@@ -100,6 +116,8 @@ PROSE = (
     "and those with fewer values than in the library",
     "source",
     "what",
+    "what to expect",
+    "beside it",
     "parameters of the strategy",
 )
 
@@ -143,6 +161,16 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
             "what": lambda row: row["title"],
         },
     ),
+    "showcases": (
+        showcase_rows,
+        {
+            "name": lambda row: row["name"],
+            "cluster": lambda row: row["cluster"],
+            "model": lambda row: row["model"],
+            "beside it": lambda row: " ".join(row["others"]),
+            "what to expect": lambda row: row["expected"],
+        },
+    ),
     "strategies": (
         strategy_rows,
         {
@@ -153,4 +181,6 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
     ),
 }
 
-LIST = Command("list", "list clusters, devices, model families, models or strategies", add_arguments, run)
+LIST = Command(
+    "list", "list clusters, devices, model families, models, showcases or strategies", add_arguments, run
+)

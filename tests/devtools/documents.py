@@ -18,6 +18,7 @@ from engine.models.families.registry import FAMILIES
 from engine.strategies.registry import STRATEGIES
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
+from topologies.showcases import showcases
 
 PICTURE = "docs/rooms.svg"
 MADE_UP = "tiny-"
@@ -66,11 +67,26 @@ def clusters_table() -> str:
     return table(("name", "what it is", "devices", "links"), rows)
 
 
+def showcases_table() -> str:
+    rows = [
+        (
+            f"`{each.name}`",
+            f"`{each.spec.strategy}` with {each.spec.model.name} on `{each.spec.cluster.name}`",
+            each.look_for,
+            each.expected,
+            "; ".join(claim.published for claim in each.claims if claim.published),
+        )
+        for each in showcases()
+    ]
+    return table(("name", "run", "what to look for", "what to expect", "what the paper says"), rows)
+
+
 TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "strategies": ("README.md", strategies_table),
     "families": ("docs/catalogue.md", families_table),
     "devices": ("docs/catalogue.md", devices_table),
     "clusters": ("docs/catalogue.md", clusters_table),
+    "showcase-claims": ("docs/showcases.md", showcases_table),
 }
 """Name of a table → the file it stands in, and what writes it."""
 

@@ -17,6 +17,7 @@ from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS
 from engine.cli.main import build_parser
 from engine.domain.stored import read_report
+from topologies.showcases import showcases
 
 ENVIRONMENT = Environment(topologies.load, topologies.names, topologies.presets)
 PREDICT = ("predict", "lab-3", "--model", "tiny-gpt2", "--weights", "random", "--strategy", "megatron")
@@ -320,3 +321,35 @@ def test_two_commands_may_not_have_one_name() -> None:
     twice: tuple[Command, ...] = (COMMANDS[0], COMMANDS[0])
     with pytest.raises(ValueError, match="same name"):
         build_parser(twice)
+
+
+SHOWCASES = Environment(topologies.load, topologies.names, topologies.presets, showcases)
+
+
+def test_a_showcase_and_a_run_beside_it_are_predicted_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, strategy in (("edgeformer", "edgeformer"), ("edgeformer/single", "single")):
+        assert main(["predict", "--showcase", name, "--json", "-"], COMMANDS, SHOWCASES) == 0
+        spec = read_report(json.loads(capsys.readouterr().out), "output").needed().spec
+        assert (spec.strategy, spec.cluster.name) == (strategy, "helpers-4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--showcase", "nothing"], "--showcase nothing: no such showcase: there are adaptlink, lime"),
+        (["--showcase", "lime/nothing"], "showcase lime has no run nothing beside its own"),
+        (["--showcase", "lime", "--seed", "3"], "it has a whole run, so seed cannot be given, too"),
+    ],
+)
+def test_a_wrong_showcase_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    assert main(["predict", *arguments], COMMANDS, SHOWCASES) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_showcases_are_listed_with_the_runs_beside_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "showcases", "--json"], COMMANDS, SHOWCASES) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["lime"]["others"] == ["pipeline_offload", "tpi_llm_offload"]
+    assert rows["mcu"]["cluster"] == "mcu-8"

@@ -122,5 +122,6 @@ def test_a_file_that_is_no_run_and_arguments_beside_it_are_refused(read, documen
 def test_a_run_needs_a_cluster_a_model_and_a_strategy_or_a_spec(capsys):
     assert loom("predict", "--model", "tiny-gpt2", "--strategy", "single") == 2
     assert (
-        "CLUSTER is missing: give CLUSTER, --model and --strategy, or --spec FILE." in capsys.readouterr().err
+        "CLUSTER is missing: give CLUSTER, --model and --strategy, or --spec FILE, or --showcase NAME."
+        in capsys.readouterr().err
     )

@@ -1,0 +1,83 @@
+"""Showcases: for each method a run on which it does what it was invented for, as data.
+
+A file has the table `[run]` and, for every run beside it, a table `[[other]]` with the keys in which it
+differs. Keys of a run are those of `RunSpec`, but `cluster` is the name of a cluster in `topologies`, `model`
+one of the catalogue, and `bit_per_s` sets the rate of all links.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.showcase import Showcase
+from engine.models import catalogue
+from topologies import files
+
+FOLDER = Path(__file__).parent
+ORDER = ("adaptlink", "lime", "edgeformer", "voltage", "mcu", "mcu-64")
+"""In the order in which they are offered."""
+
+
+@cache
+def showcases() -> tuple[Showcase, ...]:
+    """All showcases; raises `SpecError` if a file is wrong."""
+    return tuple(parse((FOLDER / f"{name}.toml").read_text(encoding="utf-8"), name) for name in ORDER)
+
+
+def showcase(name: str) -> Showcase:
+    """Raises `SpecError` naming the known ones."""
+    for each in showcases():
+        if each.name == name:
+            return each
+    known = ", ".join(ORDER)
+    raise SpecError(f"no showcase {name}: there are {known}.", [("showcase", f"unknown: {name}")])
+
+
+def parse(text: str, name: str) -> Showcase:
+    """The showcase `name` in the text of its file. Raises `SpecError` with the file and the field."""
+    where = f"{name}.toml"
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{where}: no valid TOML: {error}.") from error
+    run, others, claims = data.pop("run", {}), data.pop("other", []), data.pop("claim", [])
+    parsed: Showcase = Showcase.parse(
+        {
+            **data,
+            "name": name,
+            "spec": _spec(run, f"{where}, run"),
+            "others": [_other(run, row, f"{where}, other[{i}]") for i, row in enumerate(others)],
+            "claims": claims,
+        },
+        where,
+    )
+    return parsed
+
+
+def _other(run: dict[str, Any], row: dict[str, Any], where: str) -> dict[str, Any]:
+    """Another strategy has its own parameters: those of the showcase's run do not hold for it."""
+    own = {key: value for key, value in row.items() if key not in ("name", "title")}
+    base = {key: value for key, value in run.items() if not ("strategy" in own and key == "params")}
+    return {"name": row.get("name"), "title": row.get("title"), "spec": _spec(base | own, where)}
+
+
+def _spec(row: dict[str, Any], where: str) -> dict[str, Any]:
+    row = dict(row)
+    for key in ("cluster", "model"):
+        if key not in row:
+            raise SpecError(f"{where}.{key}: missing: name one that comes with EdgeLoom.")
+    cluster = _at_rate(files.load(str(row.pop("cluster"))), row.pop("bit_per_s", None))
+    model, weights = catalogue.resolve(str(row.pop("model")), row.pop("weights", None))
+    return {"cluster": cluster, "model": model, "weights": weights, **row}
+
+
+def _at_rate(cluster: ClusterSpec, bit_per_s: float | None) -> ClusterSpec:
+    if bit_per_s is None:
+        return cluster
+    rate = {"bit_per_s": bit_per_s, "reverse_bit_per_s": None}
+    return cluster.model_copy(update={"links": tuple(link.model_copy(update=rate) for link in cluster.links)})
