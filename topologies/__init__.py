@@ -1,7 +1,7 @@
 """Device presets, ready clusters and shapes: data and pure functions over `engine.domain.cluster`."""
 
 from topologies import shapes
-from topologies.files import dump_toml, load, load_file, names, parse_toml
+from topologies.files import dump_toml, load, load_file, names, paper_names, parse_toml
 from topologies.presets import DevicePreset, preset, presets
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "load",
     "load_file",
     "names",
+    "paper_names",
     "parse_toml",
     "preset",
     "presets",

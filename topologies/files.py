@@ -21,6 +21,7 @@ from topologies.presets import FILE as PRESET_FILE
 from topologies.presets import preset
 
 FOLDER = Path(__file__).parent
+PAPERS = "papers"
 TABLES = {"device": "devices", "switch": "switches", "link": "links"}
 MAX_DEVICES = 1000
 MAX_LINKS = 4000
@@ -33,9 +34,14 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path != PRESET_FILE))
 
 
+def paper_names() -> tuple[str, ...]:
+    """Names of the published testbeds, such as `papers/lime-e1`, sorted. `names` does not have them."""
+    return tuple(sorted(f"{PAPERS}/{path.stem}" for path in (FOLDER / PAPERS).glob("*.toml")))
+
+
 def load(path_or_name: str | Path) -> ClusterSpec:
-    """A cluster of this folder by name, or any file by path; raises `SpecError`."""
-    if str(path_or_name) in names():
+    """A cluster of this folder by name, a published testbed too, or any file by path; raises `SpecError`."""
+    if str(path_or_name) in (*names(), *paper_names()):
         return load_file(FOLDER / f"{path_or_name}.toml")
     path = Path(path_or_name)
     if not path.exists():

@@ -158,6 +158,29 @@ def test_ready_clusters_load_and_survive_a_round_trip(name: str) -> None:
     assert topologies.parse_toml(topologies.dump_toml(cluster), name) == cluster
 
 
+@pytest.mark.parametrize("name", topologies.paper_names())
+def test_published_testbeds_load_by_name_and_say_what_is_published(name: str) -> None:
+    cluster = topologies.load(name)
+    assert name == f"papers/{cluster.name}"
+    assert cluster.title and cluster.description
+    assert all(len(device.source) > 40 for device in cluster.devices)
+    assert topologies.parse_toml(topologies.dump_toml(cluster), name) == cluster
+
+
+def test_the_list_of_clusters_has_no_published_testbed() -> None:
+    assert len(topologies.paper_names()) == 12
+    assert not any("/" in name for name in topologies.names())
+
+
+def test_lime_s_settings_have_the_published_memory() -> None:
+    """Section V-C: 160 GB, then 8 GB less, then 8 GB less again."""
+    totals = [
+        sum(device.memory_bytes for device in topologies.load(f"papers/lime-setting-{number}").devices) / 1e9
+        for number in (1, 2, 3)
+    ]
+    assert totals == [160, 152, 144]
+
+
 def test_lab_3_is_three_unequal_devices_on_one_switch_at_100_mbit() -> None:
     cluster = topologies.load("lab-3")
     assert len({device.flop_per_s for device in cluster.devices}) == len(cluster.devices) == 3

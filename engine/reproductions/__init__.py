@@ -1,0 +1,1 @@
+"""The tables and figures of five papers as experiments: published figures, clusters, claims and results."""
