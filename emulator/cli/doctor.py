@@ -8,6 +8,7 @@ from emulator.calibration.known import calibration_file, known_calibration
 from emulator.network.probe import Capabilities, Capability
 from engine.cli.tables import console_for, table
 from engine.domain.units import human
+from engine.runs.host_kernels import kernels_file, known_kernels
 
 
 def is_fit(found: Capabilities) -> bool:
@@ -30,6 +31,7 @@ def show(found: Capabilities, stream: object) -> None:
     )
     console.print(facts)
     console.print(_calibration())
+    console.print(_kernels())
     if is_fit(found):
         console.print(Text("This machine can emulate.", style="green"))
     else:
@@ -55,3 +57,18 @@ def _calibration() -> str:
         f"Calibrated: {human(device.flop_per_s, 'FLOP/s')} and {human(device.memory_byte_per_s, 'B/s')} "
         f"per core ({calibration_file()})"
     )
+
+
+def _kernels() -> str:
+    """Which kernels the probe has chosen for products with weights."""
+    known = known_kernels()
+    if known is None:
+        return "Kernels of products not timed yet: the first run does it, in a few seconds."
+    others = [
+        f"{choice.kernel} for {choice.dtype}, {choice.rows} rows, {choice.side} wide "
+        f"({choice.seconds['default'] / choice.seconds[choice.kernel]:.1f} times as fast)"
+        for choice in known.choices
+        if choice.kernel != "default"
+    ]
+    named = "; ".join(others) or "the default is fastest for all"
+    return f"Kernels of products, where torch's default is not the fastest: {named} ({kernels_file()})"

@@ -20,6 +20,7 @@ from engine.models.inputs.text import decode, label_of
 from engine.reports.verify import compare_with_reference
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
+from engine.runs.host_kernels import use_host_kernels
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.supervisor import Callbacks, Supervisor
 from engine.strategies.registry import strategy
@@ -80,6 +81,7 @@ class _Execution:
         importing.start()
         with open_network(spec, dilation) as network, tempfile.TemporaryDirectory() as results:
             importing.join()
+            use_host_kernels()
             self._lap("building")
             self._state("calibrating", f"links by {network.backend}")
             measured = network.measure()

@@ -12,12 +12,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.rope import rotate
 
 
 def heads_of(h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Tensor:
     """Project to `heads` heads: [B, heads, T, E]."""
-    wide = F.linear(h_BTD, w[f"{key}.weight"], w.get(f"{key}.bias"))
+    wide = linear(h_BTD, w[f"{key}.weight"], w.get(f"{key}.bias"))
     return wide.view(*h_BTD.shape[:2], heads, -1).transpose(1, 2)
 
 

@@ -33,6 +33,7 @@ from engine.ops.torch_kernels.attention import (
     positioned_heads,
     rms_norm,
 )
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, Weights, cache_of
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -73,7 +74,7 @@ def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Cac
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
     offset = op.start - first * model.group_size
     context_BHTE = attend(model, op.layer, q_BHTE, k_BKSE, v_BKSE, offset, seen)
-    return F.linear(merge(context_BHTE), w["o.weight"], w.get("o.bias") if op.bias else None)
+    return linear(merge(context_BHTE), w["o.weight"], w.get("o.bias") if op.bias else None)
 
 
 def run_feed_forward(
@@ -84,16 +85,16 @@ def run_feed_forward(
     if op.start == op.stop:
         return only_bias(x_BTD, bias)
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
-    return F.linear(expand(model, w, h_BTD), w["down.weight"], bias)
+    return linear(expand(model, w, h_BTD), w["down.weight"], bias)
 
 
 def expand(model: ModelSpec, w: Mapping[str, Tensor], h_BTD: Tensor) -> Tensor:
     """The first matrix or matrices of the feed-forward part and its activation: [B, T, F]."""
     activation = ACTIVATIONS[model.activation]
-    up_BTF = F.linear(h_BTD, w["up.weight"], w.get("up.bias"))
+    up_BTF = linear(h_BTD, w["up.weight"], w.get("up.bias"))
     if not model.gated_ffn:
         return activation(up_BTF)
-    return activation(F.linear(h_BTD, w["gate.weight"], w.get("gate.bias"))) * up_BTF
+    return activation(linear(h_BTD, w["gate.weight"], w.get("gate.bias"))) * up_BTF
 
 
 def _norm(op: Norm, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
@@ -131,7 +132,7 @@ def _head(op: Head, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: T
     last_BD = x_BTD[:, -1]
     if model.norm_position == "pre":
         last_BD = norm(model, w, last_BD)
-    return capped(F.linear(last_BD, w["weight"]), model.logit_softcap)
+    return capped(linear(last_BD, w["weight"]), model.logit_softcap)
 
 
 def _final_hidden(

@@ -23,6 +23,7 @@ from engine.ops.torch_kernels import (
     vision,
 )
 from engine.ops.torch_kernels.core import ACTIVATIONS
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, Weights
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = (
@@ -49,8 +50,8 @@ def warm_up(model: ModelSpec) -> None:
     dtype = getattr(torch, model.dtype)
     x_TD = torch.zeros(8, model.hidden_size, dtype=dtype)
     w_FD = torch.zeros(model.intermediate_size, model.hidden_size, dtype=dtype)
-    h_TF = ACTIVATIONS[model.activation](F.linear(x_TD, w_FD))
-    F.linear(h_TF[:1], w_FD.t())
+    h_TF = ACTIVATIONS[model.activation](linear(x_TD, w_FD))
+    linear(h_TF[:1], w_FD.t())
     F.layer_norm(x_TD, x_TD.shape[1:])
     F.softmax(x_TD @ x_TD.t(), dim=-1)
     if model.vision:

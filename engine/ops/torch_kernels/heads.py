@@ -36,6 +36,7 @@ from engine.ops.torch_kernels.attention import (
     scaled,
 )
 from engine.ops.torch_kernels.core import norm, only_bias
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, KVCache, Weights
 
 
@@ -89,7 +90,7 @@ def _join(op: Join, model: ModelSpec, weights: Weights, caches: Caches, context_
     if op.heads != wanted:
         every_BHTE = context_BhTE.new_zeros(batch, len(wanted), rows, wide)
         context_BhTE = every_BHTE.index_copy_(1, _places(wanted, op.heads), context_BhTE)
-    return F.linear(merge(context_BhTE), w["o.weight"], bias)
+    return linear(merge(context_BhTE), w["o.weight"], bias)
 
 
 def _recall(op: Recall, model: ModelSpec, weights: Weights, caches: Caches) -> Tensor:

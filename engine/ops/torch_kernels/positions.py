@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
@@ -24,6 +23,7 @@ from engine.ops.torch_kernels.attention import (
     scaled,
 )
 from engine.ops.torch_kernels.core import norm, run_feed_forward, run_residual
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, Weights, cache_of
 
 
@@ -58,7 +58,7 @@ def _position_block(
         k_BKSE, v_BKSE = (x if x is None else x[:, :, first:] for x in (k_BKSE, v_BKSE))
         s_BHPS = _scores(model, op, w, q_BHPE, k_BKSE, h_BSD)
         context_BHPE = _values(model, w, s_BHPS, v_BKSE, h_BSD)
-    sum_BPD = F.linear(merge(context_BHPE), w["o.weight"], w.get("o.bias"))
+    sum_BPD = linear(merge(context_BHPE), w["o.weight"], w.get("o.bias"))
     _, residual, ffn, residual_ffn = Block(op.layer).parts(model)
     y_BPD = run_residual(residual, model, weights, caches, x_BPD, sum_BPD)
     sum_BPD = run_feed_forward(ffn, model, weights, caches, y_BPD)

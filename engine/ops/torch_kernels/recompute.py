@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
@@ -17,6 +16,7 @@ from engine.ops.layout import kv_heads
 from engine.ops.recompute import AttentionAgain, EmbedAgain
 from engine.ops.torch_kernels.attention import attend, heads_of, merge, positioned_heads
 from engine.ops.torch_kernels.core import norm, only_bias, run_embed
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, KVCache, Weights, cache_of
 
 
@@ -60,7 +60,7 @@ def _attention_again(
         q_old, k_old, v_old = (x[:, :, :old] for x in (q_BHTE, k_BKTE, v_BKTE))
         contexts.insert(0, attend(model, op.layer, q_old, k_old, v_old, offset, 0))
     joined = merge(torch.cat(contexts, dim=2))
-    return F.linear(joined, w["o.weight"], w.get("o.bias") if op.bias else None)
+    return linear(joined, w["o.weight"], w.get("o.bias") if op.bias else None)
 
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = {EmbedAgain: _embed_again, AttentionAgain: _attention_again}

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
 from engine.ops.summa import SummaActivate, SummaDown, SummaUp
 from engine.ops.torch_kernels.core import ACTIVATIONS
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, Weights
 
 
 def _up(op: SummaUp, model: ModelSpec, weights: Weights, caches: Caches, x_BTK: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
     keys = ("up", "gate") if model.gated_ffn else ("up",)
-    return torch.cat([F.linear(x_BTK, w[f"{key}.weight"][:, op.first : op.last]) for key in keys], dim=-1)
+    return torch.cat([linear(x_BTK, w[f"{key}.weight"][:, op.first : op.last]) for key in keys], dim=-1)
 
 
 def _activate(
@@ -39,7 +39,7 @@ def _activate(
 def _down(op: SummaDown, model: ModelSpec, weights: Weights, caches: Caches, h_BTF: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
     bias = w["down.bias"][op.first : op.last] if op.bias and "down.bias" in w else None
-    return F.linear(h_BTF, w["down.weight"][op.first : op.last], bias)
+    return linear(h_BTF, w["down.weight"][op.first : op.last], bias)
 
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = {

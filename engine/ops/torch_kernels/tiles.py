@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
 from engine.ops.tiles import Contract, Expand
 from engine.ops.torch_kernels.core import expand, norm, only_bias
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, Weights
 
 
@@ -26,7 +26,7 @@ def _contract(op: Contract, model: ModelSpec, weights: Weights, caches: Caches, 
     bias = w.get("down.bias") if op.bias else None
     if op.start == op.stop:
         return only_bias(up_BTF.new_empty(*up_BTF.shape[:2], model.hidden_size), bias)
-    return F.linear(up_BTF, w["down.weight"], bias)
+    return linear(up_BTF, w["down.weight"], bias)
 
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = {Expand: _expand, Contract: _contract}

@@ -16,6 +16,7 @@ from engine.domain.model import ModelSpec, tower_model
 from engine.domain.plan import Slice
 from engine.ops.core import Block
 from engine.ops.torch_kernels.core import ACTIVATIONS, norm, run_block
+from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, Weights
 from engine.ops.vision import (
     Classify,
@@ -46,7 +47,7 @@ def _embed_image(
 ) -> Tensor:
     vision, w = vision_of(model), weights.get(op.slices(model)[0])
     patches_BNP = patches_of(pixels_BCXY, vision.patch_size)
-    x_BND = F.linear(patches_BNP, w["patches.weight"].flatten(1), w.get("patches.bias"))
+    x_BND = linear(patches_BNP, w["patches.weight"].flatten(1), w.get("patches.bias"))
     cls_B1D = w["cls"].expand(x_BND.shape[0], 1, -1)
     x_BRD = torch.cat((cls_B1D, x_BND), dim=1) + w["positions"]
     return norm(tower_model(model), w, x_BRD) if vision.tower else x_BRD
@@ -59,9 +60,9 @@ def _tower_block(op: TowerBlock, model: ModelSpec, weights: Weights, caches: Cac
 
 def _project(op: ProjectImage, model: ModelSpec, weights: Weights, caches: Caches, x_BRD: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
-    h_BND = F.linear(x_BRD[:, 1:], w["projector.up.weight"], w["projector.up.bias"])
+    h_BND = linear(x_BRD[:, 1:], w["projector.up.weight"], w["projector.up.bias"])
     h_BND = ACTIVATIONS[tower_of(model).projector_activation](h_BND)
-    return F.linear(h_BND, w["projector.down.weight"], w["projector.down.bias"])
+    return linear(h_BND, w["projector.down.weight"], w["projector.down.bias"])
 
 
 def _embed_prompt(
@@ -80,7 +81,7 @@ def _embed_prompt(
 
 def _classify(op: Classify, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
-    return F.linear(norm(model, w, x_BTD[:, 0]), w["weight"], w["bias"])
+    return linear(norm(model, w, x_BTD[:, 0]), w["weight"], w["bias"])
 
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = {

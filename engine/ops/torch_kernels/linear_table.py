@@ -1,0 +1,73 @@
+"""Which kernel computes a product with weights fastest on one host, by rows and size of the matrix.
+
+A product belongs to the class of rows and to the class of sizes that its numbers fall in. The probe
+(`linear_probe.py`) times one product of each class.
+"""
+
+from __future__ import annotations
+
+import platform
+from bisect import bisect_right
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from engine.domain.values import Positive, Value
+
+LinearKernel = Literal["default", "vector", "onednn"]
+"""default: torch's `linear` (MKL, or its like). vector: `mv`, for one row. onednn: oneDNN's product."""
+
+ROWS = (1, 3, 8, 32, 128)
+"""The rows that the probe times; a class ends halfway (in logarithms) to the next."""
+ROW_BOUNDS = (2, 5, 17, 65)
+
+SIDES = (256, 512, 1024, 2048)
+"""The sides of the square matrices that the probe times."""
+SIZE_BOUNDS = tuple(low * high * 2 for low, high in zip(SIDES[:-1], SIDES[:-1], strict=True))
+
+SMALLEST_ELEMENTS = SIDES[0] ** 2 // 2
+"""Matrices with fewer elements use the default: there the call itself takes most of the time."""
+
+
+def row_class(rows: int) -> int:
+    return bisect_right(ROW_BOUNDS, rows)
+
+
+def size_class(elements: int) -> int:
+    return bisect_right(SIZE_BOUNDS, elements)
+
+
+class LinearChoice(Value):
+    """The fastest kernel for one class, with the seconds that every kernel took for the class's product."""
+
+    dtype: Literal["float32", "bfloat16"]
+    rows: int = Field(gt=0)
+    side: int = Field(gt=0)
+    kernel: LinearKernel
+    seconds: dict[LinearKernel, Positive]
+
+
+class LinearTable(Value):
+    """The choices for one processor and one version of torch: one for every dtype and class."""
+
+    processor: str
+    torch: str
+    choices: tuple[LinearChoice, ...]
+
+    def grid(self) -> dict[str, tuple[tuple[LinearKernel, ...], ...]]:
+        """By dtype: kernels by row class, then by size class."""
+        by_place = {(one.dtype, one.rows, one.side): one.kernel for one in self.choices}
+        dtypes = dict.fromkeys(one.dtype for one in self.choices)
+        return {
+            dtype: tuple(tuple(by_place[dtype, rows, side] for side in SIDES) for rows in ROWS)
+            for dtype in dtypes
+        }
+
+
+def processor() -> str:
+    """The model name of this host's processor."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

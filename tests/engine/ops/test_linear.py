@@ -1,0 +1,109 @@
+"""`linear`: every kernel computes the same product, and the table decides which one."""
+
+import pytest
+import torch
+
+from engine.ops.torch_kernels import linear as module
+from engine.ops.torch_kernels import linear_probe
+from engine.ops.torch_kernels.linear import PRODUCTS, linear, use
+from engine.ops.torch_kernels.linear_table import (
+    ROWS,
+    SIDES,
+    LinearChoice,
+    LinearTable,
+    row_class,
+    size_class,
+)
+
+
+@pytest.fixture(autouse=True)
+def default_kernels():
+    yield
+    use(None)
+
+
+def table_of(kernel_of):
+    """A table whose kernel is `kernel_of(rows, side)`."""
+    choices = tuple(
+        LinearChoice(dtype="float32", rows=rows, side=side, kernel=kernel_of(rows, side), seconds={})
+        for rows in ROWS
+        for side in SIDES
+    )
+    return LinearTable(processor="a test", torch="0", choices=choices)
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """The names of the kernels that `linear` calls, other than torch's default."""
+    names = []
+
+    def spied(name):
+        product = PRODUCTS[name]
+        return lambda *inputs: names.append(name) or product(*inputs)
+
+    monkeypatch.setattr(module, "PRODUCTS", {name: spied(name) for name in PRODUCTS})
+    return names
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize(("kernel", "rows"), [("vector", 1), ("onednn", 1), ("onednn", 3), ("onednn", 40)])
+def test_every_kernel_computes_the_product(kernel, rows, biased):
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(1, rows, 190), torch.randn(210, 190), torch.randn(210)
+    exact = x.double() @ weight.double().T + (bias.double() if biased else 0)
+    use(table_of(lambda rows, side: kernel))
+    with torch.inference_mode():
+        got = linear(x, weight, bias if biased else None)
+    assert got.shape == (1, rows, 210)
+    torch.testing.assert_close(got.double(), exact, rtol=0, atol=1e-4)
+
+
+def test_the_class_of_rows_and_size_decides(called):
+    use(table_of(lambda rows, side: "onednn" if (rows, side) == (8, 512) else "default"))
+    for rows, side in ((8, 512), (3, 512), (8, 256), (8, 1024), (1, 512)):
+        linear(torch.zeros(rows, side), torch.zeros(side, side))
+    assert called == ["onednn", "default", "default", "default", "default"]
+
+
+def test_every_probed_product_is_in_a_class_of_its_own():
+    assert [row_class(rows) for rows in ROWS] == [0, 1, 2, 3, 4]
+    assert [size_class(side * side) for side in SIDES] == [0, 1, 2, 3]
+    assert (row_class(2), row_class(10_000)) == (1, 4)
+    assert size_class(32_000 * 4096) == 3
+
+
+@pytest.mark.parametrize(
+    ("x", "weight"),
+    [
+        (torch.zeros(8, 20), torch.zeros(20, 20)),  # the call takes longer than the product
+        (torch.zeros(8, 300), torch.zeros(512, 512)[:, 100:400]),  # a view with gaps
+        (torch.zeros(8, 512, dtype=torch.float64), torch.zeros(512, 512, dtype=torch.float64)),
+        (torch.zeros(0, 512), torch.zeros(512, 512)),
+    ],
+    ids=["small", "with gaps", "a dtype that was not probed", "no rows"],
+)
+def test_what_no_class_covers_takes_the_default(called, x, weight):
+    use(table_of(lambda rows, side: "onednn"))
+    assert linear(x, weight).shape == (x.shape[0], weight.shape[0])
+    assert called == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "chosen"),
+    [
+        ({"default": 1.0, "vector": 1.2, "onednn": 0.5}, "onednn"),
+        ({"default": 1.0, "vector": 0.5, "onednn": 0.8}, "vector"),
+        ({"default": 1.0, "vector": 0.95, "onednn": 0.95}, "default"),  # a tie
+    ],
+)
+def test_the_probe_takes_the_fastest_and_keeps_the_default_in_a_tie(monkeypatch, seconds, chosen):
+    times = {PRODUCTS[name]: value for name, value in seconds.items()}
+    monkeypatch.setattr(linear_probe, "_turn_s", lambda product, x, matrices: times[product])
+    choice = linear_probe._choice("float32", torch.zeros(256 * 256), 1, 256)
+    assert (choice.kernel, choice.seconds) == (chosen, seconds)
+
+
+def test_the_probe_tries_a_vector_with_one_row_alone(monkeypatch):
+    monkeypatch.setattr(linear_probe, "_turn_s", lambda product, x, matrices: 1.0)
+    choice = linear_probe._choice("float32", torch.zeros(256 * 256), 3, 256)
+    assert set(choice.seconds) == {"default", "onednn"}
