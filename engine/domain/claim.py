@@ -53,10 +53,12 @@ class First(StatedClaim, Quantity):
 
 
 class Ended(StatedClaim):
-    """Every run of `at` ended so: "megatron is out of memory in Setting 3". Direction: more than half did."""
+    """Every run of `at` ended so, or in one of several ways: "megatron is out of memory in Setting 3",
+    which is `out_of_memory` in a run, and `no_plan` where the strategy sees it before. Direction: more than half did.
+    """
 
     kind: Literal["ended"] = "ended"
-    outcome: str
+    outcome: str | tuple[str, ...]
 
 
 class Trend(StatedClaim, Quantity):

@@ -1,0 +1,140 @@
+"""Carries out the points of an experiment that have no result yet, in several processes, and keeps each
+result at once: whatever is stopped or killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import NamedTuple
+
+from engine.domain.errors import RunError
+from engine.domain.experiment import World
+from engine.domain.spec import RunSpec
+from engine.experiments.carry_out import Emulation, carry_out, version_of
+from engine.experiments.expand import Point
+from engine.experiments.results import REPEATABLE, Key, Result, failure, is_stale
+
+PR_SET_PDEATHSIG = 1
+"""From Linux' <linux/prctl.h>: the signal that a process gets when its parent has died."""
+
+AHEAD_PER_PROCESS = 2
+"""Points handed to the pool per process, so that none waits for work and few are lost when it dies."""
+
+
+class Task(NamedTuple):
+    """One run to carry out, for all points that share it."""
+
+    spec: RunSpec
+    digest: str
+    world: World
+
+
+def tasks_of(
+    points: Sequence[Point],
+    worlds: Sequence[World],
+    known: Mapping[Key, Result],
+    versions: Mapping[str, str],
+    retry: bool = False,
+    repeat_stale: bool = False,
+) -> tuple[Task, ...]:
+    """What is left to do, each run once: the quick worlds first. `retry` repeats runs that failed for a
+    reason that may have gone, `repeat_stale` results of another version of the code.
+    """
+    found: dict[Key, Task] = {}
+    for world in sorted(worlds, key=("simulated", "calculated", "emulated").index):
+        for point in points:
+            if point.spec is None:
+                continue
+            result = known.get((point.digest, world))
+            again = result is not None and (
+                (retry and result.outcome in REPEATABLE) or (repeat_stale and is_stale(result, versions))
+            )
+            if result is None or again:
+                found.setdefault((point.digest, world), Task(point.spec, point.digest, world))
+    return tuple(found.values())
+
+
+def carry_out_all(
+    tasks: Sequence[Task], keep: Callable[[Result], None], jobs: int, emulation: Emulation | None = None
+) -> Iterator[Result]:
+    """Results in the order in which they are ready; `keep` stores each before it is given.
+
+    Predictions run in `jobs` processes; emulations one after the other, in this process, once those are done.
+    Raises `HostError` if this machine cannot carry them out. Leaving the iterator early ends the processes.
+    """
+    pooled = [task for task in tasks if task.world != "emulated"]
+    for result in _in_pool(pooled, jobs) if jobs > 1 and len(pooled) > 1 else _one_by_one(pooled):
+        keep(result)
+        yield result
+    for task in tasks:
+        if task.world == "emulated":
+            result = carry_out(task.spec, task.digest, task.world, emulation)
+            keep(result)
+            yield result
+
+
+def _one_by_one(tasks: Sequence[Task]) -> Iterator[Result]:
+    for task in tasks:
+        yield carry_out(task.spec, task.digest, task.world)
+
+
+def _in_pool(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
+    """A process that dies loses only what it was doing: those points are tried once more one by one, and one
+    that kills its process again has failed.
+    """
+    waiting = deque(tasks)
+    while waiting:
+        suspects: list[Task] = []
+        yield from _until_broken(waiting, jobs, suspects)
+        for task in suspects:
+            alone = deque([task])
+            again: list[Task] = []
+            yield from _until_broken(alone, 1, again)
+            if again:
+                death = RunError(
+                    "the process that carried it out died, twice: has this machine enough memory?"
+                )
+                yield failure(death, task.digest, task.world, code_version=version_of(task.world))
+
+
+def _until_broken(waiting: deque[Task], jobs: int, suspects: list[Task]) -> Iterator[Result]:
+    """Results until all tasks are done or a process died; `suspects` are then those that were under way."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_serve_parent)
+    running: dict[Future[Result], Task] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < AHEAD_PER_PROCESS * jobs:
+                running[pool.submit(carry_out, *waiting[0])] = waiting[0]
+                waiting.popleft()
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                result = future.result()
+                del running[future]
+                yield result
+    except BrokenProcessPool:
+        suspects += running.values()
+    finally:
+        _end(pool, running)
+
+
+def _end(pool: ProcessPoolExecutor, running: Collection[Future[Result]]) -> None:
+    """Ends the processes without waiting for what they are doing."""
+    for future in running:
+        future.cancel()
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        if running:
+            process.terminate()
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _serve_parent() -> None:
+    """Ctrl-C reaches all processes, and only the parent acts on it. This process dies with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

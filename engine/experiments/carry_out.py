@@ -1,0 +1,62 @@
+"""Carries out one point in one world and makes a result of whatever happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from engine.domain.errors import Cancelled, HostError
+from engine.domain.experiment import World
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.experiments.results import Result, failure, result_of
+from engine.experiments.version import code_version
+from engine.runs.predict import predict
+
+OneRun = Callable[[RunSpec], RunReport]
+
+
+class Emulation(NamedTuple):
+    """How to emulate a run, and the version of the code that does it. The engine cannot: whoever can gives
+    it.
+    """
+
+    run: OneRun
+    version: str
+
+
+def carry_out(spec: RunSpec, digest: str, world: World, emulation: Emulation | None = None) -> Result:
+    """The result of `spec` in `world`. A run that cannot be planned or fails is a result, too.
+
+    Raises `HostError` if this machine cannot carry out runs in that world, and `Cancelled`.
+    """
+    about = {"code_version": version_of(world, emulation)}
+    run = _runner(world, emulation)
+    start_s = time.monotonic()
+    try:
+        report = run(spec)
+    except (HostError, Cancelled):
+        raise
+    except Exception as error:
+        return failure(error, digest, world, wall_s=time.monotonic() - start_s, **about)
+    return result_of(report, digest, world, wall_s=time.monotonic() - start_s, **about)
+
+
+def version_of(world: World, emulation: Emulation | None = None) -> str:
+    """The version of the code that a new result of `world` would have."""
+    if world != "emulated":
+        return code_version()
+    return emulation.version if emulation is not None else ""
+
+
+def _runner(world: World, emulation: Emulation | None) -> OneRun:
+    if world == "simulated":
+        return predict
+    if world == "calculated":
+        from engine.runs.calculate import calculate  # it loads torch
+
+        return calculate
+    if emulation is None:
+        raise HostError("This program cannot emulate: install the emulator, and use `loom experiment run`.")
+    return emulation.run

@@ -1,0 +1,140 @@
+"""Results of points, and the flat rows that figures, tables and claims read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import Field
+
+from engine.domain.errors import EdgeLoomError, PlanError, RunError, SpecError
+from engine.domain.experiment import World
+from engine.domain.quantity import Coordinate, Coordinates
+from engine.domain.report import RunReport
+from engine.domain.values import Count, Value
+from engine.experiments.expand import Point
+from engine.experiments.metrics import metrics_of
+
+REFUSED, NO_PLAN, FAILED = "refused", "no_plan", "failed"
+"""Outcomes of points without a report, besides those of runs: the spec is refused, the strategy finds no plan
+or cannot, and an error of the program or the machine."""
+
+REPEATABLE = (FAILED, "cancelled", "peer_lost", "deadlock")
+"""Outcomes that another attempt may change."""
+
+Key = tuple[str, str]
+"""Digest and world: what one result is of."""
+
+
+class Result(Value):
+    """What one run gave, without its coordinates, which each experiment has its own of.
+
+    `code_version` is that of the code that made it, `calibration` a hash of the host's times where the run
+    depended on them. `run` names where the whole report is kept, "" if it is not. `wall_s` is how long it
+    took.
+    """
+
+    digest: str
+    world: World
+    code_version: str = ""
+    calibration: str = ""
+    outcome: str
+    sentence: str = ""
+    metrics: dict[str, float] = Field(default_factory=dict)
+    wall_s: float = 0.0
+    run: str = ""
+
+    @property
+    def key(self) -> Key:
+        return self.digest, self.world
+
+
+class Row(Value):
+    """One result at its point. `stale`: made by another version of the code."""
+
+    coordinates: Coordinates
+    seed: Count
+    world: World
+    digest: str
+    outcome: str
+    sentence: str = ""
+    metrics: dict[str, float] = Field(default_factory=dict)
+    code_version: str = ""
+    calibration: str = ""
+    stale: bool = False
+    wall_s: float = 0.0
+    run: str = ""
+
+    @property
+    def finished(self) -> bool:
+        return self.outcome == "finished"
+
+    @property
+    def place(self) -> dict[str, Coordinate]:
+        """Its coordinates and its world."""
+        return {**self.coordinates, "world": self.world}
+
+    def flat(self) -> dict[str, Any]:
+        """One level: coordinates, then what is known of the run, then metrics."""
+        about = self.model_dump(mode="json", exclude={"coordinates", "metrics"})
+        return {**self.coordinates, **about, **self.metrics}
+
+
+def result_of(report: RunReport, digest: str, world: World, **about: Any) -> Result:
+    """The result in a report; `about` are the other fields of `Result`."""
+    if "calibration" not in about and report.spec.profile is not None:
+        text = report.spec.profile.model_dump_json()
+        about["calibration"] = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return Result(
+        digest=digest,
+        world=world,
+        outcome=report.outcome.kind,
+        sentence=report.outcome.sentence,
+        metrics=metrics_of(report),
+        **about,
+    )
+
+
+def failure(error: Exception, digest: str, world: World, **about: Any) -> Result:
+    """The result of a run that ended in `error` before it had a report."""
+    outcome, sentence = FAILED, str(error)
+    if isinstance(error, PlanError):
+        outcome = NO_PLAN
+    elif isinstance(error, SpecError):
+        outcome = REFUSED
+    elif not isinstance(error, RunError | EdgeLoomError):
+        sentence = f"the program failed: {type(error).__name__}: {error}"
+    return Result(digest=digest, world=world, outcome=outcome, sentence=sentence, **about)
+
+
+def rows(
+    points: Iterable[Point],
+    worlds: Iterable[World],
+    results: Mapping[Key, Result],
+    versions: Mapping[str, str],
+) -> tuple[Row, ...]:
+    """A row of every point and world that has a result or cannot have one, in the order of the points.
+
+    `versions` has the present version of the code by world: results of another one are stale.
+    """
+    found = []
+    every_world = tuple(worlds)
+    for point in points:
+        for world in every_world:
+            if point.spec is None:
+                result = Result(digest="", world=world, outcome=REFUSED, sentence=point.problem)
+            elif (point.digest, world) in results:
+                result = results[point.digest, world]
+            else:
+                continue
+            about = result.model_dump(exclude={"world"})
+            row = Row(coordinates=point.coordinates, seed=point.seed, world=world, **about)
+            found.append(row.model_copy(update={"stale": is_stale(result, versions)}))
+    return tuple(found)
+
+
+def is_stale(result: Result, versions: Mapping[str, str]) -> bool:
+    """Whether another version of the code made it than the present one of its world, where both are known."""
+    now = versions.get(result.world, "")
+    return bool(now and result.code_version) and result.code_version != now

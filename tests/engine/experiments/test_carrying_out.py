@@ -1,0 +1,229 @@
+"""Points are carried out once each, kept at once, and go on where they were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topologies
+from engine.domain.errors import HostError
+from engine.domain.experiment import Experiment
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.experiments import campaign
+from engine.experiments.campaign import Task, carry_out_all, tasks_of
+from engine.experiments.carry_out import Emulation, carry_out
+from engine.experiments.expand import Point, expand
+from engine.experiments.metrics import METRICS, metric, metrics_of
+from engine.experiments.results import Result, rows
+from engine.experiments.sources import Sources
+from engine.experiments.store import Store
+from engine.experiments.version import code_version, hash_of
+from engine.runs.predict import predict
+
+SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
+NOW = {"simulated": "now"}
+
+
+def points(*strategies: str, **base: Any) -> tuple[Point, ...]:
+    """One small run per strategy."""
+    factor = {"name": "strategy", "path": "strategy", "values": list(strategies)}
+    workload = {"prompt_tokens": 4, "new_tokens": 2}
+    run = {"cluster": "lab-3", "model": "tiny-gpt2", "weights": "random", "workload": workload, **base}
+    made: Experiment = Experiment.parse({"name": "test", "base": run, "factors": [factor]}, "test")
+    return expand(made, SOURCES)
+
+
+def result(digest: str, outcome: str = "finished", version: str = "now", **more: Any) -> Result:
+    return Result(digest=digest, world="simulated", outcome=outcome, code_version=version, **more)
+
+
+def spec_of(point: Point) -> RunSpec:
+    assert point.spec is not None
+    return point.spec
+
+
+# Results ------------------------------------------------------------------------------------------
+def test_a_result_has_the_numbers_of_the_report() -> None:
+    (point,) = points("megatron")
+    report = predict(spec_of(point))
+    found = carry_out(spec_of(point), point.digest, "simulated")
+    assert found.outcome == "finished" and found.code_version == code_version()
+    assert found.metrics["total_s"] == report.latency_s
+    assert found.metrics["first_token_s"] == report.ttft_s
+    assert found.metrics["per_token_s"] == report.tpot_s
+    assert found.metrics["bytes"] == sum(link.bytes for link in report.links)
+    assert found.metrics["peak_memory_bytes[shelf]"] == report.devices[1].peak_memory_bytes
+    assert "valid" not in found.metrics  # a prediction is not judged
+
+
+def test_every_metric_of_a_result_has_a_title_and_a_unit_by_name() -> None:
+    (point,) = points("mcu", cluster="mcu-8", model="tinyllama-42m")
+    found = metrics_of(predict(spec_of(point)))
+    assert {metric(name).name for name in found} == set(found)
+    assert metric("method.plans.0.blocks.0.published_s").unit == "s"
+    assert len({row.name for row in METRICS}) == len(METRICS)
+
+
+def test_a_run_without_a_plan_is_a_result_with_its_reason_and_the_rest_goes_on() -> None:
+    made = points("tpi_llm", "single", model="opt-13b", workload={"prompt_tokens": 1, "new_tokens": 1})
+    found = list(carry_out_all(tasks_of(made, ["simulated"], {}, NOW), lambda one: None, jobs=1))
+    assert [one.outcome for one in found] == ["finished", "no_plan"]
+    assert found[1].sentence.endswith(".") and found[1].metrics == {}
+
+
+def test_the_calculated_world_has_the_predicted_times_and_compares_the_outputs() -> None:
+    (point,) = points("megatron")
+    found = carry_out(spec_of(point), point.digest, "calculated")
+    assert found.metrics["total_s"] == pytest.approx(predict(spec_of(point)).latency_s, rel=1e-9)
+    assert found.metrics["correct"] == 1.0
+
+
+def test_a_program_error_is_a_failed_result_and_a_missing_emulator_is_no_result() -> None:
+    (point,) = points("single")
+
+    def broken(spec: RunSpec) -> RunReport:
+        raise ZeroDivisionError("oops")
+
+    found = carry_out(spec_of(point), point.digest, "emulated", Emulation(broken, "e1"))
+    assert (found.outcome, found.code_version) == ("failed", "e1")
+    assert found.sentence == "the program failed: ZeroDivisionError: oops"
+    with pytest.raises(HostError, match="cannot emulate"):
+        carry_out(spec_of(point), point.digest, "emulated")
+
+
+# What is left to do -------------------------------------------------------------------------------
+def test_a_known_result_is_not_computed_again_and_points_with_one_hash_are_computed_once() -> None:
+    made = points("single", "megatron")
+    twice = (*made, *made)
+    assert len(tasks_of(twice, ["simulated"], {}, NOW)) == 2
+    known = {(made[0].digest, "simulated"): result(made[0].digest)}
+    assert [task.digest for task in tasks_of(twice, ["simulated"], known, NOW)] == [made[1].digest]
+
+
+def test_failed_and_stale_results_are_repeated_on_request_only() -> None:
+    made = points("single", "megatron", "gpipe")
+    outcomes = (("failed", "now"), ("finished", "before"), ("no_plan", "now"))
+    known = {
+        (point.digest, "simulated"): result(point.digest, outcome, version)
+        for point, (outcome, version) in zip(made, outcomes, strict=True)
+    }
+    left = [
+        [task.spec.strategy for task in tasks_of(made, ["simulated"], known, NOW, retry, stale)]
+        for retry, stale in ((False, False), (True, False), (False, True))
+    ]
+    assert left == [[], ["single"], ["megatron"]]
+
+
+def test_predictions_come_before_emulations() -> None:
+    made = points("single", "megatron")
+    worlds = [task.world for task in tasks_of(made, ["emulated", "simulated"], {}, NOW)]
+    assert worlds == ["simulated", "simulated", "emulated", "emulated"]
+
+
+def test_rows_have_results_problems_and_staleness_and_leave_out_what_is_not_there() -> None:
+    made = points("single", "megatron")
+    bad = Point({"strategy": "magic"}, 0, None, "There is no magic.")
+    known = {
+        (made[0].digest, "simulated"): result(made[0].digest, version="before", metrics={"total_s": 2.0})
+    }
+    found = rows((*made, bad), ["simulated"], known, NOW)
+    assert [(row.coordinates["strategy"], row.outcome, row.stale) for row in found] == [
+        ("single", "finished", True),
+        ("magic", "refused", False),
+    ]
+    assert found[0].flat()["total_s"] == 2.0 and found[1].sentence == "There is no magic."
+
+
+# The store ----------------------------------------------------------------------------------------
+def test_the_last_of_several_results_counts_and_other_experiments_results_are_left_alone(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path)
+    for one in (result("aa1", "failed"), result("aa2"), result("aa1", metrics={"total_s": 0.1 + 0.2})):
+        store.add(one)
+    assert store.read(["aa1", "bb1"]) == {("aa1", "simulated"): result("aa1", metrics={"total_s": 0.1 + 0.2})}
+
+
+def test_a_torn_last_line_is_passed_over_and_does_not_spoil_the_next_one(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.add(result("aa1"))
+    (file,) = store.folder.iterdir()
+    file.write_bytes(file.read_bytes() + b'{"digest":"aa2","wor')
+    assert set(store.read(["aa1", "aa2"])) == {("aa1", "simulated")}
+    store.add(result("aa3"))
+    assert set(store.read(["aa1", "aa2", "aa3"])) == {("aa1", "simulated"), ("aa3", "simulated")}
+
+
+def test_several_experiments_share_one_store(tmp_path: Path) -> None:
+    first, second = points("single", "megatron"), points("megatron", "gpipe")
+    store = Store(tmp_path)
+    for _ in carry_out_all(tasks_of(first, ["simulated"], {}, NOW), store.add, jobs=1):
+        pass
+    known = store.read(point.digest for point in second)
+    assert [task.spec.strategy for task in tasks_of(second, ["simulated"], known, NOW)] == ["gpipe"]
+
+
+# The pool -----------------------------------------------------------------------------------------
+def test_a_process_that_dies_loses_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pool's processes are killed while they work; what they had is done by others."""
+    made = points("single", "megatron")
+    real = campaign._until_broken
+    pools: list[int] = []
+
+    def killed_once(waiting: Any, jobs: int, suspects: list[Task]) -> Iterator[Result]:
+        pools.append(jobs)
+        if len(pools) == 1:
+            suspects.append(waiting.popleft())
+            return
+        yield from real(waiting, jobs, suspects)
+
+    monkeypatch.setattr(campaign, "_until_broken", killed_once)
+    found = list(carry_out_all(tasks_of(made, ["simulated"], {}, NOW), lambda one: None, jobs=2))
+    assert sorted(one.digest for one in found) == sorted(point.digest for point in made)
+    assert pools == [2, 1, 2]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = [{root!r}]
+from tests.engine.experiments.test_carrying_out import points, NOW
+from engine.experiments.campaign import carry_out_all, tasks_of
+from engine.experiments.store import Store
+if __name__ == "__main__":
+    tasks = tasks_of(points("single", "megatron", "gpipe", "voltage"), ["simulated"], {{}}, NOW)
+    for number, one in enumerate(carry_out_all(tasks, Store(Path({store!r})).add, jobs=1)):
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_was_done_before_a_kill_is_not_done_again(tmp_path: Path) -> None:
+    root = str(Path(__file__).parents[3])
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED.format(root=root, store=str(tmp_path)))
+    ended = subprocess.run([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": root}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    made = points("single", "megatron", "gpipe", "voltage")
+    known = Store(tmp_path).read(point.digest for point in made)
+    left = tasks_of(made, ["simulated"], known, NOW)
+    assert [task.spec.strategy for task in left] == ["gpipe", "voltage"]
+
+
+def test_the_version_of_the_code_changes_with_a_byte_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "room" / "a.py"
+    file.parent.mkdir()
+    file.write_text("x = 1\n")
+    before = hash_of([tmp_path / "room"])
+    (tmp_path / "room" / "notes.txt").write_text("not code")
+    assert hash_of([tmp_path / "room"]) == before
+    file.write_text("x = 2\n")
+    assert hash_of([tmp_path / "room"]) != before
