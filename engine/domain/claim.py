@@ -14,13 +14,14 @@ Selection = dict[str, Coordinate | tuple[Coordinate, ...]]
 
 
 class StatedClaim(Value):
-    """`text` is the sentence, `where` its place in the paper. `reason` is written by a person who has looked
-    why it does not hold.
+    """`text` is the sentence, `where` its place in the paper, `figures` the ids of published figures that it
+    stands for. `reason` is written by a person who has looked why it does not hold.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,60}$")
     text: str
     where: str = ""
+    figures: tuple[str, ...] = ()
     at: Selection = Field(default_factory=dict)
     reason: str = ""
 
@@ -54,7 +55,8 @@ class First(StatedClaim, Quantity):
 
 class Ended(StatedClaim):
     """Every run of `at` ended so, or in one of several ways: "megatron is out of memory in Setting 3",
-    which is `out_of_memory` in a run, and `no_plan` where the strategy sees it before. Direction: more than half did.
+    which is `out_of_memory` in a run, and `no_plan` where the strategy sees it before. Direction: more than
+    half did.
     """
 
     kind: Literal["ended"] = "ended"

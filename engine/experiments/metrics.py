@@ -13,7 +13,7 @@ from engine.domain.values import Value
 from engine.reports.compare import METRICS as COMPARED
 
 MAX_OF_METHOD = 256
-MAX_ITEMS = 16
+MAX_ITEMS = 32
 MAX_DEVICES = 64
 """Most numbers of a method's own report, items of one list in it, and devices, that a result keeps."""
 
@@ -124,12 +124,15 @@ def metrics_of(report: RunReport) -> dict[str, float]:
 
 
 def _numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
-    """Every number below `value` with its path; of a long list the first ones."""
-    if isinstance(value, bool | int | float):
-        yield path, float(value)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _numbers(item, f"{path}.{key}")
-    elif isinstance(value, list):
-        for index, item in enumerate(value[:MAX_ITEMS]):
-            yield from _numbers(item, f"{path}.{index}")
+    """Every number below `value` with its path, level by level; of a list the first ones."""
+    level = [(path, value)]
+    while level:
+        below: list[tuple[str, Any]] = []
+        for place, item in level:
+            if isinstance(item, bool | int | float):
+                yield place, float(item)
+            elif isinstance(item, dict):
+                below += [(f"{place}.{key}", inner) for key, inner in item.items()]
+            elif isinstance(item, list):
+                below += [(f"{place}.{index}", inner) for index, inner in enumerate(item[:MAX_ITEMS])]
+        level = below
