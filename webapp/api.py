@@ -25,6 +25,7 @@ from webapp.bodies import CheckedParser
 from webapp.catalogue import router as catalogue
 from webapp.clusters.api import router as clusters
 from webapp.errors import Unavailable
+from webapp.experiments.api import router as experiments
 from webapp.health import router as health
 from webapp.openapi.document import Document
 from webapp.pictures import router as pictures
@@ -59,6 +60,7 @@ api.add_router("", pictures)
 api.add_router("", scenarios)
 api.add_router("/clusters", clusters)
 api.add_router("", runs)
+api.add_router("/experiments", experiments)
 api.add_router("", health)
 
 

@@ -22,6 +22,16 @@ MAX_PREDICTED_STEPS = 2_000_000
 MAX_EMULATED_STEPS = 500_000
 """Layers × tokens × requests × devices: each is about one operation and one event."""
 
+MAX_POINTS = 2000
+"""Points × worlds of an experiment on the server."""
+MAX_EMULATED_POINTS = 500
+MAX_DEVICES_OF_ALL_POINTS = 100_000
+MAX_PARTS = 2000
+"""Figures, tables, claims, published values and assumptions of an experiment."""
+MAX_EXPERIMENTS_UNDER_WAY = 5
+"""Of one person."""
+MAX_EXPERIMENT_CHARS = 1_000_000
+
 MAX_NOTES_CHARS = 20_000
 MAX_TAGS = 20
 MAX_TAG_CHARS = 50
@@ -66,6 +76,23 @@ def steps_of(cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> int:
     """Layers × forward passes × devices, an upper estimate of the operations of a run."""
     passes = workload.requests * max(1, workload.new_tokens)
     return max(1, model.num_layers) * passes * len(cluster.devices)
+
+
+def check_experiment(points: int, devices: int, parts: int) -> None:
+    """`points` in all worlds, `devices` of the largest cluster. Raises `SpecError`."""
+    _at_most(points, MAX_POINTS, "points", "experiment")
+    _at_most(points * devices, MAX_DEVICES_OF_ALL_POINTS, "devices in all points together", "experiment")
+    _at_most(parts, MAX_PARTS, "figures, tables, claims and values", "experiment")
+
+
+def check_emulated_points(points: int) -> None:
+    """Raises `SpecError`."""
+    _at_most(points, MAX_EMULATED_POINTS, "points to emulate", "digests")
+
+
+def check_experiment_text(text: str) -> None:
+    """Before a file is parsed. Raises `SpecError`."""
+    _at_most(len(text), MAX_EXPERIMENT_CHARS, "characters", "toml")
 
 
 def _check_steps(spec: RunSpec, limit: int, what: str) -> None:

@@ -128,12 +128,12 @@ def resolve_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef
 
     Raises `SpecError` naming the known models.
     """
-    if name in {row.name for row in catalogue.rows()}:
+    if name in catalogue.names():
         return catalogue.resolve(name, weights)
     local = {path.parent.name: path.parent for path in settings.MODELS_DIR.glob("*/config.json")}
     if name in local:
         return catalogue.resolve(str(local[name]), weights)
-    known = ", ".join([*(row.name for row in catalogue.rows()), *sorted(local)])
+    known = ", ".join([*catalogue.names(), *sorted(local)])
     raise SpecError(
         f"There is no model {name}: choose one of {known}, or put a Hugging Face directory into "
         f"{settings.MODELS_DIR}.",

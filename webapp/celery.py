@@ -1,8 +1,9 @@
 """The Celery application: it hands tasks to workers on this machine, or on others that use the same Redis.
 
-Two queues. `plan` predicts; it needs no rights and may run anywhere, several at a time. `emulate` owns the
-network emulator of its host: root, one run at a time unless LOOM_RUNS_AT_ONCE says otherwise.
-`webapp/ops/services.py` has their command lines.
+Three queues. `plan` predicts what a person waits for; it needs no rights and may run anywhere, several at a
+time. `points` predicts the points of experiments, as many at a time as there are cores, with the lowest
+priority. `emulate` owns the network emulator of its host: root, one run at a time unless LOOM_RUNS_AT_ONCE
+says otherwise. `webapp/ops/services.py` has their command lines.
 """
 
 from __future__ import annotations
@@ -37,4 +38,4 @@ app.conf.update(
     task_send_sent_event=False,
     timezone="UTC",
 )
-app.autodiscover_tasks(["webapp.runs"])
+app.autodiscover_tasks(["webapp.runs", "webapp.experiments"])

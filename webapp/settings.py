@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "webapp.accounts",
     "webapp.clusters",
     "webapp.runs",
+    "webapp.experiments",
     "webapp.openapi",
 ]
 

@@ -84,13 +84,22 @@ def _spec(row: dict[str, Any]) -> ModelSpec:
     return spec.model_copy(update={"source": row["source"]})
 
 
+def _is_here(row: dict[str, Any]) -> bool:
+    directory = _directory(row)
+    return "config" in row or (directory is not None and (directory / SINGLE).is_file())
+
+
+def names() -> tuple[str, ...]:
+    """Of the models on this machine."""
+    return tuple(name for name, row in _table().items() if _is_here(row))
+
+
 def rows() -> tuple[CatalogueRow, ...]:
     """The catalogue, without models that are not on this machine."""
     found = []
-    for row in _table().values():
+    for name in names():
+        row = _table()[name]
         directory = _directory(row)
-        if "config" not in row and (directory is None or not (directory / SINGLE).is_file()):
-            continue
         spec = _spec(row)
         found.append(
             CatalogueRow(

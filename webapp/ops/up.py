@@ -58,7 +58,10 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
         supervisor.start(redis_child(server, configuration))
     environment = {**os.environ, "REDIS_URL": redis_url, "PYTHONUNBUFFERED": "1"}
     greeting = prepare_database(environment)
-    children = [web_child(port, environment), worker_child("plan", environment)]
+    children = [
+        web_child(port, environment),
+        *(worker_child(queue, environment) for queue in ("plan", "points")),
+    ]
     if os.geteuid() == 0:
         children.append(worker_child("emulate", environment))
     supervisor.start(*children)

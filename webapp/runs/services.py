@@ -6,12 +6,15 @@ from contextlib import suppress
 from typing import Literal
 
 from django.contrib.auth.models import User
+from django.dispatch import Signal
 from django.http import Http404
 from django.utils import timezone
 
 from engine.domain.events import Logged, StateChanged
+from engine.domain.plan import Plan
 from engine.domain.report import Outcome, RunReport
 from engine.domain.scenario import Scenario
+from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
 from engine.runs.predict import prepare
@@ -22,6 +25,10 @@ from webapp.redis import REDIS_ERRORS, client, redis_needed
 from webapp.runs import control, live, workers
 from webapp.runs.models import ACTIVE, OVER, Run
 from webapp.runs.requests import RunRequest, spec_of
+
+run_over = Signal()
+"""Sent by a run's worker when the run is over: `run_id`, `worker`, and `stopped`, whether it was cancelled
+because its worker is to end."""
 
 EndState = Literal["finished", "failed", "cancelled"]
 
@@ -39,33 +46,47 @@ def create(request: RunRequest, owner: User | None) -> Run:
     Without Redis the run is stored as failed, so that its request is kept.
     """
     spec = spec_of(request)
-    budgets.check_emulation(spec)
-    plan = prepare(spec).plan
     # The cluster is frozen into the request: asking for the same again must not follow later edits. A picture
     # is kept as the model sees it, not as it was uploaded.
     frozen = request.model_copy(
         update={"cluster_id": None, "cluster": spec.cluster, "workload": spec.workload}
     )
-    run = Run.objects.create(
+    run = store(frozen, spec, checked_plan(spec), owner)
+    try:
+        with redis_needed():
+            queue(run.pk)
+    except Unavailable as error:
+        end(run.pk, Outcome(kind="failed", sentence=str(error)))
+        raise
+    return run
+
+
+def checked_plan(spec: RunSpec) -> Plan:
+    """The plan of a run that may be emulated here. Raises `SpecError`, `PlanError`."""
+    budgets.check_emulation(spec)
+    return prepare(spec).plan
+
+
+def store(request: RunRequest, spec: RunSpec, plan: Plan, owner: User | None) -> Run:
+    """A run whose request, with everything in it, is `spec`; nothing is queued yet."""
+    return Run.objects.create(
         name=request.name,
         notes=request.notes,
         tags=list(request.tags),
         owner=owner,
-        request=to_document(frozen),
+        request=to_document(request),
         spec=to_document(spec),
         plan=to_document(plan),
         cluster_name=spec.cluster.name,
         model=request.model,
         strategy=request.strategy,
     )
-    try:
-        with redis_needed():
-            live.append(run.pk, [StateChanged(state="queued")])
-            enqueue(run.pk)
-    except Unavailable as error:
-        end(run.pk, Outcome(kind="failed", sentence=str(error)))
-        raise
-    return run
+
+
+def queue(run_id: int) -> None:
+    """Announce a stored run and hand it to the workers. Raises Redis' errors."""
+    live.append(run_id, [StateChanged(state="queued")])
+    enqueue(run_id)
 
 
 def enqueue(run_id: int) -> None:

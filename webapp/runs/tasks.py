@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from celery.exceptions import SoftTimeLimitExceeded
@@ -93,10 +94,18 @@ def emulate_run(task: Any, run_id: int) -> None:
     if run is None:
         logger.info("run %s is not queued any more: left alone", run_id)
         return
+    emulate_started(run)
+    me = workers.parse_identity(run.worker)
+    services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
+
+
+def emulate_started(run: Run) -> None:
+    """Emulate the run and keep its report, or why there is none."""
+    run_id = run.pk
     with live.Publisher(run_id) as publisher:
         try:
             spec = read_spec(run.spec, f"The spec of {run}").needed()
-            with CommandFeed(run_id, publisher) as commands, stopped_with_the_worker(commands):
+            with CommandFeed(run_id, publisher) as commands, stopped_with_the_worker(run_id, commands):
                 report = emulate(spec, Watch(run_id, publisher), commands.queue)
         except RunError as error:  # stopped while it waited for its turn, or the emulation itself died
             give_up(run_id, publisher, outcome_of(error))
@@ -149,23 +158,26 @@ def give_up(run_id: int, publisher: live.Publisher, outcome: Outcome) -> None:
     publisher.publish([log, ended])
 
 
-in_progress: set[CommandFeed] = set()
+in_progress: dict[int, CommandFeed] = {}
+stopped_here: set[int] = set()
+"""Runs that were told to stop because this worker is to end."""
 
 
 @contextmanager
-def stopped_with_the_worker(commands: CommandFeed) -> Iterator[None]:
+def stopped_with_the_worker(run_id: int, commands: CommandFeed) -> Iterator[None]:
     """Inside the block, a worker that shuts down stops the run."""
-    in_progress.add(commands)
+    in_progress[run_id] = commands
     try:
         yield
     finally:
-        in_progress.discard(commands)
+        in_progress.pop(run_id, None)
 
 
 @worker_shutting_down.connect
 def stop_runs(**kwargs: Any) -> None:
     """A worker waits for its task before it ends: stop the run, so that this takes little time."""
-    for commands in tuple(in_progress):
+    for run_id, commands in tuple(in_progress.items()):
+        stopped_here.add(run_id)
         commands.queue.put({"kind": "stop"})
 
 
@@ -177,18 +189,21 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
     """Start the heartbeats. An emulator worker first removes what a worker that died has left."""
     me = workers.this_worker(sender.hostname)
     queues = set(sender.app.amqp.queues.consume_from)
+    slots = sender.controller.concurrency
     for queue in queues & set(workers.QUEUES):
-        on_beat = (lambda: look_after(me)) if queue == "emulate" else (lambda: None)
-        heartbeats.append(workers.Heartbeat(queue, me, on_beat))
+        on_beat = partial(look_after, queue, me, slots)
+        heartbeats.append(workers.Heartbeat(queue, me, on_beat, slots))
     if "emulate" in queues:
         cleanup_stale(state_directory())
     for heartbeat in heartbeats:
         heartbeat.start()
 
 
-def look_after(me: workers.Identity) -> None:
-    housekeeping.fail_lost_runs(me)
-    housekeeping.requeue(me)
+def look_after(queue: str, me: workers.Identity, slots: int) -> None:
+    if queue == "emulate":
+        housekeeping.fail_lost_runs(me)
+        housekeeping.requeue(me)
+    workers.beat.send(sender=workers.Heartbeat, queue=queue, worker=me, slots=slots)
 
 
 @worker_shutdown.connect

@@ -8,16 +8,21 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
+from django.dispatch import Signal
 
 from webapp.redis import REDIS_ERRORS, client
 
 BEAT_S = 2.0
 SILENT_AFTER_S = 7
-QUEUES = ("plan", "emulate")
+QUEUES = ("plan", "points", "emulate")
 logger = logging.getLogger(__name__)
+
+beat = Signal()
+"""Sent at every beat of a worker, by its heartbeat's thread: `queue`, `worker` (its `Identity`), and `slots`,
+the number of tasks at once."""
 
 
 class Identity(NamedTuple):
@@ -55,6 +60,13 @@ def started_at(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def slots(queue: str) -> int:
+    """How many tasks the workers of a queue carry out at once, all together. Raises Redis' errors."""
+    keys = list(client().scan_iter(match=f"worker:{queue}:*", count=1000))
+    values: Any = client().mget(keys) if keys else []
+    return sum(json.loads(value).get("slots", 1) for value in values if value is not None)
+
+
 def alive(queue: str) -> list[str]:
     """Node names of the workers of a queue whose keys have not expired. Raises Redis' errors."""
     keys = client().scan_iter(match=f"worker:{queue}:*", count=1000)
@@ -64,10 +76,12 @@ def alive(queue: str) -> list[str]:
 class Heartbeat(threading.Thread):
     """Sets one worker's key again and again until `stop`; calls `on_beat`, which may use the database."""
 
-    def __init__(self, queue: str, worker: Identity, on_beat: Callable[[], None] = lambda: None):
+    def __init__(
+        self, queue: str, worker: Identity, on_beat: Callable[[], None] = lambda: None, slots: int = 1
+    ):
         super().__init__(name=f"heartbeat of {worker.node}", daemon=True)
         self.key = f"worker:{queue}:{worker.node}"
-        self.value = json.dumps({"pid": worker.pid})
+        self.value = json.dumps({"pid": worker.pid, "slots": slots})
         self.on_beat = on_beat
         self.stopping = threading.Event()
 

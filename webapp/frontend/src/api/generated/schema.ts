@@ -143,6 +143,213 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/experiments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Experiments */
+        get: operations["list_experiments"];
+        put?: never;
+        /** Create Experiment */
+        post: operations["create_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Experiment */
+        get: operations["get_experiment"];
+        /** Update Experiment */
+        put: operations["update_experiment"];
+        post?: never;
+        /** Delete Experiment */
+        delete: operations["delete_experiment"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel Experiment */
+        post: operations["cancel_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/emulate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Emulate Experiment */
+        post: operations["emulate_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/export/toml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Export Experiment Toml */
+        get: operations["export_experiment_toml"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pause Experiment */
+        post: operations["pause_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/predict": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Predict Experiment */
+        post: operations["predict_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resume Experiment */
+        post: operations["resume_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Retry Experiment */
+        post: operations["retry_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/rows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Rows */
+        get: operations["list_rows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check Experiment */
+        post: operations["check_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Preview Experiment */
+        post: operations["preview_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/health": {
         parameters: {
             query?: never;
@@ -526,6 +733,34 @@ export interface components {
             scores: (number | null)[];
             t_max_s: number | null;
         };
+        BreakEven: {
+            a: {
+                [key: string]: boolean | number | string;
+            };
+            along: string;
+            at: {
+                [key: string]: boolean | number | string | (boolean | number | string)[];
+            };
+            b: {
+                [key: string]: boolean | number | string;
+            };
+            figures: string[];
+            high: number;
+            /** @constant */
+            kind: "break_even";
+            low: number;
+            metric: string;
+            name: string;
+            reason: string;
+            /** @enum {string} */
+            relation: "value" | "ratio" | "speedup" | "reduction";
+            relative_to: {
+                [key: string]: boolean | number | string;
+            };
+            tested: boolean;
+            text: string;
+            where: string;
+        };
         CanvasLayout: {
             disabled: string[];
             positions: {
@@ -546,6 +781,15 @@ export interface components {
             reason: string;
             /** @constant */
             type: "change_refused";
+        };
+        CheckOut: {
+            emulate_s: number | null;
+            limit: number;
+            num_points: number;
+            points: components["schemas"]["PointOut"][];
+            predict_s: number | null;
+            problems: components["schemas"]["Problem"][];
+            sentence: string;
         };
         ClassReport: {
             index: number;
@@ -598,6 +842,34 @@ export interface components {
             number,
             number
         ];
+        Compared: {
+            a: {
+                [key: string]: boolean | number | string;
+            };
+            at: {
+                [key: string]: boolean | number | string | (boolean | number | string)[];
+            };
+            b: {
+                [key: string]: boolean | number | string;
+            };
+            by_frac: number | null;
+            figures: string[];
+            /** @constant */
+            kind: "compared";
+            metric: string;
+            name: string;
+            reason: string;
+            /** @enum {string} */
+            relation: "value" | "ratio" | "speedup" | "reduction";
+            relative_to: {
+                [key: string]: boolean | number | string;
+            };
+            /** @enum {string} */
+            side: "below" | "above";
+            text: string;
+            where: string;
+            within_frac: number;
+        };
         ComparedRun: {
             correct: boolean | null;
             id: number;
@@ -774,10 +1046,114 @@ export interface components {
             rows: number;
             width: number;
         };
+        Emulate: {
+            choose?: "all" | null;
+            digests?: string[];
+        };
+        Ended: {
+            at: {
+                [key: string]: boolean | number | string | (boolean | number | string)[];
+            };
+            figures: string[];
+            /** @constant */
+            kind: "ended";
+            name: string;
+            outcome: string | string[];
+            reason: string;
+            text: string;
+            where: string;
+        };
         EventFrame: {
             cursor: string;
             events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             server_time: number;
+        };
+        Experiment: {
+            assumptions: string[];
+            base: {
+                [key: string]: unknown;
+            };
+            claims: (components["schemas"]["Compared"] | components["schemas"]["First"] | components["schemas"]["Ended"] | components["schemas"]["Trend"] | components["schemas"]["Within"] | components["schemas"]["BreakEven"])[];
+            description: string;
+            factors: components["schemas"]["Factor"][];
+            figures: components["schemas"]["Figure"][];
+            grid: boolean;
+            name: string;
+            paper: string;
+            points: {
+                [key: string]: boolean | number | string;
+            }[];
+            published: components["schemas"]["Published"][];
+            seeds: number[];
+            tables: components["schemas"]["Table"][];
+            title: string;
+            where: string[];
+            worlds: ("simulated" | "calculated" | "emulated")[];
+            zipped: string[][];
+        };
+        ExperimentEdit: {
+            experiment?: {
+                [key: string]: unknown;
+            } | null;
+            name?: string | null;
+            toml?: string | null;
+            version: number;
+        };
+        ExperimentIn: {
+            experiment?: {
+                [key: string]: unknown;
+            } | null;
+            name?: string | null;
+            toml?: string | null;
+        };
+        ExperimentOut: {
+            code_version: string;
+            /** Format: date-time */
+            created_at: string;
+            done: number;
+            experiment: components["schemas"]["Experiment"] | null;
+            failed: number;
+            id: number;
+            may_change: boolean;
+            name: string;
+            owner: string;
+            progress: {
+                [key: string]: components["schemas"]["WorldProgress"];
+            };
+            stale: number;
+            started_version: number | null;
+            /** @enum {string} */
+            state: "new" | "running" | "paused" | "cancelled" | "finished";
+            title: string;
+            total: number;
+            unreadable: string;
+            /** Format: date-time */
+            updated_at: string;
+            version: number;
+        };
+        ExperimentRow: {
+            /** Format: date-time */
+            created_at: string;
+            done: number;
+            failed: number;
+            id: number;
+            may_change: boolean;
+            name: string;
+            owner: string;
+            /** @enum {string} */
+            state: "new" | "running" | "paused" | "cancelled" | "finished";
+            title: string;
+            total: number;
+            /** Format: date-time */
+            updated_at: string;
+            version: number;
+        };
+        Factor: {
+            name: string;
+            paths: string[];
+            title: string;
+            unit: string;
+            values: components["schemas"]["Level"][];
         };
         FamilyRate: {
             family: string;
@@ -798,6 +1174,28 @@ export interface components {
             valid: boolean | null;
             why: string[];
         };
+        Figure: {
+            caption: string;
+            errors: boolean;
+            facet: string;
+            /** @enum {string} */
+            kind: "lines" | "bars" | "heatmap" | "scatter";
+            log_x: boolean;
+            log_y: boolean;
+            metric: string;
+            name: string;
+            published: boolean;
+            /** @enum {string} */
+            relation: "value" | "ratio" | "speedup" | "reduction";
+            relative_to: {
+                [key: string]: boolean | number | string;
+            };
+            series: string;
+            title: string;
+            where: string[];
+            worlds: ("simulated" | "calculated" | "emulated")[];
+            x: string;
+        };
         Filters: {
             cluster?: string | null;
             limit?: number;
@@ -807,6 +1205,27 @@ export interface components {
             status?: string | null;
             strategy?: string | null;
             tag?: string | null;
+        };
+        First: {
+            at: {
+                [key: string]: boolean | number | string | (boolean | number | string)[];
+            };
+            figures: string[];
+            /** @constant */
+            kind: "first";
+            last: boolean;
+            level: boolean | number | string;
+            metric: string;
+            name: string;
+            of: string;
+            reason: string;
+            /** @enum {string} */
+            relation: "value" | "ratio" | "speedup" | "reduction";
+            relative_to: {
+                [key: string]: boolean | number | string;
+            };
+            text: string;
+            where: string;
         };
         Fits: {
             devices: {
@@ -938,6 +1357,13 @@ export interface components {
             whole: number;
         };
         Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
+        Level: {
+            label: string;
+            set: {
+                [key: string]: unknown;
+            };
+            value: unknown;
+        };
         LimeReport: {
             devices: components["schemas"]["RingDevice"][];
             /** @constant */
@@ -1249,6 +1675,16 @@ export interface components {
             ][];
             time_s: number;
         };
+        PointOut: {
+            coordinates: {
+                [key: string]: boolean | number | string;
+            };
+            digest: string;
+            emulate_s: number | null;
+            index: number;
+            problem: string;
+            seed: number;
+        };
         Position: {
             x: number;
             y: number;
@@ -1325,9 +1761,41 @@ export interface components {
             plan: components["schemas"]["Plan"] | null;
             report: components["schemas"]["RunReport"];
         };
+        PreviewOut: {
+            emulate_s: number | null;
+            limit: number;
+            num_points: number;
+            points: components["schemas"]["PointOut"][];
+            predict_s: number | null;
+            problems: components["schemas"]["Problem"][];
+            rows: components["schemas"]["RowOut"][];
+            sentence: string;
+            waiting: number;
+        };
         Problem: {
             message: string;
             path: string;
+        };
+        Published: {
+            /** @enum {string} */
+            bound: "equal" | "about" | "at_most" | "at_least";
+            coordinates: {
+                [key: string]: boolean | number | string;
+            };
+            high: number | null;
+            id: string;
+            low: number | null;
+            metric: string;
+            note: string;
+            outcome: string;
+            /** @enum {string} */
+            relation: "value" | "ratio" | "speedup" | "reduction";
+            relative_to: {
+                [key: string]: boolean | number | string;
+            };
+            unit: string;
+            value: number | null;
+            where: string;
         };
         QuantisedLayout: {
             /** @enum {integer} */
@@ -1415,6 +1883,13 @@ export interface components {
             token_s: number[];
             ttft_s: number;
         };
+        Retried: {
+            count: number;
+        };
+        Retry: {
+            /** @enum {string} */
+            scope?: "failed" | "stale";
+        };
         RingDevice: {
             loaded_bytes: number;
             loader_busy_s: number;
@@ -1426,6 +1901,37 @@ export interface components {
             stages: components["schemas"]["StageLayers"][];
             thresholds: components["schemas"]["ThresholdReached"][];
             uncovered_s: number;
+        };
+        RowOut: {
+            calibration: string;
+            code_version: string;
+            coordinates: {
+                [key: string]: boolean | number | string;
+            };
+            digest: string;
+            index: number;
+            metrics: {
+                [key: string]: number;
+            };
+            outcome: string | null;
+            reason: string;
+            run_id: number | null;
+            seed: number;
+            stale: boolean;
+            /** @enum {string} */
+            state: "waiting" | "running" | "done" | "failed" | "problem";
+            wall_s: number | null;
+            /** @enum {string} */
+            world: "simulated" | "calculated" | "emulated";
+        };
+        RowsOut: {
+            cursor: number;
+            progress: {
+                [key: string]: components["schemas"]["WorldProgress"];
+            };
+            rows: components["schemas"]["RowOut"][];
+            /** @enum {string} */
+            state: "new" | "running" | "paused" | "cancelled" | "finished";
         };
         RowsParked: {
             rows: number;
@@ -1788,6 +2294,23 @@ export interface components {
         SwitchSpec: {
             name: string;
         };
+        Table: {
+            best: boolean;
+            columns: string[];
+            metric: string;
+            name: string;
+            /** @enum {string} */
+            relation: "value" | "ratio" | "speedup" | "reduction";
+            relative_to: {
+                [key: string]: boolean | number | string;
+            };
+            rows: string[];
+            /** @enum {string} */
+            statistic: "mean" | "median" | "min" | "max" | "std" | "interval";
+            title: string;
+            where: string[];
+            worlds: ("simulated" | "calculated" | "emulated")[];
+        };
         TensorParallelLayout: {
             /** @enum {string} */
             all_reduce: "ring" | "tree" | "star";
@@ -1872,6 +2395,27 @@ export interface components {
                 number
             ][][];
         };
+        Trend: {
+            along: string;
+            at: {
+                [key: string]: boolean | number | string | (boolean | number | string)[];
+            };
+            figures: string[];
+            /** @enum {string} */
+            goes: "falls" | "rises";
+            /** @constant */
+            kind: "trend";
+            metric: string;
+            name: string;
+            reason: string;
+            /** @enum {string} */
+            relation: "value" | "ratio" | "speedup" | "reduction";
+            relative_to: {
+                [key: string]: boolean | number | string;
+            };
+            text: string;
+            where: string;
+        };
         Validation: {
             fits: components["schemas"]["Fits"];
             problems: components["schemas"]["Problem"][];
@@ -1907,6 +2451,28 @@ export interface components {
             /** @enum {string} */
             kind: "random" | "directory";
         };
+        Within: {
+            at: {
+                [key: string]: boolean | number | string | (boolean | number | string)[];
+            };
+            figures: string[];
+            high: number;
+            /** @constant */
+            kind: "within";
+            low: number;
+            metric: string;
+            name: string;
+            reason: string;
+            /** @enum {string} */
+            relation: "value" | "ratio" | "speedup" | "reduction";
+            relative_to: {
+                [key: string]: boolean | number | string;
+            };
+            text: string;
+            unit: string;
+            where: string;
+            within_frac: number;
+        };
         Work: {
             device: number;
             /** @enum {string} */
@@ -1922,6 +2488,15 @@ export interface components {
             prompt_tokens: number | null;
             requests: number;
             token_limit_s: number | null;
+        };
+        WorldProgress: {
+            done: number;
+            failed: number;
+            left_s: number | null;
+            problem: number;
+            running: number;
+            total: number;
+            waiting: number;
         };
         YarnScaling: {
             attention_factor: number;
@@ -2174,6 +2749,335 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ComparisonOut"];
+                };
+            };
+        };
+    };
+    list_experiments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentRow"][];
+                };
+            };
+        };
+    };
+    create_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExperimentIn"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    get_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    update_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExperimentEdit"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    delete_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    cancel_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    emulate_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Emulate"];
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    export_experiment_toml: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    pause_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    predict_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    resume_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    retry_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Retry"];
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Retried"];
+                };
+            };
+        };
+    };
+    list_rows: {
+        parameters: {
+            query?: {
+                since?: number;
+            };
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RowsOut"];
+                };
+            };
+        };
+    };
+    check_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExperimentIn"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckOut"];
+                };
+            };
+        };
+    };
+    preview_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExperimentIn"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewOut"];
                 };
             };
         };

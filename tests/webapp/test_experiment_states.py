@@ -1,0 +1,353 @@
+"""What is to do follows from the database: nothing is computed twice, and nothing is lost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.domain.errors import PlanError
+from engine.experiments.results import Result, failure
+from tests.support.experiments import RATES, STRATEGIES, fields
+from tests.support.web import Browser
+from webapp.errors import Conflict
+from webapp.experiments import computations, executions, services, versions
+from webapp.experiments.models import Cell, Computation, Execution, Experiment
+from webapp.runs import workers
+
+pytestmark = pytest.mark.django_db
+ME = workers.this_worker("points@here")
+OTHER = workers.Identity("points@elsewhere", 1, 1)
+DEAD = workers.Identity("points@here", 2**22 + 1, 1)
+"""No process has this id: it is above the kernel's largest."""
+
+
+@pytest.fixture(autouse=True)
+def nobody_hears(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are called by the tests."""
+    monkeypatch.setattr(executions, "announce", lambda count: None)
+
+
+@pytest.fixture
+def anna(db: None) -> User:
+    return User.objects.create_user("anna")
+
+
+def stored(owner: User, **changes: Any) -> Experiment:
+    return services.create(services.parse(fields(**changes), None), None, owner)
+
+
+def result(computation: Computation) -> Result:
+    return Result(digest=computation.digest, world="simulated", outcome="finished", metrics={"total_s": 1.0})
+
+
+def states(experiment: Experiment) -> list[str]:
+    execution = services.last_execution(experiment)
+    assert execution is not None
+    cells = execution.cells.select_related("computation")
+    return [cell.computation.state if cell.computation else "problem" for cell in cells]
+
+
+# Starting -----------------------------------------------------------------------------------------
+def test_every_point_waits_for_a_prediction_once_the_experiment_is_started(anna: User) -> None:
+    experiment = stored(anna)
+    executions.start(experiment)
+    assert states(experiment) == 4 * ["waiting"]
+    executions.start(experiment)
+    assert Execution.objects.count() == 1 and Computation.objects.count() == 4
+
+
+def test_two_experiments_that_share_points_share_their_computations(anna: User) -> None:
+    executions.start(stored(anna))
+    bea = User.objects.create_user("bea")
+    wider = stored(bea, factors=[STRATEGIES, RATES | {"values": [1e7, 1e8, 1e9]}])
+    executions.start(wider)
+    assert Computation.objects.count() == 6 and Cell.objects.count() == 10
+    for computation in computations.take(ME, 10):
+        computations.keep(computation.pk, result(computation), 0.1)
+    assert states(wider).count("done") >= 4
+
+
+def test_an_edit_leaves_what_was_started_as_it_was_frozen(anna: User) -> None:
+    experiment = stored(anna)
+    first = executions.start(experiment)
+    value = services.parse(fields(factors=[STRATEGIES, RATES | {"values": [1e6]}]), None)
+    experiment = services.edit(experiment, value, None, version=1)
+    assert experiment.version == 2 and first.cells.count() == 4
+    second = executions.start(experiment)
+    assert second.pk != first.pk and second.cells.count() == 2
+    assert len(computations.take(ME, 10)) + len(computations.take(ME, 10)) == 6
+    with pytest.raises(Conflict, match="you edited version 1, stored is 2"):
+        services.edit(experiment, value, None, version=1)
+
+
+def test_a_point_that_cannot_be_run_has_a_sentence_and_the_others_go_on(anna: User) -> None:
+    models = {"name": "model", "path": "model", "values": ["tiny-gpt2", "no-such-model"]}
+    experiment = stored(anna, base={**fields()["base"], "strategy": "single"}, factors=[models])
+    executions.start(experiment)
+    assert states(experiment) == ["waiting", "problem"]
+    problem = Cell.objects.get(computation=None).problem
+    assert "no-such-model" in problem and problem.endswith(".")
+
+
+# Taking and ending --------------------------------------------------------------------------------
+def test_a_computation_is_taken_once(anna: User) -> None:
+    executions.start(stored(anna))
+    first, second = computations.take(ME, 3), computations.take(OTHER, 3)
+    assert (len(first), len(second)) == (3, 1)
+    assert not {one.pk for one in first} & {one.pk for one in second}
+    assert computations.take_one(first[0].pk, OTHER) is None
+
+
+def test_experiments_take_turns(anna: User) -> None:
+    executions.start(stored(anna))
+    executions.start(stored(anna, base=fields()["base"] | {"workload": {"prompt_tokens": 4}}))
+    owners = [
+        Cell.objects.get(computation=computations.take(ME, 1)[0]).execution.experiment_id for _ in range(4)
+    ]
+    assert owners[0] == owners[2] != owners[1] == owners[3]
+
+
+def test_only_its_holder_ends_a_computation_and_only_once(anna: User) -> None:
+    executions.start(stored(anna))
+    (taken,) = computations.take(ME, 1)
+    assert not computations.keep(taken.pk, result(taken), 0.1, str(OTHER))
+    assert computations.keep(taken.pk, result(taken), 0.1, str(ME))
+    assert not computations.fail(taken.pk, "too late", str(ME))
+    taken.refresh_from_db()
+    assert (taken.state, taken.result["metrics"]) == ("done", {"total_s": 1.0})
+
+
+def test_a_run_without_a_plan_is_a_result_with_its_reason(anna: User) -> None:
+    executions.start(stored(anna))
+    (taken,) = computations.take(ME, 1)
+    computations.keep(taken.pk, failure(PlanError("It does not fit."), taken.digest, "simulated"), 0.1)
+    taken.refresh_from_db()
+    assert (taken.state, taken.result["outcome"], taken.result["sentence"]) == (
+        "done",
+        "no_plan",
+        "It does not fit.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("holder", "later_s", "lost"),
+    [(ME, 0, 0), (OTHER, 0, 0), (DEAD, 0, 1), (OTHER, 1000, 1), (ME, 1000, 1)],
+)
+def test_what_a_dead_worker_held_waits_again(anna: User, holder, later_s: int, lost: int) -> None:
+    """A worker elsewhere is dead once its lease is over; one of this host once its process is gone."""
+    executions.start(stored(anna))
+    (taken,) = computations.take(holder, 1)
+    now = timezone.now() + timedelta(seconds=later_s)
+    assert len(computations.reap("points@here", now)) == lost
+    taken.refresh_from_db()
+    assert taken.state == ("waiting" if lost else "running")
+    assert computations.reap("points@here", now) == []
+
+
+def test_a_point_that_kills_its_workers_is_given_up_after_the_third(anna: User) -> None:
+    experiment = stored(anna)
+    executions.start(experiment)
+    Cell.objects.exclude(index=0).delete()
+    for attempt in range(3):
+        assert [one.attempts for one in computations.take(DEAD, 1)] == [attempt + 1]
+        computations.reap("points@here")
+    assert computations.take(DEAD, 1) == [] and states(experiment) == ["failed"]
+    sentence = Computation.objects.get(state="failed").sentence
+    assert sentence == "Given up after 3 attempts: its worker died in the middle of it."
+    assert executions.retry(experiment, stale=False) == 1
+    assert [one.attempts for one in computations.take(ME, 1)] == [1]
+
+
+def test_what_was_taken_but_not_begun_is_released_as_if_it_had_not_been_taken(anna: User) -> None:
+    executions.start(stored(anna))
+    (taken,) = computations.take(ME, 1)
+    computations.release(taken.pk, ME)
+    taken.refresh_from_db()
+    assert (taken.state, taken.attempts, taken.lease_until) == ("waiting", 0, None)
+
+
+# Pausing, cancelling, upgrading -------------------------------------------------------------------
+def test_a_paused_experiment_starts_no_point_until_it_is_resumed(anna: User) -> None:
+    experiment = stored(anna)
+    executions.start(experiment)
+    (taken,) = computations.take(ME, 1)
+    executions.pause(experiment)
+    assert computations.take(ME, 10) == []
+    assert computations.keep(taken.pk, result(taken), 0.1), "what a worker has goes on"
+    executions.resume(experiment)
+    assert len(computations.take(ME, 10)) == 3
+    with pytest.raises(Conflict, match="is not paused"):
+        executions.resume(experiment)
+
+
+def test_a_cancelled_experiment_leaves_the_points_that_another_wants(anna: User) -> None:
+    first, second = stored(anna), stored(anna, factors=[STRATEGIES, RATES | {"values": [1e7]}])
+    executions.start(first)
+    executions.start(second)
+    executions.cancel(first, "anna")
+    assert len(computations.take(ME, 10)) == 2 and computations.take(ME, 10) == []
+    with pytest.raises(Conflict, match="is not under way"):
+        executions.cancel(first, "anna")
+
+
+def test_an_upgrade_computes_anew_what_waits_and_marks_what_is_done(anna: User, monkeypatch) -> None:
+    experiment = stored(anna)
+    execution = executions.start(experiment)
+    (taken,) = computations.take(ME, 1)
+    computations.keep(taken.pk, result(taken), 0.1)
+    monkeypatch.setattr(versions, "version_of", lambda world: "newer")
+    monkeypatch.setattr(executions, "version_of", lambda world: "newer")
+    assert computations.adopt() == 3 and computations.adopt() == 0
+    assert sorted(execution.cells.values_list("computation__code_version", flat=True))[-3:] == 3 * ["newer"]
+    assert executions.retry(experiment, stale=True) == 1
+    assert states(experiment) == 4 * ["waiting"]
+    assert {one.code_version for one in computations.take(ME, 10)} == {"newer"}
+
+
+def test_an_emulation_of_older_code_is_used_and_a_prediction_is_not(anna: User, monkeypatch) -> None:
+    experiment = stored(anna)
+    executions.start(experiment)
+    executions.emulate(experiment, None)
+    for computation in Computation.objects.all():
+        computations.take_one(computation.pk, ME)
+        computations.keep(computation.pk, result(computation), 1.0)
+    monkeypatch.setattr(versions, "version_of", lambda world: "newer")
+    again = stored(anna)
+    executions.start(again)
+    executions.emulate(again, None)
+    cells = Cell.objects.filter(execution__experiment=again).values_list("world", "computation__state")
+    assert set(cells) == {("simulated", "waiting"), ("emulated", "done")}
+
+
+def test_one_person_has_five_experiments_under_way_at_most(anna: User) -> None:
+    begun = [stored(anna, name=f"number-{number}") for number in range(5)]
+    for experiment in begun:
+        executions.start(experiment)
+    sixth = stored(anna, name="sixth")
+    with pytest.raises(Conflict, match="5 experiments under way, and the limit is 5: pause or cancel one"):
+        executions.start(sixth)
+    executions.start(stored(User.objects.create_user("bea")))
+    executions.pause(begun[0])
+    executions.start(sixth)
+    with pytest.raises(Conflict, match="5 experiments under way"):
+        executions.resume(begun[0])
+
+
+def test_a_preview_replaces_the_one_before_and_is_the_same_for_the_same_experiment(anna: User) -> None:
+    value = services.parse(fields(), None)
+    first = executions.preview(value, anna)
+    assert executions.preview(value, anna).pk == first.pk
+    other = executions.preview(services.parse(fields(factors=[STRATEGIES]), None), anna)
+    assert [one.pk for one in Execution.objects.all()] == [other.pk]
+    assert executions.preview(value, User.objects.create_user("bea")).pk != first.pk
+
+
+# Any order ----------------------------------------------------------------------------------------
+STEPS = st.lists(
+    st.sampled_from(
+        [
+            "start",
+            "edit",
+            "take",
+            "take by the dead",
+            "keep",
+            "fail",
+            "reap",
+            "pause",
+            "resume",
+            "cancel",
+            "retry",
+            "emulate",
+        ]
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_after_any_steps_resuming_and_working_ends_every_point(anna: User, steps: list[str]) -> None:
+    Experiment.objects.all().delete()
+    Computation.objects.all().delete()
+    experiment = stored(anna, factors=[STRATEGIES])
+    for step in steps:
+        experiment.refresh_from_db()
+        one_step(experiment, step)
+        assert invariants_hold()
+    experiment.refresh_from_db()
+    executions.start(experiment)
+    for computation in Computation.objects.filter(state="running"):
+        computations.give_back(computation.pk, "its worker ended.")
+    executions.retry(experiment, stale=False)
+    while taken := computations.take(ME, 10):
+        for computation in taken:
+            computations.keep(computation.pk, result(computation), 0.1, str(ME))
+    execution = services.last_execution(experiment)
+    assert execution is not None
+    predicted = execution.cells.filter(world="simulated").values_list("computation__state", flat=True)
+    assert list(predicted) == 2 * ["done"]
+
+
+def one_step(experiment: Experiment, step: str) -> None:
+    """Steps that do not fit the present state refuse, and change nothing."""
+    running = Computation.objects.filter(state="running", world="simulated").first()
+    try:
+        match step:
+            case "start":
+                executions.start(experiment)
+            case "emulate":
+                executions.emulate(experiment, None)
+            case "edit":
+                rates = RATES | {"values": [1e6 * (experiment.version + 1)]}
+                value = services.parse(fields(factors=[STRATEGIES, rates]), None)
+                services.edit(experiment, value, None, experiment.version)
+            case "take":
+                computations.take(ME, 1)
+            case "take by the dead":
+                computations.take(DEAD, 1)
+            case "keep" if running:
+                computations.keep(running.pk, result(running), 0.1, running.worker)
+            case "fail" if running:
+                computations.fail(running.pk, "why", running.worker)
+            case "reap":
+                computations.reap("points@here")
+            case "pause":
+                executions.pause(experiment)
+            case "resume":
+                executions.resume(experiment)
+            case "cancel":
+                executions.cancel(experiment, "anna")
+            case "retry":
+                executions.retry(experiment, stale=False)
+    except Conflict:
+        pass
+
+
+def invariants_hold() -> bool:
+    for computation in Computation.objects.all():
+        held = computation.worker != "" and computation.lease_until is not None
+        assert held == (computation.state == "running") or computation.state in ("done", "failed")
+        assert (computation.result is not None) == (computation.state == "done")
+        assert bool(computation.sentence) == (computation.state == "failed")
+    cells = Cell.objects.filter(problem="")
+    return not cells.filter(computation=None).exists()
+
+
+def test_the_pages_see_a_failed_point_as_such(anna: User, alice: Browser) -> None:
+    experiment = stored(anna, factors=[STRATEGIES])
+    executions.start(experiment)
+    (taken,) = computations.take(ME, 1)
+    computations.fail(taken.pk, "It broke.")
+    answer = alice.get(f"/experiments/{experiment.pk}/rows").json()
+    assert [(row["state"], row["reason"]) for row in answer["rows"]] == [
+        ("failed", "It broke."),
+        ("waiting", ""),
+    ]
+    assert answer["state"] == "running"
+    assert answer["progress"]["simulated"]["failed"] == 1

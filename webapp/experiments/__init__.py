@@ -1,0 +1,1 @@
+"""Experiments on the server: stored, frozen when they start, carried out by workers, analysed."""

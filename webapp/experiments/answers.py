@@ -1,0 +1,117 @@
+"""What the experiments API answers: rows of lists, details, downloads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpResponse
+
+from engine.domain import experiment as domain
+from engine.domain.errors import SpecError
+from engine.domain.stored import read
+from webapp.experiments import services
+from webapp.experiments.models import OPEN, Cell, Execution, Experiment
+from webapp.experiments.progress import progress
+from webapp.experiments.rows import cursor_now, rows
+from webapp.experiments.schemas import ExperimentState, RowOut, RowsOut
+from webapp.experiments.versions import version_of
+
+NOTHING = {"total": 0, "done": 0, "failed": 0, "open": 0}
+
+
+def state_of(execution: Execution | None, num_open: int) -> ExperimentState:
+    if execution is None:
+        return "new"
+    if execution.state == "cancelled":
+        return "cancelled"
+    if num_open == 0:
+        return "finished"
+    return "paused" if execution.state == "paused" else "running"
+
+
+def counted(executions: list[Execution]) -> dict[int, dict[str, int]]:
+    """By execution: how many cells it has, and in which states they are."""
+    found = (
+        Cell.objects.filter(execution__in=executions)
+        .order_by()
+        .values("execution")
+        .annotate(
+            total=Count("pk"),
+            done=Count("pk", filter=Q(computation__state="done")),
+            failed=Count("pk", filter=Q(computation__state="failed")),
+            open=Count("pk", filter=Q(computation__state__in=OPEN)),
+        )
+    )
+    numbers: dict[int, dict[str, int]] = {}
+    for row in found:
+        counts: dict[str, Any] = dict(row)
+        numbers[counts.pop("execution")] = counts
+    return numbers
+
+
+def listed(experiments: QuerySet[Experiment], user: User) -> list[dict[str, Any]]:
+    last = services.last_executions(experiments)
+    counts = counted(list(last.values()))
+    return [summary(experiment, last.get(experiment.pk), counts, user) for experiment in experiments]
+
+
+def summary(
+    experiment: Experiment, execution: Execution | None, counts: dict[int, dict[str, int]], user: User
+) -> dict[str, Any]:
+    numbers = dict(counts.get(execution.pk, NOTHING) if execution else NOTHING)
+    return {
+        "id": experiment.pk,
+        "name": experiment.name,
+        "title": str(experiment.document.get("title", "")),
+        "owner": experiment.owner.username if experiment.owner else "",
+        "may_change": services.may_change(experiment, user),
+        "created_at": experiment.created_at,
+        "updated_at": experiment.updated_at,
+        "version": experiment.version,
+        "state": state_of(execution, numbers.pop("open")),
+        **numbers,
+    }
+
+
+def detail(experiment: Experiment, user: User) -> dict[str, Any]:
+    execution = services.last_execution(experiment)
+    stored = read(domain.Experiment, experiment.document, f"The experiment {experiment}")
+    started = [execution] if execution else []
+    return summary(experiment, execution, counted(started), user) | {
+        "experiment": stored.value,
+        "unreadable": stored.problem,
+        "started_version": execution.version if execution else None,
+        "progress": progress(execution) if execution else {},
+        "stale": num_stale(execution) if execution else 0,
+        "code_version": version_of("simulated"),
+    }
+
+
+def num_stale(execution: Execution) -> int:
+    """Cells whose result another version of the code has computed."""
+    ended = execution.cells.filter(computation__state__in=("done", "failed"))
+    made = ended.values_list("world", "computation__code_version").annotate(Count("pk")).order_by()
+    return sum(count for world, version, count in made if version != version_of(world))
+
+
+def rows_since(experiment: Experiment, since: float) -> RowsOut:
+    if not 0 <= since < 1e11 or not math.isfinite(since):
+        raise SpecError(
+            f"since is {since}: use the cursor of an earlier answer, or 0.", [("since", "no cursor")]
+        )
+    cursor = cursor_now()
+    execution = services.last_execution(experiment)
+    if execution is None:
+        return RowsOut(rows=[], cursor=cursor, state="new", progress={})
+    found = [RowOut(**row) for row in rows(execution, since)]
+    worlds = progress(execution)
+    num_open = sum(world.running + world.waiting for world in worlds.values())
+    return RowsOut(rows=found, cursor=cursor, state=state_of(execution, num_open), progress=worlds)
+
+
+def download(content: str | bytes, content_type: str, name: str) -> HttpResponse:
+    disposition = f'attachment; filename="{name}"'
+    return HttpResponse(content, content_type=content_type, headers={"Content-Disposition": disposition})

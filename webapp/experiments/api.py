@@ -1,0 +1,139 @@
+"""Experiments over HTTP: check, preview, store, start, follow, pause, cancel, retry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+from ninja.responses import Status
+
+from engine.domain.errors import SpecError
+from engine.experiments.files import dump_toml
+from webapp.accounts.access import UserRequest, operator
+from webapp.experiments import answers, checks, executions, services
+from webapp.experiments.models import Experiment
+from webapp.experiments.schemas import (
+    CheckOut,
+    Emulate,
+    ExperimentEdit,
+    ExperimentIn,
+    ExperimentOut,
+    ExperimentRow,
+    PreviewOut,
+    Retried,
+    Retry,
+    RowsOut,
+)
+
+router = Router(tags=["experiments"])
+
+
+# Designing ----------------------------------------------------------------------------------------
+@router.post("/check", response=CheckOut)
+def check_experiment(request: HttpRequest, body: ExperimentIn) -> CheckOut:
+    """How many points, how long they take, and what is wrong. Never refuses: it lists."""
+    return checks.check(body.experiment, body.toml)
+
+
+@router.post("/preview", response=PreviewOut, auth=operator)
+def preview_experiment(request: UserRequest, body: ExperimentIn) -> PreviewOut:
+    """As `check`, and predict its points: repeat the request until none waits. Each person has one preview,
+    the last that they asked for.
+    """
+    return checks.preview(body.experiment, body.toml, request.auth)
+
+
+# Storing ------------------------------------------------------------------------------------------
+@router.get("", response=list[ExperimentRow])
+def list_experiments(request: UserRequest) -> list[dict[str, Any]]:
+    """Newest first."""
+    return answers.listed(Experiment.objects.select_related("owner"), request.auth)
+
+
+@router.post("", response={201: ExperimentOut}, auth=operator)
+def create_experiment(request: UserRequest, body: ExperimentIn) -> Status[dict[str, Any]]:
+    value = services.parse(body.experiment, body.toml)
+    return Status(201, answers.detail(services.create(value, body.name, request.auth), request.auth))
+
+
+@router.get("/{int:experiment_id}", response=ExperimentOut)
+def get_experiment(request: UserRequest, experiment_id: int) -> dict[str, Any]:
+    return answers.detail(services.find(experiment_id), request.auth)
+
+
+@router.put("/{int:experiment_id}", response=ExperimentOut, auth=operator)
+def update_experiment(request: UserRequest, experiment_id: int, edit: ExperimentEdit) -> dict[str, Any]:
+    """What was started before goes on as it was frozen then."""
+    experiment = services.owned(experiment_id, request.auth)
+    only_name = edit.experiment is None and edit.toml is None
+    value = None if only_name else services.parse(edit.experiment, edit.toml)
+    return answers.detail(services.edit(experiment, value, edit.name, edit.version), request.auth)
+
+
+@router.delete("/{int:experiment_id}", response={204: None}, auth=operator)
+def delete_experiment(request: UserRequest, experiment_id: int) -> Status[None]:
+    """Its runs, and the results that other experiments share, are kept."""
+    executions.delete(services.owned(experiment_id, request.auth), request.auth.username)
+    return Status(204, None)
+
+
+@router.get("/{int:experiment_id}/export/toml")
+def export_experiment_toml(request: HttpRequest, experiment_id: int) -> HttpResponse:
+    value = executions.value_of(services.find(experiment_id))
+    return answers.download(dump_toml(value), "application/toml; charset=utf-8", f"{value.name}.toml")
+
+
+# Carrying out -------------------------------------------------------------------------------------
+@router.post("/{int:experiment_id}/predict", response={202: ExperimentOut}, auth=operator)
+def predict_experiment(request: UserRequest, experiment_id: int) -> Status[dict[str, Any]]:
+    """Freeze the present version and predict all of its points."""
+    experiment = services.owned(experiment_id, request.auth)
+    executions.start(experiment)
+    return Status(202, answers.detail(experiment, request.auth))
+
+
+@router.post("/{int:experiment_id}/emulate", response={202: ExperimentOut}, auth=operator)
+def emulate_experiment(request: UserRequest, experiment_id: int, body: Emulate) -> Status[dict[str, Any]]:
+    """Emulate points of the present version, one after the other, behind the runs that people ask for."""
+    experiment = services.owned(experiment_id, request.auth)
+    if bool(body.digests) == bool(body.choose):
+        raise SpecError("Which points? Give either digests or choose.", [("digests", "give these or choose")])
+    executions.emulate(experiment, set(body.digests) if body.digests else None)
+    return Status(202, answers.detail(experiment, request.auth))
+
+
+@router.post("/{int:experiment_id}/pause", response={202: ExperimentOut}, auth=operator)
+def pause_experiment(request: UserRequest, experiment_id: int) -> Status[dict[str, Any]]:
+    experiment = services.owned(experiment_id, request.auth)
+    executions.pause(experiment)
+    return Status(202, answers.detail(experiment, request.auth))
+
+
+@router.post("/{int:experiment_id}/resume", response={202: ExperimentOut}, auth=operator)
+def resume_experiment(request: UserRequest, experiment_id: int) -> Status[dict[str, Any]]:
+    experiment = services.owned(experiment_id, request.auth)
+    executions.resume(experiment)
+    return Status(202, answers.detail(experiment, request.auth))
+
+
+@router.post("/{int:experiment_id}/cancel", response={202: ExperimentOut}, auth=operator)
+def cancel_experiment(request: UserRequest, experiment_id: int) -> Status[dict[str, Any]]:
+    experiment = services.owned(experiment_id, request.auth)
+    executions.cancel(experiment, request.auth.username)
+    return Status(202, answers.detail(experiment, request.auth))
+
+
+@router.post("/{int:experiment_id}/retry", response={202: Retried}, auth=operator)
+def retry_experiment(request: UserRequest, experiment_id: int, body: Retry) -> Status[dict[str, Any]]:
+    """Compute points again: those that failed, or those of an older version of the code."""
+    experiment = services.owned(experiment_id, request.auth)
+    return Status(202, {"count": executions.retry(experiment, stale=body.scope == "stale")})
+
+
+@router.get("/{int:experiment_id}/rows", response=RowsOut)
+def list_rows(request: HttpRequest, experiment_id: int, since: float = 0.0) -> RowsOut:
+    """The rows of the version that was started last that changed after the cursor `since`, and perhaps some
+    that have not. Ask again every second or so while points wait or run.
+    """
+    return answers.rows_since(services.find(experiment_id), since)

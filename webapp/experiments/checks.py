@@ -1,0 +1,125 @@
+"""What is wrong with an experiment that somebody designs, how long it will take, and a preview of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from engine.domain.errors import SpecError
+from engine.experiments.expand import Point
+from webapp import budgets
+from webapp.clusters.validation import Problem
+from webapp.experiments import computations, executions, services
+from webapp.experiments.models import OPEN
+from webapp.experiments.progress import Pace, guessed_s, pace_here, slots
+from webapp.experiments.rows import rows
+from webapp.experiments.schemas import CheckOut, PointOut, PreviewOut, RowOut
+from webapp.experiments.sources import Limits
+
+
+def check(fields: dict[str, Any] | None, toml: str | None) -> CheckOut:
+    try:
+        points = executions.points_of(services.parse(fields, toml))
+    except SpecError as error:
+        return CheckOut(**nothing(error))
+    known = predicted([point.digest for point in points if point.spec])
+    return CheckOut(**checked(points, known))
+
+
+def preview(fields: dict[str, Any] | None, toml: str | None, user: User) -> PreviewOut:
+    try:
+        value = services.parse(fields, toml)
+        execution = executions.preview(value, user)
+    except SpecError as error:
+        return PreviewOut(**nothing(error), rows=[], waiting=0)
+    found = [RowOut(**row) for row in rows(execution)]
+    pace = pace_here()
+    waiting = sum(row.state in OPEN for row in found)
+    first = found[0].world if found else "simulated"
+    points = [
+        PointOut(
+            index=row.index,
+            coordinates=row.coordinates,
+            seed=row.seed,
+            digest=row.digest,
+            problem=row.reason if row.state == "problem" else "",
+            emulate_s=emulate_s(pace, row.metrics.get("total_s")),
+        )
+        for row in found
+        if row.world == first
+    ]
+    known_s = [row.wall_s for row in found if row.wall_s]
+    left_s = waiting * sum(known_s) / len(known_s) / max(1, slots("points")) if known_s else None
+    return PreviewOut(
+        num_points=len(points),
+        limit=budgets.MAX_POINTS,
+        problems=[],
+        points=points,
+        predict_s=left_s if waiting else 0.0,
+        emulate_s=total_s(points),
+        rows=found,
+        waiting=waiting,
+    )
+
+
+def nothing(error: SpecError) -> dict[str, Any]:
+    """The answer about an experiment that has no points."""
+    fields = error.fields or [("", str(error))]
+    return {
+        "num_points": 0,
+        "limit": budgets.MAX_POINTS,
+        "problems": [Problem(path=path, message=message) for path, message in fields],
+        "sentence": str(error),
+        "points": [],
+        "predict_s": None,
+        "emulate_s": None,
+    }
+
+
+def checked(points: Sequence[Point], known: dict[str, float]) -> dict[str, Any]:
+    """`known` has the virtual seconds of points that are predicted already, by digest."""
+    limits, pace = Limits(), pace_here()
+    rows = []
+    guess_s = 0.0
+    for index, point in enumerate(points):
+        problem = point.problem or (limits.problem_of(point.spec, "simulated") if point.spec else "")
+        if point.spec is not None and not problem and point.digest not in known:
+            guess_s += guessed_s(point.spec)
+        rows.append(
+            PointOut(
+                index=index,
+                coordinates=point.coordinates,
+                seed=point.seed,
+                digest=point.digest,
+                problem=problem,
+                emulate_s=emulate_s(pace, known.get(point.digest)),
+            )
+        )
+    return {
+        "num_points": len(points),
+        "limit": budgets.MAX_POINTS,
+        "problems": [],
+        "points": rows,
+        "predict_s": guess_s / max(1, slots("points")),
+        "emulate_s": total_s(rows),
+    }
+
+
+def emulate_s(pace: Pace, virtual_s: float | None) -> float | None:
+    return None if virtual_s is None else pace.wall_s(virtual_s)
+
+
+def total_s(points: Sequence[PointOut]) -> float | None:
+    """Of all points; those that are not predicted yet count as the mean of the others."""
+    known = [point.emulate_s for point in points if point.emulate_s is not None]
+    able = sum(not point.problem for point in points)
+    return able * sum(known) / len(known) if known else None
+
+
+def predicted(digests: Sequence[str]) -> dict[str, float]:
+    """Virtual seconds of the points that are predicted already."""
+    found = computations.newest(digests, "simulated")
+    totals = {digest: (one.result or {}).get("metrics", {}).get("total_s") for digest, one in found.items()}
+    return {digest: total for digest, total in totals.items() if total is not None}

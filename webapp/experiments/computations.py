@@ -1,0 +1,223 @@
+"""The states of a computation: wanted, taken, kept, given back, failed. Each step is one UPDATE with the
+state that it expects, so that it has no effect if another process was first.
+
+What is to do follows from the database alone. Celery messages carry no work; they only say "look".
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Exists, F, OuterRef, QuerySet
+from django.utils import timezone
+
+from engine.domain.spec import RunSpec
+from engine.domain.stored import read_spec, to_document
+from engine.domain.values import Value
+from webapp.experiments import versions
+from webapp.experiments.models import Cell, Computation, Execution
+from webapp.runs import workers
+
+PREDICTED = ("simulated", "calculated")
+"""Worlds that need no network: their points go to the workers of the queue `points`."""
+
+POINT_LIMIT_S = 120.0
+"""Wall seconds that the prediction of one point may take."""
+
+LEASE_S = POINT_LIMIT_S + 30.0
+BATCH = 8
+MAX_ATTEMPTS = 3
+"""A point whose worker died so often is given up: it may be what kills them."""
+
+
+def document_of(spec: RunSpec) -> bytes:
+    return gzip.compress(json.dumps(to_document(spec)).encode(), compresslevel=3, mtime=0)
+
+
+def spec_of(computation: Computation) -> RunSpec:
+    """Raises `SpecError` if a newer version of EdgeLoom stored it in a way that cannot be read here."""
+    document = json.loads(gzip.decompress(computation.spec))
+    return read_spec(document, f"The spec of the point {computation}").needed()
+
+
+def about_of(computation: Computation, code_version: str) -> dict[str, Any]:
+    """What a result says of its origin."""
+    return {"digest": computation.digest, "world": computation.world, "code_version": code_version}
+
+
+# Wanting ------------------------------------------------------------------------------------------
+def wanted(specs: Mapping[str, RunSpec], world: str) -> dict[str, Computation]:
+    """A computation for every digest: those that exist, and new ones that wait.
+
+    Points without a network are computed anew by a new version of the code; an emulation takes minutes, so
+    one that an older version finished is used, and shown as stale.
+    """
+    found = newest(specs, world)
+    Computation.objects.bulk_create(
+        [
+            Computation(
+                digest=digest,
+                world=world,
+                code_version=versions.version_of(world),
+                spec=document_of(specs[digest]),
+            )
+            for digest in specs
+            if digest not in found
+        ],
+        ignore_conflicts=True,  # somebody else wanted it at the same moment: it is theirs and ours
+    )
+    return newest(specs, world)
+
+
+def newest(digests: Iterable[str], world: str) -> dict[str, Computation]:
+    """Of each digest the computation of this version or, of emulations, else the last finished one."""
+    found: dict[str, Computation] = {}
+    now = versions.version_of(world)
+    for part in parts(list(digests)):
+        stored = Computation.objects.filter(digest__in=part, world=world).defer("spec")
+        if world in PREDICTED:
+            stored = stored.filter(code_version=now)
+        for computation in stored.order_by("pk"):
+            mine = computation.code_version == now
+            if mine or (computation.state == "done" and not is_of(found, computation, now)):
+                found[computation.digest] = computation
+    return found
+
+
+def is_of(found: Mapping[str, Computation], computation: Computation, code_version: str) -> bool:
+    """Whether the computation of this digest that was found already is of this version."""
+    earlier = found.get(computation.digest)
+    return earlier is not None and earlier.code_version == code_version
+
+
+def parts(rows: Sequence[Any], size: int = 500) -> list[Sequence[Any]]:
+    """Databases limit the number of values in one statement."""
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+# Taking -------------------------------------------------------------------------------------------
+def waiting(worlds: Sequence[str]) -> QuerySet[Computation]:
+    """Computations that wait, and that an execution which is neither paused nor cancelled wants."""
+    wanting = Cell.objects.filter(computation=OuterRef("pk"), execution__state="active")
+    return Computation.objects.filter(Exists(wanting), state="waiting", world__in=worlds)
+
+
+def next_waiting(worlds: Sequence[str], count: int) -> list[int]:
+    """The ids of what is next: executions take turns, the one that waited longest first."""
+    of_it = Cell.objects.filter(
+        execution=OuterRef("pk"), computation__state="waiting", computation__world__in=worlds
+    )
+    execution = Execution.objects.filter(Exists(of_it), state="active").order_by("served_at", "pk").first()
+    if execution is None:
+        return []
+    Execution.objects.filter(pk=execution.pk).update(served_at=timezone.now())
+    cells = execution.cells.filter(computation__state="waiting", world__in=worlds)
+    return list(cells.order_by("index").values_list("computation_id", flat=True)[:count])
+
+
+def take(worker: workers.Identity, count: int = BATCH) -> list[Computation]:
+    """Give this worker, and nobody else, up to `count` predictions that wait."""
+    chosen = next_waiting(PREDICTED, count)
+    return [mine for computation_id in chosen if (mine := take_one(computation_id, worker))]
+
+
+def take_one(computation_id: int, worker: workers.Identity) -> Computation | None:
+    """None if another process was first."""
+    now = timezone.now()
+    taken = Computation.objects.filter(pk=computation_id, state="waiting").update(
+        state="running",
+        worker=str(worker),
+        lease_until=now + timedelta(seconds=LEASE_S),
+        attempts=F("attempts") + 1,
+        changed_at=now,
+    )
+    return Computation.objects.get(pk=computation_id) if taken else None
+
+
+def release(computation_id: int, worker: workers.Identity) -> None:
+    """It was taken but not begun: it waits again, as if it had not been taken."""
+    Computation.objects.filter(pk=computation_id, state="running", worker=str(worker)).update(
+        state="waiting", worker="", lease_until=None, attempts=F("attempts") - 1, changed_at=timezone.now()
+    )
+
+
+def adopt() -> int:
+    """Let what waits since before an upgrade be computed by the present version; returns how many cells."""
+    changed = 0
+    for world in (*PREDICTED, "emulated"):
+        for computation in waiting((world,)).exclude(code_version=versions.version_of(world)):
+            changed += relink(computation)
+    return changed
+
+
+def relink(computation: Computation, only: Execution | None = None) -> int:
+    """Let the cells of `computation` (of one execution, or all) want the same point of the present code."""
+    new, _ = Computation.objects.get_or_create(
+        digest=computation.digest,
+        world=computation.world,
+        code_version=versions.version_of(computation.world),
+        defaults={"spec": computation.spec},
+    )
+    cells = Cell.objects.filter(computation=computation)
+    if only is not None:
+        cells = cells.filter(execution=only)
+    return cells.update(computation=new, linked_at=timezone.now())
+
+
+# Ending -------------------------------------------------------------------------------------------
+def keep(
+    computation_id: int, result: Value, wall_s: float, worker: str = "", dilation: float | None = None
+) -> bool:
+    """Store the result; False if the computation is not this worker's any more."""
+    kept: dict[str, Any] = {
+        "result": to_document(result),
+        "wall_s": wall_s,
+        "dilation": dilation,
+        "sentence": "",
+    }
+    return _leave(computation_id, worker, state="done", lease_until=None, **kept)
+
+
+def fail(computation_id: int, sentence: str, worker: str = "") -> bool:
+    """There will be no result unless somebody retries."""
+    return _leave(computation_id, worker, state="failed", sentence=sentence, lease_until=None)
+
+
+def give_back(computation_id: int, sentence: str, worker: str = "") -> bool:
+    """Its worker ends or has died: it waits again, or has failed if that happened too often."""
+    again: dict[str, Any] = {"state": "waiting", "worker": "", "lease_until": None, "run": None}
+    if _leave(computation_id, worker, attempts__lt=MAX_ATTEMPTS, **again):
+        return True
+    return fail(computation_id, f"Given up after {MAX_ATTEMPTS} attempts: {sentence}", worker)
+
+
+def _leave(computation_id: int, holder: str, attempts__lt: int | None = None, **changes: Any) -> bool:
+    running = Computation.objects.filter(pk=computation_id, state="running")
+    if holder:
+        running = running.filter(worker=holder)
+    if attempts__lt is not None:
+        running = running.filter(attempts__lt=attempts__lt)
+    return bool(running.update(changed_at=timezone.now(), **changes))
+
+
+# Looking after ------------------------------------------------------------------------------------
+def reap(node: str, now: datetime | None = None) -> list[int]:
+    """Give back what dead workers held: those of the host of `node` that do not run any more, and all whose
+    lease is over. Returns the ids.
+    """
+    now = now or timezone.now()
+    lost = []
+    held = Computation.objects.filter(state="running", lease_until__isnull=False)
+    for computation in held.only("worker", "lease_until"):
+        holder = workers.parse_identity(computation.worker)
+        died = holder.node == node and not workers.is_running_here(holder)
+        late = bool(computation.lease_until and computation.lease_until < now)
+        if (died or late) and give_back(
+            computation.pk, "its worker died in the middle of it.", computation.worker
+        ):
+            lost.append(computation.pk)
+    return lost

@@ -1,0 +1,153 @@
+"""Points that are to be emulated become ordinary runs, one at a time per free worker.
+
+A run of an experiment is made only when a worker is free and no run waits. So the run that somebody asks for
+waits at most for the one that goes on, never for the rest of an experiment.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.db import transaction
+
+from engine.domain.errors import EdgeLoomError
+from engine.domain.plan import Plan
+from engine.domain.spec import RunSpec
+from engine.domain.stored import read_report
+from engine.experiments.results import failure, result_of
+from webapp import budgets
+from webapp.experiments import computations
+from webapp.experiments.computations import about_of
+from webapp.experiments.models import Cell, Computation, Execution
+from webapp.redis import REDIS_ERRORS
+from webapp.runs import services as runs
+from webapp.runs import workers
+from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.requests import RunRequest
+
+logger = logging.getLogger(__name__)
+
+
+def look_after(worker: workers.Identity, slots: int) -> None:
+    """What an emulating worker does at every beat. Raises Redis' errors."""
+    collect()
+    busy = Run.objects.filter(status__in=ACTIVE, worker=str(worker)).count()
+    for _ in range(slots - busy):
+        feed(worker)
+
+
+def feed(worker: workers.Identity) -> Run | None:
+    """Make and queue the run of the next point, unless a run waits already. Raises Redis' errors."""
+    if Run.objects.filter(status="queued").exists():
+        return None
+    for computation_id in computations.next_waiting(("emulated",), 1):
+        run = start(computation_id, worker)
+        if run is not None:
+            runs.queue(run.pk)
+        return run
+    return None
+
+
+def start(computation_id: int, worker: workers.Identity) -> Run | None:
+    """The run of this computation; None if another process was first, or if it cannot be planned.
+
+    `worker` holds the computation while it plans, outside of a transaction since that may take seconds.
+    """
+    computation = computations.take_one(computation_id, worker)
+    if computation is None:
+        return None
+    try:
+        spec = computations.spec_of(computation)
+        plan = runs.checked_plan(spec)
+    except EdgeLoomError as error:
+        result = failure(error, **about_of(computation, computation.code_version))
+        computations.keep(computation_id, result, wall_s=0.0)
+        return None
+    with transaction.atomic():
+        run = store_run(computation, spec, plan)
+        held = Computation.objects.filter(pk=computation_id, state="running", worker=str(worker))
+        if not held.update(run=run, worker="", lease_until=None):
+            transaction.set_rollback(True)  # planning took so long that it was given to another worker
+            return None
+    return run
+
+
+def store_run(computation: Computation, spec: RunSpec, plan: Plan) -> Run:
+    """A run as a person would have asked for it, tagged with its experiments."""
+    wanting = Execution.objects.filter(cells__computation=computation).distinct().select_related("experiment")
+    names = [str(execution.experiment) for execution in wanting if execution.experiment]
+    first = Cell.objects.filter(computation=computation).select_related("execution__owner").first()
+    tags = [name[: budgets.MAX_TAG_CHARS] for name in dict.fromkeys(names)][: budgets.MAX_TAGS]
+    label = ", ".join(f"{key} {value}" for key, value in first.coordinates.items()) if first else ""
+    request = RunRequest(
+        name=label[:100],
+        tags=tuple(tags),
+        cluster=spec.cluster,
+        model=spec.model.name,
+        weights="random" if spec.weights.kind == "random" else None,
+        strategy=spec.strategy,
+        params=spec.params,
+        workload=spec.workload,
+        scenario=spec.scenario,
+        compute_model=spec.compute_model,
+        dilation=spec.dilation,
+        silence_s=spec.silence_s,
+        failover=spec.failover,
+        seed=spec.seed,
+    )
+    return runs.store(request, spec, plan, first.execution.owner if first else None)
+
+
+# After the run ------------------------------------------------------------------------------------
+def collect() -> int:
+    """Take the results of all runs that are over; returns how many. Any process may do it, at any time."""
+    running = Computation.objects.filter(state="running", world="emulated")
+    done = 0
+    for computation in running.filter(run__status__in=OVER).select_related("run"):
+        done += collect_one(computation)
+    for computation in running.filter(run__isnull=True, lease_until__isnull=True):
+        done += computations.fail(computation.pk, "Its run was deleted before it had ended: retry it.")
+    return done
+
+
+def collect_one(computation: Computation, stopped: bool = False) -> bool:
+    """`stopped`: its worker ended, so that the point waits for another one."""
+    run = computation.run
+    assert run is not None
+    if stopped and run.status == "cancelled":
+        return computations.give_back(computation.pk, run.error)
+    if run.status == "cancelled":
+        return computations.fail(computation.pk, run.error or "Its run was cancelled.")
+    if run.report is None:
+        return computations.give_back(computation.pk, run.error)
+    stored = read_report(run.report, f"The report of {run}")
+    if stored.value is None:
+        return computations.fail(computation.pk, stored.problem)
+    if stored.value.outcome.kind == "failed":
+        return computations.fail(computation.pk, stored.value.outcome.sentence)
+    about = about_of(computation, computation.code_version)
+    result = result_of(stored.value, run=str(run.pk), **about)
+    wall_s = (run.finished_at - run.started_at).total_seconds() if run.finished_at and run.started_at else 0.0
+    return computations.keep(computation.pk, result, wall_s, dilation=stored.value.dilation)
+
+
+def on_run_over(sender: Any, run_id: int, worker: workers.Identity, stopped: bool, **more: Any) -> None:
+    """At once, so that the next point need not wait for a beat."""
+    computation = Computation.objects.filter(run_id=run_id, state="running").select_related("run").first()
+    if computation is not None:
+        collect_one(computation, stopped)
+    if not stopped:
+        try:
+            feed(worker)
+        except REDIS_ERRORS:
+            logger.info("Redis does not answer: the next point is queued at a later beat")
+
+
+def on_beat(sender: Any, queue: str, worker: workers.Identity, slots: int, **more: Any) -> None:
+    if queue == "emulate":
+        look_after(worker, slots)
+
+
+runs.run_over.connect(on_run_over)
+workers.beat.connect(on_beat)

@@ -1,0 +1,248 @@
+"""Freeze an experiment and let it be carried out: start, pause, resume, cancel, retry."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from engine.domain import experiment as domain
+from engine.domain.errors import SpecError
+from engine.domain.spec import RunSpec
+from engine.domain.stored import read, to_document
+from engine.experiments.expand import Point, expand
+from webapp import budgets
+from webapp.errors import Conflict
+from webapp.experiments import announcing, computations, sizes
+from webapp.experiments.announcing import announce
+from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
+from webapp.experiments.sources import Limits, sources
+from webapp.experiments.versions import version_of
+from webapp.runs import services as runs
+
+
+def value_of(stored: Experiment | Execution) -> domain.Experiment:
+    """Raises `SpecError` if a newer version of EdgeLoom stored it in a way that cannot be read here."""
+    return read(domain.Experiment, stored.document, f"The experiment {stored}").needed()
+
+
+# Freezing -----------------------------------------------------------------------------------------
+def points_of(value: domain.Experiment) -> tuple[Point, ...]:
+    """Raises `SpecError` for an experiment that is too large for the server or names what is not there."""
+    sizes.check(value)
+    return expand(value, sources())
+
+
+def execution_of(experiment: Experiment) -> Execution:
+    """The present version of the experiment, frozen; made if it is not there. Raises `SpecError`, `Conflict`.
+
+    All of its points are predicted, in the worlds of the experiment that need no network.
+    """
+    frozen = experiment.executions.filter(version=experiment.version).first()
+    if frozen is not None:
+        return frozen
+    value = value_of(experiment)
+    cells = predicted_cells(value, points_of(value))
+    with transaction.atomic():
+        frozen, made = Execution.objects.get_or_create(
+            experiment=experiment,
+            version=experiment.version,
+            defaults={"document": experiment.document, "owner": experiment.owner},
+        )
+        if made:
+            store(frozen, cells)
+    return frozen
+
+
+def predicted_cells(value: domain.Experiment, points: Sequence[Point]) -> list[Cell]:
+    """Unsaved cells for the predictions of all points: with a problem, or with a computation."""
+    limits = Limits()
+    cells = []
+    for world in [world for world in value.worlds if world in computations.PREDICTED] or ["simulated"]:
+        made = [
+            Cell(
+                index=index,
+                world=world,
+                coordinates=point.coordinates,
+                seed=point.seed,
+                digest=point.digest,
+                problem=point.problem or (limits.problem_of(point.spec, world) if point.spec else ""),
+            )
+            for index, point in enumerate(points)
+        ]
+        specs = {points[cell.index].digest: points[cell.index].spec for cell in made if not cell.problem}
+        link(made, {digest: spec for digest, spec in specs.items() if spec is not None}, world)
+        cells += made
+    return cells
+
+
+def link(cells: Sequence[Cell], specs: dict[str, RunSpec], world: str) -> None:
+    """Give every cell without a problem the computation of its spec."""
+    found = computations.wanted(specs, world)
+    for cell in cells:
+        cell.computation = None if cell.problem else found[cell.digest]
+
+
+def store(execution: Execution, cells: Sequence[Cell]) -> None:
+    for cell in cells:
+        cell.execution = execution
+    Cell.objects.bulk_create(cells, ignore_conflicts=True)
+
+
+# What people ask for ------------------------------------------------------------------------------
+def start(experiment: Experiment) -> Execution:
+    """Predict every point. Raises `SpecError`, `Conflict`."""
+    check_share(experiment.owner, but=experiment)
+    execution = execution_of(experiment)
+    set_state(Execution.objects.filter(pk=execution.pk), "active")
+    announce(execution.cells.count())
+    return execution
+
+
+def emulate(experiment: Experiment, digests: Collection[str] | None) -> Execution:
+    """Emulate the points with these digests, or all. Raises `SpecError`, `Conflict`."""
+    check_share(experiment.owner, but=experiment)
+    execution = execution_of(experiment)
+    world = execution.cells.values_list("world", flat=True).first()
+    cells = execution.cells.filter(world=world).exclude(digest="").select_related("computation")
+    chosen = [cell for cell in cells if digests is None or cell.digest in digests]
+    unknown = set(digests or ()) - {cell.digest for cell in chosen}
+    if unknown:
+        sentence = f"The experiment has no point {min(unknown)[:40]}: choose among the digests of its rows."
+        raise SpecError(sentence, [("digests", "no such point")])
+    earlier = set(execution.cells.filter(world="emulated").values_list("index", flat=True))
+    budgets.check_emulated_points(len(earlier | {cell.index for cell in chosen}))
+    store(execution, emulated_cells(chosen))
+    set_state(Execution.objects.filter(pk=execution.pk), "active")
+    announce(execution.cells.count())
+    return execution
+
+
+def emulated_cells(predicted: Sequence[Cell]) -> list[Cell]:
+    """Unsaved cells of the same points in the emulated world."""
+    limits = Limits()
+    cells, specs = [], {}
+    for twin in predicted:
+        spec = computations.spec_of(twin.computation) if twin.computation else None
+        problem = twin.problem or (limits.problem_of(spec, "emulated") if spec else "")
+        if spec is not None and not problem:
+            specs[twin.digest] = spec
+        cells.append(
+            Cell(
+                index=twin.index,
+                world="emulated",
+                coordinates=twin.coordinates,
+                seed=twin.seed,
+                digest=twin.digest,
+                problem=problem,
+            )
+        )
+    link(cells, specs, "emulated")
+    return cells
+
+
+def pause(experiment: Experiment) -> None:
+    """Start no more points; those that workers have go on. Raises `Conflict`."""
+    if not set_state(under_way(experiment).filter(state="active"), "paused"):
+        raise Conflict(f"{experiment} is not under way: there is nothing to pause.")
+
+
+def resume(experiment: Experiment) -> None:
+    """Raises `Conflict`."""
+    check_share(experiment.owner, but=experiment)
+    if not set_state(experiment.executions.filter(state="paused"), "active"):
+        raise Conflict(f"{experiment} is not paused: there is nothing to resume.")
+    announce(announcing.MOST)
+
+
+def cancel(experiment: Experiment, by: str) -> None:
+    """Start no more points, and stop emulations that nobody else wants. Raises `Conflict`, `Unavailable`."""
+    if not set_state(under_way(experiment), "cancelled"):
+        raise Conflict(f"{experiment} is not under way: there is nothing to cancel.")
+    wanted = Cell.objects.filter(computation=OuterRef("pk"), execution__state="active")
+    alone = Computation.objects.filter(
+        ~Exists(wanted), state="running", run__isnull=False, cells__execution__experiment=experiment
+    )
+    for computation in alone.distinct().select_related("run"):
+        if computation.run is not None and not computation.run.is_over:
+            runs.cancel(computation.run, by)
+
+
+def delete(experiment: Experiment, by: str) -> None:
+    """With its executions; computations are kept, since others may share them. Raises `Unavailable`."""
+    if under_way(experiment).exists():
+        cancel(experiment, by)
+    experiment.delete()
+
+
+def set_state(executions: QuerySet[Execution], state: str) -> int:
+    return executions.update(state=state)
+
+
+def retry(experiment: Experiment, stale: bool) -> int:
+    """Let the points that failed wait again or, if `stale`, those of older code be computed anew.
+
+    Returns how many computations that are.
+    """
+    check_share(experiment.owner, but=experiment)
+    newest = experiment.executions.order_by("-version").first()
+    if newest is None:
+        raise Conflict(f"{experiment} was not started yet: there is nothing to retry.")
+    of_it = Computation.objects.filter(cells__execution=newest).distinct()
+    if stale:
+        ended = of_it.filter(state__in=("done", "failed"))
+        old = [one for one in ended if one.code_version != version_of(one.world)]
+        for computation in old:
+            computations.relink(computation, only=newest)
+        count = len(old)
+    else:
+        failed = list(of_it.filter(state="failed").values_list("pk", flat=True))
+        count = Computation.objects.filter(pk__in=failed, state="failed").update(
+            state="waiting", attempts=0, sentence="", run=None, worker="", changed_at=timezone.now()
+        )
+    if count:
+        set_state(Execution.objects.filter(pk=newest.pk), "active")
+        announce(count)
+    return count
+
+
+# Sharing ------------------------------------------------------------------------------------------
+def under_way(experiment: Experiment | None = None) -> QuerySet[Execution]:
+    """Executions (of one experiment, or all) with points that wait or are being computed."""
+    open_cells = Cell.objects.filter(execution=OuterRef("pk"), computation__state__in=OPEN)
+    found = Execution.objects.exclude(state="cancelled").filter(Exists(open_cells))
+    return found if experiment is None else found.filter(experiment=experiment)
+
+
+def check_share(owner: User | None, but: Experiment) -> None:
+    """Raises `Conflict` if this person has as many experiments under way as one may have."""
+    others = under_way().filter(owner=owner, state="active", experiment__isnull=False).exclude(experiment=but)
+    count = others.values("experiment").distinct().count()
+    if count >= budgets.MAX_EXPERIMENTS_UNDER_WAY:
+        raise Conflict(
+            f"You have {count} experiments under way, and the limit is "
+            f"{budgets.MAX_EXPERIMENTS_UNDER_WAY}: pause or cancel one, or wait until one has ended."
+        )
+
+
+# Previews -----------------------------------------------------------------------------------------
+def preview(value: domain.Experiment, owner: User) -> Execution:
+    """The predictions of what `owner` designs at the moment; those of what they designed before are dropped.
+
+    The same experiment again is the same execution. Raises `SpecError`.
+    """
+    document = to_document(value)
+    mine = Execution.objects.filter(experiment__isnull=True, owner=owner)
+    for execution in mine:
+        if execution.document == document:
+            return execution
+    cells = predicted_cells(value, points_of(value))
+    with transaction.atomic():
+        mine.delete()
+        execution = Execution.objects.create(document=document, owner=owner)
+        store(execution, cells)
+    announce(len(cells))
+    return execution

@@ -1,0 +1,115 @@
+"""How far an execution is, and how long the rest will take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import NamedTuple, cast
+
+from ninja import Schema
+from pydantic import Field
+
+from engine.domain.experiment import World
+from engine.domain.spec import RunSpec
+from webapp import budgets
+from webapp.experiments.models import OPEN, Cell, Computation, Execution
+from webapp.redis import REDIS_ERRORS
+from webapp.runs import workers
+
+BASE_S, STEP_S = 0.02, 30e-6
+"""Wall seconds of a prediction: so many, and so many per step (`budgets.steps_of`). Measured on one core of a
+desktop for models of 2 to 80 layers; used until an experiment has points of its own."""
+
+DILATION, OVERHEAD_S = 4.0, 8.0
+"""Of an emulation, before this installation has one: wall seconds per virtual second, and for building the
+network, loading weights and comparing outputs."""
+
+RECENT = 50
+
+
+class WorldProgress(Schema):
+    total: int
+    done: int
+    failed: int = Field(description="Points without a result: retry them.")
+    running: int
+    waiting: int
+    problem: int = Field(description="Points that cannot be run, with the reason.")
+    left_s: float | None = Field(description="Wall seconds; None where nothing is known yet.")
+
+
+class Pace(NamedTuple):
+    """How long emulations take here: wall seconds per virtual second, and wall seconds besides."""
+
+    dilation: float = DILATION
+    overhead_s: float = OVERHEAD_S
+
+    def wall_s(self, virtual_s: float) -> float:
+        return self.overhead_s + self.dilation * virtual_s
+
+
+def progress(execution: Execution) -> dict[World, WorldProgress]:
+    """By world."""
+    found: dict[World, list[Cell]] = {}
+    cells = execution.cells.select_related("computation").only(
+        "index", "world", "digest", "problem", "computation__state", "computation__wall_s"
+    )
+    for cell in cells:
+        found.setdefault(cast(World, cell.world), []).append(cell)
+    return {world: of_world(execution, world, cells) for world, cells in found.items()}
+
+
+def of_world(execution: Execution, world: str, cells: Sequence[Cell]) -> WorldProgress:
+    states = [cell.computation.state if cell.computation else "problem" for cell in cells]
+    left = [cell for cell in cells if cell.computation and cell.computation.state in OPEN]
+    known = [cell.computation.wall_s for cell in cells if cell.computation and cell.computation.wall_s]
+    at_once = max(1, slots("emulate" if world == "emulated" else "points"))
+    if not left:
+        left_s: float | None = 0.0
+    elif world == "emulated":
+        pace = pace_here()
+        virtual = predicted_totals(execution)
+        left_s = sum(pace.wall_s(virtual.get(cell.index, 0.0)) for cell in left) / at_once
+    else:
+        left_s = len(left) * sum(known) / len(known) / at_once if known else None
+    return WorldProgress(total=len(cells), left_s=left_s, **{state: states.count(state) for state in STATES})
+
+
+STATES = ("done", "failed", "running", "waiting", "problem")
+
+
+def slots(queue: str) -> int:
+    """0 without Redis."""
+    try:
+        return workers.slots(queue)
+    except REDIS_ERRORS:
+        return 0
+
+
+def predicted_totals(execution: Execution) -> dict[int, float]:
+    """Index of a point → its predicted virtual seconds, where they are known."""
+    cells = execution.cells.filter(world="simulated", computation__state="done").select_related("computation")
+    totals = {}
+    for cell in cells:
+        metrics = (cell.computation.result or {}).get("metrics", {}) if cell.computation else {}
+        if "total_s" in metrics:
+            totals[cell.index] = float(metrics["total_s"])
+    return totals
+
+
+def pace_here() -> Pace:
+    """From the last emulations of experiments."""
+    recent = Computation.objects.filter(world="emulated", state="done", dilation__isnull=False)
+    rows = [
+        (row.dilation, row.wall_s, float((row.result or {}).get("metrics", {}).get("total_s", 0.0)))
+        for row in recent.order_by("-changed_at").only("dilation", "wall_s", "result")[:RECENT]
+        if row.dilation is not None and row.wall_s is not None
+    ]
+    if not rows:
+        return Pace()
+    overheads = [max(0.0, wall_s - dilation * virtual_s) for dilation, wall_s, virtual_s in rows]
+    return Pace(median(dilation for dilation, _, _ in rows), median(overheads))
+
+
+def guessed_s(spec: RunSpec) -> float:
+    """Wall seconds of predicting this spec on one core, before any point was predicted."""
+    return BASE_S + STEP_S * budgets.steps_of(spec.cluster, spec.model, spec.workload)

@@ -1,0 +1,124 @@
+"""The bodies of the experiments API's requests and answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+from engine.domain.experiment import Experiment, World
+from engine.domain.quantity import Coordinates
+from webapp.clusters.validation import Problem
+from webapp.experiments.progress import WorldProgress
+
+ExperimentState = Literal["new", "running", "paused", "cancelled", "finished"]
+"""What an experiment is doing: `finished` once no point waits, also if some have failed."""
+
+RowState = Literal["waiting", "running", "done", "failed", "problem"]
+
+
+class ExperimentIn(Schema):
+    """Exactly one of `experiment` (its fields) and `toml` (an experiment file)."""
+
+    experiment: dict[str, Any] | None = None
+    toml: str | None = None
+    name: str | None = Field(default=None, max_length=100, description="Else the experiment's own.")
+
+
+class ExperimentEdit(ExperimentIn):
+    """Without `experiment` and `toml` only the name changes."""
+
+    version: int = Field(description="The version that was edited; 409 if it is not the stored one any more.")
+
+
+class ExperimentRow(Schema):
+    id: int
+    name: str
+    title: str
+    owner: str
+    may_change: bool = Field(description="Whether the person who asks is its owner or an administrator.")
+    created_at: datetime
+    updated_at: datetime
+    version: int
+    state: ExperimentState
+    total: int = Field(description="Rows: points × worlds, of the version that was started last.")
+    done: int
+    failed: int
+
+
+class ExperimentOut(ExperimentRow):
+    experiment: Experiment | None = Field(description="Null if it cannot be read: `unreadable` says why.")
+    unreadable: str
+    started_version: int | None = Field(description="The version that rows and figures are of.")
+    progress: dict[World, WorldProgress]
+    stale: int = Field(description="Rows that another version of the code has computed.")
+    code_version: str
+
+
+class PointOut(Schema):
+    index: int
+    coordinates: Coordinates
+    seed: int
+    digest: str
+    problem: str
+    emulate_s: float | None = Field(description="Wall seconds of its emulation, once it is predicted.")
+
+
+class CheckOut(Schema):
+    """What is wrong with an experiment, and how much it is. Never a refusal: it lists."""
+
+    num_points: int
+    limit: int = Field(description="The largest number of points × worlds here.")
+    sentence: str = Field(default="", description="Why it has no points; else empty.")
+    problems: list[Problem] = Field(description="The same by field.")
+    points: list[PointOut]
+    predict_s: float | None
+    emulate_s: float | None = Field(description="For all points; null until some are predicted.")
+
+
+class RowOut(Schema):
+    """A point in one world. `index` and `world` identify it: a later row replaces an earlier one."""
+
+    index: int
+    world: World
+    state: RowState
+    coordinates: Coordinates
+    seed: int
+    digest: str
+    outcome: str | None
+    reason: str = Field(description="Why there is no result, or how the run ended; else empty.")
+    metrics: dict[str, float]
+    run_id: int | None
+    wall_s: float | None
+    code_version: str
+    calibration: str
+    stale: bool
+
+
+class RowsOut(Schema):
+    rows: list[RowOut]
+    cursor: float = Field(description="Give it as `since` of the next request.")
+    state: ExperimentState
+    progress: dict[World, WorldProgress]
+
+
+class PreviewOut(CheckOut):
+    rows: list[RowOut]
+    waiting: int = Field(description="Points that are being predicted: ask again.")
+
+
+class Emulate(Schema):
+    """Exactly one of `digests` (of rows) and `choose`."""
+
+    digests: list[str] = Field(default_factory=list, max_length=2000)
+    choose: Literal["all"] | None = None
+
+
+class Retry(Schema):
+    scope: Literal["failed", "stale"] = "failed"
+
+
+class Retried(Schema):
+    count: int

@@ -1,0 +1,96 @@
+"""Store, read and change experiments; who may do that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import F, QuerySet
+from django.http import Http404
+from django.utils import timezone
+from ninja.errors import HttpError
+
+from engine.domain import experiment as domain
+from engine.domain.errors import SpecError
+from engine.domain.stored import to_document
+from engine.experiments.files import parse_toml
+from webapp import budgets
+from webapp.bodies import check_value
+from webapp.errors import Conflict
+from webapp.experiments import sizes
+from webapp.experiments.models import Execution, Experiment
+
+
+def find(experiment_id: int) -> Experiment:
+    try:
+        return Experiment.objects.select_related("owner").get(pk=experiment_id)
+    except Experiment.DoesNotExist:
+        raise Http404(f"There is no experiment {experiment_id}") from None
+
+
+def may_change(experiment: Experiment, user: User) -> bool:
+    return user.is_superuser or experiment.owner_id == user.pk
+
+
+def owned(experiment_id: int, user: User) -> Experiment:
+    """The experiment, for somebody who is about to change it. Raises 403 for all but its owner and
+    administrators.
+    """
+    experiment = find(experiment_id)
+    if not may_change(experiment, user):
+        owner = experiment.owner.username if experiment.owner else "nobody"
+        raise HttpError(
+            403, f"{experiment} belongs to {owner}: save a copy of it as your own, and change that."
+        )
+    return experiment
+
+
+def parse(fields: dict[str, Any] | None, toml: str | None) -> domain.Experiment:
+    """Raises `SpecError`, also for an experiment that is too large for the server."""
+    if (fields is None) == (toml is None):
+        sentence = "An experiment comes as its fields or as a file: give either experiment or toml."
+        raise SpecError(sentence, [("experiment", "give this or toml")])
+    if toml is not None:
+        budgets.check_experiment_text(toml)
+        value = parse_toml(toml, "experiment file")
+        check_value(value.model_dump(mode="json"))
+    else:
+        value = domain.Experiment.parse(fields, "experiment")
+    sizes.check(value)
+    return value
+
+
+def create(value: domain.Experiment, name: str | None, owner: User | None) -> Experiment:
+    return Experiment.objects.create(
+        name=(name or value.title or value.name)[:100], document=to_document(value), owner=owner
+    )
+
+
+def edit(
+    experiment: Experiment, value: domain.Experiment | None, name: str | None, version: int
+) -> Experiment:
+    """Store an edit made to `version`; what was started goes on as it was frozen. Raises `Conflict`."""
+    changes: dict[str, Any] = {"updated_at": timezone.now()}
+    if name:
+        changes["name"] = name
+    if value is not None and to_document(value) != experiment.document:
+        changes |= {"document": to_document(value), "version": F("version") + 1}
+    if not Experiment.objects.filter(pk=experiment.pk, version=version).update(**changes):
+        raise Conflict(
+            f"{experiment} was changed meanwhile (you edited version {version}, stored is "
+            f"{experiment.version}): reload it and edit again, or save yours as a copy."
+        )
+    return find(experiment.pk)
+
+
+def last_execution(experiment: Experiment) -> Execution | None:
+    return experiment.executions.order_by("-version").first()
+
+
+def last_executions(experiments: QuerySet[Experiment]) -> dict[int, Execution]:
+    """By experiment, the version that was started last."""
+    found: dict[int, Execution] = {}
+    for execution in Execution.objects.filter(experiment__in=experiments).order_by("version"):
+        if execution.experiment_id is not None:
+            found[execution.experiment_id] = execution
+    return found

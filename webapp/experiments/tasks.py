@@ -1,0 +1,138 @@
+"""Celery tasks of the queue `points`: predict what waits, in slices of about a second.
+
+A message says that something waits; what that is, the database says. A slice that leaves work behind sends
+the next message. Lost messages (Redis restarted empty, a worker was killed) are sent again at a beat.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+from celery.exceptions import SoftTimeLimitExceeded
+from celery.signals import worker_process_init
+
+from engine.domain.errors import HostError, PlanError, RunError, SpecError
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.experiments.results import Result, failure, result_of
+from engine.runs.predict import predict
+from webapp.celery import app
+from webapp.experiments import computations, versions
+from webapp.experiments.announcing import announce
+from webapp.experiments.computations import BATCH, POINT_LIMIT_S, PREDICTED, about_of
+from webapp.experiments.models import Computation
+from webapp.redis import client
+from webapp.runs import workers
+from webapp.runs.tasks import with_profile
+
+logger = logging.getLogger(__name__)
+
+SLICE_S = 1.0
+"""No point is begun after this much of a slice."""
+
+QUICK_S = 0.05
+"""Points that take less are taken from the database several at a time."""
+
+MEMORY_BYTES = 3 * 2**30
+"""What a process may allocate for a point beyond what it had at its start."""
+
+NICENESS = 19
+
+
+@app.task(
+    name="experiments.predict",
+    ignore_result=True,
+    bind=True,
+    soft_time_limit=POINT_LIMIT_S + SLICE_S,
+    time_limit=POINT_LIMIT_S + SLICE_S + 20,
+)
+def predict_points(task: Any) -> None:
+    """Predict points for about `SLICE_S`; the last one may take until `POINT_LIMIT_S`."""
+    me = workers.this_worker(task.request.hostname)
+    end_s = time.monotonic() + SLICE_S
+    count = 1
+    while time.monotonic() < end_s:
+        begin_s = time.monotonic()
+        taken = computations.take(me, count)
+        if not taken:
+            return
+        for computation in taken:
+            if time.monotonic() < end_s:
+                predict_one(computation, str(me))
+            else:
+                computations.release(computation.pk, me)
+        count = BATCH if time.monotonic() - begin_s < QUICK_S * len(taken) else 1
+    if computations.waiting(PREDICTED).exists():
+        announce(1)
+
+
+def predict_one(computation: Computation, me: str) -> None:
+    """Store what the point gives, or why it gives nothing."""
+    begin_s = time.monotonic()
+    try:
+        result = result_of_point(computation)
+    except SoftTimeLimitExceeded:
+        sentence = f"The prediction takes more than {POINT_LIMIT_S:.0f} s: ask for fewer tokens or devices."
+        computations.fail(computation.pk, sentence, me)
+    except MemoryError:
+        sentence = (
+            f"The prediction needs more than {MEMORY_BYTES >> 30} GiB: ask for fewer tokens or devices."
+        )
+        computations.fail(computation.pk, sentence, me)
+    except HostError as error:
+        computations.fail(computation.pk, str(error), me)
+    except Exception as error:
+        logger.exception("the point %s broke", computation)
+        computations.fail(computation.pk, f"The prediction broke: {error!r}. The worker's log says more.", me)
+    else:
+        computations.keep(computation.pk, result, time.monotonic() - begin_s, me)
+
+
+def result_of_point(computation: Computation) -> Result:
+    """A run that cannot be planned has a result, too. Raises `HostError`, and whatever breaks the program."""
+    about = about_of(computation, versions.version_of(computation.world))
+    try:
+        spec = with_profile(computations.spec_of(computation))
+        report = calculate(spec) if computation.world == "calculated" else predict(spec)
+    except (SpecError, PlanError, RunError) as error:
+        return failure(error, **about)
+    return result_of(report, **about)
+
+
+def calculate(spec: RunSpec) -> RunReport:
+    from engine.runs.calculate import calculate  # it loads torch
+
+    return calculate(spec)
+
+
+def look_after(worker: workers.Identity, slots: int) -> None:
+    """What a worker of the queue `points` does at every beat. Raises Redis' errors."""
+    computations.reap(worker.node)
+    computations.adopt()
+    if client().llen("points") == 0 and computations.waiting(PREDICTED).exists():
+        announce(slots)
+
+
+def on_beat(sender: Any, queue: str, worker: workers.Identity, slots: int, **more: Any) -> None:
+    if queue == "points":
+        look_after(worker, slots)
+
+
+workers.beat.connect(on_beat)
+
+
+@worker_process_init.connect
+def step_back(**kwargs: Any) -> None:
+    """A process that predicts points has the lowest priority, and a limit of memory."""
+    if "points" not in app.amqp.queues.consume_from:
+        return
+    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+    autogroup = Path("/proc/self/autogroup")
+    if os.getsid(0) == os.getppid() and autogroup.exists():  # a session of this worker alone
+        autogroup.write_text(str(NICENESS))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_DATA)[1]))
