@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -272,7 +273,7 @@ class Device(ABC):
 
     def waited(self, program: Program, handle: Handle) -> None:
         """Emit the wait span of a program that was blocked on a message."""
-        if handle.what.startswith("recv") and handle.time_s > program.waiting_since_s:
+        if isinstance(handle, Receipt) and handle.time_s > program.waiting_since_s:
             self.emit(
                 Span(
                     self.device.name,
@@ -301,6 +302,7 @@ def takes_part(cluster: ClusterSpec, plan: Plan, rank: int) -> bool:
     return rank == cluster.source_rank or any(holding.device == rank for holding in plan.holdings)
 
 
+@lru_cache(maxsize=65536)
 def layer_of(tag: str) -> int:
     """Tags that belong to a layer start with `L<number>.`; others have layer -1."""
     head = tag.partition(".")[0]

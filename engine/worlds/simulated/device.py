@@ -7,6 +7,7 @@ Programs see shapes in place of numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from engine.domain.errors import RunError
@@ -18,7 +19,7 @@ from engine.ops.tensors import Tensor, meta_of
 from engine.program.ctx import Decision, Note
 from engine.worlds.common.device import Device, Emit
 from engine.worlds.common.programs import Handle, Program
-from engine.worlds.simulated.kernel import SimulationKernel
+from engine.worlds.simulated.kernel import Operation, SimulationKernel
 from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
 
 Decisions = Mapping[tuple[str, str], Any]
@@ -63,6 +64,9 @@ class SimulatedDevice(Device):
             program.now_s = max(program.now_s, handle.time_s)
         before, self.current = self.current, program
         ended = program.step()
+        while not ended and self.kernel.run_ahead(program):
+            program.now_s = self.kernel.now_s
+            ended = program.step()
         self.current = before
         error = program.handle.error
         if ended and isinstance(error, RunError):
@@ -141,14 +145,9 @@ class SimulatedDevice(Device):
         return self._finish_at(end_s, None, span, kind)
 
     def _finish_at(self, end_s: float, value: Any, span: Span, what: str) -> Handle:
-        handle = Handle(what)
-
-        def end() -> None:
-            self.emit(span)
-            self.kernel.finish(handle, value)
-
-        self.kernel.schedule(end_s, end)
-        return handle
+        operation = Operation(self.kernel, what, end_s, value, partial(self.emit, span))
+        self.kernel.begin(operation)
+        return operation
 
     def finish(self, handle: Handle, value: Any, time_s: float) -> None:
         self.kernel.finish(handle, value)

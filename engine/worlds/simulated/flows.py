@@ -75,21 +75,39 @@ class SharedLinks:
         """A heap of (end, serial, flow). An entry is stale if its time is not the flow's `end_s`."""
         self._numbers = count()
 
-    def add(self, flow: Flow) -> None:
-        """Put `flow` on its links; it gets a rate at the next `update_rates`."""
+    @property
+    def has_changed(self) -> bool:
+        """Whether rates may have to be recomputed."""
+        return bool(self._changed)
+
+    def add(self, flow: Flow) -> bool:
+        """Put `flow` on its links. True if it has them for itself: then it has its rate already. Else it gets
+        one at the next `update_rates`.
+        """
         flow.number = next(self._numbers)
         self.flows[flow] = None
+        alone, users = True, self._users
         for link in flow.route:
-            self._users[link][flow] = None
-            self._changed[link] = None
+            if users[link]:
+                alone = False
+            users[link][flow] = None
+        if alone:
+            self._set_flow_rate(flow, min(map(self._capacity_now, flow.route), default=inf))
+        else:
+            self._changed.update(dict.fromkeys(flow.route))
+        return alone
 
     def remove(self, flow: Flow) -> None:
         """Take `flow` off its links."""
         flow.end_s = inf
         del self.flows[flow]
         for link in flow.route:
-            del self._users[link][flow]
-            self._changed[link] = None
+            users = self._users[link]
+            del users[flow]
+            if users:
+                self._changed[link] = None
+            else:
+                self._changed.pop(link, None)
 
     def clear(self, now_s: float) -> None:
         """Remove all flows; the links stay as they are."""
@@ -128,14 +146,20 @@ class SharedLinks:
         flow = self._first_to_end()
         return None if flow is None else flow.end_s
 
-    def update_rates(self) -> None:
-        """Recompute the rates that can differ because of flows and links that changed since the last call."""
+    def update_rates(self) -> list[Flow]:
+        """Recompute the rates that can differ because of flows and links that changed since the last call.
+
+        Returns the flows with a new rate.
+        """
+        updated = []
         for flows in self._affected():
             rates = max_min_rates([flow.route for flow in flows], self._capacity_now)
             for flow, bit_per_s in zip(flows, rates, strict=True):
                 if bit_per_s != flow.bit_per_s:
                     self._set_flow_rate(flow, bit_per_s)
+                    updated.append(flow)
         self._changed.clear()
+        return updated
 
     def _set_flow_rate(self, flow: Flow, bit_per_s: float) -> None:
         flow.remaining_bits -= flow.bit_per_s * (self.now_s - flow.since_s)

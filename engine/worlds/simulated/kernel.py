@@ -3,6 +3,9 @@
 Modelled on simpy's `Environment`. A heap of (time, priority, serial, action) drives the clock: `step` takes
 the first entry, sets `now_s` to its time and calls the action. The serial number keeps the order in which
 actions were scheduled for the same time and priority, so two runs of one simulation are identical.
+
+Most of what programs do is to start an operation and wait for it, with nothing else due before it ends. Then
+the kernel runs ahead: it goes to the operation's end at once, without the heap, and the program continues.
 """
 
 from __future__ import annotations
@@ -26,6 +29,25 @@ LAST = 1
 ACTIONS_BETWEEN_STOP_CHECKS = 2000
 
 
+class Operation(Handle):
+    """An operation that ends at `end_s`. `at_end` is called then, before the programs that wait for it."""
+
+    __slots__ = ("at_end", "end_s", "kernel", "result", "serial")
+
+    def __init__(
+        self, kernel: SimulationKernel, what: str, end_s: float, result: Any, at_end: Callable[[], None]
+    ):
+        super().__init__(what)
+        self.kernel, self.end_s, self.result, self.at_end = kernel, end_s, result, at_end
+        self.serial = 0
+
+    def __call__(self) -> None:
+        """End it: the action that the kernel calls at `end_s`."""
+        self.at_end()
+        self.kernel.nothing_follows()
+        self.kernel.finish(self, self.result)
+
+
 class Host(Protocol):
     """The interface of a device that the kernel uses."""
 
@@ -41,6 +63,13 @@ class SimulationKernel:
         self.programs: dict[Program, Host] = {}  # in the order of their start
         self._heap: list[tuple[float, int, int, Action]] = []
         self._serial = 0
+        self._actions = 0
+        self._latest: Operation | None = None  # not yet in the heap: a program may wait for it at once
+        self._is_last = (
+            False  # whether the present action does nothing more after the program that it resumes
+        )
+        self._should_stop: Callable[[], bool] = lambda: False
+        self._check_time: Callable[[float], None] | None = None
 
     def schedule(self, time_s: float, action: Action, priority: int = NORMAL) -> None:
         """Call `action` at virtual time `time_s`; at equal times, lower priorities come first.
@@ -52,14 +81,33 @@ class SimulationKernel:
         self._serial += 1
         heappush(self._heap, (time_s, priority, self._serial, action))
 
+    def begin(self, operation: Operation) -> None:
+        """Schedule the end of `operation`."""
+        if operation.end_s < self.now_s:
+            raise ValueError(f"An operation would end at {operation.end_s} s, but it is {self.now_s} s.")
+        self._queue_latest()
+        self._serial += 1
+        operation.serial = self._serial
+        self._latest = operation
+
+    def _queue_latest(self) -> None:
+        latest = self._latest
+        if latest is not None:
+            self._latest = None
+            end: Action = latest
+            heappush(self._heap, (latest.end_s, NORMAL, latest.serial, end))
+
     def cancel_actions(self, keep_priority: int) -> None:
         """Cancel all scheduled actions but those of one priority."""
+        self._queue_latest()
         self._heap = [entry for entry in self._heap if entry[1] == keep_priority]
         heapify(self._heap)
 
     def step(self) -> None:
         """Go to the time of the next action and call it. Raises `IndexError` if none is scheduled."""
+        self._queue_latest()
         self.now_s, _, _, action = heappop(self._heap)
+        self._is_last = False
         action()
 
     def run(
@@ -67,29 +115,59 @@ class SimulationKernel:
         is_over: Callable[[], bool],
         when_idle: Callable[[], bool],
         should_stop: Callable[[], bool] = lambda: False,
-        check_time: Callable[[float], None] = lambda time_s: None,
+        check_time: Callable[[float], None] | None = None,
     ) -> None:
         """Step until `is_over()`. `check_time` gets the time of every step and may raise.
 
         If no action is scheduled, `when_idle()` schedules one and returns True, or returns False to end the
         run. Raises what actions and programs raise, and `Cancelled` if `should_stop()`.
         """
-        actions = 0
+        self._should_stop, self._check_time = should_stop, check_time
+        self._actions = 0
         while not is_over():
+            self._queue_latest()
             if not self._heap and not when_idle():
                 return
-            check_time(self._heap[0][0])
+            if check_time is not None:
+                check_time(self._heap[0][0])
             self.step()
-            actions += 1
-            if actions % ACTIONS_BETWEEN_STOP_CHECKS == 0 and should_stop():
-                raise Cancelled("The prediction was stopped.", time_s=self.now_s)
+            self._count_action()
+
+    def _count_action(self) -> None:
+        self._actions += 1
+        if self._actions % ACTIONS_BETWEEN_STOP_CHECKS == 0 and self._should_stop():
+            raise Cancelled("The prediction was stopped.", time_s=self.now_s)
+
+    def run_ahead(self, program: Program) -> bool:
+        """Whether the operation for which `program` waits has ended now, because nothing else is due before.
+
+        It must be the operation that was begun last, and the present action must have nothing left to do.
+        """
+        latest = self._latest
+        if latest is None or not self._is_last or program.waiting_for is not latest:
+            return False
+        if len(latest.waiters) != 1 or (self._heap and self._heap[0][0] <= latest.end_s):
+            return False
+        if self._check_time is not None:
+            self._check_time(latest.end_s)
+        self._latest = None
+        latest.waiters.clear()
+        self.now_s = latest.end_s
+        latest.at_end()
+        latest.done, latest.value, latest.time_s = True, latest.result, latest.end_s
+        self._count_action()
+        return True
 
     # programs
 
     def start(self, program: Program, host: Host) -> None:
         """Resume `program` for the first time at its own `now_s`."""
         self.programs[program] = host
-        self.schedule(program.now_s, lambda: self.resume(program))
+        self.schedule(program.now_s, lambda: self._begin_program(program))
+
+    def _begin_program(self, program: Program) -> None:
+        self.nothing_follows()
+        self.resume(program)
 
     def resume(self, program: Program, handle: Handle | None = None) -> None:
         """Run `program` until it waits again, unless it has ended or was closed.
@@ -109,9 +187,20 @@ class SimulationKernel:
     def finish(self, handle: Handle, value: Any) -> None:
         """Mark `handle` as done now, and resume the programs that wait for it, in the order they came."""
         handle.done, handle.value, handle.time_s = True, value, self.now_s
-        waiters, handle.waiters = handle.waiters, []
+        waiters = handle.waiters
+        if not waiters:
+            return
+        handle.waiters = []
+        is_last, last = self._is_last, waiters[-1]
         for program in waiters:
+            self._is_last = is_last and program is last
             self.resume(program, handle)
+
+    def nothing_follows(self) -> None:
+        """The present action does nothing more after it has finished one handle: the last program that waits
+        for it may run ahead.
+        """
+        self._is_last = True
 
     def close_programs(self, rank: int | None = None) -> None:
         """Close the programs of device `rank`, or all: they are never resumed."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from math import ceil
+from functools import partial
+from math import ceil, inf
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import Change, SetRate
@@ -35,6 +36,21 @@ class SimulatedMessage:
     later message can make it arrive sooner.
     """
 
+    __slots__ = (
+        "arrival_is_final",
+        "arrives_s",
+        "dst",
+        "enters_s",
+        "facts",
+        "handle",
+        "note",
+        "sent_s",
+        "size_bytes",
+        "src",
+        "tag",
+        "tensor",
+    )
+
     def __init__(
         self, src: int, dst: int, tag: str, tensor: Tensor, note: Note, sent_s: float, facts: dict[str, Any]
     ):
@@ -49,9 +65,34 @@ class SimulatedMessage:
 
     def span(self, kind: Any, cluster: ClusterSpec, end_s: float) -> Span:
         """The span of sending or receiving this message, on the device that does it."""
-        names = (cluster.devices[self.src].name, cluster.devices[self.dst].name)
-        me, peer = names if kind == "send" else names[::-1]
-        return Span(me, kind, start_s=self.sent_s, end_s=end_s, peer=peer, **self.facts)
+        me, peer, facts = cluster.devices[self.src].name, cluster.devices[self.dst].name, self.facts
+        if kind == "recv":
+            me, peer = peer, me
+        return Span(
+            me,
+            kind,
+            facts["name"],
+            facts["layer"],
+            self.sent_s,
+            end_s,
+            self.size_bytes,
+            facts["payload_bytes"],
+            peer=peer,
+            request=facts["request"],
+            token=facts["token"],
+            message=facts["message"],
+        )
+
+
+class PairPath(NamedTuple):
+    """The links from one device to another and back, with their present delays and losses."""
+
+    there: Route
+    back: Route
+    there_s: float
+    back_s: float
+    loss_frac: float
+    ack_loss_frac: float
 
 
 class SimulatedNetwork:
@@ -77,7 +118,7 @@ class SimulatedNetwork:
         self.in_repair: dict[tuple[int, int], deque[SimulatedMessage]] = defaultdict(deque)
         """Messages that have left over a path that loses packets, and have not arrived."""
         self._routes: dict[tuple[int, int], Route] = {}
-        self._rates_version = 0
+        self._paths: dict[tuple[int, int], PairPath] = {}  # emptied by every change of a link
         self._rates_are_due = False
 
     def send(self, message: SimulatedMessage) -> None:
@@ -113,7 +154,6 @@ class SimulatedNetwork:
         self.queues.clear()
         self.in_repair.clear()
         self._rates_are_due = False
-        self._rates_version += 1
 
     def change(self, change: Change) -> None:
         """Apply `change` of a link, or of the device at its end: a new rate or an outage also to messages
@@ -124,6 +164,7 @@ class SimulatedNetwork:
             for link in self.conditions.changed(change):
                 self.shared.set_rate(link, change.bit_per_s)
         self.conditions.apply(change)
+        self._paths.clear()
         self._block_or_unblock()
         self._schedule_rates()
 
@@ -141,12 +182,26 @@ class SimulatedNetwork:
             self._routes[src, dst] = tuple((hop.link, hop.forward) for hop in self.cluster.path(src, dst))
         return self._routes[src, dst]
 
+    def _path(self, src: int, dst: int) -> PairPath:
+        path = self._paths.get((src, dst))
+        if path is None:
+            there, back, now = self._route(src, dst), self._route(dst, src), self.conditions
+            path = self._paths[src, dst] = PairPath(
+                there,
+                back,
+                now.path_delay_s(there),
+                now.path_delay_s(back),
+                now.path_loss_frac(there),
+                now.path_loss_frac(back),
+            )
+        return path
+
     # a message's way
 
     def _prepare(self, message: SimulatedMessage) -> None:
         """Spend the sender's fixed cost and staging time, then enter the links."""
         cost_s = sender_cost_s(self.cluster.devices[message.src], message.size_bytes)
-        self.kernel.schedule(self.kernel.now_s + cost_s, lambda: self._enter_links(message))
+        self.kernel.schedule(self.kernel.now_s + cost_s, partial(self._enter_links, message))
 
     def _is_head(self, message: SimulatedMessage) -> bool:
         """Whether `message` is the head of its queue. If it is not, it was dropped."""
@@ -160,22 +215,20 @@ class SimulatedNetwork:
         message.enters_s = self.kernel.now_s
         self._repair_earlier_messages(message)
         self._advance()
-        self.shared.add(
-            Flow(route, message.size_bytes, lambda: self._end_flow(message), (message.src, message.dst))
-        )
-        self._schedule_rates()
+        flow = Flow(route, message.size_bytes, partial(self._end_flow, message), (message.src, message.dst))
+        if self.shared.add(flow):
+            self._schedule_end(flow)
+        else:
+            self._schedule_rates()
 
     def _end_flow(self, message: SimulatedMessage) -> None:
         """The links have carried the message once: it arrives after the path's delay if nothing was lost."""
         pair = message.src, message.dst
-        there, back = self._route(*pair), self._route(*pair[::-1])
-        there_s, back_s = self.conditions.path_delay_s(there), self.conditions.path_delay_s(back)
-        loss_frac = self.conditions.path_loss_frac(there)
-        ack_loss_frac = self.conditions.path_loss_frac(back)
+        _, _, there_s, back_s, loss_frac, ack_loss_frac = self._path(*pair)
         received_s = receiver_cost_s(self.cluster.devices[message.dst], message.size_bytes)
         if not loss_frac and not ack_loss_frac and not self.in_repair[pair]:
             self._free_queue(message)
-            self.kernel.schedule(self.kernel.now_s + (there_s + received_s), lambda: self.on_arrived(message))
+            self.kernel.schedule(self.kernel.now_s + (there_s + received_s), partial(self._arrive, message))
             self.on_departed(message)
             return
         segments, took_s = ceil(message.size_bytes / SEGMENT_BYTES), self.kernel.now_s - message.enters_s
@@ -187,6 +240,10 @@ class SimulatedNetwork:
         message.arrives_s = max(left_s, arrives_s)
         message.arrival_is_final = delivery.retransmission_was_lost
         self.kernel.schedule(left_s, lambda: self._depart_with_losses(message))
+
+    def _arrive(self, message: SimulatedMessage) -> None:
+        self.kernel.nothing_follows()
+        self.on_arrived(message)
 
     def _free_queue(self, message: SimulatedMessage) -> None:
         """`message` has left: the next one of its pair may go."""
@@ -251,14 +308,15 @@ class SimulatedNetwork:
     def _recompute_rates(self) -> None:
         self._rates_are_due = False
         self._advance()
-        self.shared.update_rates()
-        self._rates_version += 1
-        version, end_s = self._rates_version, self.shared.next_end_s()
-        if end_s is not None:
-            self.kernel.schedule(max(end_s, self.kernel.now_s), lambda: self._on_flow_end(version))
+        for flow in self.shared.update_rates():
+            self._schedule_end(flow)
 
-    def _on_flow_end(self, version: int) -> None:
-        """A flow ends now, unless the rates have changed since this was scheduled."""
-        if version == self._rates_version:
-            self._advance()
+    def _schedule_end(self, flow: Flow) -> None:
+        if flow.end_s != inf:
+            self.kernel.schedule(max(flow.end_s, self.kernel.now_s), self._on_flow_end)
+
+    def _on_flow_end(self) -> None:
+        """A flow ends now, unless its rate has changed since this was scheduled."""
+        self._advance()
+        if self.shared.has_changed:
             self._schedule_rates()

@@ -44,6 +44,9 @@ class SimulatedWorld:
         self.plan = plan
         self._record = emit
         self.token_limit = TokenLimit(spec.workload.token_limit_s)
+        limited = spec.workload.token_limit_s is not None
+        self.emit = self._emit_limited if limited else emit
+        self._check_time = self.token_limit.check if limited else None
         self.decisions = decisions or {}
         self.kernel = SimulationKernel()
         self.network = SimulatedNetwork(
@@ -57,7 +60,7 @@ class SimulatedWorld:
             rank, self.spec, self.plan, self.emit, self.kernel, self.network, self.decisions
         )
 
-    def emit(self, item: Span | Mark) -> None:
+    def _emit_limited(self, item: Span | Mark) -> None:
         """Record `item`. Raises `OutOfTime` if it is a token that came too late."""
         self._record(item)
         self.token_limit.record(item)
@@ -82,7 +85,7 @@ class SimulatedWorld:
         try:
             while True:
                 try:
-                    self.kernel.run(self._is_over, self._when_idle, should_stop, self.token_limit.check)
+                    self.kernel.run(self._is_over, self._when_idle, should_stop, self._check_time)
                     return
                 except (PeerFailed, DeviceJoined) as event:
                     if recover is None:

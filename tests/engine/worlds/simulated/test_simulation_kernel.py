@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from engine.domain.errors import Cancelled, PeerFailed, PlanError
 from engine.worlds.common.programs import Handle, Program
-from engine.worlds.simulated.kernel import ACTIONS_BETWEEN_STOP_CHECKS, FAULT, LAST, NORMAL, SimulationKernel
+from engine.worlds.simulated.kernel import (
+    ACTIONS_BETWEEN_STOP_CHECKS,
+    FAULT,
+    LAST,
+    NORMAL,
+    Operation,
+    SimulationKernel,
+)
 
 
 class PlainHost:
@@ -18,6 +25,19 @@ class PlainHost:
     def run_program(self, program, handle):
         self.handles.append(handle)
         return program.step()
+
+
+class EagerHost:
+    """Lets its programs run ahead, as a simulated device does."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def run_program(self, program, handle):
+        ended = program.step()
+        while not ended and self.kernel.run_ahead(program):
+            ended = program.step()
+        return ended
 
 
 class UnwillingHost:
@@ -260,3 +280,113 @@ def test_closing_all_programs_runs_their_finally_blocks_in_the_order_of_their_st
     kernel.close_programs()
     assert closed == ["a", "b", "c", "d"]
     assert not kernel.programs
+
+
+# running ahead
+
+
+def operation(kernel, name, seconds, log):
+    """An operation of `seconds` from now, which writes its end into `log`."""
+    begun = Operation(kernel, name, kernel.now_s + seconds, name, lambda: log.append((name, kernel.now_s)))
+    kernel.begin(begun)
+    return begun
+
+
+def counting(kernel):
+    """The number of times that the kernel takes something from its heap."""
+    steps, step = [], kernel.step
+    kernel.step = lambda: (steps.append(kernel.now_s), step())
+    return steps
+
+
+def chain(kernel, log, *lengths_s):
+    async def program():
+        for number, seconds in enumerate(lengths_s):
+            assert await operation(kernel, f"op{number}", seconds, log) == f"op{number}"
+
+    return program()
+
+
+def test_a_program_runs_ahead_through_its_operations_while_nothing_else_is_due():
+    kernel, log = SimulationKernel(), []
+    steps = counting(kernel)
+    start(kernel, chain(kernel, log, 1.0, 2.0, 3.0), EagerHost(kernel))
+    run_until_idle(kernel)
+    assert log == [("op0", 1.0), ("op1", 3.0), ("op2", 6.0)]
+    assert len(steps) == 1, "only the start of the program is taken from the heap"
+
+
+@pytest.mark.parametrize(("due_s", "place"), [(0.5, 0), (1.0, 0), (2.0, 1), (3.0, 1), (9.0, 3)])
+def test_what_is_due_before_an_operation_ends_comes_first(due_s, place):
+    kernel, log = SimulationKernel(), []
+    kernel.schedule(due_s, lambda: log.append(("due", kernel.now_s)))
+    start(kernel, chain(kernel, log, 1.0, 2.0, 3.0), EagerHost(kernel))
+    run_until_idle(kernel)
+    expected = [("op0", 1.0), ("op1", 3.0), ("op2", 6.0)]
+    expected.insert(place, ("due", due_s))
+    assert log == expected
+
+
+def test_programs_that_wait_for_one_handle_all_see_its_time_before_any_runs_ahead():
+    kernel, log, handle = SimulationKernel(), [], Handle()
+
+    async def program(name):
+        await handle
+        log.append((name, kernel.now_s))
+        await operation(kernel, f"{name}'s", 1.0, log)
+
+    for name in "abc":
+        start(kernel, program(name), EagerHost(kernel))
+    kernel.schedule(2.0, lambda: kernel.finish(handle, None))
+    run_until_idle(kernel)
+    assert log == [("a", 2.0), ("b", 2.0), ("c", 2.0), ("a's", 3.0), ("b's", 3.0), ("c's", 3.0)]
+
+
+def test_no_program_runs_ahead_of_an_action_that_has_more_to_do():
+    kernel, log, first, second = SimulationKernel(), [], Handle(), Handle()
+
+    async def program(handle, name):
+        await handle
+        await operation(kernel, name, 1.0, log)
+
+    start(kernel, program(first, "first"), EagerHost(kernel))
+    start(kernel, program(second, "second"), EagerHost(kernel))
+    kernel.schedule(2.0, lambda: (kernel.finish(first, None), kernel.finish(second, None)))
+    run_until_idle(kernel)
+    assert log == [("first", 3.0), ("second", 3.0)]
+
+
+def test_an_operation_that_others_wait_for_too_resumes_all_of_them():
+    kernel, log = SimulationKernel(), []
+    shared = []
+
+    async def begins():
+        shared.append(operation(kernel, "shared", 1.0, log))
+        await shared[0]
+        log.append(("begins", kernel.now_s))
+
+    async def joins():
+        await shared[0]
+        log.append(("joins", kernel.now_s))
+
+    start(kernel, begins())
+    start(kernel, joins(), EagerHost(kernel))
+    run_until_idle(kernel)
+    assert log == [("shared", 1.0), ("begins", 1.0), ("joins", 1.0)]
+
+
+def test_an_operation_in_the_past_is_refused():
+    kernel = SimulationKernel()
+    kernel.schedule(2.0, lambda: operation(kernel, "late", -1.0, []))
+    with pytest.raises(ValueError, match=r"would end at 1.0 s, but it is 2.0 s"):
+        run_until_idle(kernel)
+
+
+def test_operations_that_run_ahead_count_as_actions_and_are_watched():
+    kernel, log, seen = SimulationKernel(), [], []
+    lengths_s = [1.0] * (ACTIONS_BETWEEN_STOP_CHECKS + 1)
+    start(kernel, chain(kernel, log, *lengths_s), EagerHost(kernel))
+    with pytest.raises(Cancelled):
+        run_until_idle(kernel, should_stop=lambda: True, check_time=seen.append)
+    assert len(log) == ACTIONS_BETWEEN_STOP_CHECKS
+    assert seen[:4] == [0.0, 1.0, 2.0, 3.0]
