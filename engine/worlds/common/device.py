@@ -56,6 +56,11 @@ class Price(NamedTuple):
     kv_bytes: int
 
 
+OnShapes = tuple[Op, tuple[Meta, ...]]
+Prices = dict[int, Price]
+"""By the number of rows in the operation's KV cache."""
+
+
 class Device(ABC):
     """The shared part of a `Ctx` (`engine/program/ctx.py`). Each world adds how time passes.
 
@@ -75,8 +80,8 @@ class Device(ABC):
         self.ledger = Ledger(self.device.name, self.device.memory_bytes, spec.model)
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
-        self.prices: dict[tuple[Op, tuple[Meta, ...], int], Price] = {}
-        self._alike: dict[Op, Op] = {}
+        self.prices: defaultdict[OnShapes, Prices] = defaultdict(dict)  # of one operation for all alike
+        self._prices_of: dict[OnShapes, Prices] = {}
         self.arrived: Mailbox = defaultdict(deque)
         self.expected: dict[tuple[int, str], deque[Receipt]] = defaultdict(deque)
         for piece in plan.held_by(rank):
@@ -99,6 +104,7 @@ class Device(ABC):
         self.conditions.apply(change)
         if isinstance(change, SlowDevice):
             self.prices.clear()
+            self._prices_of.clear()
 
     def halt(self) -> None:
         """Drop the messages and KV caches of all programs; weights stay."""
@@ -170,14 +176,14 @@ class Device(ABC):
 
     def price(self, op: Op, inputs: tuple[Tensor, ...]) -> Price:
         """The cost of `op` and its virtual seconds on this device now. Enters `op` in the memory ledger."""
-        metas = tuple([meta_of(x) for x in inputs])
-        alike = self._alike.get(op)
-        if alike is None:
-            alike = self._alike[op] = alike_in_cost(op, self.model)
-        key = (alike, metas, self.ledger.rows(op))
-        price = self.prices.get(key)
+        metas = tuple([x if type(x) is Meta else meta_of(x) for x in inputs])
+        prices = self._prices_of.get((op, metas))
+        if prices is None:
+            prices = self._prices_of[op, metas] = self.prices[alike_in_cost(op, self.model), metas]
+        rows = self.ledger.rows(op) if op.cache else 0
+        price = prices.get(rows)
         if price is None:
-            price = self.prices[key] = self._priced(op, metas, key[2])
+            price = prices[rows] = self._priced(op, metas, rows)
         self.ledger.enter(op, price.working_bytes, price.kv_rows, price.kv_bytes)
         return price
 

@@ -7,7 +7,6 @@ Programs see shapes in place of numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from engine.domain.errors import RunError
@@ -64,9 +63,6 @@ class SimulatedDevice(Device):
             program.now_s = max(program.now_s, handle.time_s)
         before, self.current = self.current, program
         ended = program.step()
-        while not ended and self.kernel.run_ahead(program):
-            program.now_s = self.kernel.now_s
-            ended = program.step()
         self.current = before
         error = program.handle.error
         if ended and isinstance(error, RunError):
@@ -103,7 +99,7 @@ class SimulatedDevice(Device):
     def compute_for(self, op: Op, result: Tensor | None, *inputs: Tensor) -> Handle:
         """The handle gets the value `result`, or the result's shape if it was not computed."""
         price, program = self.price(op, inputs), self.current
-        start_s = max(program.now_s, self.compute_free_s)
+        start_s = program.now_s if program.now_s > self.compute_free_s else self.compute_free_s
         self.compute_free_s = end_s = start_s + price.duration_s
         span = Span(
             self.device.name,
@@ -145,7 +141,7 @@ class SimulatedDevice(Device):
         return self._finish_at(end_s, None, span, kind)
 
     def _finish_at(self, end_s: float, value: Any, span: Span, what: str) -> Handle:
-        operation = Operation(self.kernel, what, end_s, value, partial(self.emit, span))
+        operation = Operation(self.kernel, self, what, end_s, value, self.emit, span)
         self.kernel.begin(operation)
         return operation
 

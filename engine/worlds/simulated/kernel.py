@@ -10,11 +10,12 @@ the kernel runs ahead: it goes to the operation's end at once, without the heap,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
 from engine.domain.errors import Cancelled, PeerFailed
+from engine.domain.trace import Mark, Span
 from engine.worlds.common.programs import Handle, Program
 
 Action = Callable[[], None]
@@ -30,26 +31,43 @@ ACTIONS_BETWEEN_STOP_CHECKS = 2000
 
 
 class Operation(Handle):
-    """An operation that ends at `end_s`. `at_end` is called then, before the programs that wait for it."""
+    """An operation that ends at `end_s`: then `emit` gets its span, and the programs that wait continue."""
 
-    __slots__ = ("at_end", "end_s", "kernel", "result", "serial")
+    __slots__ = ("emit", "end_s", "host", "kernel", "result", "serial", "span")
 
     def __init__(
-        self, kernel: SimulationKernel, what: str, end_s: float, result: Any, at_end: Callable[[], None]
+        self,
+        kernel: SimulationKernel,
+        host: Host,
+        what: str,
+        end_s: float,
+        result: Any,
+        emit: Callable[[Span | Mark], None],
+        span: Span,
     ):
-        super().__init__(what)
-        self.kernel, self.end_s, self.result, self.at_end = kernel, end_s, result, at_end
-        self.serial = 0
+        self.what, self.waiters = what, []
+        self.done, self.value, self.error, self.time_s = False, None, None, 0.0
+        self.kernel, self.host, self.end_s, self.result = kernel, host, end_s, result
+        self.emit, self.span, self.serial = emit, span, 0
+
+    def __await__(self) -> Generator[Handle, None, Any]:
+        if not self.done and not self.kernel.run_ahead(self):
+            yield self
+        if self.error is not None:
+            raise self.error
+        return self.value
 
     def __call__(self) -> None:
         """End it: the action that the kernel calls at `end_s`."""
-        self.at_end()
+        self.emit(self.span)
         self.kernel.nothing_follows()
         self.kernel.finish(self, self.result)
 
 
 class Host(Protocol):
-    """The interface of a device that the kernel uses."""
+    """The interface of a device that the kernel uses. `current` is the program that it runs right now."""
+
+    current: Program
 
     def run_program(self, program: Program, handle: Handle | None) -> bool:
         """Run `program`, for which `handle` is done, until it waits again; True if it has ended."""
@@ -138,23 +156,22 @@ class SimulationKernel:
         if self._actions % ACTIONS_BETWEEN_STOP_CHECKS == 0 and self._should_stop():
             raise Cancelled("The prediction was stopped.", time_s=self.now_s)
 
-    def run_ahead(self, program: Program) -> bool:
-        """Whether the operation for which `program` waits has ended now, because nothing else is due before.
+    def run_ahead(self, operation: Operation) -> bool:
+        """A program is about to wait for `operation`: end it if nothing else is due before. Whether it was.
 
         It must be the operation that was begun last, and the present action must have nothing left to do.
         """
-        latest = self._latest
-        if latest is None or not self._is_last or program.waiting_for is not latest:
+        if operation is not self._latest or not self._is_last or operation.waiters:
             return False
-        if len(latest.waiters) != 1 or (self._heap and self._heap[0][0] <= latest.end_s):
+        end_s = operation.end_s
+        if self._heap and self._heap[0][0] <= end_s:
             return False
         if self._check_time is not None:
-            self._check_time(latest.end_s)
+            self._check_time(end_s)
         self._latest = None
-        latest.waiters.clear()
-        self.now_s = latest.end_s
-        latest.at_end()
-        latest.done, latest.value, latest.time_s = True, latest.result, latest.end_s
+        self.now_s = operation.host.current.now_s = end_s
+        operation.emit(operation.span)
+        operation.done, operation.value, operation.time_s = True, operation.result, end_s
         self._count_action()
         return True
 

@@ -27,17 +27,17 @@ class PlainHost:
         return program.step()
 
 
-class EagerHost:
-    """Lets its programs run ahead, as a simulated device does."""
+class CurrentHost:
+    """Knows which program it runs, as a device does."""
 
-    def __init__(self, kernel):
-        self.kernel = kernel
+    current = None
 
     def run_program(self, program, handle):
-        ended = program.step()
-        while not ended and self.kernel.run_ahead(program):
-            ended = program.step()
-        return ended
+        self.current = program
+        return program.step()
+
+
+HOST = CurrentHost()
 
 
 class UnwillingHost:
@@ -287,7 +287,8 @@ def test_closing_all_programs_runs_their_finally_blocks_in_the_order_of_their_st
 
 def operation(kernel, name, seconds, log):
     """An operation of `seconds` from now, which writes its end into `log`."""
-    begun = Operation(kernel, name, kernel.now_s + seconds, name, lambda: log.append((name, kernel.now_s)))
+    end_s = kernel.now_s + seconds
+    begun = Operation(kernel, HOST, name, end_s, name, lambda name: log.append((name, kernel.now_s)), name)
     kernel.begin(begun)
     return begun
 
@@ -310,9 +311,10 @@ def chain(kernel, log, *lengths_s):
 def test_a_program_runs_ahead_through_its_operations_while_nothing_else_is_due():
     kernel, log = SimulationKernel(), []
     steps = counting(kernel)
-    start(kernel, chain(kernel, log, 1.0, 2.0, 3.0), EagerHost(kernel))
+    start(kernel, chain(kernel, log, 1.0, 2.0, 3.0), HOST)
     run_until_idle(kernel)
     assert log == [("op0", 1.0), ("op1", 3.0), ("op2", 6.0)]
+    assert HOST.current.now_s == 6.0
     assert len(steps) == 1, "only the start of the program is taken from the heap"
 
 
@@ -320,7 +322,7 @@ def test_a_program_runs_ahead_through_its_operations_while_nothing_else_is_due()
 def test_what_is_due_before_an_operation_ends_comes_first(due_s, place):
     kernel, log = SimulationKernel(), []
     kernel.schedule(due_s, lambda: log.append(("due", kernel.now_s)))
-    start(kernel, chain(kernel, log, 1.0, 2.0, 3.0), EagerHost(kernel))
+    start(kernel, chain(kernel, log, 1.0, 2.0, 3.0), HOST)
     run_until_idle(kernel)
     expected = [("op0", 1.0), ("op1", 3.0), ("op2", 6.0)]
     expected.insert(place, ("due", due_s))
@@ -336,8 +338,8 @@ def test_programs_that_wait_for_one_handle_all_see_its_time_before_any_runs_ahea
         await operation(kernel, f"{name}'s", 1.0, log)
 
     for name in "abc":
-        start(kernel, program(name), EagerHost(kernel))
-    kernel.schedule(2.0, lambda: kernel.finish(handle, None))
+        start(kernel, program(name), HOST)
+    kernel.schedule(2.0, lambda: (kernel.nothing_follows(), kernel.finish(handle, None)))
     run_until_idle(kernel)
     assert log == [("a", 2.0), ("b", 2.0), ("c", 2.0), ("a's", 3.0), ("b's", 3.0), ("c's", 3.0)]
 
@@ -349,8 +351,8 @@ def test_no_program_runs_ahead_of_an_action_that_has_more_to_do():
         await handle
         await operation(kernel, name, 1.0, log)
 
-    start(kernel, program(first, "first"), EagerHost(kernel))
-    start(kernel, program(second, "second"), EagerHost(kernel))
+    start(kernel, program(first, "first"), HOST)
+    start(kernel, program(second, "second"), HOST)
     kernel.schedule(2.0, lambda: (kernel.finish(first, None), kernel.finish(second, None)))
     run_until_idle(kernel)
     assert log == [("first", 3.0), ("second", 3.0)]
@@ -369,8 +371,8 @@ def test_an_operation_that_others_wait_for_too_resumes_all_of_them():
         await shared[0]
         log.append(("joins", kernel.now_s))
 
-    start(kernel, begins())
-    start(kernel, joins(), EagerHost(kernel))
+    start(kernel, begins(), HOST)
+    start(kernel, joins(), HOST)
     run_until_idle(kernel)
     assert log == [("shared", 1.0), ("begins", 1.0), ("joins", 1.0)]
 
@@ -385,7 +387,7 @@ def test_an_operation_in_the_past_is_refused():
 def test_operations_that_run_ahead_count_as_actions_and_are_watched():
     kernel, log, seen = SimulationKernel(), [], []
     lengths_s = [1.0] * (ACTIONS_BETWEEN_STOP_CHECKS + 1)
-    start(kernel, chain(kernel, log, *lengths_s), EagerHost(kernel))
+    start(kernel, chain(kernel, log, *lengths_s), HOST)
     with pytest.raises(Cancelled):
         run_until_idle(kernel, should_stop=lambda: True, check_time=seen.append)
     assert len(log) == ACTIONS_BETWEEN_STOP_CHECKS
