@@ -1,11 +1,12 @@
-"""The commands of the engine: list, predict, compare, fuzz. They need no root."""
+"""The commands of the engine: list, predict, advise, compare, fuzz. They need no root."""
 
 from __future__ import annotations
 
+from engine.cli.advise_command import ADVISE
 from engine.cli.command import Command
 from engine.cli.compare_command import COMPARE
 from engine.cli.fuzz_command import FUZZ
 from engine.cli.list_command import LIST
 from engine.cli.predict_command import PREDICT
 
-COMMANDS: tuple[Command, ...] = (LIST, PREDICT, COMPARE, FUZZ)
+COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, FUZZ)

@@ -9,7 +9,8 @@ add up to the latency.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.report import Attribution
@@ -28,10 +29,33 @@ PART = {
 RANK = {"send": 0, "recv": 1, "stage": 2, "load": 3, "store": 3, "compute": 4}
 
 
+class Segment(NamedTuple):
+    """A piece of the critical path: what `device` did from `start_s` to `end_s`, or None where it waited.
+    A received message is the receiver's, and `staged_s` of its time are copies at both ends.
+    """
+
+    span: Span | None
+    device: str
+    start_s: float
+    end_s: float
+    staged_s: float = 0.0
+
+
 def attribute(
     spans: Iterable[Span], cluster: ClusterSpec, source: str, start_s: float, end_s: float
 ) -> Attribution:
     """The parts of [start_s, end_s) along the critical path that ends at device `source`."""
+    parts: dict[str, float] = dict.fromkeys(Attribution.model_fields, 0.0)
+    for span, _, began_s, ended_s, staged_s in critical_path(spans, cluster, source, start_s, end_s):
+        parts["staging_s"] += staged_s
+        parts["wait_s" if span is None else PART[span.kind]] += ended_s - began_s - staged_s
+    return Attribution(**parts)
+
+
+def critical_path(
+    spans: Iterable[Span], cluster: ClusterSpec, source: str, start_s: float, end_s: float
+) -> Iterator[Segment]:
+    """The pieces of [start_s, end_s), the last first."""
     endings: dict[str, list[Span]] = defaultdict(list)
     sends: dict[tuple[str, str, int], Span] = {}
     for item in spans:
@@ -41,26 +65,23 @@ def attribute(
             sends[item.device, item.peer, item.message] = item
     for stack in endings.values():
         stack.sort(key=lambda item: (item.end_s, RANK[item.kind]))
-    parts: dict[str, float] = dict.fromkeys(Attribution.model_fields, 0.0)
     device, now_s = source, end_s
     while now_s > start_s:
         span = _last_ending(endings[device], now_s)
+        ended_s = start_s if span is None else max(start_s, min(now_s, span.end_s))
+        if now_s > ended_s:
+            yield Segment(None, device, ended_s, now_s)
         if span is None:
-            parts["wait_s"] += now_s - start_s
-            break
-        ended_s = max(start_s, min(now_s, span.end_s))
-        parts["wait_s"] += now_s - ended_s
-        began_s = span.start_s
+            return
+        began_s, at = span.start_s, device
         if span.kind == "recv":
             sent = sends.get((span.peer, span.device, span.message))
             began_s = sent.start_s if sent else span.start_s
             device = span.peer
         began_s = max(start_s, min(ended_s, began_s))
         staged_s = min(ended_s - began_s, _staging_s(span, cluster)) if span.kind == "recv" else 0.0
-        parts["staging_s"] += staged_s
-        parts[PART[span.kind]] += ended_s - began_s - staged_s
+        yield Segment(span, at, began_s, ended_s, staged_s)
         now_s = began_s
-    return Attribution(**parts)
 
 
 def _last_ending(stack: list[Span], now_s: float) -> Span | None:

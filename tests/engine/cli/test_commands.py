@@ -17,6 +17,7 @@ from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS
 from engine.cli.main import build_parser
 from engine.domain.stored import read_report
+from engine.strategies.registry import STRATEGIES
 from topologies.showcases import showcases
 
 ENVIRONMENT = Environment(topologies.load, topologies.names, topologies.presets)
@@ -353,3 +354,23 @@ def test_showcases_are_listed_with_the_runs_beside_them(capsys: pytest.CaptureFi
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["lime"]["others"] == ["pipeline_offload", "tpi_llm_offload"]
     assert rows["mcu"]["cluster"] == "mcu-8"
+
+
+def test_advice_ranks_every_strategy_and_tries_changes(loom: Any) -> None:
+    result = loom("advise", "lab-3", "--model", "tiny-gpt2", "--new-tokens", 2, "--json", "-")
+    document = json.loads(result.out)
+    assert {row["strategy"] for row in document["strategies"]} == {each.name for each in STRATEGIES}
+    times = [row["total_s"] for row in document["strategies"] if row["total_s"] is not None]
+    assert times == sorted(times) and len(times) > 10
+    assert {change["kind"] for change in document["changes"]} >= {"fewer", "more"}
+
+
+def test_advice_by_another_figure_shows_reasons(loom: Any) -> None:
+    result = loom("advise", "lab-3", "--model", "tiny-gpt2", "--new-tokens", 30, "--by", "peak_memory_bytes")
+    assert result.status == 0
+    for part in ("first token", "Computes on", "3 of 30 tokens are simulated", "What one change would do"):
+        assert part in result.out
+
+
+def test_advice_takes_no_strategy(loom: Any) -> None:
+    refused(loom("advise", "lab-3", "--model", "tiny-gpt2", "--strategy", "single"), "ranks all strategies")

@@ -1,0 +1,165 @@
+"""Assess one strategy: plan for the whole workload, simulate the first tokens of it, and say what limits it.
+
+The figures of later tokens follow from the simulated ones: a decode step costs what the mean of the simulated
+steps does, and KV caches grow by a row per token. LIME's changes of plan in the course of a long answer are
+therefore not seen.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from engine.advice.limits import limit_of, reason_for
+from engine.advice.values import Assessment
+from engine.domain.errors import EdgeLoomError
+from engine.domain.plan import Plan
+from engine.domain.report import DeviceReport, RequestReport
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.workload import Workload
+from engine.ops.sizes import kv_bytes_per_row
+from engine.reports.fold import fold_devices, fold_links, fold_requests
+from engine.runs.predict import Prepared, prepare, simulate
+from engine.strategies.registry import strategy
+
+SIMULATED_TOKENS = 3
+"""Of an answer: the first, which ends the prefill, and two decode steps; of a large run one decode step."""
+LARGE = 128
+"""Layers × devices from which a run is large."""
+
+
+class _Played(NamedTuple):
+    """The simulated beginning of a run of `spec`."""
+
+    spec: RunSpec
+    plan: Plan
+    tokens: int
+    spans: list[Span]
+    marks: list[Mark]
+
+
+def shortened(spec: RunSpec) -> Workload:
+    """The part of a workload that is simulated: all requests of a burst, one of several, the first tokens."""
+    workload = spec.workload
+    is_large = spec.model.num_layers * len(spec.cluster.devices) > LARGE
+    return workload.model_copy(
+        update={
+            "new_tokens": min(workload.new_tokens, SIMULATED_TOKENS - is_large),
+            "requests": workload.requests if workload.pattern == "bursty" else 1,
+        }
+    )
+
+
+def assess(spec: RunSpec) -> Assessment:
+    """Never raises an `EdgeLoomError`: a strategy without a plan is assessed by its reason."""
+    lossless = strategy(spec.strategy).lossless
+    try:
+        prepared = prepare(spec)
+        short = spec.model_copy(update={"workload": shortened(spec)})
+        requests = prepared.requests[: short.workload.requests]
+        trace, outcome = simulate(Prepared(short, requests, prepared.plan))
+    except EdgeLoomError as error:
+        return Assessment(strategy=spec.strategy, lossless=lossless, reason=_own_words(spec, str(error)))
+    lossless = not strategy(spec.strategy).is_lossy(prepared.plan)
+    if outcome.kind != "finished":
+        return Assessment(strategy=spec.strategy, lossless=lossless, reason=outcome.sentence)
+    played = _Played(
+        spec=spec,
+        plan=prepared.plan,
+        tokens=short.workload.new_tokens,
+        spans=[item for item in trace if isinstance(item, Span)],
+        marks=[item for item in trace if isinstance(item, Mark)],
+    )
+    return _assessment(played, lossless)
+
+
+def _own_words(spec: RunSpec, sentence: str) -> str:
+    """A refusal without the strategy's name in front, which the reader sees beside it."""
+    refusal = f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: "
+    return sentence.removeprefix(refusal).removeprefix(f"{spec.strategy}: ")
+
+
+def _assessment(played: _Played, lossless: bool) -> Assessment:
+    spec, tokens = played.spec, played.spec.workload.new_tokens
+    requests, ends_s = fold_requests(played.marks)
+    first_s = sum(request.ttft_s for request in requests) / len(requests)
+    steps_s = [later - earlier for request in requests for earlier, later in pairwise(request.token_s)]
+    per_token_s = sum(steps_s) / len(steps_s) if steps_s else None
+    later = max(0, tokens - played.tokens)
+    total_s = max(ends_s) + later * (per_token_s or 0.0)
+    devices = _with_grown_caches(played, later, len(requests))
+    fullest = max(devices, key=lambda device: device.peak_memory_bytes / device.memory_bytes)
+    limit = limit_of(spec.cluster, played.spans, *_window_s(requests, first_s, per_token_s, tokens))
+    computing = tuple(device.name for device in devices if device.flops)
+    return Assessment(
+        strategy=spec.strategy,
+        lossless=lossless,
+        reason=reason_for(spec.cluster, limit, computing),
+        first_token_s=first_s,
+        per_token_s=per_token_s,
+        total_s=total_s,
+        tokens_per_s=len(requests) * tokens / total_s if tokens else None,
+        peak_memory_bytes=max(device.peak_memory_bytes for device in devices),
+        peak_memory_frac=fullest.peak_memory_bytes / fullest.memory_bytes,
+        fullest=fullest.name,
+        energy_j=_energy_j(played, later),
+        limit=limit,
+        devices=computing,
+        simulated_tokens=played.tokens,
+    )
+
+
+def _window_s(
+    requests: tuple[RequestReport, ...], first_s: float, per_token_s: float | None, tokens: int
+) -> tuple[float, float]:
+    """From when to when the critical path is walked: the last decode step, or the prefill if it takes longer
+    than all decode steps of the whole answer.
+    """
+    first = requests[0]
+    if per_token_s is None or first_s >= (tokens - 1) * per_token_s:
+        return first.arrival_s, first.arrival_s + first.ttft_s
+    return first.arrival_s + first.token_s[-2], first.arrival_s + first.token_s[-1]
+
+
+def _with_grown_caches(played: _Played, later: int, sequences: int) -> list[DeviceReport]:
+    """The devices with the peak memory of a whole answer: `later` more rows of every sequence's KV cache."""
+    found = fold_devices(played.spec.cluster, played.spans, played.marks)
+    return [
+        device.model_copy(
+            update={
+                "peak_memory_bytes": min(
+                    device.memory_bytes,
+                    device.peak_memory_bytes + later * sequences * _row_bytes(played, rank),
+                )
+            }
+        )
+        for rank, device in enumerate(found)
+    ]
+
+
+def _row_bytes(played: _Played, rank: int) -> float:
+    """Bytes by which the KV caches on device `rank` grow per token of a sequence."""
+    model = played.spec.model
+    whole = kv_bytes_per_row(model, model.num_kv_heads)
+    layers = 0.0
+    for work in played.plan.work:
+        piece = work.slice
+        if work.device == rank and work.phase != "prefill" and piece.part == "attention":
+            layers += (piece.stop - piece.start) / model.num_heads if piece.axis == "heads" else 1.0
+    return layers * whole
+
+
+def _energy_j(played: _Played, later: int) -> float:
+    """Of the simulated part, and once more for every later token what a simulated decode step takes."""
+    whole_j = _energy_of(played, played.spans)
+    if not later or played.tokens < 2:
+        return whole_j
+    decode_j = _energy_of(played, [span for span in played.spans if span.token > 0])
+    return whole_j + later * decode_j / (played.tokens - 1)
+
+
+def _energy_of(played: _Played, spans: list[Span]) -> float:
+    cluster = played.spec.cluster
+    devices = sum(device.energy_j for device in fold_devices(cluster, spans, []))
+    return devices + sum(link.energy_j for link in fold_links(cluster, spans, []))

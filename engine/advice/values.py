@@ -1,0 +1,72 @@
+"""What the advisor says: one assessment per strategy, and what single changes of the cluster would do."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.domain.values import Count, Value
+
+Objective = Literal[
+    "first_token_s", "per_token_s", "total_s", "tokens_per_s", "peak_memory_bytes", "energy_j"
+]
+Resource = Literal["compute", "link", "delay", "load", "staging", "wait"]
+
+
+class Limit(Value):
+    """What most of the critical path's time goes into: the device or link `name`, for `share_frac` of it."""
+
+    resource: Resource
+    name: str
+    share_frac: float
+
+
+class Assessment(Value):
+    """A strategy's figures by prediction; all None where it has no plan, and `reason` then says why.
+
+    A long answer is not simulated to its end: `simulated_tokens` of it are, and the others are supposed to be
+    like the last of them. `total_s` and `energy_j` are of all requests that arrive at once, or of one;
+    `peak_memory_frac` is of the device that is fullest, `fullest`.
+    """
+
+    strategy: str
+    lossless: bool
+    reason: str
+    first_token_s: float | None = None
+    per_token_s: float | None = None
+    total_s: float | None = None
+    tokens_per_s: float | None = None
+    peak_memory_bytes: float | None = None
+    peak_memory_frac: float | None = None
+    fullest: str = ""
+    energy_j: float | None = None
+    limit: Limit | None = None
+    devices: tuple[str, ...] = ()
+    simulated_tokens: Count = 0
+
+    def figure(self, objective: Objective) -> float | None:
+        """The figure that `objective` names; None if this strategy has none."""
+        value: float | None = getattr(self, objective)
+        return value
+
+    def is_better(self, other: Assessment, objective: Objective) -> bool:
+        """Whether this one's figure is better; one without a figure never is. Raises no error."""
+        mine, theirs = self.figure(objective), other.figure(objective)
+        if mine is None or theirs is None:
+            return mine is not None
+        return mine > theirs if objective == "tokens_per_s" else mine < theirs
+
+
+class Change(Value):
+    """A change of the cluster, tried by prediction: the best figure before and after, and by which strategy.
+
+    `gain` is how many times better: 2 is half of the time, or twice the tokens per second.
+    """
+
+    kind: Literal["rate", "delay", "memory", "speed", "fewer", "more"]
+    name: str
+    sentence: str
+    before: float | None
+    after: float
+    strategy_before: str
+    strategy_after: str
+    gain: float | None

@@ -1,0 +1,106 @@
+"""`loom advise`: rank every strategy on a cluster by prediction, and try single changes of the cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Sequence
+from typing import get_args
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from engine.advice.assess import assess
+from engine.advice.changes import ranked, tried
+from engine.advice.values import Assessment, Change, Objective
+from engine.cli.arguments import add_run_arguments, run_spec_of
+from engine.cli.command import Command
+from engine.cli.present import check_writable, write_json
+from engine.cli.tables import console_for, table
+from engine.domain.errors import SpecError
+from engine.domain.spec import RunSpec
+from engine.domain.units import human, human_j, human_s
+from engine.strategies.registry import STRATEGIES
+
+MANY_CHANGES = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_run_arguments(parser)
+    parser.add_argument(
+        "--by", choices=get_args(Objective), default="total_s", help="what strategies are ranked by (total_s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    check_writable(args.json)
+    if args.strategy is not None or args.params:
+        raise SpecError("advise ranks all strategies with their defaults: leave out --strategy and --set.")
+    if args.spec is None and args.showcase is None:
+        args.strategy = STRATEGIES[0].name
+    base = run_spec_of(args)
+    specs = [base.model_copy(update={"strategy": each.name, "params": {}}) for each in STRATEGIES]
+    rows = ranked(assess_all(specs), args.by)
+    changes = tried(base, rows, args.by, assess_all)
+    if args.json:
+        document = {
+            "by": args.by,
+            "strategies": [row.model_dump(mode="json") for row in rows],
+            "changes": [change.model_dump(mode="json") for change in changes],
+        }
+        write_json(json.dumps(document, indent=2, ensure_ascii=False), args.json)
+    if args.json != "-":
+        console_for(sys.stdout).print(advice_group(base, rows, changes))
+    return 0
+
+
+def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
+    """All specs, on all processors."""
+    workers = min(len(specs), os.cpu_count() or 1)
+    if workers < 2:
+        return [assess(spec) for spec in specs]
+    with multiprocessing.get_context("fork").Pool(workers) as pool:
+        return pool.map(assess, specs, chunksize=1)
+
+
+def advice_group(base: RunSpec, rows: Sequence[Assessment], changes: Sequence[Change]) -> Group:
+    work = base.workload
+    shown = table(
+        "strategy", "first token", "per token", "all", "tokens/s", "memory", "energy", "why", texts=("why",)
+    )
+    for row in rows:
+        lossy = "" if row.lossless else " (lossy)"
+        memory = "" if row.peak_memory_bytes is None else human(row.peak_memory_bytes, "B")
+        shown.add_row(
+            row.strategy,
+            *(_time(value) for value in (row.first_token_s, row.per_token_s, row.total_s)),
+            "" if row.tokens_per_s is None else f"{row.tokens_per_s:.3g}",
+            memory,
+            "" if row.energy_j is None else human_j(row.energy_j),
+            f"{row.reason}{lossy}",
+        )
+    simulated = max((row.simulated_tokens for row in rows), default=0)
+    parts: list[RenderableType] = [
+        Text(
+            f"{base.model.name} on {base.cluster.name} ({len(base.cluster.devices)} devices), predicted",
+            "bold",
+        ),
+        shown,
+    ]
+    if simulated < work.new_tokens:
+        words = f"{simulated} of {work.new_tokens} tokens are simulated"
+        parts.append(Text(f"{words}; the others are taken to be like the last."))
+    if changes:
+        parts.append(Text("What one change would do:", "bold"))
+        parts += [Text(f"  {change.sentence}") for change in changes[:MANY_CHANGES]]
+    return Group(*parts)
+
+
+def _time(value: float | None) -> str:
+    return "" if value is None else human_s(value)
+
+
+ADVISE = Command("advise", "rank all strategies on a cluster, and say what limits each", add_arguments, run)

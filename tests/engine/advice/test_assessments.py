@@ -1,0 +1,129 @@
+"""The advisor's figures against whole predictions, and its reasons on clusters with one obvious limit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from engine.advice.assess import assess
+from engine.advice.values import Assessment
+from engine.domain.cluster import ClusterSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.runs.predict import predict
+
+BOARD = {"memory_bytes": 1e9, "memory_byte_per_s": 1e9, "flop_per_s": 2e9, "watts": 2.0}
+SMALL = {**BOARD, "memory_bytes": 9e6}
+
+
+def spec_of(strategy: str, device: dict[str, Any] = BOARD, new_tokens: int = 3, **link: float) -> RunSpec:
+    model, weights = catalogue.resolve("demo-lm")
+    cluster = ClusterSpec(
+        name="three",
+        source="a",
+        devices=[{"name": name, **device} for name in "abc"],
+        switches=[{"name": "hub"}],
+        links=[{"a": name, "b": "hub", "bit_per_s": 1e8, "j_per_byte": 1e-8} | link for name in "abc"],
+    )
+    work = Workload(prompt_tokens=8, new_tokens=new_tokens)
+    return RunSpec(cluster=cluster, model=model, weights=weights, strategy=strategy, workload=work)
+
+
+@pytest.mark.parametrize("strategy", ["single", "gpipe", "megatron", "voltage"])
+def test_a_short_answer_has_the_figures_of_its_prediction(strategy: str) -> None:
+    spec = spec_of(strategy)
+    found, report = assess(spec), predict(spec)
+    assert found.simulated_tokens == 3 and found.lossless
+    assert found.first_token_s == pytest.approx(report.ttft_s)
+    assert found.per_token_s == pytest.approx(report.tpot_s)
+    assert found.total_s == pytest.approx(report.latency_s)
+    assert found.tokens_per_s == pytest.approx(report.tokens_per_s)
+    assert found.energy_j == pytest.approx(report.energy_j)
+    assert found.peak_memory_bytes == max(device.peak_memory_bytes for device in report.devices)
+
+
+@pytest.mark.parametrize("strategy", ["single", "gpipe", "megatron"])
+def test_a_long_answer_is_extrapolated_to_within_two_percent(strategy: str) -> None:
+    spec = spec_of(strategy, new_tokens=40)
+    found, report = assess(spec), predict(spec)
+    assert found.simulated_tokens == 3
+    assert found.total_s == pytest.approx(report.latency_s, rel=0.02)
+    assert found.energy_j == pytest.approx(report.energy_j, rel=0.02)
+    peak_bytes = max(device.peak_memory_bytes for device in report.devices)
+    assert found.peak_memory_bytes == pytest.approx(peak_bytes, rel=0.02)
+
+
+def test_a_burst_is_assessed_as_a_whole() -> None:
+    spec = spec_of("gpipe")
+    burst = spec.model_copy(
+        update={"workload": Workload(prompt_tokens=8, new_tokens=3, requests=4, pattern="bursty")}
+    )
+    found, report = assess(burst), predict(burst)
+    assert found.total_s == pytest.approx(report.latency_s)
+    assert found.tokens_per_s == pytest.approx(12 / report.latency_s)
+
+
+def test_one_of_several_sporadic_requests_is_assessed() -> None:
+    several = spec_of("gpipe").model_copy(
+        update={"workload": Workload(prompt_tokens=8, new_tokens=3, requests=5)}
+    )
+    assert assess(several).total_s == assess(spec_of("gpipe")).total_s
+
+
+def test_an_encoder_has_no_time_per_token() -> None:
+    model, weights = catalogue.resolve("tiny-bert")
+    update = {"model": model, "weights": weights, "workload": Workload(prompt_tokens=8, new_tokens=0)}
+    found = assess(spec_of("gpipe").model_copy(update=update))
+    assert (found.per_token_s, found.tokens_per_s) == (None, None)
+    assert found.first_token_s == found.total_s
+
+
+def test_a_refusal_is_the_reason_without_the_strategys_name() -> None:
+    found = assess(spec_of("single", SMALL))
+    assert found == Assessment(strategy="single", lossless=True, reason=found.reason)
+    assert found.reason.startswith("a needs 10")
+
+
+def test_a_strategy_that_does_not_support_the_cluster_says_why() -> None:
+    reason = assess(spec_of("deepspeed")).reason
+    assert "every device gets an equal shard" in reason and not reason.startswith("deepspeed")
+
+
+def test_what_may_lose_quality_is_marked() -> None:
+    assert not assess(spec_of("edgeformer")).lossless
+
+
+@pytest.mark.parametrize(
+    ("strategy", "device", "link", "sentence"),
+    [
+        ("single", BOARD, {}, r"Computes on a alone\.$"),
+        ("megatron", BOARD, {"bit_per_s": 1e5}, r"Limited by the link .--hub, 100 kbit/s: "),
+        ("megatron", BOARD, {"delay_s": 0.5}, r"Limited by the delay of .--hub, 500 ms: "),
+        ("gpipe", {**BOARD, "flop_per_s": 1e6}, {}, "Limited by computing on a: "),
+        (
+            "tpi_llm",
+            {**BOARD, "disk_byte_per_s": 1e4},
+            {},
+            r"Limited by loading weights from the disk of ., 10 kB/s: ",
+        ),
+        ("gpipe", {**BOARD, "staging_byte_per_s": 1e2}, {}, "Limited by copies between accelerator"),
+    ],
+)
+def test_the_reason_names_what_limits(
+    strategy: str, device: dict[str, Any], link: dict[str, float], sentence: str
+) -> None:
+    assert re.match(sentence, assess(spec_of(strategy, device, **link)).reason)
+
+
+def test_a_device_or_link_that_is_worse_than_the_others_is_named() -> None:
+    spec = spec_of("megatron")
+    devices = list(spec.cluster.devices)
+    devices[2] = devices[2].model_copy(update={"flop_per_s": 1e6})
+    slow = spec.cluster.model_copy(update={"devices": tuple(devices)})
+    found = assess(spec.model_copy(update={"cluster": slow}))
+    assert found.limit is not None
+    assert (found.limit.resource, found.limit.name) == ("compute", "c")
+    assert found.limit.share_frac > 0.9
