@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.bench.rows import Table
+from emulator.calibration.calibrate import Step
 from emulator.calibration.operations import MODELS, ROWS, SHARDS
-from emulator.calibration.residuals import (
-    COMPUTE_MODELS,
-    TimedPrediction,
-    measured_residuals,
-    of_kind,
-    residuals,
-)
+from emulator.calibration.report import measured_steps
+from emulator.calibration.residuals import COMPUTE_MODELS, TimedPrediction, of_kind, residuals
 from engine.cli.command import Environment
 from engine.domain.units import human_s
 
@@ -21,13 +17,12 @@ LONG_S = 1e-3
 
 
 def measure_compute(environment: Environment) -> Table:
-    _, comparisons = measured_residuals(MODELS, ROWS)
-    return residual_table(comparisons)
+    return residual_table(measured_steps(models=MODELS, rows=ROWS).comparisons)
 
 
 def measure_shards(environment: Environment) -> Table:
     """A layer cut into shards of few rows each, for which FLOPs alone predict worst."""
-    _, timed = measured_residuals(("bert-large",), (200,))
+    timed = measured_steps(models=("bert-large",), rows=(200,)).comparisons
     (block,) = of_kind(timed, lambda item: item.operation == "block")
     (shard,) = of_kind(timed, lambda item: item.operation == "position shard, reordered")
     ratios = [block.seconds / shard.seconds] + [
@@ -42,6 +37,18 @@ def measure_shards(environment: Environment) -> Table:
         "A layer of bert-large, 200 rows, and a position shard of it, products in the order of fewest FLOPs."
     )
     return Table(title, ("", "this host", *COMPUTE_MODELS), rows)
+
+
+def steps_table(steps: Sequence[Step]) -> Table:
+    """How far each step of a calibration is off."""
+    rows = [
+        (step.name, str(step.figures), f"{step.median:.1%}", f"{step.p95:.1%}", f"{step.total:+.1%}")
+        for step in steps
+    ]
+    title = (
+        "Steps of the calibration: median and 95 % of |predicted / measured - 1|, and of the sum of times."
+    )
+    return Table(title, ("step", "times", "median", "95 %", "sum"), tuple(rows))
 
 
 def residual_table(comparisons: Sequence[TimedPrediction]) -> Table:

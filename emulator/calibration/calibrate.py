@@ -1,8 +1,16 @@
-"""Measures how fast one thread of this machine runs the kernels of models. Takes half a minute.
+"""Measures how fast one thread of this machine computes whole passes of models, and what its runtime costs.
 
-The result has two parts. A `HostProfile` is the table of times for the compute model `measured` and for the
-choice of the dilation. A `DeviceSpec` describes this machine in a cluster file, with the roofline that fits
-the table.
+The steps, each of which prints how far it is from the passes that it is to predict (`Step`):
+
+choice      the fastest kernel of products by shape (`engine/runs/host_kernels.py`)
+kernels     every kernel by itself: products on a grid of shapes, attention, element-wise passes
+passes      layers of made-up models (`shapes.py`), operation by operation, weights coming from memory; the
+            tables of the kernels are corrected by them (`correction.py`)
+row         one core as a device of a cluster file: the roofline whose efficiencies reproduce the tables
+slowdown    operations of several processes at once (`contention.py`)
+runtime     whole requests and messages over loopback at native speed (`runtime.py`)
+
+The result is a `Calibration`: the tables for the compute model `measured`, and the device row.
 """
 
 from __future__ import annotations
@@ -16,15 +24,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emulator.calibration.known import Calibration, host_name
+from emulator.calibration.contention import measure_slowdown
+from emulator.calibration.correction import correct
+from emulator.calibration.device_row import device_row
+from emulator.calibration.known import host_name
 from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
-from emulator.calibration.residuals import TimedPrediction, compare
-from emulator.calibration.roofline import fit_roofline
+from emulator.calibration.residuals import TimedPrediction, compare, residuals
+from emulator.calibration.shapes import FULL, QUICK, Shapes, stores
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
-    FLOAT_BYTES,
     LARGE_BYTES,
     PASS_COLS,
     PASS_ROWS,
@@ -33,17 +43,19 @@ from emulator.calibration.timed_kernels import (
     pass_names,
     passes_in,
 )
-from engine.domain.cluster import DeviceSpec
-from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
-from engine.ops.cost import Kernel, elementwise, measured_s
-from engine.ops.cost import product as matrix_product
+from engine.domain.calibration import Calibration
+from engine.domain.cluster import ComputeModel
+from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow, RuntimeCosts
+from engine.ops.cost import measured_s
+from engine.ops.torch_kernels.linear import use
+from engine.runs.host_kernels import measured_kernels
 
 if TYPE_CHECKING:  # torch takes a while to import
     from engine.models.weights.store import WeightStore
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SIDES = (32, 128, 384, 1024, 3072)  # of the matrices
-ROUNDS = 3
+ROUNDS = 2
 """How often everything is timed, some time apart. The least counts: other processes only add time."""
 
 SMALLEST = (
@@ -57,46 +69,89 @@ Times = Mapping[Name, float]
 """Seconds of every figure of `timed_kernels.py`."""
 
 
-def calibrate(
-    models: Sequence[str] = (), rows: Sequence[int] = ()
-) -> tuple[Calibration, list[TimedPrediction]]:
+class Step(NamedTuple):
+    """One step of a calibration: |predicted / measured - 1| of what it predicts, and the error of the sum."""
+
+    name: str
+    figures: int
+    median: float
+    p95: float
+    total: float
+
+
+class Measured(NamedTuple):
+    """A calibration, how far each step is off, and predictions of the operations of named models."""
+
+    calibration: Calibration
+    steps: tuple[Step, ...]
+    comparisons: tuple[TimedPrediction, ...]
+
+
+def calibrate(shapes: Shapes, models: Sequence[str] = (), rows: Sequence[int] = ()) -> Measured:
     """Measure now; time operations of `models` on `rows` rows in turn with the rest, and compare.
 
     The speed of a shared machine changes within minutes; measuring in turn lets it change both alike.
     Sets torch to one thread in this process.
     """
-    stores = [random_weights(name) for name in models]
-    profile, timed = host_profile(stores=stores, operation_rows=rows)
-    found = Calibration(profile, device_row(profile, _disk_byte_per_s()))
-    return found, compare(found, timed)
+    with tempfile.TemporaryDirectory(prefix="edgeloom-") as directory:
+        made_up = stores(shapes, Path(directory))
+        named = [random_weights(name) for name in models]
+        alone, passes, timed = host_profile(made_up, shapes.rows, named, rows)
+        profile = correct(alone, passes)
+        slowdown = measure_slowdown(made_up[-1])
+    profile = profile.model_copy(update={"runtime": RuntimeCosts(slowdown=slowdown)})
+    found = Calibration(profile=profile, device=device_row(profile, _disk_byte_per_s()))
+    steps = [
+        _step("kernels alone", compare(found.model_copy(update={"profile": alone}), passes)),
+        _step("corrected by whole passes", compare(found, passes)),
+        _step("device row", compare(found, passes), "roofline"),
+    ]
+    comparisons = compare(found, timed)
+    if comparisons:
+        steps.append(_step("other models", comparisons))
+    return Measured(found, tuple(steps), tuple(comparisons))
+
+
+def _step(name: str, comparisons: Sequence[TimedPrediction], model: ComputeModel = "measured") -> Step:
+    return Step(name, len(comparisons), *residuals(comparisons, model))
 
 
 def host_profile(
-    rows: Sequence[int] = ROWS,
-    sides: Sequence[int] = SIDES,
+    passes_of: Sequence[WeightStore] = (),
+    pass_rows: Sequence[int] = (),
     stores: Sequence[WeightStore] = (),
     operation_rows: Sequence[int] = (),
-) -> tuple[HostProfile, list[TimedOperation]]:
-    """This host's times of kernels, products on a grid of `rows` and of `sides` of the matrices.
+    rows: Sequence[int] = ROWS,
+    sides: Sequence[int] = SIDES,
+) -> tuple[HostProfile, list[TimedOperation], list[TimedOperation]]:
+    """This host's times of kernels alone, products on a grid of `rows` and of `sides` of the matrices.
 
-    Also the times of the operations of the models of `stores` on `operation_rows`.
+    Also the times of operations: of the models of `passes_of` on `pass_rows`, and of the models of `stores`
+    on `operation_rows`.
     """
     import torch
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
     times: dict[Name, float] = {}
+    passes: dict[Name, TimedOperation] = {}
     operations: dict[Name, TimedOperation] = {}
     with torch.inference_mode(), TimedKernels(torch) as kernels:
         for _ in range(ROUNDS):
             for name, figure in kernels.figures(rows, sides):
                 times[name] = min(figure.seconds(), times.get(name, math.inf))
-            for timed in time_operations(stores, operation_rows):
-                key = (timed.model, timed.operation, timed.rows)
-                operations[key] = min(timed, operations.get(key, timed), key=lambda item: item.seconds)
+            _keep_least(passes, time_operations(passes_of, pass_rows))
+            _keep_least(operations, time_operations(stores, operation_rows))
         tables = as_tables(times)
-        passes = (*tables.passes, _attention_call(tables, kernels.crowd))
-    return tables.model_copy(update={"passes": passes}), list(operations.values())
+        calls = (*tables.passes, _attention_call(tables, kernels.crowd))
+    profile = HostProfile.model_validate(dict(tables) | {"passes": calls})
+    return profile, list(passes.values()), list(operations.values())
+
+
+def _keep_least(known: dict[Name, TimedOperation], newer: Sequence[TimedOperation]) -> None:
+    for timed in newer:
+        key = (timed.model, timed.operation, timed.rows)
+        known[key] = min(timed, known.get(key, timed), key=lambda item: item.seconds)
 
 
 def as_tables(times: Times) -> HostProfile:
@@ -111,33 +166,6 @@ def as_tables(times: Times) -> HostProfile:
         attention=tuple(_attention(times)),
         passes=passes,
     )
-
-
-def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
-    """This machine, one core of it, as a device with the roofline that fits `profile`."""
-    fit = fit_roofline(list(_kernel_times(profile)))
-    return DeviceSpec(
-        name="this-machine",
-        title=f"{profile.host}, one core",
-        flop_per_s=float(f"{fit.flop_per_s:.3g}"),
-        memory_bytes=float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
-        memory_byte_per_s=float(f"{fit.memory_byte_per_s:.3g}"),
-        disk_byte_per_s=float(f"{disk_byte_per_s:.3g}"),
-        op_overhead_s=float(f"{fit.op_overhead_s:.2g}"),
-        half_rows=float(f"{fit.half_rows:.2g}"),
-        source=f"measured with loom calibrate on {time.strftime('%Y-%m-%d')}, one thread, float32",
-    )
-
-
-def _kernel_times(profile: HostProfile) -> Iterator[tuple[Kernel, float]]:
-    """The kernels of which a model's time is composed, and their times by `profile`."""
-    for row in profile.products:
-        if row.inner >= SIDES[1] and row.cols >= SIDES[1]:
-            kernel = matrix_product(int(row.rows), int(row.inner), int(row.cols), FLOAT_BYTES)
-            yield kernel, kernel.flops * row.s_per_flop + profile.op_overhead_s
-    for rows in ROWS:
-        kernel = elementwise(rows, PASS_COLS, FLOAT_BYTES)
-        yield kernel, profile.pass_s(kernel.name, kernel.flops)
 
 
 def _products(times: Times) -> Iterator[MeasuredRow]:
@@ -197,10 +225,20 @@ def _disk_byte_per_s() -> float:
         return DISK_BYTES / (time.perf_counter() - began_s)
 
 
-def main(models: str, rows: str) -> int:
-    """Print the calibration as JSON. It has its own process, so that its torch threads and memory end."""
-    found, comparisons = calibrate(models.split(",") if models else (), json.loads(f"[{rows}]"))
-    json.dump({"calibration": found.to_json(), "comparisons": comparisons}, sys.stdout)
+def main(extent: str, models: str, rows: str) -> int:
+    """Print a `Measured` as JSON, in a process of its own, so that its torch threads and memory end.
+
+    `extent` is quick or full.
+    """
+    use(measured_kernels())
+    shapes = QUICK if extent == "quick" else FULL
+    found = calibrate(shapes, models.split(",") if models else (), json.loads(f"[{rows}]"))
+    answer = {
+        "calibration": found.calibration.model_dump(mode="json"),
+        "steps": found.steps,
+        "comparisons": found.comparisons,
+    }
+    sys.stdout.write(json.dumps(answer) + "\n")
     return 0
 
 

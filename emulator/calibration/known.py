@@ -1,4 +1,8 @@
-"""Keeps this host's calibration in the cache; measures it if it is missing or is of another processor."""
+"""Keeps this host's calibration in the cache; measures it if it is missing or is of another processor.
+
+`known_calibration` is the only way to this host's calibration: `predict`, `run`, the benchmarks and the web
+server all find it here.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +13,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.host.places import cache_directory
-from engine.domain.cluster import DeviceSpec
+from engine.domain.calibration import Calibration, read_calibration
 from engine.domain.errors import HostError, SpecError
-from engine.domain.host_times import HostProfile
 from engine.domain.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Calibration(NamedTuple):
-    """This host as a table of times, and one core of it as a device."""
-
-    profile: HostProfile
-    device: DeviceSpec
-
-    def to_json(self) -> str:
-        values = {"profile": self.profile, "device": self.device}
-        return json.dumps({name: value.model_dump(mode="json") for name, value in values.items()})
-
-    @classmethod
-    def from_json(cls, text: str, where: str) -> Calibration:
-        """Inverse of `to_json`; raises `SpecError`, or `ValueError` if it is not even JSON."""
-        data = json.loads(text)
-        return cls(HostProfile.parse(data.get("profile"), where), DeviceSpec.parse(data.get("device"), where))
 
 
 def calibration_file() -> Path:
@@ -43,29 +29,44 @@ def calibration_file() -> Path:
 
 def known_calibration() -> Calibration | None:
     """The calibration in the cache if it is of this processor, or None."""
-    path = calibration_file()
     try:
-        known = Calibration.from_json(path.read_text(), str(path))
-    except (OSError, ValueError, SpecError):  # absent, or written by another version
+        known = read_calibration(calibration_file())
+    except SpecError:  # absent, or written by another version
         return None
     return known if known.profile.host == host_name() else None
 
 
+def with_profile(spec: RunSpec) -> RunSpec:
+    """With this host's times, where the run depends on them or is compared with them, if they are known."""
+    if not needs_profile(spec) and (spec.profile is not None or spec.dilation != "native"):
+        return spec
+    known = known_calibration()
+    return spec.model_copy(update={"profile": known.profile}) if known else spec
+
+
 def measured_calibration() -> Calibration:
-    """Measure now and write the result to the cache. Raises `HostError` if that fails."""
-    result, _ = measured_beside((), ())
+    """Measure now, as fast as is useful, and write the result to the cache. Raises `HostError`."""
+    result = Calibration.parse(measured(quick=True)["calibration"], "calibration")
     keep(result)
     return result
 
 
-def measured_beside(models: Sequence[str], rows: Sequence[int]) -> tuple[Calibration, list[list[Any]]]:
+def measured(quick: bool, models: Sequence[str] = (), rows: Sequence[int] = ()) -> dict[str, Any]:
     """Measure now in a child process, and time operations of `models` on `rows` rows in turn.
 
-    Returns the fields of their `TimedPrediction`s (`residuals.py`). Raises `HostError` if that fails.
+    Returns the fields of a `Measured` (`calibrate.py`) as plain data. Raises `HostError` if that fails.
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    extent = "quick" if quick else "full"
     done = subprocess.run(
-        [sys.executable, "-m", "emulator.calibration.calibrate", ",".join(models), ",".join(map(str, rows))],
+        [
+            sys.executable,
+            "-m",
+            "emulator.calibration.calibrate",
+            extent,
+            ",".join(models),
+            ",".join(map(str, rows)),
+        ],
         env=environment,
         capture_output=True,
         text=True,
@@ -74,8 +75,8 @@ def measured_beside(models: Sequence[str], rows: Sequence[int]) -> tuple[Calibra
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise HostError(f"Calibrating this machine failed: {reason}.")
-    answer = json.loads(done.stdout)
-    return Calibration.from_json(answer["calibration"], "calibration"), answer["comparisons"]
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
 def keep(calibration: Calibration) -> None:

@@ -138,14 +138,14 @@ def _newest(recent: dict[Meta, deque[Any]], inputs: Sequence[Meta]) -> tuple[Any
 
 def _blocks(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
     x = _hidden(model, rows)
-    for layer in _layers(model):
+    for layer in working_layers(model):
         yield _Step("block", Block(layer, cache), (x,))
 
 
 def _parts(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
     x = _hidden(model, rows)
     yield _Step("embed", Embed(0), (Meta((1, rows), "int64"),))
-    for layer in _layers(model):
+    for layer in working_layers(model):
         yield _Step("attention", Attention(layer, 0, model.num_heads, True, cache), (x,))
         yield _Step("residual", Residual(layer, "attention"), (x, x))
         yield _Step("ffn", FeedForward(layer, 0, model.intermediate_size, True), (x,))
@@ -157,7 +157,7 @@ def _parts(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
 def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
     """Half the heads and half the columns at a time, as on two tensor-parallel devices."""
     x, heads, columns = _hidden(model, rows), model.num_heads, model.intermediate_size
-    for layer in _layers(model):
+    for layer in working_layers(model):
         for half, (start, stop) in enumerate(((0, heads // 2), (heads // 2, heads))):
             own = f"{cache}{half}" if cache else None
             yield _Step("half of attention", Attention(layer, start, stop, True, own), (x,))
@@ -172,7 +172,7 @@ def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
     if rows < SHARDS * SHARDS:
         return
     x, size = _hidden(model, rows), -(-rows // SHARDS)
-    for layer in _layers(model):
+    for layer in working_layers(model):
         for shard in range(SHARDS):
             start, stop = shard * size, min(rows, (shard + 1) * size)
             if stop - start < size:
@@ -193,7 +193,7 @@ SEQUENCES: dict[str, Callable[[ModelSpec, int, str | None], Iterator[_Step]]] = 
 }
 
 
-def _layers(model: ModelSpec) -> range:
+def working_layers(model: ModelSpec) -> range:
     """Enough layers that weights have left the caches when their turn comes again, or all."""
     per_layer = model_bytes(model) // model.num_layers
     return range(min(model.num_layers, -(-WORKING_SET_BYTES // per_layer)))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from emulator.calibration.known import Calibration, measured_beside
 from emulator.calibration.operations import TimedOperation
+from engine.domain.calibration import Calibration
 from engine.domain.cluster import ComputeModel
 from engine.ops.cost import op_time_s
 
-QUICK_MODELS, QUICK_ROWS = ("bert-base", "tinyllama-42m"), (1, 34, 128)
 COMPUTE_MODELS: tuple[ComputeModel, ...] = ("flops", "roofline", "measured")
 
 
@@ -65,15 +64,4 @@ def compare(calibration: Calibration, timed: Iterable[TimedOperation]) -> list[T
             ),
         )
         for item in timed
-    ]
-
-
-def measured_residuals(
-    models: Sequence[str] = QUICK_MODELS, rows: Sequence[int] = QUICK_ROWS
-) -> tuple[Calibration, list[TimedPrediction]]:
-    """Calibrate this host now, and time operations of `models` in turn with it. Raises `HostError`."""
-    calibration, timed = measured_beside(models, rows)
-    return calibration, [
-        TimedPrediction(model, operation, count, seconds, tuple(predicted_s))
-        for model, operation, count, seconds, predicted_s in timed
     ]

@@ -91,7 +91,9 @@ class TimedKernels:
         return cycle([self._numbers[at * size : (at + 1) * size].view(cols, inner) for at in range(count)])
 
     def _product(self, rows: int, inner: int, weights: Iterator[Any]) -> Work:
-        x, linear = self.torch.randn(1, rows, inner), self.torch.nn.functional.linear
+        from engine.ops.torch_kernels.linear import linear
+
+        x = self.torch.randn(1, rows, inner)
         return lambda: linear(x, next(weights))
 
     def _attention(self, rows: int, wide: int, seen: int) -> Work:

@@ -7,10 +7,10 @@ import queue
 import sys
 
 from emulator.bench.command import BENCH
-from emulator.bench.compute import residual_table
+from emulator.bench.compute import residual_table, steps_table
 from emulator.bench.rows import as_text
 from emulator.calibration.known import keep
-from emulator.calibration.residuals import measured_residuals
+from emulator.calibration.report import measured_steps
 from emulator.cli.chaos import CHAOS
 from emulator.cli.doctor import is_fit, show
 from emulator.network.probe import probe
@@ -37,16 +37,30 @@ def doctor(args: argparse.Namespace) -> int:
 
 
 def calibrate(args: argparse.Namespace) -> int:
-    check_writable(args.json)
-    sys.stderr.write("calibrating: about a minute, best on an idle machine\n")
-    result, comparisons = measured_residuals()
-    keep(result)
-    sys.stderr.write(as_text(residual_table(comparisons)) + "\n")
-    if args.json:
-        write_json(result.to_json(), args.json)
+    for target in (args.json, args.output):
+        check_writable(target)
+    words = "about a minute" if args.quick else "about four minutes"
+    sys.stderr.write(f"calibrating: {words}, best on an idle machine\n")
+    found = measured_steps(args.quick)
+    keep(found.calibration)
+    sys.stderr.write(as_text(steps_table(found.steps)) + "\n\n")
+    sys.stderr.write(as_text(residual_table(found.comparisons)) + "\n")
+    for target in (args.json, args.output):
+        if target:
+            write_json(found.calibration.to_json(), target)
     if args.json != "-":
-        sys.stdout.write(device_toml(result.device))
+        sys.stdout.write(device_toml(found.calibration.device))
     return 0
+
+
+def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="fewer shapes, in a quarter of the time")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write the machine to FILE, for `predict --profile FILE` and the browser's palette elsewhere",
+    )
+    add_json_argument(parser)
 
 
 def device_toml(device: DeviceSpec) -> str:
@@ -54,9 +68,17 @@ def device_toml(device: DeviceSpec) -> str:
     lines = ["[[device]]"]
     for key, value in device.model_dump(exclude_defaults=True).items():
         whole = isinstance(value, float) and value.is_integer()
-        text = f'"{value}"' if isinstance(value, str) else repr(int(value) if whole else value)
+        if isinstance(value, tuple | list):
+            rows = [", ".join(f"{name} = {_toml(field)}" for name, field in row.items()) for row in value]
+            text = "[\n" + "".join(f"    {{ {row} }},\n" for row in rows) + "]"
+        else:
+            text = _toml(int(value) if whole else value)
         lines.append(f"{key} = {text}")
     return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +88,7 @@ def _no_arguments(parser: argparse.ArgumentParser) -> None:
 COMMANDS: tuple[Command, ...] = (
     Command("run", "run on emulated devices and links (needs root)", add_run_arguments, run),
     Command("doctor", "check what this machine can do, and say how to mend the rest", _no_arguments, doctor),
-    Command("calibrate", "measure this machine and write it as a device", add_json_argument, calibrate),
+    Command("calibrate", "measure this machine and write it as a device", add_calibrate_arguments, calibrate),
     BENCH,
     CHAOS,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 import topologies
+from emulator.calibration.known import with_profile
 from emulator.cli.commands import COMMANDS as EMULATOR_COMMANDS
 from engine.cli import main as run_command
 from engine.cli.command import Command, Environment
@@ -21,6 +22,7 @@ ENVIRONMENT = Environment(
     load_cluster=topologies.load,
     cluster_names=topologies.names,
     presets=topologies.presets,
+    with_profile=with_profile,
     showcases=showcases,
 )
 

@@ -8,7 +8,7 @@ import queue
 from collections.abc import Callable
 from typing import Any
 
-from emulator.calibration.known import known_calibration, measured_calibration, needs_profile
+from emulator.calibration.known import measured_calibration, needs_profile, with_profile
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
@@ -59,14 +59,12 @@ def emulate(
 
 def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
     """The spec with this host's profile, where the run depends on it: it is measured once per host."""
+    spec = with_profile(spec)
     if not needs_profile(spec):
         return spec
-    known = known_calibration()
-    if known is None:
-        detail = "this machine's speed, about half a minute, only once"
-        on_events([StateChanged(state="calibrating", detail=detail)])
-        known = measured_calibration()
-    return spec.model_copy(update={"profile": known.profile})
+    detail = "this machine's speed, about a minute, only once"
+    on_events([StateChanged(state="calibrating", detail=detail)])
+    return spec.model_copy(update={"profile": measured_calibration().profile})
 
 
 class _SessionClient:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.showcase import Showcase
+from engine.domain.spec import RunSpec
 
 
 class Environment(NamedTuple):
@@ -20,6 +21,8 @@ class Environment(NamedTuple):
 
     cluster_names: Callable[[], tuple[str, ...]]
     presets: Callable[[], tuple[DeviceSpec, ...]]
+    with_profile: Callable[[RunSpec], RunSpec] = lambda spec: spec
+    """A run with the times of this machine, where it needs them and `loom calibrate` has measured them."""
     showcases: Callable[[], tuple[Showcase, ...]] = tuple
 
 

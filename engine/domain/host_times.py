@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import product as combinations
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from engine.domain.values import Name, NonNegative, Positive, Value
 
@@ -37,6 +37,28 @@ class MeasuredPass(Value):
     s_per_element: NonNegative
 
 
+class RuntimeCosts(Value):
+    """What the runtime of one device process costs on this host, at native speed: fields of `DeviceSpec`.
+
+    `slowdown[k - 1]` says how many times as long an operation takes while k devices of this host compute at
+    once: they share cores, caches and memory. More devices than measured share the cores further.
+    """
+
+    dispatch_s: NonNegative = 0.0
+    handover_s: NonNegative = 0.0
+    send_s: NonNegative = 0.0
+    receive_s: NonNegative = 0.0
+    byte_s: NonNegative = 0.0
+    slowdown: tuple[Annotated[float, Field(ge=1)], ...] = ()
+
+    def slowdown_of(self, computing: int) -> float:
+        """How many times as long an operation takes while `computing` devices, itself included, compute."""
+        known = len(self.slowdown)
+        if computing <= 1 or not known:
+            return 1.0
+        return self.slowdown[min(computing, known) - 1] * max(1.0, computing / known)
+
+
 class HostProfile(Value):
     """The times that `calibrate` measured on one host, with one thread.
 
@@ -53,6 +75,7 @@ class HostProfile(Value):
     attention: tuple[MeasuredRow, ...] = ()
     passes: tuple[MeasuredPass, ...] = ()
     call_s: NonNegative = 0.0
+    runtime: RuntimeCosts = RuntimeCosts()
 
     @model_validator(mode="after")
     def _grids(self) -> Self:

@@ -10,8 +10,9 @@ import pytest
 import redis
 
 import topologies
-from emulator.calibration.known import Calibration, host_name
+from emulator.calibration.known import host_name
 from emulator.host.leftovers import Process, children, is_alive
+from engine.domain.calibration import Calibration
 from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.domain.report import RunReport
 from tests.support.web import Browser, Worker, recorded, request_body, wait_until
@@ -67,7 +68,7 @@ def test_a_prediction_by_measured_times_needs_a_calibrated_host(
             op_overhead_s=1e-5,
             memory_byte_per_s=1e10,
         )
-        calibration = Calibration(profile, topologies.presets()[0])
+        calibration = Calibration(profile=profile, device=topologies.presets()[0])
         (tmp_path / "edgeloom").mkdir()
         (tmp_path / "edgeloom" / "calibration.json").write_text(calibration.to_json())
         answer = alice.post("/predict", request_body(compute_model="measured"))

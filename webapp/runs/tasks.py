@@ -13,7 +13,7 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.consumer import Consumer
 
 from emulator import emulate
-from emulator.calibration.known import known_calibration, needs_profile
+from emulator.calibration.known import with_profile as calibrated
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from engine.domain.errors import EdgeLoomError, HostError, RunError
@@ -83,8 +83,7 @@ def spec_to_predict(run: Run) -> RunSpec:
 def with_profile(spec: RunSpec) -> RunSpec:
     """With this host's times, where devices are modelled by them and they have been measured."""
     paced = spec.model_copy(update={"dilation": 1.0})  # the simulated world has no use for a dilation
-    known = known_calibration() if needs_profile(paced) else None
-    return spec.model_copy(update={"profile": known.profile}) if known else spec
+    return spec.model_copy(update={"profile": calibrated(paced).profile})
 
 
 @app.task(name="emulate.run", ignore_result=True, bind=True)

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 import emulator.calibration.known as host
-from emulator.calibration.calibrate import device_row
-from emulator.calibration.roofline import Roofline, fit_roofline
+from emulator.calibration.device_row import device_row
 from emulator.calibration.stopwatch import typical_s
 from emulator.cli.commands import device_toml
+from engine.domain.calibration import Calibration
 from engine.domain.cluster import DeviceSpec
-from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
 from engine.domain.spec import RunSpec
 from engine.models import catalogue
-from engine.ops.cost import elementwise, op_time_s, product
+from engine.ops.cost import op_time_s, product
 from tests.support.small_clusters import star
 
 PEAK, HALF = 50e9, 20.0
@@ -32,21 +32,31 @@ def profile(name: str = "somewhere") -> HostProfile:
     )
 
 
-def test_the_fit_finds_the_roofline_that_made_the_figures() -> None:
-    made = Roofline(PEAK, HALF, 8e9, 5e-6)
-    device = DeviceSpec(name="made", memory_bytes=1e9, **made._asdict())
-    kernels = [product(rows, 1024, 1024, 4) for rows in (1, 4, 16, 64, 256, 512)]
-    kernels += [elementwise(rows, 1024, 4) for rows in (1, 512)]
-    found = fit_roofline([(kernel, op_time_s(device, [kernel])) for kernel in kernels])
-    assert found == pytest.approx(made, rel=0.01)
+def row() -> DeviceSpec:
+    return device_row(profile(), 1e8)
 
 
 def test_the_device_row_is_a_device_of_a_cluster_file() -> None:
-    device = device_row(profile(), 1e8)
-    (row,) = tomllib.loads(device_toml(device))["device"]
-    assert DeviceSpec.parse(row, "row") == device
-    assert row["flop_per_s"] == pytest.approx(PEAK, rel=0.01)
-    assert "measured" in row["source"]
+    (table,) = tomllib.loads(device_toml(row()))["device"]
+    assert DeviceSpec.parse(table, "row") == row()
+    assert "measured" in table["source"] and table["basis"] == "calibrated"
+
+
+def test_the_roofline_of_the_row_takes_the_times_of_the_table() -> None:
+    for rows in (1, 16, 256, 512):
+        for inner, cols in ((384, 384), (1024, 4096), (4096, 1024)):
+            kernel = product(rows, inner, cols, 4)
+            by_row, by_table = (
+                op_time_s(row(), [kernel], profile(), model) for model in ("roofline", "measured")
+            )
+            assert by_row == pytest.approx(by_table, rel=0.02)
+
+
+def test_the_row_has_what_the_runtime_costs() -> None:
+    costs = RuntimeCosts(dispatch_s=1e-5, handover_s=2e-5, send_s=3e-5, receive_s=4e-5, byte_s=5e-10)
+    found = device_row(profile().model_copy(update={"runtime": costs}), 1e8)
+    assert (found.dispatch_s, found.handover_s) == (1e-5, 2e-5)
+    assert (found.message_overhead_s, found.receive_overhead_s, found.byte_overhead_s) == (3e-5, 4e-5, 5e-10)
 
 
 def test_time_is_the_processors_own() -> None:
@@ -64,12 +74,12 @@ def test_a_calibration_is_kept_per_processor(tmp_path: Path, monkeypatch: pytest
     file = host.calibration_file()
     file.parent.mkdir(parents=True)
     made = profile(host.host_name())
-    file.write_text(host.Calibration(made, device_row(made, 1e8)).to_json())
+    file.write_text(Calibration(profile=made, device=device_row(made, 1e8)).to_json())
     known = host.known_calibration()
     assert known is not None
     assert known.profile == made
     other = profile("another processor")
-    file.write_text(host.Calibration(other, device_row(other, 1e8)).to_json())
+    file.write_text(Calibration(profile=other, device=device_row(other, 1e8)).to_json())
     assert host.known_calibration() is None
     file.write_text(json.dumps({"profile": {}}))
     assert host.known_calibration() is None

@@ -89,7 +89,7 @@ def test_six_position_shards_cost_what_the_host_makes_of_them_not_what_flops_say
     _, shard = time_sequence(store, "shards", 200, 0)
     by_flops = total_flops(block.kernels) / total_flops(shard.kernels)
     assert by_flops == pytest.approx(3.99, abs=0.01)
-    host, _ = host_profile(rows=(32, 64, 256), sides=(1024, 4096))
+    host, _, _ = host_profile(rows=(32, 64, 256), sides=(1024, 4096))
     predicted = [op_time_s(DEVICE, timed.kernels, host, "measured") for timed in (block, shard)]
     happened = block.seconds / shard.seconds
     assert happened < 0.9 * by_flops

@@ -1330,6 +1330,7 @@ export interface components {
             op_overhead_s: number;
             passes: components["schemas"]["MeasuredPass"][];
             products: components["schemas"]["MeasuredRow"][];
+            runtime: components["schemas"]["RuntimeCosts"];
         };
         JoinDevice: {
             at_s: number;
@@ -2075,6 +2076,14 @@ export interface components {
             strategy: string;
             weights: components["schemas"]["WeightsRef"];
             workload: components["schemas"]["Workload"];
+        };
+        RuntimeCosts: {
+            byte_s: number;
+            dispatch_s: number;
+            handover_s: number;
+            receive_s: number;
+            send_s: number;
+            slowdown: number[];
         };
         Scenario: {
             changes: (components["schemas"]["SetRate"] | components["schemas"]["SetDelay"] | components["schemas"]["SetLoss"] | components["schemas"]["LinkDown"] | components["schemas"]["LinkUp"] | components["schemas"]["SlowDevice"] | components["schemas"]["DropDevice"] | components["schemas"]["FreezeDevice"] | components["schemas"]["JoinDevice"])[];

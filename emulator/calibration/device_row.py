@@ -1,0 +1,72 @@
+"""One core of this machine as a row of a cluster file: the roofline that reproduces a profile's tables."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from itertools import product as combinations
+
+from engine.domain.cluster import DeviceSpec
+from engine.domain.efficiency import Efficiency
+from engine.domain.host_times import ATTENTION, HostProfile
+
+ROW_POINTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+WIDTHS = (32, 128, 384, 1024, 3072)
+SHAPES = ((1, 1), (1, 4), (4, 1))
+"""A layer's matrices as multiples of their smaller side: of attention, and of the feed-forward part."""
+
+TRAFFIC_BYTES = 8
+"""An element-wise pass reads and writes 4 bytes per element."""
+
+
+def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
+    """This machine, one core of it, as a device whose efficiencies are those of `profile`'s products.
+
+    The memory rate is that of element-wise passes, or of the fastest reading of a matrix if that is faster:
+    what products lose to memory is in their efficiencies.
+    """
+    rates = {
+        (rows, width): _product_flop_per_s(profile, rows, width)
+        for rows, width in combinations(ROW_POINTS, WIDTHS)
+    }
+    peak = max(rates.values())
+    reading = max(rate * 2 for (rows, _), rate in rates.items() if rows == 1)  # 2 FLOPs per 4 bytes
+    passes = [item.overhead_s for item in profile.passes if item.name != ATTENTION]
+    calls_s = statistics.fmean([profile.op_overhead_s, *passes])
+    runtime = profile.runtime
+    return DeviceSpec(
+        name="this-machine",
+        title=f"{profile.host}, one core",
+        flop_per_s=_short(peak),
+        memory_bytes=float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
+        memory_byte_per_s=_short(max(reading, TRAFFIC_BYTES / profile.elementwise_s_per_element)),
+        disk_byte_per_s=_short(disk_byte_per_s),
+        op_overhead_s=_short(calls_s),
+        dispatch_s=_short(runtime.dispatch_s),
+        handover_s=_short(runtime.handover_s),
+        message_overhead_s=_short(runtime.send_s),
+        receive_overhead_s=_short(runtime.receive_s),
+        byte_overhead_s=_short(runtime.byte_s),
+        efficiencies=tuple(
+            Efficiency(rows=rows, width=width, frac=min(1.0, float(f"{rate / peak:.4f}")), basis="measured")
+            for (rows, width), rate in rates.items()
+        ),
+        basis="calibrated",
+        source=f"measured with loom calibrate on {time.strftime('%Y-%m-%d')}, one thread, float32",
+    )
+
+
+def _product_flop_per_s(profile: HostProfile, rows: int, width: int) -> float:
+    """FLOP/s of products of `rows` rows with matrices whose smaller side is `width`: their geometric mean."""
+    logs = []
+    for inner, cols in SHAPES:
+        seconds = profile.product_s("", rows, inner * width, cols * width, 1) - profile.op_overhead_s
+        logs.append(math.log(2 * rows * inner * cols * width**2 / seconds))
+    return math.exp(statistics.fmean(logs))
+
+
+def _short(value: float) -> float:
+    """Three digits are more than a measurement has."""
+    return float(f"{value:.3g}")

@@ -1,0 +1,83 @@
+"""Calibration: a machine as `loom calibrate` measured it, which other machines can import."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.errors import SpecError
+from engine.domain.host_times import HostProfile
+from engine.domain.spec import RunSpec
+from engine.domain.values import Value
+
+LARGEST_FILE_BYTES = 1 << 20
+"""More than ten times the size of a calibration."""
+
+
+class Calibration(Value):
+    """A machine as a table of times, and one core of it as a device with the roofline that fits the table."""
+
+    profile: HostProfile
+    device: DeviceSpec
+
+    def to_json(self) -> str:
+        return self.model_dump_json(exclude_defaults=True)
+
+
+def parse_calibration(text: str, where: str) -> Calibration:
+    """Inverse of `Calibration.to_json`. Raises `SpecError`, naming `where`."""
+    if len(text) > LARGEST_FILE_BYTES:
+        raise SpecError(
+            f"{where}: has {len(text):,} characters, and a calibration has at most {LARGEST_FILE_BYTES:,}: "
+            "give a file that ./loom calibrate --output has written."
+        )
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SpecError(
+            f"{where}: is no JSON ({error}): give a file that ./loom calibrate --output has written."
+        ) from error
+    calibration: Calibration = Calibration.parse(data, where)
+    return calibration
+
+
+def read_calibration(path: Path) -> Calibration:
+    """The calibration in a file. Raises `SpecError`."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return parse_calibration(file.read(LARGEST_FILE_BYTES + 1), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}.") from error
+
+
+def on_machine(spec: RunSpec, machine: Calibration) -> RunSpec:
+    """The same run on a cluster of such machines: every device computes and sends as `machine` does.
+
+    Devices keep their names, roles and memory, links stay as they are.
+    """
+    return spec.model_copy(
+        update={
+            "cluster": cluster_of(spec.cluster, machine),
+            "profile": machine.profile,
+            "compute_model": None,
+        }
+    )
+
+
+def cluster_of(cluster: ClusterSpec, machine: Calibration) -> ClusterSpec:
+    """`cluster` with the times of `machine` in place of those of its devices."""
+    devices = tuple(
+        machine.device.model_copy(
+            update={
+                "name": device.name,
+                "title": device.title,
+                "role": device.role,
+                "memory_bytes": device.memory_bytes,
+                "on_chip_weight_bytes": device.on_chip_weight_bytes,
+                "compute_model": "measured",
+            }
+        )
+        for device in cluster.devices
+    )
+    return cluster.model_copy(update={"devices": devices})

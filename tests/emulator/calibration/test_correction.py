@@ -1,0 +1,99 @@
+"""Whole passes correct the times of single kernels: made-up hosts whose passes are known exactly."""
+
+import pytest
+
+from emulator.calibration.correction import ROW_KNOTS, correct, terms_of
+from emulator.calibration.operations import TimedOperation
+from engine.domain.cluster import DeviceSpec
+from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
+from engine.ops.cost import attention_kernels, elementwise, op_time_s, product
+from tests.support.hand_model import HAND
+
+DEVICE = DeviceSpec(name="host", flop_per_s=1e11, memory_bytes=1e9, memory_byte_per_s=1e10)
+SIDES = (32, 128, 384, 1024, 3072)
+ALONE = HostProfile(
+    host="made",
+    products=tuple(
+        MeasuredRow(rows=rows, inner=inner, cols=cols, s_per_flop=1e-10 / rows**0.5)
+        for rows in ROW_KNOTS
+        for inner in SIDES
+        for cols in SIDES
+    ),
+    elementwise_s_per_element=1e-9,
+    op_overhead_s=2e-6,
+    memory_byte_per_s=1e10,
+    attention=tuple(MeasuredRow(rows=rows, inner=64, cols=128, s_per_flop=1e-10) for rows in ROW_KNOTS),
+    passes=(
+        MeasuredPass(name="layernorm", overhead_s=5e-6, s_per_element=1e-9),
+        MeasuredPass(name="lookup", overhead_s=5e-6, s_per_element=1e-9),
+        MeasuredPass(name=ATTENTION, overhead_s=1e-5, s_per_element=0.0),
+    ),
+)
+MODEL = HAND.model_copy(update={"head_dim": 64})
+
+
+def operations() -> list[tuple]:
+    """Kernels of an attention part, a feed-forward part and an embedding, of several sizes and rows."""
+    found = []
+    for rows in ROW_KNOTS:
+        for side in SIDES[1:]:
+            attention = attention_kernels(MODEL, 0, range(rows), rows, side // 64)
+            norm = elementwise(rows, side, 4, name="layernorm")
+            found.append(
+                (rows, (norm, product(rows, side, 3 * side, 4), *attention, product(rows, side, side, 4)))
+            )
+            found.append((rows, (norm, product(rows, side, 4 * side, 4), product(rows, 4 * side, side, 4))))
+            found.append((rows, (elementwise(rows, side, 4, name="lookup"),)))
+    return found
+
+
+def timed(seconds_of) -> list[TimedOperation]:
+    return [
+        TimedOperation("m", str(number), rows, kernels, seconds_of(kernels))
+        for number, (rows, kernels) in enumerate(operations())
+    ]
+
+
+def seconds(kernels, profile=ALONE) -> float:
+    return op_time_s(DEVICE, kernels, profile, "measured")
+
+
+def test_passes_that_take_what_their_kernels_take_leave_the_profile_as_it_is() -> None:
+    found = correct(ALONE, timed(seconds))
+    for rows, kernels in operations():
+        assert seconds(kernels, found) == pytest.approx(seconds(kernels), rel=0.01), rows
+
+
+def test_products_that_are_slower_in_passes_become_slower_in_the_profile() -> None:
+    """Weights from memory: products of one row take half as long again, others a tenth."""
+
+    def in_a_pass(kernels) -> float:
+        slower = {1: 1.5}
+        return sum(
+            seconds([kernel]) * (slower.get(kernel.rows, 1.1) if kernel.kind == "product" else 1.0)
+            for kernel in kernels
+        )
+
+    found = correct(ALONE, timed(in_a_pass))
+    assert seconds([product(1, 1024, 4096, 4)], found) == pytest.approx(
+        1.5 * seconds([product(1, 1024, 4096, 4)]), rel=0.03
+    )
+    assert seconds([product(128, 1024, 4096, 4)], found) == pytest.approx(
+        1.1 * seconds([product(128, 1024, 4096, 4)]), rel=0.03
+    )
+
+
+def test_what_every_operation_costs_beside_its_kernels_is_found_by_the_short_ones() -> None:
+    found = correct(ALONE, timed(lambda kernels: seconds(kernels) + 40e-6))
+    errors = [seconds(kernels, found) / (seconds(kernels) + 40e-6) - 1 for _, kernels in operations()]
+    assert max(abs(error) for error in errors) < 0.15
+    assert sum(abs(error) for error in errors) / len(errors) < 0.05
+
+
+def test_the_terms_of_an_operation_add_up_to_its_time() -> None:
+    """With every factor 1 and every fixed cost as measured alone."""
+    fixed_s = {"operation": 0.0, "call": 2e-6, "attention call": 1e-5, "look-up": 5e-6}
+    for _, kernels in operations():
+        terms = terms_of(ALONE, kernels)
+        total_s = sum(amount * fixed_s.get(term[0], 1.0) for term, amount in terms.items())
+        assert total_s == pytest.approx(seconds(kernels))
