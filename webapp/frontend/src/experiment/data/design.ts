@@ -1,0 +1,290 @@
+/** The design of an experiment: what a person has chosen so far, and the experiment that it means. */
+import type { ClusterSpec, ModelRow } from '@/api/types';
+import {
+  BIT_RATE,
+  BYTE_RATE,
+  FLOP_RATE,
+  PERCENT,
+  POWER,
+  type Quantity,
+  SIZE,
+  TIME,
+} from '@/format/quantities';
+import { quantityText } from '@/format/metrics';
+import { type Draft, toRequest } from '@/run/request/draft';
+import { levelsText, parseLevels, unitOf } from './levels';
+import type { Coordinate, ExperimentDocument, Factor, FigureSpec, Level } from './types';
+
+/** What may be varied, as the server lists it for this cluster and model. */
+export interface FactorOption {
+  /** `[*]` stands for all of `targets`. */
+  path: string;
+  name: string;
+  title: string;
+  group: string;
+  unit: string;
+  kind: 'number' | 'whole' | 'choice';
+  /** Links or devices that the factor can be restricted to; empty if there is nothing to choose. */
+  targets: readonly string[];
+  choices: readonly { value: Coordinate; label: string }[];
+  /** What the base has; null if its links or devices differ. */
+  current: Coordinate | null;
+  low: number | null;
+  high: number | null;
+}
+
+/** A factor while it is edited. */
+export interface FactorDraft {
+  option: FactorOption;
+  /** Links or devices that it changes; all if empty. */
+  targets: readonly string[];
+  /** Numbers as typed, in `unit`; not used by choices. */
+  text: string;
+  /** Label of the unit in which numbers are typed. */
+  unit: string;
+  chosen: readonly Coordinate[];
+}
+
+/** A strategy that takes part, with parameters that differ from its defaults. */
+export interface Method {
+  strategy: string;
+  title: string;
+  params: Readonly<Record<string, unknown>>;
+}
+
+export interface View {
+  kind: FigureSpec['kind'];
+  metric: string;
+  /** Names of factors; null: chosen by `viewOf`. */
+  x: string | null;
+  series: string | null;
+  facet: string | null;
+  logX: boolean | null;
+  logY: boolean;
+  /** The level of every factor that no axis shows. */
+  fixed: Readonly<Record<string, Coordinate>>;
+}
+
+export interface Design {
+  name: string;
+  title: string;
+  run: Draft;
+  cluster: ClusterSpec | null;
+  methods: readonly Method[];
+  factors: readonly FactorDraft[];
+  repeats: number;
+  view: View;
+}
+
+export const FIRST_VIEW: View = {
+  kind: 'lines',
+  metric: 'total_s',
+  x: null,
+  series: null,
+  facet: null,
+  logX: null,
+  logY: false,
+  fixed: {},
+};
+
+const BY_UNIT: Record<string, Quantity> = {
+  'bit/s': BIT_RATE,
+  'B/s': BYTE_RATE,
+  B: SIZE,
+  s: TIME,
+  'FLOP/s': FLOP_RATE,
+  W: POWER,
+  fraction: PERCENT,
+};
+
+/** Units in which a factor's numbers may be typed. */
+export function quantityOf(unit: string): Quantity {
+  return BY_UNIT[unit] ?? [{ label: unit, factor: 1 }];
+}
+
+function unitIn({ option, unit }: FactorDraft) {
+  const quantity = quantityOf(option.unit);
+  return quantity.find(({ label }) => label === unit) ?? quantity[0];
+}
+
+/** A new factor: half, once and twice what the base has, or its first two choices. */
+export function newFactor(option: FactorOption): FactorDraft {
+  const { current, kind, low, high } = option;
+  const quantity = quantityOf(option.unit);
+  if (kind === 'choice') {
+    const values = option.choices.map(({ value }) => value);
+    const first = current !== null && values.includes(current) ? [current] : values.slice(0, 1);
+    const second = values.find((value) => !first.includes(value));
+    return {
+      option,
+      targets: [],
+      text: '',
+      unit: '',
+      chosen: second === undefined ? first : [...first, second],
+    };
+  }
+  const around =
+    typeof current === 'number' && current > 0 ? [current / 2, current, current * 2] : [low ?? 1, high ?? 2];
+  const bounded = around
+    .map((value) => (kind === 'whole' ? Math.round(value) : value))
+    .map((value) => Math.min(Math.max(value, low ?? 0), high ?? Infinity));
+  const values = [...new Set(bounded)];
+  const unit = unitOf(values, quantity);
+  return { option, targets: [], text: levelsText(values, unit), unit: unit.label, chosen: [] };
+}
+
+/** Values of a factor in SI, or why there are none. */
+export function levelsOf(
+  factor: FactorDraft,
+): { values: readonly Coordinate[]; problem: null } | { values: null; problem: string } {
+  if (factor.option.kind === 'choice') {
+    return factor.chosen.length > 0
+      ? { values: factor.chosen, problem: null }
+      : { values: null, problem: 'Choose at least one value.' };
+  }
+  const { kind, low } = factor.option;
+  return parseLevels(factor.text, unitIn(factor), { whole: kind === 'whole', min: low ?? 0 });
+}
+
+/** What the design lacks, in one sentence; null if it can be computed. */
+export function lacks(design: Design): string | null {
+  if (!design.cluster) return 'Choose a cluster.';
+  if (design.methods.length === 0) return 'Tick at least one strategy.';
+  for (const factor of design.factors) {
+    const { problem } = levelsOf(factor);
+    if (problem) return `${factor.option.title}: ${problem}`;
+  }
+  return null;
+}
+
+/** The factors of the experiment: the strategies first. */
+export function factorsOf(design: Design): Factor[] {
+  const strategies: Factor = {
+    name: 'strategy',
+    title: 'Strategy',
+    unit: '',
+    paths: ['strategy'],
+    values: design.methods.map(({ strategy, title, params }): Level => ({
+      value: strategy,
+      label: title,
+      ...(Object.keys(params).length > 0 ? { set: { params } } : {}),
+    })),
+  };
+  return [strategies, ...design.factors.map(factorOf)];
+}
+
+function factorOf(factor: FactorDraft): Factor {
+  const { option, targets } = factor;
+  const all = targets.length === 0 || targets.length === option.targets.length;
+  const choice = new Map(option.choices.map(({ value, label }) => [value, label]));
+  return {
+    name: option.name,
+    title: all ? option.title : `${option.title} (${targets.join(', ')})`,
+    unit: option.unit,
+    paths: all ? [option.path] : targets.map((target) => option.path.replace('[*]', `[${target}]`)),
+    values: (levelsOf(factor).values ?? []).map((value): Level => ({
+      value,
+      label:
+        choice.get(value) ?? (typeof value === 'number' ? quantityText(value, option.unit) : String(value)),
+    })),
+  };
+}
+
+/** The figure that is shown: what the person has not chosen follows from the factors. */
+export function viewOf(factors: readonly Factor[], view: View): FigureSpec {
+  const varied = factors.filter(({ values }) => values.length > 1);
+  const isNumeric = ({ values }: Factor) => values.every(({ value }) => typeof value === 'number');
+  const known = (name: string | null) =>
+    name === '' || factors.some((factor) => factor.name === name) ? name : null;
+  const chosenX = known(view.x) || null;
+  const x =
+    chosenX ??
+    (varied.find(isNumeric) ?? varied.find(({ name }) => name !== 'strategy') ?? factors[0])?.name ??
+    '';
+  const others = varied.filter(({ name }) => name !== x);
+  const wanted = known(view.series);
+  const series =
+    wanted !== null && wanted !== x
+      ? wanted
+      : ((others.find(({ name }) => name === 'strategy') ?? others[0])?.name ?? '');
+  const left = others.filter(({ name }) => name !== series);
+  const asked = known(view.facet);
+  const facet = asked !== null && asked !== x && asked !== series ? asked : (left[0]?.name ?? '');
+  const xFactor = factors.find(({ name }) => name === x);
+  const numericX = xFactor ? isNumeric(xFactor) : false;
+  return {
+    name: 'figure',
+    kind: view.kind === 'lines' && !numericX ? 'bars' : view.kind,
+    x,
+    metric: view.metric,
+    series,
+    facet,
+    where: left
+      .filter(({ name }) => name !== facet)
+      .map(({ name, values }) => condition(name, view.fixed[name] ?? coordinateOf(values[0]!))),
+    log_x: view.logX ?? (xFactor !== undefined && numericX && spansDecades(xFactor)),
+    log_y: view.logY,
+  };
+}
+
+function spansDecades({ values }: Factor): boolean {
+  const numbers = values.map(({ value }) => Number(value));
+  return Math.min(...numbers) > 0 && Math.max(...numbers) / Math.min(...numbers) >= 8;
+}
+
+/** A level's coordinate: its value where that is simple, else its label. */
+export function coordinateOf({ value, label }: Level): Coordinate {
+  return typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean'
+    ? value
+    : (label ?? '');
+}
+
+/** `rate == 1e7` in the language of conditions. */
+export function condition(name: string, value: Coordinate): string {
+  const literal =
+    typeof value === 'string' ? `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'` : String(value);
+  return `${name} == ${literal}`;
+}
+
+/** The experiment that a design means; the cluster is part of it, so that a later edit of the drawing changes nothing. */
+export function toExperiment(design: Design, model: ModelRow | undefined): ExperimentDocument {
+  const factors = factorsOf(design);
+  const { workload, weights, scenario, dilation, compute_model, failover, silence_s } = toRequest(
+    design.run,
+    model,
+  );
+  return {
+    name: slug(design.title) || design.name,
+    title: design.title,
+    description: '',
+    base: {
+      cluster: design.cluster,
+      model: design.run.model,
+      weights,
+      workload,
+      scenario,
+      dilation,
+      compute_model,
+      failover,
+      silence_s,
+    },
+    factors,
+    seeds: Array.from({ length: design.repeats }, (_, index) => design.run.seed + index),
+    worlds: ['simulated', 'emulated'],
+    figures: [viewOf(factors, design.view)],
+  };
+}
+
+/** "Four methods, 10–500 Mbit/s" → "four-methods-10-500-mbit-s". */
+export function slug(title: string): string {
+  const words = title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^[-0-9]+|-+$/g, '');
+  return words.slice(0, 60);
+}
+
+/** How many points the design has; computed before anything is sent. */
+export function numPoints(design: Design): number {
+  return factorsOf(design).reduce((product, { values }) => product * values.length, design.repeats);
+}

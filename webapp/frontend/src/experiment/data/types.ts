@@ -1,0 +1,44 @@
+/** An experiment as the server reads and writes it, as far as the browser composes one. */
+
+export type Coordinate = number | string | boolean;
+
+/** One value of a factor: `value` goes to the factor's paths, and every path in `set` gets its own. */
+export interface Level {
+  label?: string;
+  value?: unknown;
+  set?: Record<string, unknown>;
+}
+
+export interface Factor {
+  name: string;
+  title: string;
+  /** SI unit of the values; empty for names and counts. */
+  unit: string;
+  paths: string[];
+  values: Level[];
+}
+
+export type World = 'simulated' | 'calculated' | 'emulated';
+
+export interface FigureSpec {
+  name: string;
+  kind: 'lines' | 'bars' | 'heatmap' | 'scatter';
+  x: string;
+  metric: string;
+  series: string;
+  facet: string;
+  where: string[];
+  log_x: boolean;
+  log_y: boolean;
+}
+
+export interface ExperimentDocument {
+  name: string;
+  title: string;
+  description: string;
+  base: Record<string, unknown>;
+  factors: Factor[];
+  seeds: number[];
+  worlds: World[];
+  figures: FigureSpec[];
+}
