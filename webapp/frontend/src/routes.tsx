@@ -31,6 +31,26 @@ export const router = createBrowserRouter([
         path: 'compare',
         lazy: async () => ({ Component: (await import('./pages/compare/ComparePage')).ComparePage }),
       },
+      {
+        path: 'experiments',
+        lazy: async () => ({
+          Component: (await import('./pages/experiments/list/ExperimentsPage')).ExperimentsPage,
+        }),
+      },
+      {
+        path: 'experiments/new',
+        lazy: async () => ({ Component: (await import('./pages/experiments/design/DesignPage')).DesignPage }),
+      },
+      {
+        path: 'experiments/compare',
+        lazy: async () => ({
+          Component: (await import('./pages/experiments/compare/PointsPage')).PointsPage,
+        }),
+      },
+      {
+        path: 'experiments/:id',
+        lazy: async () => ({ Component: (await import('./pages/experiments/result/ResultPage')).ResultPage }),
+      },
       { path: '*', element: <NotFound /> },
     ],
   },

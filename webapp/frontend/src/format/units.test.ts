@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ago, bytes, human, joules, maybe, rate, seconds, three } from './units';
+import { ago, bytes, duration, human, joules, maybe, rate, seconds, three } from './units';
 
 describe('numbers for people', () => {
   it('have three significant digits', () => {
@@ -42,6 +42,19 @@ describe('numbers for people', () => {
       '12.3 mJ',
       '42.1 J',
       '15 kJ',
+    ]);
+  });
+});
+
+describe('a duration', () => {
+  it('has the unit in which a person waits', () => {
+    expect([0.42, 3, 12.3, 360, 9000, 360000].map(duration)).toEqual([
+      '0.4 s',
+      '3 s',
+      '12 s',
+      '6 min',
+      '2.5 h',
+      '100 h',
     ]);
   });
 });

@@ -41,6 +41,14 @@ export function joules(value: number): string {
   return size >= 0.9995e-3 ? `${three(value * 1e3)} mJ` : `${three(value * 1e6)} µJ`;
 }
 
+/** How long something takes, roughly: "0.4 s", "12 s", "6 min", "2.5 h". */
+export function duration(value_s: number): string {
+  if (value_s < 9.5) return `${Number(value_s.toPrecision(value_s < 1 ? 1 : 2))} s`;
+  if (value_s < 99.5) return `${Math.round(value_s)} s`;
+  if (value_s < 99.5 * 60) return `${Math.round(value_s / 60)} min`;
+  return `${Number((value_s / 3600).toPrecision(2))} h`;
+}
+
 export const percent = (fraction: number) => `${three(fraction * 100)} %`;
 
 /** A metric that may be missing. */

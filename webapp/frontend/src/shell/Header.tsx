@@ -12,6 +12,7 @@ const PAGES = [
   { to: '/clusters', label: 'Clusters', id: 'clusters', end: false },
   { to: '/runs/new', label: 'New run', id: 'new-run', end: true },
   { to: '/runs', label: 'Runs', id: 'runs', end: true },
+  { to: '/experiments', label: 'Experiments', id: 'experiments', end: false },
   { to: '/compare', label: 'Compare', id: 'compare', end: false },
 ];
 

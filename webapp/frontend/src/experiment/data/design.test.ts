@@ -41,11 +41,10 @@ const devices: FactorOption = {
   low: 1,
   high: 3,
 };
+const cluster = star().spec;
 const fourMethods: Design = {
-  name: 'experiment',
   title: 'Four methods',
   run: { ...FIRST_DRAFT, clusterId: 1 },
-  cluster: star().spec,
   methods: ['single', 'voltage', 'gpipe', 'galaxy'].map((strategy) => ({
     strategy,
     title: strategy,
@@ -59,7 +58,7 @@ const fourMethods: Design = {
 describe('the four-methods question', () => {
   it('is 48 points: four methods, four rates, three seeds', () => {
     expect(numPoints(fourMethods)).toBe(48);
-    const { factors, seeds } = toExperiment(fourMethods, undefined);
+    const { factors, seeds } = toExperiment(fourMethods, cluster, undefined);
     expect(factors.map(({ name, values }) => [name, values.map(({ value }) => value)])).toEqual([
       ['strategy', ['single', 'voltage', 'gpipe', 'galaxy']],
       ['rate', [1e7, 5e7, 1e8, 5e8]],
@@ -79,7 +78,7 @@ describe('the four-methods question', () => {
   });
 
   it('has the cluster itself in its base, so that a later edit of the drawing changes nothing', () => {
-    expect(toExperiment(fourMethods, undefined).base.cluster).toBe(fourMethods.cluster);
+    expect(toExperiment(fourMethods, cluster, undefined).base.cluster).toBe(cluster);
   });
 });
 
@@ -112,11 +111,11 @@ describe('a factor', () => {
 
 describe('a design', () => {
   it('says what it lacks', () => {
-    expect(lacks(fourMethods)).toBeNull();
-    expect(lacks({ ...fourMethods, methods: [] })).toBe('Tick at least one strategy.');
-    expect(lacks({ ...fourMethods, factors: [{ ...fourMethods.factors[0]!, text: '10, x' }] })).toContain(
-      'Rate of the links: “x” is no number',
-    );
+    expect(lacks(fourMethods, cluster)).toBeNull();
+    expect(lacks({ ...fourMethods, methods: [] }, cluster)).toBe('Tick at least one strategy.');
+    expect(
+      lacks({ ...fourMethods, factors: [{ ...fourMethods.factors[0]!, text: '10, x' }] }, cluster),
+    ).toContain('Rate of the links: “x” is no number');
   });
 
   it('gives the parameters of a method to that method alone', () => {

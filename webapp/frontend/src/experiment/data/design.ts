@@ -1,5 +1,5 @@
 /** The design of an experiment: what a person has chosen so far, and the experiment that it means. */
-import type { ClusterSpec, ModelRow } from '@/api/types';
+import type { ClusterSpec, ModelRow, StrategyRow } from '@/api/types';
 import {
   BIT_RATE,
   BYTE_RATE,
@@ -11,7 +11,7 @@ import {
   TIME,
 } from '@/format/quantities';
 import { quantityText } from '@/format/metrics';
-import { type Draft, toRequest } from '@/run/request/draft';
+import { type Draft, FIRST_DRAFT, toRequest } from '@/run/request/draft';
 import { levelsText, parseLevels, unitOf } from './levels';
 import type { Coordinate, ExperimentDocument, Factor, FigureSpec, Level } from './types';
 
@@ -66,10 +66,9 @@ export interface View {
 }
 
 export interface Design {
-  name: string;
   title: string;
+  /** Everything that is not varied. Its strategy and parameters are those of `methods`. */
   run: Draft;
-  cluster: ClusterSpec | null;
   methods: readonly Method[];
   factors: readonly FactorDraft[];
   repeats: number;
@@ -86,6 +85,28 @@ export const FIRST_VIEW: View = {
   logY: false,
   fixed: {},
 };
+
+/** Prompts of random tokens, so that a seed changes them; short, so that a prediction takes a moment. */
+const SHORT: Partial<Draft> = { promptKind: 'length', promptTokens: 32, newTokens: 8 };
+
+/** The design to start with: around a run (`isRun`: its workload stays, its strategy is ticked), or new. */
+export function firstDesign(run: Partial<Draft>, strategies: readonly StrategyRow[], isRun: boolean): Design {
+  const draft: Draft = { ...FIRST_DRAFT, ...(isRun ? {} : SHORT), ...run };
+  const row = strategies.find(({ name }) => name === draft.strategy);
+  const method = {
+    strategy: draft.strategy,
+    title: row?.title ?? draft.strategy,
+    params: draft.params[draft.strategy] ?? {},
+  };
+  return {
+    title: '',
+    run: draft,
+    methods: isRun ? [method] : [],
+    factors: [],
+    repeats: 1,
+    view: FIRST_VIEW,
+  };
+}
 
 const BY_UNIT: Record<string, Quantity> = {
   'bit/s': BIT_RATE,
@@ -147,8 +168,8 @@ export function levelsOf(
 }
 
 /** What the design lacks, in one sentence; null if it can be computed. */
-export function lacks(design: Design): string | null {
-  if (!design.cluster) return 'Choose a cluster.';
+export function lacks(design: Design, cluster: ClusterSpec | null): string | null {
+  if (!cluster) return 'Choose a cluster.';
   if (design.methods.length === 0) return 'Tick at least one strategy.';
   for (const factor of design.factors) {
     const { problem } = levelsOf(factor);
@@ -247,32 +268,50 @@ export function condition(name: string, value: Coordinate): string {
 }
 
 /** The experiment that a design means; the cluster is part of it, so that a later edit of the drawing changes nothing. */
-export function toExperiment(design: Design, model: ModelRow | undefined): ExperimentDocument {
+export function toExperiment(
+  design: Design,
+  cluster: ClusterSpec,
+  model: ModelRow | undefined,
+): ExperimentDocument {
   const factors = factorsOf(design);
-  const { workload, weights, scenario, dilation, compute_model, failover, silence_s } = toRequest(
-    design.run,
-    model,
-  );
+  const title = design.title.trim() || titleOf(design, cluster);
   return {
-    name: slug(design.title) || design.name,
-    title: design.title,
+    name: slug(title) || 'experiment',
+    title,
     description: '',
-    base: {
-      cluster: design.cluster,
-      model: design.run.model,
-      weights,
-      workload,
-      scenario,
-      dilation,
-      compute_model,
-      failover,
-      silence_s,
-    },
+    base: baseOf(design.run, cluster, model),
     factors,
     seeds: Array.from({ length: design.repeats }, (_, index) => design.run.seed + index),
     worlds: ['simulated', 'emulated'],
     figures: [viewOf(factors, design.view)],
   };
+}
+
+/** The run that all points share, without strategy and seed. */
+export function baseOf(
+  run: Draft,
+  cluster: ClusterSpec,
+  model: ModelRow | undefined,
+): Record<string, unknown> {
+  const { workload, weights, scenario, dilation, compute_model, failover, silence_s } = toRequest(run, model);
+  return {
+    cluster,
+    model: run.model,
+    weights,
+    workload,
+    scenario,
+    dilation,
+    compute_model,
+    failover,
+    silence_s,
+  };
+}
+
+/** "4 strategies by rate of the links on lab-3". */
+export function titleOf({ methods, factors }: Design, cluster: ClusterSpec): string {
+  const what = methods.length === 1 ? methods[0]!.title : `${methods.length} strategies`;
+  const by = factors.map(({ option }) => option.title.toLowerCase()).join(' and ');
+  return `${what}${by ? ` by ${by}` : ''} on ${cluster.name}`;
 }
 
 /** "Four methods, 10–500 Mbit/s" → "four-methods-10-500-mbit-s". */

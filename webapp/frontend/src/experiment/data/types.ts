@@ -22,6 +22,7 @@ export type World = 'simulated' | 'calculated' | 'emulated';
 
 export interface FigureSpec {
   name: string;
+  title?: string;
   kind: 'lines' | 'bars' | 'heatmap' | 'scatter';
   x: string;
   metric: string;
@@ -30,6 +31,15 @@ export interface FigureSpec {
   where: string[];
   log_x: boolean;
   log_y: boolean;
+}
+
+export interface TableSpec {
+  name: string;
+  rows: string[];
+  columns: string[];
+  metric: string;
+  statistic: 'mean' | 'median' | 'min' | 'max' | 'std' | 'interval';
+  worlds: World[];
 }
 
 export interface ExperimentDocument {

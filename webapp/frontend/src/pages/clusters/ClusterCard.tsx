@@ -1,6 +1,6 @@
 import { ActionIcon, Anchor, Card, Group, Menu, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { IconCopy, IconDots, IconDownload, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
+import { IconCopy, IconDots, IconDownload, IconFlask, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { api, sentence } from '@/api/client';
 import { useChange, useClusters } from '@/api/queries';
@@ -90,6 +90,14 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
             data-testid={`run-${name}`}
           >
             New run on it
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<IconFlask size={15} />}
+            component={Link}
+            to={`/experiments/new?cluster=${id}`}
+            data-testid={`experiment-on-${name}`}
+          >
+            New experiment on it
           </Menu.Item>
           <Menu.Item
             leftSection={<IconDownload size={15} />}

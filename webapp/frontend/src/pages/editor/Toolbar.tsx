@@ -7,6 +7,7 @@ import {
   IconDots,
   IconDownload,
   IconFileImport,
+  IconFlask,
   IconFocusCentered,
   IconPlayerPlay,
   IconSchema,
@@ -126,6 +127,19 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
         onClick={(event: React.MouseEvent) => (id === 0 || unsaved) && event.preventDefault()}
       >
         Run on it
+      </Button>
+      <Button
+        variant="default"
+        size="sm"
+        leftSection={<IconFlask size={15} />}
+        component={Link}
+        to={`/experiments/new?cluster=${id}`}
+        disabled={id === 0 || unsaved}
+        data-disabled={id === 0 || unsaved || undefined}
+        data-testid="experiment-on-cluster"
+        onClick={(event: React.MouseEvent) => (id === 0 || unsaved) && event.preventDefault()}
+      >
+        Experiment
       </Button>
       {!readOnly && (
         <Button

@@ -1,5 +1,5 @@
 import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
-import { IconActivity } from '@tabler/icons-react';
+import { IconActivity, IconFlask } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { useMayWrite } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
@@ -58,6 +58,17 @@ export function ReportPage({ run }: { run: RunDetail }) {
           >
             Recording
           </Button>
+          {mayWrite && (
+            <Button
+              component={Link}
+              to={`/experiments/new?run=${run.id}`}
+              variant="default"
+              leftSection={<IconFlask size={16} />}
+              data-testid="experiment-from-run"
+            >
+              Vary
+            </Button>
+          )}
           <ExportMenu runId={run.id} hasReport={report !== null} />
           <ReplayButton run={run} enabled={mayWrite} />
         </>

@@ -1,0 +1,143 @@
+/** Requests about experiments, and how often they are repeated. */
+import { useDebouncedValue } from '@mantine/hooks';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useRef } from 'react';
+import { api } from '@/api/client';
+import type {
+  AnalysisAnswer,
+  ExperimentRow,
+  FigureAnswer,
+  MetricRow,
+  PivotAnswer,
+  PreviewAnswer,
+  RowAnswer,
+  RowsAnswer,
+  StoredExperiment,
+} from './answers';
+import type { FactorOption } from './design';
+import { merged } from './rows';
+import type { ExperimentDocument, FigureSpec, TableSpec } from './types';
+
+const DEBOUNCE_MS = 300;
+const POLL_MS = 500;
+
+export function useExperiments() {
+  return useQuery({
+    queryKey: ['experiments'],
+    queryFn: ({ signal }) => api.get<ExperimentRow[]>('/experiments', signal),
+    refetchInterval: (query) => (query.state.data?.some((row) => row.state === 'running') ? 2_000 : 15_000),
+    staleTime: 0,
+  });
+}
+
+export function useExperiment(id: number) {
+  return useQuery({
+    queryKey: ['experiments', id],
+    queryFn: ({ signal }) => api.get<StoredExperiment>(`/experiments/${id}`, signal),
+    refetchInterval: (query) => (query.state.data?.state === 'running' ? 2_000 : 15_000),
+    staleTime: 0,
+  });
+}
+
+/** Name, title, unit and better direction of everything that a point measures. */
+export function useMetrics() {
+  return useQuery({
+    queryKey: ['metrics'],
+    queryFn: ({ signal }) => api.get<MetricRow[]>('/experiments/metrics', signal),
+    staleTime: Infinity,
+  });
+}
+
+/** What can be varied in a run; null: the run is not complete. */
+export function useFactorOptions(base: Record<string, unknown> | null) {
+  const text = base && JSON.stringify(base);
+  const [settled] = useDebouncedValue(text, DEBOUNCE_MS);
+  return useQuery({
+    queryKey: ['factors', settled],
+    queryFn: ({ signal }) =>
+      api.post<FactorOption[]>('/experiments/factors', { base: JSON.parse(settled ?? '') }, signal),
+    enabled: settled !== null,
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    retry: false,
+  });
+}
+
+/**
+ * The prediction of every point of an experiment that is being designed, shortly after every change: asked again
+ * until no point is waiting. null: the design is not complete.
+ */
+export function usePreview(experiment: ExperimentDocument | null) {
+  // The name does not affect the points.
+  const text = experiment && JSON.stringify({ ...experiment, name: 'preview', title: '' });
+  const [settled] = useDebouncedValue(text, DEBOUNCE_MS);
+  const answer = useQuery({
+    queryKey: ['preview', settled],
+    queryFn: ({ signal }) =>
+      api.post<PreviewAnswer>('/experiments/preview', { experiment: JSON.parse(settled ?? '') }, signal),
+    enabled: settled !== null,
+    placeholderData: keepPreviousData,
+    refetchInterval: (query) => ((query.state.data?.waiting ?? 0) > 0 ? POLL_MS : false),
+    staleTime: Infinity,
+    gcTime: 60_000,
+    retry: false,
+  });
+  return {
+    data: answer.data,
+    error: answer.error,
+    retry: answer.refetch,
+    /** Whether what is shown belongs to an earlier design. */
+    stale: text !== null && (settled !== text || answer.isPlaceholderData),
+  };
+}
+
+/** All rows of an experiment: after the first answer only those that changed are fetched. */
+export function useRows(id: number) {
+  const kept = useRef<{ id: number; cursor: number; rows: RowAnswer[] }>({ id, cursor: 0, rows: [] });
+  return useQuery({
+    queryKey: ['experiments', id, 'rows'],
+    queryFn: async ({ signal }): Promise<RowsAnswer> => {
+      if (kept.current.id !== id) kept.current = { id, cursor: 0, rows: [] };
+      const { cursor, rows } = kept.current;
+      const answer = await api.get<RowsAnswer>(`/experiments/${id}/rows?since=${cursor}`, signal);
+      kept.current = { id, cursor: answer.cursor, rows: merged(rows, answer.rows) };
+      return { ...answer, rows: kept.current.rows };
+    },
+    refetchInterval: (query) => (query.state.data?.state === 'running' ? 1_000 : 10_000),
+    staleTime: 0,
+  });
+}
+
+/** Figures, tables, best, claims and break-even lines of an experiment; `token` changes when its rows do. */
+export function useAnalysis(id: number, token: string) {
+  return useQuery({
+    queryKey: ['experiments', id, 'analysis', token],
+    queryFn: ({ signal }) => api.get<AnalysisAnswer>(`/experiments/${id}/analysis`, signal),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+  });
+}
+
+/** The values of a figure that a person composed; null: one of the experiment's own is shown. */
+export function useFigure(id: number, figure: FigureSpec | null, token: string) {
+  return useQuery({
+    queryKey: ['experiments', id, 'figure', figure, token],
+    queryFn: ({ signal }) => api.post<FigureAnswer>(`/experiments/${id}/figure`, { figure }, signal),
+    enabled: figure !== null,
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    retry: false,
+  });
+}
+
+/** A pivot table that a person composed. */
+export function useTable(id: number, table: TableSpec | null, token: string) {
+  return useQuery({
+    queryKey: ['experiments', id, 'table', table, token],
+    queryFn: ({ signal }) => api.post<PivotAnswer>(`/experiments/${id}/table`, { table }, signal),
+    enabled: table !== null,
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    retry: false,
+  });
+}

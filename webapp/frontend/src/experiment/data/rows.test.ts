@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import type { RowAnswer } from './answers';
+import { differing, merged, runsOf } from './rows';
+
+function row(index: number, world: 'simulated' | 'emulated', more: Partial<RowAnswer> = {}): RowAnswer {
+  return {
+    index,
+    world,
+    state: 'waiting',
+    coordinates: { strategy: 'single', rate: 1e7 },
+    seed: 0,
+    digest: `d${index}`,
+    outcome: null,
+    reason: '',
+    metrics: {},
+    run_id: null,
+    wall_s: null,
+    code_version: '',
+    calibration: '',
+    stale: false,
+    ...more,
+  };
+}
+
+describe('rows that are kept up to date', () => {
+  it('are replaced by point and world, and stay in the order of the points', () => {
+    const old = [row(0, 'simulated'), row(1, 'simulated')];
+    const now = merged(old, [row(1, 'emulated'), row(0, 'simulated', { state: 'done' })]);
+    expect(now.map(({ index, world, state }) => [index, world, state])).toEqual([
+      [0, 'simulated', 'done'],
+      [1, 'emulated', 'waiting'],
+      [1, 'simulated', 'waiting'],
+    ]);
+  });
+
+  it('know the run of an emulated point', () => {
+    expect([...runsOf([row(0, 'simulated'), row(0, 'emulated', { run_id: 7 })])]).toEqual([['d0', 7]]);
+  });
+});
+
+describe('what differs among rows', () => {
+  it('is shown, and what they share is not; a coordinate that one lacks differs', () => {
+    const other = row(1, 'emulated', { coordinates: { strategy: 'voltage', rate: 1e7, devices: 0 } });
+    expect(differing([row(0, 'simulated'), other])).toEqual([
+      { name: 'strategy', values: ['single', 'voltage'] },
+      { name: 'world', values: ['simulated', 'emulated'] },
+      { name: 'devices', values: [undefined, 0] },
+    ]);
+  });
+});

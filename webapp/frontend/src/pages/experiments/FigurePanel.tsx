@@ -1,0 +1,95 @@
+import { Group, SegmentedControl, Switch } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { Panel } from '@/components/Panel';
+import { Figure } from '@/experiment/chart/Figure';
+import { FigureTable } from '@/experiment/chart/FigureTable';
+import type { FigureData } from '@/experiment/chart/model';
+
+interface Props {
+  title: string;
+  about?: string;
+  /** undefined: nothing is known yet. */
+  data: FigureData | undefined;
+  /** Whether the values belong to an earlier design. */
+  stale?: boolean;
+  selected: ReadonlySet<string>;
+  onSelect: (digests: readonly string[], how: 'toggle' | 'add') => void;
+  height?: number;
+  /** Above the figure: which axes. */
+  controls?: ReactNode;
+  /** At the right of the title. */
+  extra?: ReactNode;
+}
+
+const EMPTY_HEIGHT = 34;
+
+/** A figure with its controls, as a picture or as a table. */
+export function FigurePanel({
+  title,
+  about,
+  data,
+  stale = false,
+  selected,
+  onSelect,
+  height = 390,
+  controls,
+  extra,
+}: Props) {
+  const [shown, setShown] = useState<'figure' | 'table'>('figure');
+  const [showsRepeats, setShowsRepeats] = useState(false);
+  const repeated = data?.facets.some((facet) =>
+    facet.series.some((series) => series.marks.some((mark) => mark.repeats.length > 1)),
+  );
+  return (
+    <Panel
+      title={title}
+      about={about}
+      testId="figure-panel"
+      extra={
+        <Group gap="sm">
+          {repeated && shown === 'figure' && (
+            <Switch
+              size="xs"
+              label="single repeats"
+              checked={showsRepeats}
+              onChange={(event) => setShowsRepeats(event.currentTarget.checked)}
+              data-testid="show-repeats"
+            />
+          )}
+          <SegmentedControl
+            size="xs"
+            value={shown}
+            onChange={(next) => setShown(next as 'figure' | 'table')}
+            data={[
+              { value: 'figure', label: 'Figure' },
+              { value: 'table', label: 'Table' },
+            ]}
+            data-testid="figure-or-table"
+          />
+          {extra}
+        </Group>
+      }
+    >
+      {controls}
+      <div
+        style={{
+          minHeight: height + EMPTY_HEIGHT,
+          opacity: stale ? 0.5 : 1,
+          transition: 'opacity 150ms 150ms',
+        }}
+      >
+        {data && shown === 'figure' && (
+          <Figure
+            data={data}
+            selected={selected}
+            onSelect={onSelect}
+            showsRepeats={showsRepeats}
+            height={height}
+            testId="figure"
+          />
+        )}
+        {data && shown === 'table' && <FigureTable data={data} />}
+      </div>
+    </Panel>
+  );
+}

@@ -1,0 +1,152 @@
+import { ActionIcon, Button, Menu } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import {
+  IconChevronDown,
+  IconDots,
+  IconDownload,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconTrash,
+  IconX,
+} from '@tabler/icons-react';
+import { useNavigate } from 'react-router';
+import { api, sentence } from '@/api/client';
+import { useChange } from '@/api/queries';
+import { useConfirm } from '@/components/useConfirm';
+import type { ExperimentState, FigureAnswer, StoredExperiment } from '@/experiment/data/answers';
+
+interface Props {
+  stored: StoredExperiment;
+  state: ExperimentState;
+  mayChange: boolean;
+  figures: readonly FigureAnswer[];
+}
+
+type Action = 'predict' | 'pause' | 'resume' | 'cancel';
+
+/** Starting, pausing, cancelling, exporting and deleting an experiment. */
+export function Actions({ stored, state, mayChange, figures }: Props) {
+  const navigate = useNavigate();
+  const [dialog, confirm] = useConfirm();
+  const act = useChange('experiments', (action: Action) => api.post(`/experiments/${stored.id}/${action}`));
+  const remove = useChange('experiments', () => api.delete(`/experiments/${stored.id}`));
+  const fail = (error: Error) => notifications.show({ color: 'red', message: sentence(error) });
+  const go = (action: Action) => act.mutate(action, { onError: fail });
+  const current = stored.started_version === stored.version;
+  return (
+    <>
+      {dialog}
+      {mayChange && state === 'running' && (
+        <Button
+          variant="default"
+          leftSection={<IconPlayerPause size={16} />}
+          onClick={() => go('pause')}
+          data-testid="pause"
+        >
+          Pause
+        </Button>
+      )}
+      {mayChange && state === 'paused' && (
+        <Button leftSection={<IconPlayerPlay size={16} />} onClick={() => go('resume')} data-testid="resume">
+          Resume
+        </Button>
+      )}
+      {mayChange && (state === 'running' || state === 'paused') && (
+        <Button
+          variant="default"
+          leftSection={<IconX size={16} />}
+          onClick={() => go('cancel')}
+          data-testid="cancel"
+        >
+          Cancel
+        </Button>
+      )}
+      {mayChange && state !== 'running' && state !== 'paused' && (!current || state !== 'finished') && (
+        <Button
+          leftSection={<IconPlayerPlay size={16} />}
+          onClick={() => go('predict')}
+          data-testid="predict"
+        >
+          Predict
+        </Button>
+      )}
+      <ExportMenu id={stored.id} figures={figures} />
+      {mayChange && (
+        <Menu position="bottom-end" width={180}>
+          <Menu.Target>
+            <ActionIcon variant="default" size={36} aria-label="More" data-testid="experiment-menu">
+              <IconDots size={17} />
+            </ActionIcon>
+          </Menu.Target>
+          <Menu.Dropdown>
+            <Menu.Item
+              color="red"
+              leftSection={<IconTrash size={15} />}
+              data-testid="delete-experiment"
+              onClick={() =>
+                confirm({
+                  title: `Delete ${stored.title || stored.name}?`,
+                  text: 'Its runs, and results that other experiments share, stay. The experiment cannot be restored.',
+                  action: 'Delete',
+                  onConfirm: () =>
+                    remove.mutate(undefined, { onError: fail, onSuccess: () => navigate('/experiments') }),
+                })
+              }
+            >
+              Delete
+            </Menu.Item>
+          </Menu.Dropdown>
+        </Menu>
+      )}
+    </>
+  );
+}
+
+const DATA = [
+  { format: 'csv', label: 'All points as CSV' },
+  { format: 'json', label: 'All points as JSON' },
+  { format: 'parquet', label: 'All points as Parquet' },
+  { format: 'tex', label: 'Tables as LaTeX' },
+  { format: 'html', label: 'Report as one HTML file' },
+  { format: 'toml', label: 'Experiment file (TOML)' },
+];
+
+function ExportMenu({ id, figures }: { id: number; figures: readonly FigureAnswer[] }) {
+  const link = (format: string, figure?: string) =>
+    `/api/experiments/${id}/export/${format}${figure ? `?figure=${encodeURIComponent(figure)}` : ''}`;
+  return (
+    <Menu position="bottom-end" width={240}>
+      <Menu.Target>
+        <Button
+          variant="default"
+          leftSection={<IconDownload size={16} />}
+          rightSection={<IconChevronDown size={14} />}
+          data-testid="export"
+        >
+          Export
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {DATA.map(({ format, label }) => (
+          <Menu.Item key={format} component="a" href={link(format)} download data-testid={`export-${format}`}>
+            {label}
+          </Menu.Item>
+        ))}
+        {figures.length > 0 && <Menu.Divider />}
+        {figures.flatMap(({ name, title }) =>
+          ['svg', 'pdf'].map((format) => (
+            <Menu.Item
+              key={`${name}.${format}`}
+              component="a"
+              href={link(format, name)}
+              download
+              data-testid={`export-${name}-${format}`}
+            >
+              {title || name} as {format.toUpperCase()}
+            </Menu.Item>
+          )),
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

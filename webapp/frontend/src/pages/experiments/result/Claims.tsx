@@ -1,0 +1,58 @@
+import { Badge, Table, Text } from '@mantine/core';
+import { Panel } from '@/components/Panel';
+import type { ClaimAnswer, Verdict } from '@/experiment/data/answers';
+import classes from './result.module.css';
+
+export const VERDICT_COLOR: Record<Verdict, string> = {
+  holds: 'teal',
+  'holds in direction': 'yellow',
+  'does not hold': 'red',
+  'not known': 'gray',
+};
+
+/** Checkable sentences about the results, each with its verdict and, where it does not hold, the reason. */
+export function Claims({ claims }: { claims: readonly ClaimAnswer[] }) {
+  if (claims.length === 0) return null;
+  const holding = claims.filter(({ verdict }) => verdict === 'holds').length;
+  return (
+    <Panel title="Claims" about={`${holding} of ${claims.length} hold`} testId="claims" flush>
+      <Table className={classes.table} verticalSpacing={7}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th w={150}>verdict</Table.Th>
+            <Table.Th>claim</Table.Th>
+            <Table.Th>found</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {claims.map(({ name, text, where, verdict, measured, reason }) => (
+            <Table.Tr key={name} data-testid={`claim-${name}`}>
+              <Table.Td>
+                <Badge variant="light" color={VERDICT_COLOR[verdict]}>
+                  {verdict}
+                </Badge>
+              </Table.Td>
+              <Table.Td>
+                {text}
+                {where && (
+                  <Text span size="xs" c="dimmed">
+                    {' '}
+                    {where}
+                  </Text>
+                )}
+              </Table.Td>
+              <Table.Td>
+                {measured}
+                {reason && (
+                  <Text size="sm" c="dimmed">
+                    {reason}
+                  </Text>
+                )}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Panel>
+  );
+}

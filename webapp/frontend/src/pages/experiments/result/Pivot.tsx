@@ -1,0 +1,170 @@
+import { Group, MultiSelect, Select, Table, Text } from '@mantine/core';
+import { useState } from 'react';
+import { sentence } from '@/api/client';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { Panel } from '@/components/Panel';
+import type { PivotAnswer } from '@/experiment/data/answers';
+import { useMetrics, useTable } from '@/experiment/data/queries';
+import type { ExperimentDocument, TableSpec } from '@/experiment/data/types';
+import classes from './result.module.css';
+
+interface Props {
+  id: number;
+  experiment: ExperimentDocument;
+  /** The experiment's own tables. */
+  tables: readonly PivotAnswer[];
+  metric: string;
+  token: string;
+}
+
+const STATISTICS: TableSpec['statistic'][] = ['mean', 'median', 'min', 'max', 'std', 'interval'];
+
+/** A pivot table: rows × columns × statistic, composed by the person. */
+export function Pivot({ id, experiment, tables, metric, token }: Props) {
+  const metrics = useMetrics().data ?? [];
+  const names = experiment.factors.map(({ name, title }) => ({ value: name, label: title || name }));
+  const [chosen, setChosen] = useState<Partial<TableSpec>>({});
+  const table: TableSpec = {
+    name: 'pivot',
+    rows: [names[0]?.value ?? 'world'],
+    columns: names.slice(1).map(({ value }) => value),
+    metric,
+    statistic: 'mean',
+    worlds: ['simulated'],
+    ...chosen,
+  };
+  const answer = useTable(id, table.rows.length > 0 ? table : null, token);
+  const set = (patch: Partial<TableSpec>) => setChosen({ ...chosen, ...patch });
+  const axes = [...names, { value: 'world', label: 'World' }];
+  return (
+    <>
+      {tables.map((own) => (
+        <Panel
+          key={own.name}
+          title={own.title || own.name}
+          about={own.statistic}
+          flush
+          testId={`table-${own.name}`}
+        >
+          <Cells pivot={own} />
+        </Panel>
+      ))}
+      <Panel title="Pivot table" testId="pivot" flush>
+        <Group gap={8} px="md" pt="sm" align="flex-end">
+          <Select
+            size="xs"
+            w={200}
+            label="Value"
+            allowDeselect={false}
+            value={table.metric}
+            data={metrics.map(({ name, title }) => ({ value: name, label: title }))}
+            onChange={(next) => next && set({ metric: next })}
+            data-testid="pivot-metric"
+          />
+          <Select
+            size="xs"
+            w={110}
+            label="Statistic"
+            allowDeselect={false}
+            value={table.statistic}
+            data={STATISTICS}
+            onChange={(next) => next && set({ statistic: next as TableSpec['statistic'] })}
+            data-testid="pivot-statistic"
+          />
+          <Axes
+            label="Rows"
+            value={table.rows}
+            data={axes}
+            taken={table.columns}
+            onChange={(rows) => set({ rows })}
+          />
+          <Axes
+            label="Columns"
+            value={table.columns}
+            data={axes}
+            taken={table.rows}
+            onChange={(columns) => set({ columns })}
+          />
+          <Select
+            size="xs"
+            w={120}
+            label="World"
+            allowDeselect={false}
+            value={table.worlds[0] ?? 'all'}
+            data={[
+              { value: 'simulated', label: 'predicted' },
+              { value: 'emulated', label: 'emulated' },
+              { value: 'all', label: 'all' },
+            ]}
+            onChange={(next) => set({ worlds: next === 'all' ? [] : [next as 'simulated'] })}
+            data-testid="pivot-world"
+          />
+        </Group>
+        <div className={classes.pivot}>
+          {answer.isError && <ErrorPanel message={sentence(answer.error)} />}
+          {answer.data && !answer.isError && <Cells pivot={answer.data} />}
+        </div>
+      </Panel>
+    </>
+  );
+}
+
+interface AxesProps {
+  label: string;
+  value: string[];
+  data: { value: string; label: string }[];
+  taken: readonly string[];
+  onChange: (names: string[]) => void;
+}
+
+function Axes({ label, value, data, taken, onChange }: AxesProps) {
+  return (
+    <MultiSelect
+      size="xs"
+      miw={150}
+      label={label}
+      value={value}
+      data={data.filter((one) => !taken.includes(one.value))}
+      onChange={onChange}
+      hidePickedOptions
+      data-testid={`pivot-${label.toLowerCase()}`}
+    />
+  );
+}
+
+function Cells({ pivot }: { pivot: PivotAnswer }) {
+  return (
+    <Table.ScrollContainer minWidth={300} mah={480}>
+      <Table className={classes.table} verticalSpacing={6} stickyHeader>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th />
+            {pivot.columns.map((column) => (
+              <Table.Th key={column} ta="right">
+                {column}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {pivot.rows.map((row, at) => (
+            <Table.Tr key={row}>
+              <Table.Th scope="row">{row}</Table.Th>
+              {pivot.cells[at]?.map((cell, column) => (
+                <Table.Td key={pivot.columns[column] ?? column} ta="right" fw={cell.best ? 600 : undefined}>
+                  {cell.problem ? (
+                    <Text span size="xs" c="dimmed" title={cell.problem}>
+                      none
+                    </Text>
+                  ) : (
+                    cell.text
+                  )}
+                </Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}

@@ -1,0 +1,110 @@
+import { Button, Card, Group, Progress, Text } from '@mantine/core';
+import { IconRefresh } from '@tabler/icons-react';
+import { api, sentence } from '@/api/client';
+import { useChange } from '@/api/queries';
+import type { ExperimentState, StoredExperiment, WorldProgress } from '@/experiment/data/answers';
+import type { World } from '@/experiment/data/types';
+import { duration } from '@/format/units';
+import { notifications } from '@mantine/notifications';
+import classes from './result.module.css';
+
+interface Props {
+  stored: StoredExperiment;
+  progress: Partial<Record<World, WorldProgress>>;
+  state: ExperimentState;
+  mayChange: boolean;
+}
+
+const TITLE: Record<World, string> = {
+  simulated: 'Predicted',
+  calculated: 'Calculated',
+  emulated: 'Emulated',
+};
+
+/** How far the experiment is in each world, how long the rest takes, and what can be repeated. */
+export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
+  const worlds = Object.entries(progress) as [World, WorldProgress][];
+  const failed = worlds.reduce((sum, [, world]) => sum + world.failed, 0);
+  const retry = useChange('experiments', (scope: 'failed' | 'stale') =>
+    api.post<{ count: number }>(`/experiments/${stored.id}/retry`, { scope }),
+  );
+  const again = (scope: 'failed' | 'stale') =>
+    retry.mutate(scope, {
+      onError: (error) => notifications.show({ color: 'red', message: sentence(error) }),
+    });
+  const edited = stored.started_version !== null && stored.started_version !== stored.version;
+  if (worlds.length === 0 && !edited) return null;
+  return (
+    <Card padding="sm" data-testid="progress">
+      <div className={classes.worlds}>
+        {worlds.map(([world, numbers]) => (
+          <World key={world} title={TITLE[world]} numbers={numbers} active={state === 'running'} />
+        ))}
+        <Group gap="xs" ml="auto">
+          {mayChange && failed > 0 && (
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconRefresh size={14} />}
+              onClick={() => again('failed')}
+              data-testid="retry-failed"
+            >
+              Retry {failed} failed
+            </Button>
+          )}
+          {mayChange && stored.stale > 0 && (
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconRefresh size={14} />}
+              onClick={() => again('stale')}
+              data-testid="retry-stale"
+            >
+              Repeat {stored.stale} of an older version
+            </Button>
+          )}
+        </Group>
+      </div>
+      {stored.stale > 0 && (
+        <Text size="xs" c="var(--loom-warn)" mt={6}>
+          {stored.stale} {stored.stale === 1 ? 'row was' : 'rows were'} computed by another version of the
+          code than the present one, {stored.code_version.slice(0, 12)}.
+        </Text>
+      )}
+      {edited && (
+        <Text size="xs" c="dimmed" mt={6}>
+          The rows are of version {stored.started_version}; the design is version {stored.version}. Press
+          Predict to compute the present one.
+        </Text>
+      )}
+    </Card>
+  );
+}
+
+function World({ title, numbers, active }: { title: string; numbers: WorldProgress; active: boolean }) {
+  const { total, done, failed, running, waiting, problem, left_s } = numbers;
+  const share = (count: number) => (total > 0 ? (count / total) * 100 : 0);
+  const rest = [
+    running > 0 && `${running} running`,
+    waiting > 0 && `${waiting} waiting`,
+    failed > 0 && `${failed} failed`,
+    problem > 0 && `${problem} cannot run`,
+  ].filter(Boolean);
+  return (
+    <div className={classes.world} data-testid={`progress-${title.toLowerCase()}`}>
+      <Text size="sm" fw={500}>
+        {title} {done} of {total}
+        <Text span size="sm" c="dimmed" fw={400}>
+          {rest.length > 0 && ` · ${rest.join(', ')}`}
+          {active && waiting + running > 0 && left_s !== null && ` · about ${duration(left_s)} left`}
+        </Text>
+      </Text>
+      <Progress.Root size={8} mt={5} aria-label={`${title}: ${done} of ${total} points done`}>
+        <Progress.Section value={share(done)} color="teal" />
+        <Progress.Section value={share(running)} color="ink" striped animated />
+        <Progress.Section value={share(failed)} color="red" />
+        <Progress.Section value={share(problem)} color="gray" />
+      </Progress.Root>
+    </div>
+  );
+}

@@ -1,0 +1,135 @@
+import { Center, Group, Loader, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { useParams } from 'react-router';
+import { sentence } from '@/api/client';
+import { useMayWrite } from '@/api/queries';
+import { EmptyState } from '@/components/EmptyState';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { Page } from '@/components/Page';
+import type { RowsAnswer, StoredExperiment } from '@/experiment/data/answers';
+import { FIRST_VIEW, type View } from '@/experiment/data/design';
+import { useAnalysis, useExperiment, useRows } from '@/experiment/data/queries';
+import { ExperimentBadge } from '../ExperimentBadge';
+import { useSelection } from '../selection';
+import { Actions } from './Actions';
+import { BestTable } from './BestTable';
+import { BreakEven } from './BreakEven';
+import { Claims } from './Claims';
+import { Configuration } from './Configuration';
+import { Figures } from './Figures';
+import { Pivot } from './Pivot';
+import { PointsTable } from './PointsTable';
+import { ProgressPanel } from './ProgressPanel';
+import { SelectionBar } from './SelectionBar';
+
+/** The page /experiments/ID: progress, figures, tables and points of one experiment. */
+export function ResultPage() {
+  const id = Number(useParams().id);
+  const stored = useExperiment(id);
+  const rows = useRows(id);
+  if (stored.isError) {
+    return (
+      <Page title={`Experiment ${id}`}>
+        <ErrorPanel message={sentence(stored.error)} onRetry={() => stored.refetch()} />
+      </Page>
+    );
+  }
+  if (!stored.data) {
+    return (
+      <Center mih="60vh">
+        <Loader type="dots" />
+      </Center>
+    );
+  }
+  return <Result key={id} stored={stored.data} rows={rows.data} rowsError={rows.error} />;
+}
+
+interface Props {
+  stored: StoredExperiment;
+  rows: RowsAnswer | undefined;
+  rowsError: Error | null;
+}
+
+function Result({ stored, rows, rowsError }: Props) {
+  const { id, experiment } = stored;
+  const mayWrite = useMayWrite();
+  const selection = useSelection();
+  const [view, setView] = useState<View | null>(null);
+  const all = rows?.rows ?? [];
+  const done = all.filter(({ state }) => state === 'done' || state === 'failed').length;
+  // Figures are computed again when points have ended or were computed again.
+  const token = `${stored.started_version} ${all.length} ${done} ${stored.stale}`;
+  const analysis = useAnalysis(id, token);
+  const mayChange = stored.may_change && mayWrite;
+  const state = rows?.state ?? stored.state;
+  return (
+    <Page
+      wide
+      title={stored.title || stored.name}
+      about={
+        <Group gap={8} component="span">
+          <ExperimentBadge state={state} />
+          <Text size="sm" component="span">
+            {experiment?.description || `${stored.total} rows`}
+            {stored.owner && ` · by ${stored.owner}`}
+          </Text>
+        </Group>
+      }
+      actions={
+        <Actions stored={stored} state={state} mayChange={mayChange} figures={analysis.data?.figures ?? []} />
+      }
+    >
+      <Stack gap={14}>
+        {!experiment && <ErrorPanel title="This experiment cannot be read" message={stored.unreadable} />}
+        {rowsError && <ErrorPanel title="The points cannot be loaded" message={sentence(rowsError)} />}
+        <ProgressPanel
+          stored={stored}
+          progress={rows?.progress ?? stored.progress}
+          state={state}
+          mayChange={mayChange}
+        />
+        {experiment && all.length === 0 && rows && (
+          <EmptyState title="Nothing is computed yet" text="Press Predict to compute all points." />
+        )}
+        {experiment && all.length > 0 && (
+          <>
+            {analysis.isError && (
+              <ErrorPanel
+                title="No figures"
+                message={sentence(analysis.error)}
+                onRetry={() => analysis.refetch()}
+              />
+            )}
+            <Figures
+              id={id}
+              experiment={experiment}
+              analysis={analysis.data}
+              rows={all}
+              token={token}
+              view={view}
+              onView={setView}
+              selection={selection}
+            />
+            {analysis.data && (
+              <>
+                <BreakEven lines={analysis.data.break_even} />
+                <Claims claims={analysis.data.claims} />
+                <BestTable best={analysis.data.best} factors={experiment.factors} onSelect={selection.set} />
+              </>
+            )}
+            <Pivot
+              id={id}
+              experiment={experiment}
+              tables={analysis.data?.tables ?? []}
+              metric={(view ?? FIRST_VIEW).metric}
+              token={token}
+            />
+            <PointsTable rows={all} experiment={experiment} selection={selection} />
+            <Configuration experiment={experiment} stored={stored} />
+          </>
+        )}
+        <SelectionBar id={id} rows={all} selection={selection} mayChange={mayChange} />
+      </Stack>
+    </Page>
+  );
+}
