@@ -13,7 +13,7 @@ const LOOK: Record<ExperimentState, { color: string; text: string }> = {
 export function ExperimentBadge({ state }: { state: ExperimentState }) {
   const { color, text } = LOOK[state];
   return (
-    <Badge variant="light" color={color} data-testid="experiment-state">
+    <Badge component="span" variant="light" color={color} data-testid="experiment-state">
       {text}
     </Badge>
   );
