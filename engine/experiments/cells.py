@@ -1,0 +1,227 @@
+"""Cells: what several seeds gave at one place of the grid, in one world, as a mean with a 95 % interval."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.domain.experiment import Experiment, same_coordinate
+from engine.domain.quantity import Coordinate, Coordinates, Quantity
+from engine.domain.values import Value
+from engine.experiments.conditions import holds
+from engine.experiments.results import Row
+
+T_975 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+"""97.5 % quantiles of Student's t with 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2)."""
+
+T_975_MORE = 2.042
+"""With more than 30 degrees: that of 30, which is at most 4 % too wide."""
+
+Place = tuple[tuple[str, bool, Coordinate], ...]
+
+
+class Repeat(Value):
+    """The value of one seed."""
+
+    seed: int
+    value: float
+    digest: str
+
+
+class Cell(Value):
+    """One place and world. `coordinates` has the world, too. Without a value `mean` is None and `problem`
+    says why. `low` and `high` bound the 95 % confidence interval of the mean; None with fewer than two
+    values. `invalid` counts emulated runs whose times do not count as valid.
+    """
+
+    coordinates: Coordinates
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    repeats: tuple[Repeat, ...] = ()
+    digests: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    problem: str = ""
+    stale: bool = False
+    invalid: int = 0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The interval, or the mean twice where there is none; for cells with a mean."""
+        assert self.mean is not None
+        return (
+            self.mean if self.low is None else self.low,
+            self.mean if self.high is None else self.high,
+        )
+
+
+def cells(
+    experiment: Experiment,
+    rows: Sequence[Row],
+    quantity: Quantity,
+    where: Sequence[str] = (),
+    worlds: Sequence[str] = (),
+) -> tuple[Cell, ...]:
+    """The cells of `rows` that meet the conditions in `where`, in `worlds` (empty: in all), in their order.
+
+    A relation is taken seed by seed: a run relates to the baseline's run with its own seed, or where that has
+    not this seed, to the baseline's mean.
+    """
+    by_place: dict[Place, list[Row]] = {}
+    for row in rows:
+        by_place.setdefault(place_of(row.place), []).append(row)
+    base = named(experiment, quantity.relative_to)
+    found = []
+    for group in by_place.values():
+        here = group[0].place
+        if worlds and here["world"] not in worlds:
+            continue
+        if all(holds(condition, here) for condition in where):
+            found.append(_cell(group, by_place.get(place_of({**here, **base}), []), quantity))
+    return tuple(found)
+
+
+def place_of(coordinates: Mapping[str, Coordinate]) -> Place:
+    """What two rows of one cell have in common; 1 and True differ."""
+    return tuple((name, isinstance(value, bool), value) for name, value in coordinates.items())
+
+
+def named(experiment: Experiment, coordinates: Mapping[str, Coordinate]) -> Coordinates:
+    """`coordinates` with labels replaced by the values of their levels."""
+    found: Coordinates = {}
+    for name, value in coordinates.items():
+        factor = experiment.factor(name)
+        level = factor.level(value) if factor else None
+        found[name] = level.coordinate if level else value
+    return found
+
+
+def label_of(experiment: Experiment, name: str, value: Coordinate) -> str:
+    """What figures and tables show for a coordinate: the label of its level if it has one."""
+    factor = experiment.factor(name)
+    level = factor.level(value) if factor else None
+    if level is not None and level.label:
+        return level.label
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        value = int(value)
+    return str(value)
+
+
+def chosen(
+    experiment: Experiment, found: Sequence[Cell], at: Mapping[str, Coordinate | tuple[Coordinate, ...]]
+) -> list[Cell]:
+    """The cells at one of the given values of every factor that `at` names."""
+    wanted = {
+        name: [
+            named(experiment, {name: one})[name] for one in (value if isinstance(value, tuple) else (value,))
+        ]
+        for name, value in at.items()
+    }
+    return [
+        cell
+        for cell in found
+        if all(
+            any(same_coordinate(cell.coordinates[name], one) for one in values)
+            for name, values in wanted.items()
+            if name in cell.coordinates
+        )
+    ]
+
+
+def sides(
+    experiment: Experiment, found: Sequence[Cell], a: Coordinates, b: Coordinates, along: str = ""
+) -> list[tuple[Coordinates, list[Cell], list[Cell]]]:
+    """Cells at `a` and at `b` for every place of the other factors (without `along`). A factor that only one
+    side names is the same on both.
+    """
+    one, other = named(experiment, {**b, **a}), named(experiment, {**a, **b})
+    by_rest: dict[Place, tuple[Coordinates, list[Cell], list[Cell]]] = {}
+    for cell in found:
+        rest = {name: at for name, at in cell.coordinates.items() if name not in one and name != along}
+        group = by_rest.setdefault(place_of(rest), (rest, [], []))
+        for side, cells_there in ((one, group[1]), (other, group[2])):
+            if all(same_coordinate(cell.coordinates[name], value) for name, value in side.items()):
+                cells_there.append(cell)
+    return list(by_rest.values())
+
+
+def overlap(one: Cell, other: Cell) -> bool:
+    """Whether the two cannot be told apart: their intervals have a point in common."""
+    (low, high), (other_low, other_high) = one.bounds, other.bounds
+    return low <= other_high and other_low <= high
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % confidence interval of the mean of two or more values (Student's t); None for fewer."""
+    number = len(values)
+    if number < 2:
+        return None
+    mean, spread = statistics.fmean(values), statistics.stdev(values)
+    t = T_975[number - 2] if number - 2 < len(T_975) else T_975_MORE
+    half = t * spread / math.sqrt(number)
+    return mean - half, mean + half
+
+
+def _cell(group: Sequence[Row], baseline: Sequence[Row], quantity: Quantity) -> Cell:
+    base = _by_seed(baseline, quantity.metric) if quantity.relation != "value" else {}
+    repeats = []
+    for row in group:
+        own = row.metrics.get(quantity.metric) if row.finished else None
+        value = related(own, _baseline_of(row.seed, base), quantity) if own is not None else None
+        if value is not None:
+            repeats.append(Repeat(seed=row.seed, value=value, digest=row.digest))
+    values = [repeat.value for repeat in repeats]
+    low, high = interval(values) or (None, None)
+    return Cell(
+        coordinates=group[0].place,
+        mean=statistics.fmean(values) if values else None,
+        low=low,
+        high=high,
+        repeats=tuple(repeats),
+        digests=tuple(row.digest for row in group if row.digest),
+        outcomes=tuple(row.outcome for row in group),
+        problem="" if values else _problem(group, bool(base), quantity),
+        stale=any(row.stale for row in group),
+        invalid=sum(row.metrics.get("valid") == 0 for row in group),
+    )
+
+
+def related(value: float, base: float | None, quantity: Quantity) -> float | None:
+    """`value` in the quantity's relation to `base`; None where that is undefined."""
+    if quantity.relation == "value":
+        return value
+    if base is None or base == 0 or (quantity.relation == "speedup" and value == 0):
+        return None
+    match quantity.relation:
+        case "ratio":
+            return value / base
+        case "speedup":
+            return base / value
+        case "reduction":
+            return 1 - value / base
+
+
+def _by_seed(rows: Iterable[Row], metric: str) -> dict[int, float]:
+    return {row.seed: row.metrics[metric] for row in rows if row.finished and metric in row.metrics}
+
+
+def _baseline_of(seed: int, base: Mapping[int, float]) -> float | None:
+    if not base:
+        return None
+    return base[seed] if seed in base else statistics.fmean(base.values())
+
+
+def _problem(group: Sequence[Row], has_baseline: bool, quantity: Quantity) -> str:
+    """Why a cell has no value, in one sentence."""
+    for row in group:
+        if not row.finished:
+            return row.sentence or row.outcome.replace("_", " ")
+    if quantity.relation != "value" and not has_baseline:
+        base = ", ".join(f"{name} = {value}" for name, value in quantity.relative_to.items())
+        return f"The baseline ({base}) has no value here."
+    return f"These runs have no {quantity.metric}."

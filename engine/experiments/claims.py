@@ -1,0 +1,230 @@
+"""Claims against results: does each hold, hold in direction, or not hold, and what was found."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from functools import singledispatch
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from engine.domain.claim import (
+    BreakEven,
+    Claim,
+    Compared,
+    Ended,
+    First,
+    Selection,
+    StatedClaim,
+    Trend,
+    Within,
+)
+from engine.domain.experiment import Experiment
+from engine.domain.quantity import Coordinates, Quantity
+from engine.domain.units import human, human_s
+from engine.domain.values import Value
+from engine.experiments.best import groups, ranking
+from engine.experiments.break_even import crossing_points, pairs
+from engine.experiments.cells import Cell, cells, chosen, label_of, named, sides
+from engine.experiments.results import Row
+from engine.experiments.units import better_of, in_unit, unit_of_quantity
+
+Holds = Literal["holds", "holds in direction", "does not hold", "not known"]
+
+
+class Verdict(Value):
+    """One claim in one world. `found` is what the results say, in one sentence; `reason` is the claim's own,
+    where it does not hold as it stands.
+    """
+
+    name: str
+    text: str
+    kind: str
+    world: str
+    verdict: Holds
+    found: str
+    where: str = ""
+    reason: str = ""
+
+
+class Finding(NamedTuple):
+    """What one claim comes to."""
+
+    verdict: Holds
+    found: str
+
+
+def verdicts(experiment: Experiment, rows: Sequence[Row]) -> tuple[Verdict, ...]:
+    """Every claim in every world that has rows, in the order of the claims."""
+    worlds = [world for world in experiment.worlds if any(row.world == world for row in rows)]
+    return tuple(
+        _verdict(experiment, claim, [row for row in rows if row.world == world], world)
+        for claim in experiment.claims
+        for world in worlds or experiment.worlds[:1]
+    )
+
+
+def _verdict(experiment: Experiment, claim: Claim, rows: Sequence[Row], world: str) -> Verdict:
+    quantity = claim if isinstance(claim, Quantity) else Quantity()
+    found = cells(experiment, rows, quantity)
+    finding = _judge(claim, experiment, found) if found else Finding("not known", "There are no results yet.")
+    return Verdict(
+        name=claim.name,
+        text=claim.text,
+        kind=claim.kind,
+        world=world,
+        verdict=finding.verdict,
+        found=finding.found,
+        where=claim.where,
+        reason="" if finding.verdict == "holds" else claim.reason,
+    )
+
+
+@singledispatch
+def _judge(claim: StatedClaim, experiment: Experiment, found: Sequence[Cell]) -> Finding:
+    raise TypeError(f"no rule for claims of type {type(claim).__name__}")
+
+
+@_judge.register
+def _compared(claim: Compared, experiment: Experiment, found: Sequence[Cell]) -> Finding:
+    within_reach = [cell for cell in found if chosen(experiment, [cell], _others(claim))]
+    differences, missing = [], 0
+    for _, one, other in sides(experiment, within_reach, claim.a, claim.b):
+        base = other[0].mean if other else None
+        if not one or one[0].mean is None or not base:
+            missing += 1
+        else:
+            differences.append(one[0].mean / base - 1)
+    if not differences:
+        return Finding("not known", "No place has a value of both sides.")
+    sign = 1 if claim.side == "above" else -1
+    on_side = [sign * difference > 0 for difference in differences]
+    close = claim.by_frac is None or all(
+        abs(sign * difference - claim.by_frac) <= claim.within_frac for difference in differences
+    )
+    low, high = min(differences), max(differences)
+    size = f"{low:+.1%}" if low == high else f"{low:+.1%} to {high:+.1%}"
+    sentence = f"{_side(experiment, claim.a)} against {_side(experiment, claim.b)}: {size}"
+    return _finding(all(on_side) and close, all(on_side), sentence, len(differences), missing)
+
+
+@_judge.register
+def _first(claim: First, experiment: Experiment, found: Sequence[Cell]) -> Finding:
+    better = better_of(claim)
+    if better is None:
+        return Finding("not known", f"Of {claim.metric} neither more nor less is better.")
+    level = named(experiment, {claim.of: claim.level})[claim.of]
+    at = {name: value for name, value in claim.at.items() if name != claim.of}
+    times, leaders, missing = 0, [], 0
+    for _, group in groups(chosen(experiment, found, at), claim.of):
+        ranked = ranking(group, (better == "higher") != claim.last)
+        if not any(cell.coordinates[claim.of] == level for cell in ranked):
+            missing += 1
+            continue
+        leaders.append(label_of(experiment, claim.of, ranked[0].coordinates[claim.of]))
+        times += ranked[0].coordinates[claim.of] == level
+    if not leaders:
+        return Finding("not known", f"No place has a value of {claim.level}.")
+    others = sorted({name for name in leaders if name != label_of(experiment, claim.of, level)})
+    sentence = f"{'last' if claim.last else 'first'} in {times} of {len(leaders)}"
+    sentence += f"; elsewhere {', '.join(others)}" if others else ""
+    return _finding(times == len(leaders), times > len(leaders) / 2, sentence, len(leaders), missing)
+
+
+@_judge.register
+def _ended(claim: Ended, experiment: Experiment, found: Sequence[Cell]) -> Finding:
+    expected = (claim.outcome,) if isinstance(claim.outcome, str) else claim.outcome
+    outcomes = [outcome for cell in chosen(experiment, found, claim.at) for outcome in cell.outcomes]
+    if not outcomes:
+        return Finding("not known", "There are no such runs.")
+    times = sum(outcome in expected for outcome in outcomes)
+    counted = sorted({(outcomes.count(one), one.replace("_", " ")) for one in outcomes}, reverse=True)
+    sentence = ", ".join(f"{number} of {len(outcomes)} {one}" for number, one in counted)
+    return _finding(times == len(outcomes), times > len(outcomes) / 2, sentence, len(outcomes), 0)
+
+
+@_judge.register
+def _trend(claim: Trend, experiment: Experiment, found: Sequence[Cell]) -> Finding:
+    sign = 1 if claim.goes == "rises" else -1
+    steady, ends, lines, missing = [], [], [], 0
+    for _, group in groups(chosen(experiment, found, claim.at), claim.along):
+        means = [cell.mean for cell in group if cell.mean is not None]
+        if len(means) < 2:
+            missing += 1
+            continue
+        steady.append(all(sign * (b - a) > 0 for a, b in pairwise(means)))
+        ends.append(sign * (means[-1] - means[0]) > 0)
+        lines.append(f"{_shown(means[0], claim)} to {_shown(means[-1], claim)}")
+    if not ends:
+        return Finding("not known", f"No line along {claim.along} has two values.")
+    sentence = f"{claim.goes} in every step of {sum(steady)} of {len(steady)}; from {'; '.join(lines[:3])}"
+    return _finding(all(steady), all(ends), sentence, len(ends), missing)
+
+
+@_judge.register
+def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Finding:
+    unit = unit_of_quantity(claim)
+    low, high = in_unit(claim.low, claim.unit, unit), in_unit(claim.high, claim.unit, unit)
+    here = chosen(experiment, found, claim.at)
+    means = [cell.mean for cell in here if cell.mean is not None]
+    if not means:
+        return Finding("not known", here[0].problem if here else "There are no such runs.")
+    mean = statistics.fmean(means)
+    misses = max(low - mean, mean - high, 0.0)
+    near = misses <= claim.within_frac * abs(low if mean < low else high)
+    ends = (
+        _shown(means[0], claim)
+        if len(means) == 1
+        else f"{_shown(min(means), claim)} to {_shown(max(means), claim)}"
+    )
+    sentence = f"{ends}, claimed {_shown(low, claim)} to {_shown(high, claim)}"
+    return _finding(
+        all(low <= value <= high for value in means), near, sentence, len(means), len(here) - len(means)
+    )
+
+
+@_judge.register
+def _break_even(claim: BreakEven, experiment: Experiment, found: Sequence[Cell]) -> Finding:
+    reach = chosen(experiment, found, _others(claim))
+    a_is_better_lower = better_of(claim) != "higher"
+    places, missing = [], 0
+    for _, one, other in sides(experiment, reach, claim.a, claim.b, claim.along):
+        both = pairs(one, other, claim.along)
+        if len(both) < 2:
+            missing += 1
+            continue
+        # a gets better: it is not the better one below the crossing
+        crossed = [c for c in crossing_points(both) if c[3] != a_is_better_lower]
+        places.append((crossed[-1][2] if claim.tested else crossed[-1][0]) if crossed else None)
+    if not places:
+        return Finding("not known", f"No place has two values along {claim.along} of both sides.")
+    known = [place for place in places if place is not None]
+    factor = experiment.factor(claim.along)
+    unit = factor.unit if factor else ""
+    shown = ", ".join(human(place, unit).strip() for place in known) or "nowhere"
+    sentence = f"{_side(experiment, claim.a)} gets better than {_side(experiment, claim.b)} at {shown}"
+    inside = len(known) == len(places) and all(claim.low <= place <= claim.high for place in known)
+    return _finding(inside, bool(known), sentence, len(places), missing)
+
+
+def _finding(holds: bool, in_direction: bool, sentence: str, places: int, missing: int) -> Finding:
+    verdict: Holds = "holds" if holds else "holds in direction" if in_direction else "does not hold"
+    more = f" ({places} places)" if places > 1 else ""
+    more += f"; {missing} without a value" if missing else ""
+    return Finding(verdict, f"{sentence}{more}.")
+
+
+def _others(claim: Compared | BreakEven) -> Selection:
+    """What `at` fixes besides the two sides."""
+    return {name: value for name, value in claim.at.items() if name not in {*claim.a, *claim.b}}
+
+
+def _side(experiment: Experiment, coordinates: Coordinates) -> str:
+    return ", ".join(label_of(experiment, name, value) for name, value in coordinates.items())
+
+
+def _shown(value: float, quantity: Quantity) -> str:
+    unit = unit_of_quantity(quantity)
+    if unit == "s":
+        return human_s(value)
+    return f"{value:.1%}" if unit == "fraction" else human(value, unit).strip()

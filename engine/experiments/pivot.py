@@ -1,0 +1,161 @@
+"""Pivot tables: a statistic of a quantity in rows × columns of factors."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from engine.domain.experiment import Experiment, Table
+from engine.domain.values import Value
+from engine.experiments.cells import Cell, cells, interval, label_of
+from engine.experiments.figure_data import known_axis
+from engine.experiments.metrics import metric
+from engine.experiments.results import Row
+from engine.experiments.units import better_of, title_of_quantity, unit_of_quantity
+
+Headings = tuple[str, ...]
+
+STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
+    {
+        "mean": statistics.fmean,
+        "interval": statistics.fmean,
+        "median": statistics.median,
+        "min": min,
+        "max": max,
+        "std": lambda values: statistics.stdev(values) if len(values) > 1 else 0.0,
+    }
+)
+
+
+class TableCell(Value):
+    """`value` is None where nothing finished; `problem` then says why. `low` and `high` are of the statistic
+    `interval`. `best` marks the best of its row.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    number: int = 0
+    best: bool = False
+    problem: str = ""
+    outcomes: tuple[str, ...] = ()
+    stale: bool = False
+
+
+class TableRow(Value):
+    headings: Headings
+    cells: tuple[TableCell | None, ...]
+
+
+class TableData(Value):
+    """A table with everything that it shows; a cell is None where the experiment has no point."""
+
+    name: str
+    title: str
+    quantity: str
+    unit: str
+    statistic: str
+    better: str | None
+    row_titles: Headings
+    column_titles: Headings
+    columns: tuple[Headings, ...]
+    rows: tuple[TableRow, ...]
+
+
+def table_data(experiment: Experiment, table: Table, rows: Sequence[Row]) -> TableData:
+    """Factors that are neither in rows nor in columns are taken together. Raises `SpecError` for an unknown
+    one.
+    """
+    check_table(experiment, table)
+    slots: dict[tuple[Headings, Headings], list[Cell]] = {}
+    for cell in cells(experiment, rows, table, table.where, table.worlds):
+        key = _headings(experiment, table.rows, cell), _headings(experiment, table.columns, cell)
+        slots.setdefault(key, []).append(cell)
+    columns = _ordered(experiment, table.columns, {column for _, column in slots})
+    better = better_of(table) if table.best else None
+    return TableData(
+        name=table.name,
+        title=table.title or table.name.replace("-", " "),
+        quantity=title_of_quantity(table),
+        unit=unit_of_quantity(table),
+        statistic=table.statistic,
+        better=better,
+        row_titles=tuple(_title(experiment, name) for name in table.rows),
+        column_titles=tuple(_title(experiment, name) for name in table.columns),
+        columns=columns,
+        rows=tuple(
+            TableRow(
+                headings=headings,
+                cells=_marked(
+                    [_cell(slots.get((headings, column), []), table) for column in columns], better
+                ),
+            )
+            for headings in _ordered(experiment, table.rows, {row for row, _ in slots})
+        ),
+    )
+
+
+def check_table(experiment: Experiment, table: Table) -> None:
+    """Raises `SpecError` for a metric or factor that is not there."""
+    metric(table.metric)
+    for name in (*table.rows, *table.columns):
+        known_axis(experiment, name, f"table {table.name}")
+
+
+def _headings(experiment: Experiment, names: Sequence[str], cell: Cell) -> Headings:
+    return tuple(label_of(experiment, name, cell.coordinates[name]) for name in names)
+
+
+def _ordered(experiment: Experiment, names: Sequence[str], found: set[Headings]) -> tuple[Headings, ...]:
+    """In the order in which the experiment has the levels."""
+    order = []
+    for name in names:
+        factor = experiment.factor(name)
+        labels = (
+            [label_of(experiment, name, level.coordinate) for level in factor.values]
+            if factor
+            else list(experiment.worlds)
+        )
+        order.append({label: index for index, label in enumerate(labels)})
+    return tuple(
+        sorted(
+            found,
+            key=lambda headings: [
+                (places.get(label, len(places)), label) for places, label in zip(order, headings, strict=True)
+            ],
+        )
+    )
+
+
+def _cell(group: Sequence[Cell], table: Table) -> TableCell | None:
+    if not group:
+        return None
+    values = [repeat.value for cell in group for repeat in cell.repeats]
+    low, high = (interval(values) or (None, None)) if table.statistic == "interval" else (None, None)
+    return TableCell(
+        value=STATISTICS[table.statistic](values) if values else None,
+        low=low,
+        high=high,
+        number=len(values),
+        problem="" if values else group[0].problem,
+        outcomes=tuple(outcome for cell in group for outcome in cell.outcomes),
+        stale=any(cell.stale for cell in group),
+    )
+
+
+def _marked(row: Sequence[TableCell | None], better: str | None) -> tuple[TableCell | None, ...]:
+    """With the best value of the row marked, and whatever is equal to it, where there are several."""
+    values = [cell.value for cell in row if cell is not None and cell.value is not None]
+    if better is None or len(values) < 2:
+        return tuple(row)
+    top = min(values) if better == "lower" else max(values)
+    return tuple(
+        cell.model_copy(update={"best": True}) if cell is not None and cell.value == top else cell
+        for cell in row
+    )
+
+
+def _title(experiment: Experiment, name: str) -> str:
+    factor = experiment.factor(name)
+    return factor.label if factor else name

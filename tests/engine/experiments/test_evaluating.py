@@ -1,0 +1,318 @@
+"""Means, intervals, best, break-even, claims, published values and tables against numbers worked by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from engine.domain.errors import SpecError
+from engine.domain.experiment import Figure, Table
+from engine.domain.quantity import Quantity
+from engine.experiments.best import best
+from engine.experiments.break_even import crossings
+from engine.experiments.cells import T_975, T_975_MORE, cells, interval
+from engine.experiments.claims import verdicts
+from engine.experiments.figure_data import figure_data
+from engine.experiments.pivot import table_data
+from engine.experiments.published import compare_published
+from engine.experiments.units import in_unit
+from tests.support.experiment_rows import METHODS, RATES, experiment_of, rows_of
+
+TOTAL = Quantity(metric="total_s")
+FALLING = {
+    ("single", 1e6): 2.0,
+    ("single", 1e7): 2.0,
+    ("single", 1e8): 2.0,
+    ("voltage", 1e6): 8.0,
+    ("voltage", 1e7): 4.0,
+    ("voltage", 1e8): 1.0,
+}
+"""Voltage crosses single's 2 s between 1e7 and 1e8: log(4/2) = log 2 above, log(1/2) = -log 2 below: half way
+on the logarithm, at 10^7.5.
+"""
+
+
+# Statistics over seeds ----------------------------------------------------------------------------
+def test_the_interval_is_student_s() -> None:
+    values = [1.0, 2.0, 3.0, 4.0]
+    # mean 2.5, s = sqrt(5/3), s/sqrt(4) = 0.6455, t(3) = 3.182
+    assert interval(values) == pytest.approx((2.5 - 2.0540, 2.5 + 2.0540), abs=1e-3)
+    assert interval([1.0]) is None
+    assert list(T_975) == pytest.approx([stats.t.ppf(0.975, df) for df in range(1, 31)], abs=6e-4)
+    assert stats.t.ppf(0.975, 31) <= T_975_MORE
+
+
+def test_a_cell_has_the_mean_over_seeds_and_what_did_not_finish_is_left_out() -> None:
+    rows = rows_of("total_s", {("single", 1e6): [1.0, "failed", 3.0], ("single", 1e7): "no_plan"})
+    good, bad = cells(experiment_of(), rows, TOTAL)
+    assert (good.mean, good.outcomes) == (2.0, ("finished", "failed", "finished"))
+    assert good.low == pytest.approx(2 - 12.706) and good.high == pytest.approx(2 + 12.706)
+    assert (bad.mean, bad.problem) == (None, "It ended as no_plan.")
+
+
+def test_a_relation_is_taken_seed_by_seed() -> None:
+    rows = rows_of("total_s", {("single", 1e6): [2.0, 4.0], ("voltage", 1e6): [1.0, 1.0, 1.0]})
+    relation = {"relative_to": {"method": "single"}}
+    values = {
+        how: [
+            repeat.value
+            for repeat in cells(experiment_of(), rows, Quantity(relation=how, **relation))[1].repeats
+        ]  # type: ignore[arg-type]
+        for how in ("ratio", "speedup", "reduction")
+    }
+    # the third seed has no baseline of its own: the mean of single is 3
+    assert values["ratio"] == [1 / 2, 1 / 4, 1 / 3]
+    assert values["speedup"] == [2, 4, 3]
+    assert values["reduction"] == pytest.approx([1 / 2, 3 / 4, 2 / 3])
+
+
+def test_a_relation_without_a_baseline_says_so() -> None:
+    rows = rows_of("total_s", {("single", 1e6): "no_plan", ("voltage", 1e6): 1.0})
+    quantity = Quantity(relation="speedup", relative_to={"method": "single"})
+    assert (
+        cells(experiment_of(), rows, quantity)[1].problem
+        == "The baseline (method = single) has no value here."
+    )
+
+
+# Best and break-even ------------------------------------------------------------------------------
+def test_what_overlaps_with_the_best_cannot_be_told_apart() -> None:
+    rows = rows_of(
+        "total_s",
+        {
+            ("single", 1e6): [1.0, 1.1, 0.9],
+            ("voltage", 1e6): [1.1, 1.2, 1.0],
+            ("single", 1e7): [1.00, 1.01, 0.99],
+            ("voltage", 1e7): [3.00, 3.01, 2.99],
+        },
+    )
+    slow, fast = best(experiment_of(), rows, TOTAL, of="method")
+    assert (slow.winners, slow.distinguishable, slow.next) == (("single", "Voltage"), False, "")
+    assert (fast.winners, fast.distinguishable, fast.next, fast.next_mean) == (
+        ("single",),
+        True,
+        "Voltage",
+        3.0,
+    )
+    assert fast.coordinates == {"rate": 1e7, "world": "simulated"}
+
+
+def test_more_is_better_for_tokens_per_second_and_less_for_their_ratio_of_time() -> None:
+    rows = rows_of("tokens_per_s", {("single", 1e6): 5.0, ("voltage", 1e6): 9.0})
+    (found,) = best(experiment_of(), rows, Quantity(metric="tokens_per_s"), of="method")
+    assert found.winners == ("Voltage",)
+
+
+def test_the_break_even_point_is_interpolated_on_logarithms() -> None:
+    (crossing,) = crossings(experiment_of(), rows_of("total_s", FALLING), TOTAL, "rate", "method")
+    assert crossing.x == pytest.approx(10**7.5)
+    assert (crossing.below, crossing.above) == ("single", "Voltage")
+    assert crossing.text == (
+        "Voltage is better than single where Rate of the links is above 31.6 Mbit/s "
+        "(between 10 Mbit/s and 100 Mbit/s)."
+    )
+
+
+def test_lines_that_touch_or_run_beside_each_other_do_not_cross() -> None:
+    beside = {**FALLING, ("voltage", 1e8): 2.0}
+    assert crossings(experiment_of(), rows_of("total_s", beside), TOTAL, "rate", "method") == ()
+
+
+# Claims -------------------------------------------------------------------------------------------
+SIDES = {"a": {"method": "Voltage"}, "b": {"method": "single"}, "side": "below"}
+
+FAST = {"method": "voltage", "rate": 1e8}
+BETTER = {"kind": "break_even", "along": "rate", "a": {"method": "voltage"}, "b": {"method": "single"}}
+
+CLAIMS: list[tuple[dict[str, Any], str, str]] = [
+    (
+        {"kind": "compared", **SIDES, "at": {"rate": 1e8}, "by_frac": 0.52},
+        "holds",
+        "Voltage against single: -50.0%.",
+    ),
+    ({"kind": "compared", **SIDES, "at": {"rate": 1e8}, "by_frac": 0.6}, "holds in direction", "-50.0%"),
+    ({"kind": "compared", **SIDES}, "does not hold", "-50.0% to +300.0% (3 places)"),
+    ({"kind": "compared", **SIDES, "at": {"rate": 5.0}}, "not known", "No place"),
+    (
+        {"kind": "first", "of": "method", "level": "Voltage", "at": {"rate": [1e8]}},
+        "holds",
+        "first in 1 of 1",
+    ),
+    (
+        {"kind": "first", "of": "method", "level": "single"},
+        "holds in direction",
+        "first in 2 of 3; elsewhere Voltage",
+    ),
+    (
+        {"kind": "first", "of": "method", "level": "Voltage"},
+        "does not hold",
+        "first in 1 of 3; elsewhere single",
+    ),
+    (
+        {"kind": "first", "of": "method", "level": "Voltage", "last": True, "at": {"rate": 1e6}},
+        "holds",
+        "last in 1",
+    ),
+    ({"kind": "trend", "along": "rate", "goes": "falls", "at": {"method": "voltage"}}, "holds", "8 s to 1 s"),
+    ({"kind": "trend", "along": "rate", "goes": "rises"}, "does not hold", "rises in every step of 0 of 2"),
+    ({"kind": "within", "low": 900, "high": 1100, "unit": "ms", "at": FAST}, "holds", "1 s"),
+    (
+        {"kind": "within", "low": 1.2, "high": 2, "at": FAST},
+        "holds in direction",
+        "1 s, claimed 1.2 s to 2 s",
+    ),
+    ({"kind": "within", "low": 3, "high": 4, "at": FAST}, "does not hold", "1 s"),
+    ({"kind": "ended", "outcome": "finished"}, "holds", "6 of 6 finished"),
+    ({"kind": "ended", "outcome": ["no_plan", "out_of_memory"]}, "does not hold", "6 of 6 finished"),
+    ({**BETTER, "low": 3e7, "high": 4e7}, "holds", "at 31.6 Mbit/s"),
+    ({**BETTER, "low": 8e7, "high": 1e8}, "holds in direction", "at 31.6 Mbit/s"),
+    ({**BETTER, "low": 1e8, "high": 1e8, "tested": True}, "holds", "at 100 Mbit/s"),
+    (
+        {
+            "kind": "break_even",
+            "along": "rate",
+            "a": {"method": "single"},
+            "b": {"method": "voltage"},
+            "low": 1e6,
+            "high": 1e9,
+        },
+        "does not hold",
+        "at nowhere",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "verdict", "found"), CLAIMS)
+def test_a_claim_holds_holds_in_direction_or_does_not(
+    fields: dict[str, Any], verdict: str, found: str
+) -> None:
+    claim = {"name": "c", "text": "t", "reason": "because", **fields}
+    (judged,) = verdicts(experiment_of(claims=[claim]), rows_of("total_s", FALLING))
+    assert (judged.verdict, judged.reason) == (verdict, "" if verdict == "holds" else "because")
+    assert found in judged.found and judged.found.endswith(".")
+
+
+def test_every_world_with_results_has_its_own_verdict_and_without_any_it_is_not_known() -> None:
+    claim = {"kind": "compared", "name": "c", "text": "t", **SIDES}
+    experiment = experiment_of(claims=[claim], worlds=["simulated", "emulated"])
+    values = {("single", 1e6): 2.0, ("voltage", 1e6): 1.0}
+    values |= {("single", 1e6, "emulated"): 1.0, ("voltage", 1e6, "emulated"): 2.0}  # type: ignore[dict-item]
+    found = verdicts(experiment, rows_of("total_s", values))
+    assert [(one.world, one.verdict) for one in found] == [
+        ("simulated", "holds"),
+        ("emulated", "does not hold"),
+    ]
+    assert [one.verdict for one in verdicts(experiment, [])] == ["not known"]
+
+
+# Published values ---------------------------------------------------------------------------------
+def test_published_values_are_compared_in_the_metric_s_unit() -> None:
+    published = [
+        {"id": "value", "coordinates": {"method": "voltage", "rate": 1e8}, "value": 800, "unit": "ms"},
+        {"id": "range", "coordinates": {"method": "voltage"}, "low": 2, "high": 10},
+        {"id": "bound", "coordinates": {"method": "single"}, "value": 3, "bound": "at_most"},
+        {"id": "outcome", "coordinates": {"method": "single"}, "outcome": "out_of_memory"},
+        {"id": "speed", "coordinates": {"method": "voltage", "rate": 1e8}, "value": 100, "unit": "%",
+         "relation": "ratio", "relative_to": {"method": "single"}},
+        {"id": "nowhere", "coordinates": {"rate": 5e5}, "value": 1.0},
+    ]  # fmt: skip
+    experiment = experiment_of(METHODS, {**RATES, "values": [5e5, 1e6, 1e7, 1e8]}, published=published)
+    found = {row.id: row for row in compare_published(experiment, rows_of("total_s", FALLING))}
+    assert (found["value"].published, found["value"].ours) == (0.8, 1.0)
+    assert found["value"].deviation == pytest.approx(0.25)
+    assert (found["range"].ours_low, found["range"].ours_high, found["range"].deviation) == (1.0, 8.0, -0.5)
+    assert found["bound"].deviation == 0.0
+    assert (found["outcome"].agrees, set(found["outcome"].outcomes)) == (False, {"finished"})
+    assert (found["speed"].published, found["speed"].ours) == (1.0, 0.5)
+    assert (found["nowhere"].ours, found["nowhere"].problem) == (None, "There is no such point.")
+
+
+def test_a_unit_of_another_kind_is_refused() -> None:
+    assert in_unit(3, "GiB", "B") == 3 * 2**30
+    with pytest.raises(SpecError, match="the unit MB does not fit a value in s: use one of s, ms"):
+        in_unit(1, "MB", "s")
+
+
+# Tables and figures -------------------------------------------------------------------------------
+def test_a_pivot_table_has_the_levels_in_their_order_and_marks_the_best_of_each_row() -> None:
+    rows = rows_of("total_s", dict(reversed(FALLING.items())))
+    table = Table(name="t", rows=("rate",), columns=("method",), metric="total_s")
+    made = table_data(experiment_of(), table, rows)
+    assert (made.columns, made.row_titles, made.unit) == (
+        (("single",), ("Voltage",)),
+        ("Rate of the links",),
+        "s",
+    )
+    shown = {row.headings: [(cell.value, cell.best) for cell in row.cells if cell] for row in made.rows}
+    assert list(shown) == [("1000000",), ("10000000",), ("100000000",)]
+    assert shown["100000000",] == [(2.0, False), (1.0, True)]
+    assert shown["1000000",] == [(2.0, True), (8.0, False)]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "value"),
+    [("mean", 3.0), ("median", 2.0), ("min", 1.0), ("max", 6.0), ("std", 7**0.5), ("interval", 3.0)],
+)
+def test_a_table_takes_the_statistic_over_all_that_falls_into_a_cell(statistic: Any, value: float) -> None:
+    rows = rows_of("total_s", {("single", 1e6): [1.0, 2.0], ("single", 1e7): [6.0]})
+    table = Table(name="t", rows=("method",), metric="total_s", statistic=statistic)
+    (row,) = table_data(experiment_of(), table, rows).rows
+    (cell,) = row.cells
+    assert cell is not None and cell.value == pytest.approx(value) and cell.number == 3
+    assert (cell.low is not None) == (statistic == "interval")
+
+
+def test_a_figure_has_a_line_per_level_and_world_and_published_marks_of_their_own() -> None:
+    values = {**FALLING, ("voltage", 1e8, "emulated"): 1.1}
+    published = [{"coordinates": {"method": "voltage", "rate": 1e7}, "value": 4.5, "where": "Fig. 1"}]
+    experiment = experiment_of(worlds=["simulated", "emulated"], published=published)
+    made = figure_data(
+        experiment, Figure(name="f", x="rate", series="method", log_x=True), rows_of("total_s", values)
+    )
+    (panel,) = made.panels
+    lines = {(line.label, line.world): [(spot.x, spot.y) for spot in line.spots] for line in panel.lines}
+    assert lines == {
+        ("single", "simulated"): [(1e6, 2.0), (1e7, 2.0), (1e8, 2.0)],
+        ("Voltage", "simulated"): [(1e6, 8.0), (1e7, 4.0), (1e8, 1.0)],
+        ("Voltage", "emulated"): [(1e8, 1.1)],
+        ("Voltage", "published"): [(1e7, 4.5)],
+    }
+    assert (made.x.unit, made.x.log, made.x.categories, made.y.unit) == ("bit/s", True, None, "s")
+    assert [crossing.above for crossing in panel.crossings] == ["Voltage"]
+
+
+def test_bars_have_categories_and_a_facet_makes_panels() -> None:
+    figure = Figure(name="f", kind="bars", x="method", facet="rate", metric="total_s")
+    made = figure_data(experiment_of(), figure, rows_of("total_s", FALLING))
+    assert made.x.categories == ("single", "Voltage")
+    assert [panel.label for panel in made.panels] == ["1000000", "10000000", "100000000"]
+    assert [[spot.x for spot in line.spots] for line in made.panels[0].lines] == [["single", "Voltage"]]
+
+
+def test_a_scatter_plot_has_one_metric_over_another() -> None:
+    rows = rows_of("total_s", FALLING)
+    rows = [
+        row.model_copy(update={"metrics": {**row.metrics, "bytes": row.metrics["total_s"] * 10}})
+        for row in rows
+    ]
+    made = figure_data(experiment_of(), Figure(name="f", kind="scatter", x="bytes", series="method"), rows)
+    spots = [spot for line in made.panels[0].lines for spot in line.spots if line.label == "Voltage"]
+    assert [(spot.x, spot.y) for spot in spots] == [(10.0, 1.0), (40.0, 4.0), (80.0, 8.0)]
+    assert spots[0].x_label == "Voltage, 100000000"
+
+
+WRONG = [
+    ({"x": "speed"}, "there is no factor speed: there are method, rate, world"),
+    ({"x": "rate"}, "method has 2 values and no place"),
+    ({"x": "rate", "series": "rate"}, "rate is used twice"),
+    ({"x": "rate", "series": "method", "metric": "time"}, "metric is time, which is unknown"),
+    ({"kind": "heatmap", "x": "rate"}, "a heat map needs series"),
+]
+
+
+@pytest.mark.parametrize(("fields", "words"), WRONG)
+def test_a_figure_that_names_what_is_not_there_is_refused(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        figure_data(experiment_of(), Figure(name="f", **fields), rows_of("total_s", FALLING))
