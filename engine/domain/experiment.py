@@ -125,12 +125,15 @@ class Factor(Value):
             raise ValueError(f"a factor cannot be called {self.name}: the word is taken")
         if not self.paths and not any(level.set for level in self.values):
             raise ValueError(f"{self.name} changes nothing: give a path, or values with set")
+        seen: set[tuple[bool, Coordinate]] = set()
         for index, level in enumerate(self.values):
             missing = [path for path in self.paths if level.value is None and path not in level.set]
             if missing:
                 raise ValueError(f"values[{index}] has no value for the path {missing[0]}")
-            if any(same_coordinate(level.coordinate, other.coordinate) for other in self.values[:index]):
+            key = (isinstance(level.coordinate, bool), level.coordinate)
+            if key in seen:
                 raise ValueError(f"values[{index}] has the coordinate {level.coordinate!r} of an earlier one")
+            seen.add(key)
         return self
 
 

@@ -1,0 +1,83 @@
+"""Experiments with real workers: predicted, emulated, and resumed after what people fear."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.experiments import BASE, STRATEGIES, fields
+from tests.support.web import Browser, RedisServer, Worker, request_body, wait_until
+from webapp.experiments.models import Computation
+from webapp.runs.models import Run
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+MANY = [1e6 * (number + 1) for number in range(30)]
+
+
+def begun(browser: Browser, **changes: Any) -> str:
+    """An experiment that is being predicted; returns its address."""
+    answer = browser.post("/experiments", {"experiment": fields(**changes)})
+    assert answer.status_code == 201, answer.content
+    address = f"/experiments/{answer.json()['id']}"
+    assert browser.post(f"{address}/predict").status_code == 202
+    return address
+
+
+def rows_of(browser: Browser, address: str) -> list[dict[str, Any]]:
+    return browser.get(f"{address}/rows").json()["rows"]
+
+
+def finished(browser: Browser, address: str) -> dict[str, Any]:
+    return wait_until(
+        lambda: (found := browser.get(address).json())["state"] == "finished" and found, "the points"
+    )
+
+
+def test_points_survive_the_death_of_their_worker_and_an_empty_redis(
+    own_redis: RedisServer, alice: Browser, tmp_path: Path
+) -> None:
+    """Killed in the middle of a point, and the messages of all others lost."""
+    worker = Worker("points", tmp_path)
+    worker.start()
+    try:
+        factors = [{"name": "rate", "unit": "bit/s", "path": "cluster.links[*].bit_per_s", "values": MANY}]
+        longer = {"prompt_tokens": 8, "new_tokens": 40}
+        address = begun(alice, base=BASE | {"strategy": "voltage", "workload": longer}, factors=factors)
+        wait_until(lambda: Computation.objects.filter(state="done").exists(), "the first point")
+        worker.stop(signal.SIGKILL)
+        done = set(Computation.objects.filter(state="done").values_list("pk", flat=True))
+        assert len(done) < len(MANY), "the worker was not killed in the middle"
+        own_redis.stop()
+        assert alice.get(address).json()["progress"]["simulated"]["done"] == len(done)
+        own_redis.start()
+        times = dict(Computation.objects.filter(pk__in=done).values_list("pk", "changed_at"))
+        worker.start()
+        detail = finished(alice, address)
+    finally:
+        worker.stop()
+    assert detail["done"] == len(MANY) and detail["failed"] == 0
+    assert dict(Computation.objects.filter(pk__in=done).values_list("pk", "changed_at")) == times
+    totals = [row["metrics"]["total_s"] for row in rows_of(alice, address)]
+    assert totals == sorted(totals, reverse=True), "a faster link is never slower"
+
+
+@pytest.mark.root
+def test_a_persons_run_goes_before_the_rest_of_an_experiment(emulate_worker: Worker, alice: Browser) -> None:
+    address = begun(alice, factors=[STRATEGIES])
+    assert alice.post(f"{address}/emulate", {"choose": "all"}).status_code == 202
+    first = wait_until(lambda: Run.objects.first(), "the first emulation")
+    mine = alice.post("/runs", request_body(name="mine")).json()["id"]
+
+    def emulated() -> list[dict[str, Any]]:
+        rows = [row for row in rows_of(alice, address) if row["world"] == "emulated"]
+        return rows if all(row["state"] not in ("waiting", "running") for row in rows) else []
+
+    rows = wait_until(emulated, "the emulations", 240.0)
+    assert all(row["metrics"]["correct"] == 1.0 for row in rows)
+    second = Run.objects.exclude(pk__in=(mine, first.pk)).get()
+    assert {row["run_id"] for row in rows} == {first.pk, second.pk}
+    assert first.tags == second.tags == ["two-by-two"]
+    assert Run.objects.get(pk=mine).finished_at <= second.created_at
