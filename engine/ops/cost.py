@@ -24,7 +24,14 @@ from engine.domain.host_times import ATTENTION, HostProfile
 from engine.domain.model import ModelSpec
 
 INLINE_FLOPS = 200_000
-"""Operations with fewer FLOPs run in the calling thread: passing them to another thread costs more."""
+"""Operations with fewer FLOPs run in the main thread of a paced device: passing them to the compute thread
+costs more.
+"""
+
+NATIVE_INLINE_FLOPS = 100_000_000
+"""At native speed the main thread also computes what takes a few milliseconds: no other message is due to the
+microsecond then, and passing the operation on and its result back costs a twelfth of a decode step.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +153,16 @@ def op_time_s(
     return device.measured_scale * (profile.call_s + sum(measured_s(profile, kernel) for kernel in busy))
 
 
-def hands_over(flops: int) -> bool:
+def hands_over(flops: int, paced: bool) -> bool:
     """Whether a device's main thread gives an operation of so many FLOPs to its compute thread."""
-    return flops >= INLINE_FLOPS
+    return flops >= (INLINE_FLOPS if paced else NATIVE_INLINE_FLOPS)
 
 
 def runtime_s(device: DeviceSpec, flops: int) -> float:
-    """Virtual seconds that the runtime of `device` adds to an operation of so many FLOPs."""
-    return device.dispatch_s + (device.handover_s if hands_over(flops) else 0.0)
+    """Virtual seconds that the runtime of `device`, at its native speed, adds to an operation of so many
+    FLOPs.
+    """
+    return device.dispatch_s + (device.handover_s if hands_over(flops, paced=False) else 0.0)
 
 
 def _kernel_s(device: DeviceSpec, kernel: Kernel) -> tuple[float, float]:

@@ -34,14 +34,25 @@ class RealDevice(DeviceLoop):
 
     def compute(self, op: Op, *inputs: torch.Tensor) -> Handle:
         price = self.price(op, inputs)
+        facts = self.compute_facts(op, price)
+        return self._begin(op, inputs, price.duration_s, facts, hands_over(price.flops, paced=self.paced))
+
+    def _begin(
+        self,
+        op: Op,
+        inputs: tuple[torch.Tensor, ...],
+        target_s: float,
+        facts: dict[str, Any],
+        handed_over: bool,
+    ) -> Handle:
+        """Compute in the compute thread if `handed_over` or if that is busy, else now; finish when due."""
 
         def work() -> Any:
             return arithmetic.run(op, self.model, self.weights, self.caches, inputs)
 
-        facts = self.compute_facts(op, price)
-        task = self._task(work, self.compute_pacer, price.duration_s, "compute", facts, op.name)
+        task = self._task(work, self.compute_pacer, target_s, "compute", facts, op.name)
         self.computing += 1
-        if not hands_over(facts["flops"]) and self.computing == 1:
+        if not handed_over and self.computing == 1:
             self.outstanding -= 1
             done = run_task(task)
             self._later(done.task.deadline_s, done)
@@ -104,7 +115,7 @@ class RealDevice(DeviceLoop):
             facts["payload_bytes"],
             (self.current.request, self.current.token),
             self.clock.wall(sent_s),
-            self.clock.wall(self._ideal_arrival_s(dst, facts["bytes"])),
+            self._due_s(dst, facts["bytes"]),
             dtype_of(tensor),
             shape_of(tensor),
             tag,
@@ -133,12 +144,12 @@ class RealDevice(DeviceLoop):
         self.watchdog.suspect(dst)
         return False
 
-    def _ideal_arrival_s(self, dst: int, size_bytes: int) -> float:
-        """The virtual time at which an idle path delivers a message that is sent now, after the last one."""
+    def _due_s(self, dst: int, size_bytes: int) -> float:
+        """The wall time at which an idle path delivers a message that is sent now, after the last one."""
         begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + sender_cost_s(self.device, size_bytes)
         self.departed_s[dst] = begun_s + self.paths.transfer_s(dst, size_bytes)
         received_s = receiver_cost_s(self.cluster.devices[dst], size_bytes)
-        return self.departed_s[dst] + self.paths.delay_s(dst) + received_s
+        return self.clock.wall(self.departed_s[dst] + self.paths.delay_s(dst) + received_s)
 
     def release(self, cache: str) -> None:
         super().release(cache)

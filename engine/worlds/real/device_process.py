@@ -83,11 +83,17 @@ class ControlSocket(threading.Thread):
 
 
 class TraceWriter(threading.Thread):
-    """Sends the trace to the supervisor in batches, because a message per span would slow the run down."""
+    """Sends the trace to the supervisor in batches, because a message per span would slow the run down.
 
-    def __init__(self, control: ControlSocket):
+    With `holds` only marks are sent during a run, and spans after it: at native speed, encoding spans and
+    reading them in the supervisor would take time from the cores that are being measured.
+    """
+
+    def __init__(self, control: ControlSocket, holds: bool = False):
         super().__init__(name="trace", daemon=True)
         self.control = control
+        self.holds = holds
+        self.held: list[Span] = []
         self.buffer: deque[Span | Mark] = deque()
         self.flushing = threading.Lock()
         self.start()
@@ -98,7 +104,7 @@ class TraceWriter(threading.Thread):
             self.flush()
 
     def flush(self) -> None:
-        """Send all that was emitted, by this thread or by one that is sending already."""
+        """Send what is in the buffer, by this thread or by one that is sending already."""
         with self.flushing:
             batch = [self.buffer.popleft() for _ in range(len(self.buffer))]
             if batch:
@@ -106,7 +112,16 @@ class TraceWriter(threading.Thread):
                     self.control.send({"type": "trace", "items": to_json(batch)})
 
     def emit(self, item: Span | Mark) -> None:
-        self.buffer.append(item)
+        if self.holds and isinstance(item, Span):
+            self.held.append(item)
+        else:
+            self.buffer.append(item)
+
+    def finish(self) -> None:
+        """Send all that was emitted: the program has ended or was halted."""
+        self.buffer.extend(self.held)
+        self.held.clear()
+        self.flush()
 
 
 def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> None:
@@ -144,27 +159,19 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     from engine.models.weights.store import WeightStore
     from engine.worlds.real.connections import Connections
     from engine.worlds.real.device import RealDevice
+    from engine.worlds.real.native import NativeDevice
 
     spec, plan, network = assignment.spec, assignment.plan, assignment.network
     network.enter(rank)
     torch.set_num_threads(1)
     sys.setswitchinterval(5e-4)
-    trace = TraceWriter(control)
+    trace = TraceWriter(control, holds=not assignment.paced and not spec.scenario.changes)
     weights = WeightStore(spec.model, spec.weights, spec.seed, assignment.results)
     held = frozenset(link for link in range(len(spec.cluster.links)) if network.holds_delay(link))
     connections = Connections(rank, network.address(rank))
     control.on_message = connections.wake
-    device = RealDevice(
-        rank,
-        spec,
-        plan,
-        trace.emit,
-        weights,
-        assignment.paced,
-        held,
-        connections,
-        control,
-    )
+    kind = RealDevice if assignment.paced else NativeDevice
+    device = kind(rank, spec, plan, trace.emit, weights, assignment.paced, held, connections, control)
     connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
     control.send({"type": "listening", "port": connections.port})
     for piece in plan.held_by(rank):
@@ -204,7 +211,7 @@ class _MessageHandler:
                 self._run(message)
             case "halt":
                 self.device.halt()
-                self.trace.flush()
+                self.trace.finish()
                 self.control.send({"type": "halted"})
             case _:
                 self.device.handle_message(message)
@@ -271,5 +278,5 @@ class _MessageHandler:
         ending = self.device.run(self.program, message["begin_s"])
         if ending == "finished" and self.source is not None:
             self.source.save(self.assignment.results / "outputs.safetensors")
-        self.trace.flush()
+        self.trace.finish()
         self.control.send({"type": ending, "pacing": self.device.compute_pacer.stats()._asdict()})

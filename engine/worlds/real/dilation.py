@@ -127,7 +127,7 @@ def host_s(span: Span, profile: HostProfile, devices: int = 1) -> float:
 
 def runtime_s(flops: int, devices: int = 1) -> float:
     """What the runtime itself spends on an operation."""
-    return coldness(devices) * (OP_HOST_S if hands_over(flops) else INLINE_HOST_S)
+    return coldness(devices) * (OP_HOST_S if hands_over(flops, paced=True) else INLINE_HOST_S)
 
 
 def coldness(devices: int) -> float:

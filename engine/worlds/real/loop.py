@@ -218,7 +218,7 @@ class DeviceLoop(Device):
         timeout_s = CHECK_PERIOD_S
         if self.due:
             timeout_s = min(timeout_s, max(0.0, self.due[0][0] - LEAD_S - time.monotonic()))
-        arrived, closed = self.connections.wait(0.0 if self.done or self.early else timeout_s)
+        arrived, closed = self._wait(0.0 if self.done or self.early else timeout_s)
         for incoming in self.early + arrived:
             if incoming.header.epoch == self.epoch % EPOCHS:
                 self._later(self._usable_s(incoming), incoming)
@@ -230,6 +230,10 @@ class DeviceLoop(Device):
         for peer in closed:
             self.watchdog.suspect(peer)
         self.watchdog.check(time.monotonic())
+
+    def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
+        """Complete messages, and peers that have closed, within `timeout_s`."""
+        return self.connections.wait(timeout_s)
 
     def _awaited(self) -> dict[int, float]:
         """The peers that programs wait for, and since when (wall)."""

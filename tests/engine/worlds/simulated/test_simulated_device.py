@@ -6,7 +6,7 @@ from engine.domain.plan import Slice
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, SlowDevice
 from engine.domain.trace import Span
 from engine.ops.core import Add
-from engine.ops.cost import INLINE_FLOPS
+from engine.ops.cost import NATIVE_INLINE_FLOPS
 from engine.ops.tensors import Meta
 from engine.worlds.simulated.kernel import FAULT
 from engine.worlds.simulated.world import SimulatedWorld
@@ -150,9 +150,10 @@ def test_a_decision_is_the_recorded_one_of_this_device_or_else_the_supposed_one(
 
 def test_the_runtime_adds_its_time_to_every_operation_and_hand_over_to_long_ones():
     cluster = star()
-    costly = [device.model_copy(update={"dispatch_s": 0.5, "handover_s": 0.25}) for device in cluster.devices]
+    costs = {"dispatch_s": 0.5, "handover_s": 0.25, "memory_bytes": 2e9}
+    costly = [device.model_copy(update=costs) for device in cluster.devices]
     world, trace = world_of(cluster.model_copy(update={"devices": tuple(costly)}))
-    long = Meta((1, INLINE_FLOPS // 8, 8))
+    long = Meta((1, NATIVE_INLINE_FLOPS // 8, 8))
 
     async def one_of_each(ctx):
         await add(ctx)
@@ -162,5 +163,5 @@ def test_the_runtime_adds_its_time_to_every_operation_and_hand_over_to_long_ones
     short_span, long_span = spans(trace, "compute")
     assert short_span.end_s - short_span.start_s == pytest.approx(time_of_one_add() + 0.5, abs=1e-12)
     assert long_span.end_s - long_span.start_s == pytest.approx(
-        0.5 + 0.25 + 20e-6 + 2 * 4 * INLINE_FLOPS / 1e9, abs=1e-12
+        0.5 + 0.25 + 20e-6 + 2 * 4 * NATIVE_INLINE_FLOPS / 1e9, abs=1e-12
     )
