@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import topologies
 from tests.support.experiments import BASE, RATES, STRATEGIES, fields
 from tests.support.web import Browser, person
 from webapp.experiments import computations, executions
@@ -127,6 +128,74 @@ def test_points_to_emulate_are_chosen_by_digest(alice: Browser) -> None:
     assert "no point" in refused(alice.post(f"{address}/emulate", {"digests": ["f" * 64]}), 422)
     assert "either" in refused(alice.post(f"{address}/emulate", {}), 422)
     assert "either" in refused(alice.post(f"{address}/emulate", {"digests": chosen, "choose": "all"}), 422)
+
+
+FIGURE = {"name": "latency", "kind": "lines", "x": "rate", "metric": "total_s", "series": "strategy"}
+TABLE = {"name": "table", "rows": ["strategy"], "columns": ["rate"], "metric": "total_s"}
+
+
+def test_figures_tables_and_the_best_are_made_of_the_rows(alice: Browser, victor: Browser) -> None:
+    address = f"/experiments/{created(alice, figures=[FIGURE], tables=[TABLE])['id']}"
+    assert alice.get(f"{address}/analysis").json()["best"] == []
+    alice.post(f"{address}/predict")
+    work()
+    total_s = {
+        tuple(row["coordinates"].values()): row["metrics"]["total_s"]
+        for row in alice.get(f"{address}/rows").json()["rows"]
+    }
+    found = victor.get(f"{address}/analysis").json()
+    assert found["problems"] == []
+    (panel,) = found["figures"][0]["panels"]
+    drawn = {(line["label"], spot["x"]): spot["y"] for line in panel["lines"] for spot in line["spots"]}
+    assert drawn == total_s
+    cells = [cell["value"] for row in found["tables"][0]["rows"] for cell in row["cells"]]
+    assert cells == [total_s[name, rate] for name in ("single", "voltage") for rate in (1e7, 1e8)]
+    for entry in found["best"]:
+        rate = entry["coordinates"]["rate"]
+        assert entry["winners"] == [min(("single", "voltage"), key=lambda name: total_s[name, rate])]
+    assert victor.post(f"{address}/figure", {"figure": FIGURE}).json() == found["figures"][0]
+    assert victor.post(f"{address}/table", {"table": TABLE}).json() == found["tables"][0]
+    assert "speed" in refused(victor.post(f"{address}/figure", {"figure": FIGURE | {"x": "speed"}}), 422)
+
+
+def test_a_preview_has_figures_and_says_which_cannot_be_drawn(alice: Browser) -> None:
+    body = {"experiment": fields(figures=[FIGURE, FIGURE | {"name": "other", "metric": "beauty"}])}
+    alice.post("/experiments/preview", body)
+    work()
+    answer = alice.post("/experiments/preview", body).json()
+    assert [figure["name"] for figure in answer["figures"]] == ["latency"]
+    assert [problem["path"] for problem in answer["problems"]] == ["figures[1]"]
+    assert "beauty" in answer["problems"][0]["message"] and len(answer["best"]) == 2
+
+
+def test_every_factor_that_is_offered_can_be_varied(alice: Browser) -> None:
+    """Each with what the base has, or its first choice, as the only value: the same run, or a similar one."""
+    cluster = topologies.load("lab-3").model_dump(mode="json")
+    base = BASE | {"cluster": cluster, "strategy": "voltage"}
+    offered = alice.post("/experiments/factors", {"base": base}).json()
+    assert {"Links", "Devices", "Model", "Workload", "Strategy", "Run"} == {one["group"] for one in offered}
+    assert len({one["path"] for one in offered}) == len(offered)
+    for option in offered:
+        value = option["choices"][-1]["value"] if option["choices"] else option["current"]
+        if value is None:
+            value = option["low"] if option["low"] is not None else 1
+        factor = {"name": option["name"], "unit": option["unit"], "path": option["path"], "values": [value]}
+        answer = alice.post("/experiments/check", {"experiment": fields(base=base, factors=[factor])}).json()
+        problems = [answer["sentence"], *(point["problem"] for point in answer["points"])]
+        assert not any(problems), (option, problems)
+    by_name = {one["name"]: one for one in offered}
+    assert by_name["devices"]["current"] == by_name["devices"]["high"] == 3
+    assert "base.cluster" in refused(alice.post("/experiments/factors", {"base": {}}), 422)
+
+
+def test_every_metric_of_a_row_is_in_the_table_of_metrics(alice: Browser) -> None:
+    address = f"/experiments/{created(alice)['id']}"
+    alice.post(f"{address}/predict")
+    work()
+    known = {metric["name"] for metric in alice.get("/experiments/metrics").json()}
+    for row in alice.get(f"{address}/rows").json()["rows"]:
+        plain = {name for name in row["metrics"] if not name.startswith("method.") and "[" not in name}
+        assert {"total_s", "first_token_s", "bytes", "energy_j"} <= plain <= known
 
 
 # Editing ------------------------------------------------------------------------------------------

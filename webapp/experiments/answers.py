@@ -12,7 +12,10 @@ from django.http import HttpResponse
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import read
+from engine.experiments.results import Row
 from webapp.experiments import services
+from webapp.experiments.analysis import rows_of
+from webapp.experiments.executions import value_of
 from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.experiments.progress import progress
 from webapp.experiments.rows import cursor_now, rows
@@ -110,6 +113,19 @@ def rows_since(experiment: Experiment, since: float) -> RowsOut:
     worlds = progress(execution)
     num_open = sum(world.running + world.waiting for world in worlds.values())
     return RowsOut(rows=found, cursor=cursor, state=state_of(execution, num_open), progress=worlds)
+
+
+def value_and_rows(experiment: Experiment) -> tuple[domain.Experiment, tuple[Row, ...]]:
+    """The version that was started last, and its rows; of one that was not started, no rows.
+
+    Raises `SpecError` if a newer version of EdgeLoom stored it in a way that cannot be read here.
+    """
+    execution = services.last_execution(experiment)
+    if execution is None:
+        return value_of(experiment), ()
+    value, rows = value_of(execution), rows_of(execution)
+    worlds = dict.fromkeys((*value.worlds, *(row.world for row in rows)))  # people may emulate later
+    return value.model_copy(update={"worlds": tuple(worlds)}), rows
 
 
 def download(content: str | bytes, content_type: str, name: str) -> HttpResponse:

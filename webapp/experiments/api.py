@@ -9,21 +9,29 @@ from ninja import Router
 from ninja.responses import Status
 
 from engine.domain.errors import SpecError
+from engine.experiments.figure_data import FigureData, figure_data
 from engine.experiments.files import dump_toml
+from engine.experiments.metrics import METRICS, Metric
+from engine.experiments.pivot import TableData, table_data
 from webapp.accounts.access import UserRequest, operator
-from webapp.experiments import answers, checks, executions, services
+from webapp.experiments import analysis, answers, checks, executions, services
+from webapp.experiments.factors import FactorOption, options
 from webapp.experiments.models import Experiment
 from webapp.experiments.schemas import (
+    AnalysisOut,
+    BaseIn,
     CheckOut,
     Emulate,
     ExperimentEdit,
     ExperimentIn,
     ExperimentOut,
     ExperimentRow,
+    FigureIn,
     PreviewOut,
     Retried,
     Retry,
     RowsOut,
+    TableIn,
 )
 
 router = Router(tags=["experiments"])
@@ -42,6 +50,18 @@ def preview_experiment(request: UserRequest, body: ExperimentIn) -> PreviewOut:
     the last that they asked for.
     """
     return checks.preview(body.experiment, body.toml, request.auth)
+
+
+@router.post("/factors", response=list[FactorOption])
+def list_factors(request: HttpRequest, body: BaseIn) -> list[FactorOption]:
+    """What may be varied in a run like `base`, with units and sensible ranges."""
+    return options(body.base)
+
+
+@router.get("/metrics", response=list[Metric])
+def list_metrics(request: HttpRequest) -> list[Metric]:
+    """What every row may have, with titles and units, in the order in which people look for it."""
+    return list(METRICS)
 
 
 # Storing ------------------------------------------------------------------------------------------
@@ -137,3 +157,24 @@ def list_rows(request: HttpRequest, experiment_id: int, since: float = 0.0) -> R
     that have not. Ask again every second or so while points wait or run.
     """
     return answers.rows_since(services.find(experiment_id), since)
+
+
+# Looking at results -------------------------------------------------------------------------------
+@router.get("/{int:experiment_id}/analysis", response=AnalysisOut)
+def get_analysis(request: HttpRequest, experiment_id: int) -> AnalysisOut:
+    """Everything that the experiment asks for, from the rows that it has so far."""
+    return analysis.analysis(*answers.value_and_rows(services.find(experiment_id)))
+
+
+@router.post("/{int:experiment_id}/figure", response=FigureData)
+def make_figure(request: HttpRequest, experiment_id: int, body: FigureIn) -> FigureData:
+    """A figure that the experiment does not have; nothing is stored."""
+    value, rows = answers.value_and_rows(services.find(experiment_id))
+    return figure_data(value, body.figure, rows)
+
+
+@router.post("/{int:experiment_id}/table", response=TableData)
+def make_table(request: HttpRequest, experiment_id: int, body: TableIn) -> TableData:
+    """A table that the experiment does not have; nothing is stored."""
+    value, rows = answers.value_and_rows(services.find(experiment_id))
+    return table_data(value, body.table, rows)

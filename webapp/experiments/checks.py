@@ -11,7 +11,7 @@ from engine.domain.errors import SpecError
 from engine.experiments.expand import Point
 from webapp import budgets
 from webapp.clusters.validation import Problem
-from webapp.experiments import computations, executions, services
+from webapp.experiments import analysis, computations, executions, services
 from webapp.experiments.models import OPEN
 from webapp.experiments.progress import Pace, guessed_s, pace_here, slots
 from webapp.experiments.rows import rows
@@ -33,8 +33,9 @@ def preview(fields: dict[str, Any] | None, toml: str | None, user: User) -> Prev
         value = services.parse(fields, toml)
         execution = executions.preview(value, user)
     except SpecError as error:
-        return PreviewOut(**nothing(error), rows=[], waiting=0)
+        return PreviewOut(**nothing(error), rows=[], figures=[], best=[], waiting=0)
     found = [RowOut(**row) for row in rows(execution)]
+    figures, best, problems = analysis.preview_figures(value, analysis.rows_of(execution))
     pace = pace_here()
     waiting = sum(row.state in OPEN for row in found)
     first = found[0].world if found else "simulated"
@@ -55,11 +56,13 @@ def preview(fields: dict[str, Any] | None, toml: str | None, user: User) -> Prev
     return PreviewOut(
         num_points=len(points),
         limit=budgets.MAX_POINTS,
-        problems=[],
+        problems=problems,
         points=points,
         predict_s=left_s if waiting else 0.0,
         emulate_s=total_s(points),
         rows=found,
+        figures=figures,
+        best=best,
         waiting=waiting,
     )
 

@@ -8,8 +8,13 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import Field
 
-from engine.domain.experiment import Experiment, World
+from engine.domain.experiment import Experiment, Figure, Table, World
 from engine.domain.quantity import Coordinates
+from engine.experiments.best import Best
+from engine.experiments.claims import Verdict
+from engine.experiments.figure_data import FigureData
+from engine.experiments.pivot import TableData
+from engine.experiments.published import PublishedRow
 from webapp.clusters.validation import Problem
 from webapp.experiments.progress import WorldProgress
 
@@ -106,7 +111,30 @@ class RowsOut(Schema):
 
 class PreviewOut(CheckOut):
     rows: list[RowOut]
+    figures: list[FigureData]
+    best: list[Best] = Field(description="Of the first figure's series, at each of its places.")
     waiting: int = Field(description="Points that are being predicted: ask again.")
+
+
+class AnalysisOut(Schema):
+    figures: list[FigureData]
+    tables: list[TableData]
+    best: list[Best] = Field(description="Of the first figure's series, at each of its places.")
+    claims: list[Verdict]
+    published: list[PublishedRow]
+    problems: list[Problem] = Field(description="Figures and tables that cannot be drawn.")
+
+
+class FigureIn(Schema):
+    figure: Figure
+
+
+class TableIn(Schema):
+    table: Table
+
+
+class BaseIn(Schema):
+    base: dict[str, Any]
 
 
 class Emulate(Schema):

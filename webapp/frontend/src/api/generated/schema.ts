@@ -180,6 +180,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/experiments/{experiment_id}/analysis": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Analysis */
+        get: operations["get_analysis"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/experiments/{experiment_id}/cancel": {
         parameters: {
             query?: never;
@@ -225,6 +242,23 @@ export interface paths {
         get: operations["export_experiment_toml"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/{experiment_id}/figure": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make Figure */
+        post: operations["make_figure"];
         delete?: never;
         options?: never;
         head?: never;
@@ -316,6 +350,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/experiments/{experiment_id}/table": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make Table */
+        post: operations["make_table"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/experiments/check": {
         parameters: {
             query?: never;
@@ -327,6 +378,40 @@ export interface paths {
         put?: never;
         /** Check Experiment */
         post: operations["check_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/factors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** List Factors */
+        post: operations["list_factors"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Metrics */
+        get: operations["list_metrics"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -684,12 +769,45 @@ export interface components {
         Accepted: {
             id: number;
         };
+        AnalysisOut: {
+            best: components["schemas"]["Best"][];
+            claims: components["schemas"]["Verdict"][];
+            figures: components["schemas"]["FigureData"][];
+            problems: components["schemas"]["Problem"][];
+            published: components["schemas"]["PublishedRow"][];
+            tables: components["schemas"]["TableData"][];
+        };
         Attribution: {
             compute_s: number;
             link_s: number;
             load_s: number;
             staging_s: number;
             wait_s: number;
+        };
+        Axis: {
+            categories: string[] | null;
+            log: boolean;
+            name: string;
+            title: string;
+            unit: string;
+        };
+        BaseIn: {
+            base: {
+                [key: string]: unknown;
+            };
+        };
+        Best: {
+            coordinates: {
+                [key: string]: boolean | number | string;
+            };
+            distinguishable: boolean;
+            high: number;
+            low: number;
+            mean: number;
+            next: string;
+            next_mean: number | null;
+            of: string;
+            winners: string[];
         };
         BlockEstimate: {
             compute_j: number;
@@ -790,6 +908,10 @@ export interface components {
             predict_s: number | null;
             problems: components["schemas"]["Problem"][];
             sentence: string;
+        };
+        Choice: {
+            label: string;
+            value: boolean | number | string;
         };
         ClassReport: {
             index: number;
@@ -917,6 +1039,18 @@ export interface components {
         Credentials: {
             password: string;
             username: string;
+        };
+        Crossing: {
+            above: string;
+            along: string;
+            below: string;
+            coordinates: {
+                [key: string]: boolean | number | string;
+            };
+            tested_high: number;
+            tested_low: number;
+            text: string;
+            x: number;
         };
         DeviceFit: {
             fits: boolean;
@@ -1155,6 +1289,20 @@ export interface components {
             unit: string;
             values: components["schemas"]["Level"][];
         };
+        FactorOption: {
+            choices: components["schemas"]["Choice"][];
+            current: boolean | number | string | null;
+            group: string;
+            high: number | null;
+            /** @enum {string} */
+            kind: "number" | "whole" | "choice";
+            low: number | null;
+            name: string;
+            path: string;
+            targets: string[];
+            title: string;
+            unit: string;
+        };
         FamilyRate: {
             family: string;
             flop_per_s: number;
@@ -1195,6 +1343,21 @@ export interface components {
             where: string[];
             worlds: ("simulated" | "calculated" | "emulated")[];
             x: string;
+        };
+        FigureData: {
+            better: string | null;
+            caption: string;
+            kind: string;
+            name: string;
+            panels: components["schemas"]["Panel"][];
+            series: string[];
+            series_title: string;
+            title: string;
+            x: components["schemas"]["Axis"];
+            y: components["schemas"]["Axis"];
+        };
+        FigureIn: {
+            figure: components["schemas"]["Figure"];
         };
         Filters: {
             cluster?: string | null;
@@ -1375,6 +1538,11 @@ export interface components {
             num_segments: number;
             planned_step_s: number;
         };
+        Line: {
+            label: string;
+            spots: components["schemas"]["Spot"][];
+            world: string;
+        };
         LinearScaling: {
             factor: number;
             /** @constant */
@@ -1497,6 +1665,12 @@ export interface components {
             rows: number;
         };
         MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
+        Metric: {
+            better: ("lower" | "higher") | null;
+            name: string;
+            title: string;
+            unit: string;
+        };
         MetricRow: {
             better: ("lower" | "higher") | null;
             deltas: (number | null)[];
@@ -1593,6 +1767,11 @@ export interface components {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             model: string;
+        };
+        Panel: {
+            crossings: components["schemas"]["Crossing"][];
+            label: string;
+            lines: components["schemas"]["Line"][];
         };
         ParamRow: {
             differs: boolean;
@@ -1763,7 +1942,9 @@ export interface components {
             report: components["schemas"]["RunReport"];
         };
         PreviewOut: {
+            best: components["schemas"]["Best"][];
             emulate_s: number | null;
+            figures: components["schemas"]["FigureData"][];
             limit: number;
             num_points: number;
             points: components["schemas"]["PointOut"][];
@@ -1798,6 +1979,29 @@ export interface components {
             value: number | null;
             where: string;
         };
+        PublishedRow: {
+            agrees: boolean | null;
+            bound: string;
+            coordinates: {
+                [key: string]: boolean | number | string;
+            };
+            deviation: number | null;
+            id: string;
+            metric: string;
+            note: string;
+            ours: number | null;
+            ours_high: number | null;
+            ours_low: number | null;
+            outcomes: string[];
+            problem: string;
+            published: number | null;
+            published_high: number | null;
+            published_low: number | null;
+            published_outcome: string;
+            unit: string;
+            where: string;
+            world: string;
+        };
         QuantisedLayout: {
             /** @enum {integer} */
             bits: 0 | 4 | 8;
@@ -1817,6 +2021,11 @@ export interface components {
             reload_s: number;
             replan_s: number;
             replanned: boolean;
+        };
+        Repeat: {
+            digest: string;
+            seed: number;
+            value: number;
         };
         ReplayRequest: {
             cluster?: components["schemas"]["ClusterSpec"] | null;
@@ -2267,6 +2476,21 @@ export interface components {
             /** @constant */
             type: "span";
         };
+        Spot: {
+            coordinates: {
+                [key: string]: boolean | number | string;
+            };
+            digests: string[];
+            high: number | null;
+            invalid: number;
+            low: number | null;
+            problem: string;
+            repeats: components["schemas"]["Repeat"][];
+            stale: boolean;
+            x: number | string;
+            x_label: string;
+            y: number | null;
+        };
         Stage: {
             device: number;
             start: number;
@@ -2319,6 +2543,35 @@ export interface components {
             title: string;
             where: string[];
             worlds: ("simulated" | "calculated" | "emulated")[];
+        };
+        TableCell: {
+            best: boolean;
+            high: number | null;
+            low: number | null;
+            number: number;
+            outcomes: string[];
+            problem: string;
+            stale: boolean;
+            value: number | null;
+        };
+        TableData: {
+            better: string | null;
+            column_titles: string[];
+            columns: string[][];
+            name: string;
+            quantity: string;
+            row_titles: string[];
+            rows: components["schemas"]["TableRow"][];
+            statistic: string;
+            title: string;
+            unit: string;
+        };
+        TableIn: {
+            table: components["schemas"]["Table"];
+        };
+        TableRow: {
+            cells: (components["schemas"]["TableCell"] | null)[];
+            headings: string[];
         };
         TensorParallelLayout: {
             /** @enum {string} */
@@ -2436,6 +2689,17 @@ export interface components {
                 [key: string]: unknown;
             };
             strategy?: string | null;
+        };
+        Verdict: {
+            found: string;
+            kind: string;
+            name: string;
+            reason: string;
+            text: string;
+            /** @enum {string} */
+            verdict: "holds" | "holds in direction" | "does not hold" | "not known";
+            where: string;
+            world: string;
         };
         VisionSpec: {
             crop: boolean;
@@ -2869,6 +3133,27 @@ export interface operations {
             };
         };
     };
+    get_analysis: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnalysisOut"];
+                };
+            };
+        };
+    };
     cancel_experiment: {
         parameters: {
             query?: never;
@@ -2931,6 +3216,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    make_figure: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FigureIn"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FigureData"];
+                };
             };
         };
     };
@@ -3045,6 +3355,31 @@ export interface operations {
             };
         };
     };
+    make_table: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TableIn"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TableData"];
+                };
+            };
+        };
+    };
     check_experiment: {
         parameters: {
             query?: never;
@@ -3064,6 +3399,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckOut"];
+                };
+            };
+        };
+    };
+    list_factors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BaseIn"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FactorOption"][];
+                };
+            };
+        };
+    };
+    list_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Metric"][];
                 };
             };
         };

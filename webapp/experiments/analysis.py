@@ -1,0 +1,84 @@
+"""Figures, tables, claims and comparisons of what is computed, by the functions of `engine/experiments`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from engine.domain.errors import SpecError
+from engine.domain.experiment import Experiment, World
+from engine.experiments.best import Best, best
+from engine.experiments.claims import verdicts
+from engine.experiments.figure_data import FigureData, figure_data
+from engine.experiments.pivot import table_data
+from engine.experiments.published import compare_published
+from engine.experiments.results import REFUSED, Result, Row
+from webapp.clusters.validation import Problem
+from webapp.experiments.models import Cell, Execution
+from webapp.experiments.schemas import AnalysisOut
+from webapp.experiments.versions import version_of
+
+
+def rows_of(execution: Execution) -> tuple[Row, ...]:
+    """The rows that have an answer: results, and points that cannot be run."""
+    cells = execution.cells.select_related("computation").defer("computation__spec")
+    found = (row_of(cell) for cell in cells)
+    return tuple(row for row in found if row is not None)
+
+
+def row_of(cell: Cell) -> Row | None:
+    """None for a point that is not computed yet, or failed for a reason that is not its own."""
+    world = cast(World, cell.world)
+    computation = cell.computation
+    if computation is None:
+        result = Result(digest=cell.digest, world=world, outcome=REFUSED, sentence=cell.problem)
+    elif computation.result is not None:
+        stored = {key: value for key, value in computation.result.items() if key != "schema"}
+        result = Result.model_validate(stored, extra="ignore", context={"extra": "ignore"})
+    else:
+        return None
+    stale = computation is not None and computation.code_version != version_of(world)
+    run = str(computation.run_id or "") if computation else ""
+    about = result.model_dump(exclude={"run"}) | {"run": run, "stale": stale}
+    return Row(coordinates=cell.coordinates, seed=cell.seed, **about)
+
+
+def analysis(experiment: Experiment, rows: Sequence[Row]) -> AnalysisOut:
+    """A figure or table that cannot be drawn is a problem, and the others are there."""
+    figures, tables, problems = [], [], []
+    for index, figure in enumerate(experiment.figures):
+        try:
+            figures.append(figure_data(experiment, figure, rows))
+        except SpecError as error:
+            problems.append(Problem(path=f"figures[{index}]", message=str(error)))
+    for index, table in enumerate(experiment.tables):
+        try:
+            tables.append(table_data(experiment, table, rows))
+        except SpecError as error:
+            problems.append(Problem(path=f"tables[{index}]", message=str(error)))
+    return AnalysisOut(
+        figures=figures,
+        tables=tables,
+        best=list(best_of_first(experiment, rows)),
+        claims=list(verdicts(experiment, rows)),
+        published=list(compare_published(experiment, rows)),
+        problems=problems,
+    )
+
+
+def preview_figures(
+    experiment: Experiment, rows: Sequence[Row]
+) -> tuple[list[FigureData], list[Best], list[Problem]]:
+    found = analysis(experiment.model_copy(update={"tables": (), "claims": (), "published": ()}), rows)
+    return found.figures, found.best, found.problems
+
+
+def best_of_first(experiment: Experiment, rows: Sequence[Row]) -> tuple[Best, ...]:
+    """The best level of the first figure's series, at each of its places."""
+    if not experiment.figures or not experiment.figures[0].series:
+        return ()
+    figure = experiment.figures[0]
+    try:
+        return best(experiment, rows, figure, figure.series, figure.where, figure.worlds)
+    except SpecError:
+        return ()  # `analysis` lists the figure's problem

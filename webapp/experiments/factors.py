@@ -1,0 +1,297 @@
+"""What may be varied in a run: the factors that the form offers, with units and sensible ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
+
+from ninja import Schema
+from pydantic import Field
+
+import topologies
+from engine.domain.cluster import ClusterSpec, ComputeModel
+from engine.domain.errors import SpecError
+from engine.domain.quantity import Coordinate
+from engine.experiments.paths import unit_of
+from engine.models import catalogue
+from engine.strategies.registry import STRATEGIES
+from webapp.clusters.models import Cluster
+from webapp.experiments.sources import cluster as cluster_by_name
+
+Kind = Literal["number", "whole", "choice"]
+
+
+class Choice(Schema):
+    value: Coordinate
+    label: str
+
+
+class FactorOption(Schema):
+    """One idea: `path` with `[*]` for all of `targets`, which it may be restricted to by name."""
+
+    path: str
+    name: str
+    title: str
+    group: str
+    unit: str
+    kind: Kind
+    targets: list[str] = Field(default_factory=list)
+    choices: list[Choice] = Field(default_factory=list)
+    current: Coordinate | None = Field(description="What the base has; null if it has several or none.")
+    low: float | None = None
+    high: float | None = None
+
+
+LINK_FIELDS: tuple[tuple[str, str, str, tuple[float, float]], ...] = (
+    ("bit_per_s", "rate", "Rate of the links", (1e6, 10e9)),
+    ("delay_s", "delay", "Delay of the links", (0.0, 0.2)),
+    ("jitter_s", "jitter", "Jitter of the links", (0.0, 0.05)),
+    ("loss_frac", "loss", "Loss on the links", (0.0, 0.05)),
+)
+DEVICE_FIELDS: tuple[tuple[str, str, str, tuple[float, float]], ...] = (
+    ("flop_per_s", "speed", "Speed of the devices", (1e8, 1e14)),
+    ("memory_bytes", "memory", "Memory of the devices", (1e6, 256e9)),
+    ("memory_byte_per_s", "memory_rate", "Memory bandwidth of the devices", (1e8, 2e12)),
+    ("disk_byte_per_s", "disk_rate", "Rate at which weights load", (1e7, 1e10)),
+    ("op_overhead_s", "op_overhead", "Cost of an operation", (0.0, 1e-3)),
+    ("message_overhead_s", "message_overhead", "Cost of a message", (0.0, 1e-2)),
+)
+"""Field, name of the factor, title, and the range in which values make sense."""
+
+
+def options(base: dict[str, Any]) -> list[FactorOption]:
+    """What may be varied in this base. Raises `SpecError` if it has no cluster."""
+    cluster = cluster_of(base)
+    return [
+        *_links(cluster),
+        *_devices(cluster),
+        *_model(base),
+        *_workload(base),
+        *_run(base),
+        *_params(base),
+    ]
+
+
+def cluster_of(base: dict[str, Any]) -> ClusterSpec:
+    """Raises `SpecError`."""
+    given = base.get("cluster")
+    if isinstance(given, str):
+        return cluster_by_name(given)
+    if isinstance(given, dict):
+        return ClusterSpec.parse(given, "base.cluster")
+    raise SpecError("base.cluster is missing: choose a cluster first.", [("base.cluster", "missing")])
+
+
+def _links(cluster: ClusterSpec) -> Iterable[FactorOption]:
+    targets = [f"{link.a}--{link.b}" for link in cluster.links]
+    for field, name, title, (low, high) in LINK_FIELDS if targets else ():
+        yield FactorOption(
+            path=f"cluster.links[*].{field}",
+            name=name,
+            title=title,
+            group="Links",
+            unit=unit_of(f"cluster.links[*].{field}") or "",
+            kind="number",
+            targets=targets,
+            current=_same([getattr(link, field) for link in cluster.links]),
+            low=low,
+            high=high,
+        )
+
+
+def _devices(cluster: ClusterSpec) -> Iterable[FactorOption]:
+    workers = [device for device in cluster.devices if device.role == "worker"]
+    names = [device.name for device in cluster.devices]
+    yield FactorOption(
+        path="cluster.num_workers",
+        name="devices",
+        title="Number of devices that work",
+        group="Devices",
+        unit="",
+        kind="whole",
+        current=len(workers),
+        low=1,
+        high=len(cluster.devices),
+    )
+    yield FactorOption(
+        path="cluster.devices[*].preset",
+        name="preset",
+        title="Kind of the devices",
+        group="Devices",
+        unit="",
+        kind="choice",
+        targets=names,
+        choices=[Choice(value=row.name, label=row.title or row.name) for row in topologies.presets()],
+        current=None,
+    )
+    for field, name, title, (low, high) in DEVICE_FIELDS:
+        yield FactorOption(
+            path=f"cluster.devices[*].{field}",
+            name=name,
+            title=title,
+            group="Devices",
+            unit=unit_of(f"cluster.devices[*].{field}") or "",
+            kind="number",
+            targets=names,
+            current=_same([getattr(device, field) for device in cluster.devices]),
+            low=low,
+            high=high,
+        )
+
+
+def _model(base: dict[str, Any]) -> Iterable[FactorOption]:
+    given = base.get("model")
+    yield FactorOption(
+        path="model",
+        name="model",
+        title="Model",
+        group="Model",
+        unit="",
+        kind="choice",
+        choices=[Choice(value=row.name, label=row.title) for row in catalogue.rows()],
+        current=given if isinstance(given, str) else None,
+    )
+
+
+def _workload(base: dict[str, Any]) -> Iterable[FactorOption]:
+    workload = base.get("workload") if isinstance(base.get("workload"), dict) else {}
+    assert isinstance(workload, dict)
+    rows: tuple[tuple[str, str, str, float, float, Coordinate], ...] = (
+        ("prompt_tokens", "prompt_tokens", "Tokens of the prompt", 1, 4096, 16),
+        ("new_tokens", "new_tokens", "New tokens", 0, 2048, 16),
+        ("requests", "requests", "Requests", 1, 64, 1),
+    )
+    for field, name, title, low, high, default in rows:
+        yield FactorOption(
+            path=f"workload.{field}",
+            name=name,
+            title=title,
+            group="Workload",
+            unit="",
+            kind="whole",
+            current=workload.get(field) or default,
+            low=low,
+            high=high,
+        )
+    yield FactorOption(
+        path="workload.pattern",
+        name="arrival",
+        title="Arrival of the requests",
+        group="Workload",
+        unit="",
+        kind="choice",
+        choices=[
+            Choice(value="sporadic", label="one after the other"),
+            Choice(value="bursty", label="all at once"),
+        ],
+        current=workload.get("pattern", "sporadic"),
+    )
+
+
+def _run(base: dict[str, Any]) -> Iterable[FactorOption]:
+    yield FactorOption(
+        path="cluster",
+        name="cluster",
+        title="Cluster",
+        group="Run",
+        unit="",
+        kind="choice",
+        choices=[Choice(value=name, label=title or name) for name, title in _clusters()],
+        current=base["cluster"] if isinstance(base.get("cluster"), str) else None,
+    )
+    yield FactorOption(
+        path="compute_model",
+        name="compute_model",
+        title="Model of the devices' speed",
+        group="Run",
+        unit="",
+        kind="choice",
+        choices=[Choice(value=name, label=name) for name in get_args(ComputeModel)],
+        current=base.get("compute_model"),
+    )
+    yield FactorOption(
+        path="silence_s",
+        name="silence",
+        title="Silence after which a device counts as failed",
+        group="Run",
+        unit="s",
+        kind="number",
+        current=base.get("silence_s", 2.0),
+        low=0.1,
+        high=60.0,
+    )
+    yield FactorOption(
+        path="failover",
+        name="failover",
+        title="After a device has failed",
+        group="Run",
+        unit="",
+        kind="choice",
+        choices=[Choice(value="replan", label="plan again"), Choice(value="stop", label="stop")],
+        current=base.get("failover", "replan"),
+    )
+
+
+def _clusters() -> list[tuple[str, str]]:
+    drawn = list(Cluster.objects.order_by("name").values_list("name", "title"))
+    known = {name for name, _ in drawn}
+    return drawn + [(name, topologies.load(name).title) for name in topologies.names() if name not in known]
+
+
+def _params(base: dict[str, Any]) -> Iterable[FactorOption]:
+    """The parameters of the base's strategy, else of all, that are numbers, choices or switches."""
+    chosen = base.get("strategy")
+    given = base.get("params") if isinstance(base.get("params"), dict) else {}
+    assert isinstance(given, dict)
+    seen = set()
+    for strategy in STRATEGIES:
+        if chosen and strategy.name != chosen:
+            continue
+        schema = strategy.Params.model_json_schema()
+        for name, field in schema.get("properties", {}).items():
+            about = _kind_of(field, schema)
+            if about is None or name in seen:
+                continue
+            seen.add(name)
+            kind, choices = about
+            yield FactorOption(
+                path=f"params.{name}",
+                name=name[:31],
+                title=f"{strategy.title}: {name.replace('_', ' ')}",
+                group="Strategy",
+                unit=unit_of(f"params.{name}") or "",
+                kind=kind,
+                choices=[Choice(value=value, label=_shown(value)) for value in choices],
+                current=given.get(name, field.get("default")) if _is_plain(field.get("default")) else None,
+                low=field.get("minimum", field.get("exclusiveMinimum")),
+                high=field.get("maximum", field.get("exclusiveMaximum")),
+            )
+
+
+def _kind_of(field: dict[str, Any], schema: dict[str, Any]) -> tuple[Kind, list[Coordinate]] | None:
+    """Kind and choices of a parameter by its JSON schema; None for lists and objects."""
+    for part in field.get("anyOf", [field]):
+        if "$ref" in part:
+            part = schema.get("$defs", {}).get(part["$ref"].rpartition("/")[2], {})
+        if "enum" in part:
+            return "choice", list(part["enum"])
+        match part.get("type"):
+            case "boolean":
+                return "choice", [False, True]
+            case "integer":
+                return "whole", []
+            case "number":
+                return "number", []
+    return None
+
+
+def _shown(value: Coordinate) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
+
+
+def _same(values: Sequence[float]) -> float | None:
+    return values[0] if len(set(values)) == 1 else None
