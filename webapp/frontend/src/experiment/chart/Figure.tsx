@@ -134,6 +134,7 @@ function Tip({ placed, width, data, formatY }: TipProps) {
       <small>
         {data.x.title}: {mark.xText}
       </small>
+      {mark.note && <small>{mark.note}</small>}
       {mark.stale && <small className={classes.warn}>Computed by another version of the code.</small>}
     </div>
   );

@@ -20,6 +20,8 @@ export interface Mark {
   /** Points of the experiment in this cell, also those without a result. */
   digests: readonly string[];
   problem: string | null;
+  /** One more thing to know: the place in the paper, runs that do not count, the point in a scatter plot. */
+  note?: string;
   /** Computed by another version of the code than the present one. */
   stale: boolean;
 }

@@ -1,127 +1,92 @@
-/** What the server answers about experiments. */
-import type { ExperimentDocument, Coordinate, FigureSpec, World } from './types';
+/** What the server answers about experiments: names for the generated types. */
+import type { Schemas } from '@/api/types/schemas';
+import type { Coordinate } from './types';
 
-export type ExperimentState = 'new' | 'running' | 'paused' | 'cancelled' | 'finished';
-export type RowState = 'waiting' | 'running' | 'done' | 'failed' | 'problem';
+export type ExperimentRow = Schemas['ExperimentRow'];
+export type ExperimentState = ExperimentRow['state'];
+export type StoredExperiment = Schemas['ExperimentOut'];
+export type Progress = StoredExperiment['progress'];
+export type WorldProgress = Schemas['WorldProgress'];
+export type PointAnswer = Schemas['PointOut'];
+/** A point in one world. `index` and `world` identify it. */
+export type RowAnswer = Schemas['RowOut'];
+export type RowState = RowAnswer['state'];
+export type RowsAnswer = Schemas['RowsOut'];
+export type PreviewAnswer = Schemas['PreviewOut'] & { figures: FigureAnswer[]; best: BestAnswer[] };
 
-export interface WorldProgress {
-  total: number;
-  done: number;
-  failed: number;
-  running: number;
-  waiting: number;
-  /** Points that cannot be run, with a reason. */
-  problem: number;
-  left_s: number | null;
-}
+type Coordinates = Record<string, Coordinate>;
 
-export interface ExperimentRow {
-  id: number;
+export interface MetricRow {
   name: string;
   title: string;
-  owner: string;
-  may_change: boolean;
-  created_at: string;
-  updated_at: string;
-  version: number;
-  state: ExperimentState;
-  total: number;
-  done: number;
-  failed: number;
+  unit: string;
+  better: 'lower' | 'higher' | null;
 }
 
-export interface StoredExperiment extends ExperimentRow {
-  experiment: ExperimentDocument | null;
-  unreadable: string;
-  started_version: number | null;
-  progress: Partial<Record<World, WorldProgress>>;
-  stale: number;
-  code_version: string;
+interface AxisAnswer {
+  name: string;
+  title: string;
+  unit: string;
+  log: boolean;
+  categories: string[] | null;
 }
 
-export interface PointAnswer {
-  index: number;
-  coordinates: Record<string, Coordinate>;
-  seed: number;
-  digest: string;
+export interface SpotAnswer {
+  x: number | string;
+  x_label: string;
+  y: number | null;
+  low: number | null;
+  high: number | null;
+  coordinates: Coordinates;
+  repeats: { seed: number; value: number; digest: string }[];
+  digests: string[];
   problem: string;
-  emulate_s: number | null;
-}
-
-export interface RowAnswer {
-  index: number;
-  world: World;
-  state: RowState;
-  coordinates: Record<string, Coordinate>;
-  seed: number;
-  digest: string;
-  outcome: string | null;
-  reason: string;
-  metrics: Record<string, number>;
-  run_id: number | null;
-  wall_s: number | null;
-  code_version: string;
-  calibration: string;
   stale: boolean;
-}
-
-export interface PreviewAnswer {
-  num_points: number;
-  limit: number;
-  problems: { path: string; message: string }[];
-  points: PointAnswer[];
-  predict_s: number | null;
-  emulate_s: number | null;
-  rows: RowAnswer[];
-  waiting: number;
-  figures: FigureAnswer[];
-}
-
-export interface RowsAnswer {
-  rows: RowAnswer[];
-  cursor: number;
-  state: ExperimentState;
-  progress: Partial<Record<World, WorldProgress>>;
-}
-
-/** One figure with its values, as `engine/experiments` computes it. */
-export interface FigureAnswer {
-  name: string;
-  title: string;
-  kind: FigureSpec['kind'];
-  x: { name: string; title: string; unit: string; log: boolean; categories: string[] | null };
-  y: { metric: string; title: string; unit: string; log: boolean; better: 'lower' | 'higher' | null };
-  series: string[];
-  panels: { label: string; lines: LineAnswer[] }[];
+  invalid: number;
 }
 
 export interface LineAnswer {
   label: string;
-  world: World | 'published';
-  points: {
-    x: number | string;
-    x_label: string;
-    mean: number | null;
-    low: number | null;
-    high: number | null;
-    n: number;
-    repeats: { value: number; seed: number; digest: string }[];
-    digests: string[];
-    problem: string;
-    stale: boolean;
-  }[];
+  world: string;
+  spots: SpotAnswer[];
 }
 
-/** The best of one cell: all that are not distinguishable from the first. */
+export interface CrossingAnswer {
+  coordinates: Coordinates;
+  along: string;
+  x: number;
+  tested_low: number;
+  tested_high: number;
+  below: string;
+  above: string;
+  text: string;
+}
+
+/** A figure with everything that it shows; crossings of lines are in its panels. */
+export interface FigureAnswer {
+  name: string;
+  title: string;
+  kind: string;
+  caption: string;
+  x: AxisAnswer;
+  y: AxisAnswer;
+  better: string | null;
+  series_title: string;
+  series: string[];
+  panels: { label: string; lines: LineAnswer[]; crossings: CrossingAnswer[] }[];
+}
+
+/** The best of one place: all that are not distinguishable from the first of `winners`. */
 export interface BestAnswer {
-  coordinates: Record<string, Coordinate>;
-  world: World;
+  coordinates: Coordinates;
+  of: string;
   winners: string[];
   distinguishable: boolean;
-  mean: number | null;
-  low: number | null;
-  high: number | null;
-  digests: string[];
+  mean: number;
+  low: number;
+  high: number;
+  next: string;
+  next_mean: number | null;
 }
 
 export type Verdict = 'holds' | 'holds in direction' | 'does not hold' | 'not known';
@@ -129,26 +94,54 @@ export type Verdict = 'holds' | 'holds in direction' | 'does not hold' | 'not kn
 export interface ClaimAnswer {
   name: string;
   text: string;
-  where: string;
+  kind: string;
+  world: string;
   verdict: Verdict;
-  /** What was measured, in one sentence. */
-  measured: string;
+  found: string;
+  where: string;
   reason: string;
 }
 
-export interface BreakEvenAnswer {
-  text: string;
-  x: number | null;
+export interface TableCellAnswer {
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  number: number;
+  best: boolean;
+  problem: string;
+  outcomes: string[];
+  stale: boolean;
 }
 
 export interface PivotAnswer {
   name: string;
   title: string;
+  quantity: string;
   unit: string;
   statistic: string;
-  rows: string[];
-  columns: string[];
-  cells: { value: number | null; text: string; best: boolean; problem: string; digests: string[] }[][];
+  better: string | null;
+  row_titles: string[];
+  column_titles: string[];
+  columns: string[][];
+  rows: { headings: string[]; cells: (TableCellAnswer | null)[] }[];
+}
+
+export interface PublishedAnswer {
+  id: string;
+  where: string;
+  metric: string;
+  unit: string;
+  coordinates: Coordinates;
+  world: string;
+  bound: string;
+  published: number | null;
+  published_low: number | null;
+  published_high: number | null;
+  published_outcome: string;
+  ours: number | null;
+  deviation: number | null;
+  agrees: boolean | null;
+  problem: string;
 }
 
 export interface AnalysisAnswer {
@@ -156,12 +149,5 @@ export interface AnalysisAnswer {
   tables: PivotAnswer[];
   best: BestAnswer[];
   claims: ClaimAnswer[];
-  break_even: BreakEvenAnswer[];
-}
-
-export interface MetricRow {
-  name: string;
-  title: string;
-  unit: string;
-  better: 'lower' | 'higher' | null;
+  published: PublishedAnswer[];
 }

@@ -1,60 +1,60 @@
 import { describe, expect, it } from 'vitest';
-import type { PointAnswer, PreviewAnswer, RowAnswer } from './answers';
+import type { BestAnswer, PointAnswer, PreviewAnswer, RowAnswer } from './answers';
 import { bestDigests, emulationTime } from './choose';
-import type { ExperimentDocument, FigureSpec } from './types';
+import type { Factor } from './types';
 
-const figure = { metric: 'total_s', series: 'strategy', x: 'rate' } as FigureSpec;
-const experiment = { figures: [figure] } as ExperimentDocument;
+const factors: Factor[] = [
+  {
+    name: 'strategy',
+    title: 'Strategy',
+    unit: '',
+    paths: ['strategy'],
+    values: [{ value: 'single', label: 'One device' }, { value: 'voltage' }],
+  },
+  { name: 'rate', title: 'Rate', unit: 'bit/s', paths: [], values: [{ value: 1e6 }, { value: 2e6 }] },
+];
 
-function row(
-  strategy: string,
-  rate: number,
-  seed: number,
-  total_s: number,
-  more: Partial<RowAnswer> = {},
-): RowAnswer {
+function row(strategy: string, rate: number, seed: number): RowAnswer {
+  const coordinates = { strategy, rate };
   return {
     index: 0,
     world: 'simulated',
     state: 'done',
-    coordinates: { strategy, rate },
+    coordinates,
     seed,
     digest: `${strategy}-${rate}-${seed}`,
-    outcome: 'finished',
-    reason: '',
-    metrics: { total_s },
-    run_id: null,
-    wall_s: null,
-    code_version: '1',
-    calibration: '',
-    stale: false,
-    ...more,
-  };
+  } as unknown as RowAnswer;
 }
 
-// By the mean of both seeds, a wins at 1 (2 against 2.5), although b has the best single value; b wins at 2.
-const rows = [
-  row('a', 1, 0, 2),
-  row('a', 1, 1, 2),
-  row('b', 1, 0, 1),
-  row('b', 1, 1, 4),
-  row('a', 2, 0, 3),
-  row('b', 2, 0, 1),
-];
+const best = (rate: number, ...winners: string[]): BestAnswer => ({
+  coordinates: { rate, world: 'simulated' },
+  of: 'strategy',
+  winners,
+  distinguishable: winners.length === 1,
+  mean: 1,
+  low: 1,
+  high: 1,
+  next: '',
+  next_mean: null,
+});
 
-describe('the best of each cell', () => {
-  it('is all repeats of the level with the best mean', () => {
-    expect(bestDigests(experiment, { rows }, 'lower')).toEqual(['a-1-0', 'a-1-1', 'b-2-0']);
-    expect(bestDigests(experiment, { rows }, 'higher')).toEqual(['b-1-0', 'b-1-1', 'a-2-0']);
+describe('the best of each place', () => {
+  it('is every seed of its first winner, found by the label that figures show', () => {
+    const rows = [1e6, 2e6].flatMap((rate) =>
+      ['single', 'voltage'].flatMap((strategy) => [row(strategy, rate, 0), row(strategy, rate, 1)]),
+    );
+    expect(bestDigests([best(1e6, 'One device', 'voltage'), best(2e6, 'voltage')], factors, rows)).toEqual([
+      'single-1000000-0',
+      'single-1000000-1',
+      'voltage-2000000-0',
+      'voltage-2000000-1',
+    ]);
   });
 
-  it('is chosen among predictions that have a value', () => {
-    const failed = [
-      row('a', 1, 0, 0, { state: 'failed' }),
-      row('b', 1, 0, 0, { world: 'emulated' }),
-      row('a', 1, 1, 5),
-    ];
-    expect(bestDigests(experiment, { rows: failed }, 'lower')).toEqual(['a-1-1']);
+  it('leaves out a point that cannot be run, which has no digest', () => {
+    expect(bestDigests([best(1e6, 'voltage')], factors, [{ ...row('voltage', 1e6, 0), digest: '' }])).toEqual(
+      [],
+    );
   });
 });
 

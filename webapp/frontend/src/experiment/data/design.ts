@@ -267,23 +267,31 @@ export function condition(name: string, value: Coordinate): string {
   return `${name} == ${literal}`;
 }
 
-/** The experiment that a design means; the cluster is part of it, so that a later edit of the drawing changes nothing. */
+/**
+ * The experiment that a design means; the cluster is part of it, so that a later edit of the drawing changes nothing.
+ * What `stored` has besides (tables, claims, published values) stays.
+ */
 export function toExperiment(
   design: Design,
   cluster: ClusterSpec,
   model: ModelRow | undefined,
+  stored: ExperimentDocument | null = null,
 ): ExperimentDocument {
   const factors = factorsOf(design);
   const title = design.title.trim() || titleOf(design, cluster);
+  const figure = viewOf(factors, design.view);
   return {
+    ...stored,
     name: slug(title) || 'experiment',
     title,
-    description: '',
+    description: stored?.description ?? '',
     base: baseOf(design.run, cluster, model),
     factors,
     seeds: Array.from({ length: design.repeats }, (_, index) => design.run.seed + index),
     worlds: ['simulated', 'emulated'],
-    figures: [viewOf(factors, design.view)],
+    figures: stored?.figures[0]
+      ? [{ ...stored.figures[0], ...figure, name: stored.figures[0].name }, ...stored.figures.slice(1)]
+      : [figure],
   };
 }
 
@@ -326,4 +334,19 @@ export function slug(title: string): string {
 /** How many points the design has; computed before anything is sent. */
 export function numPoints(design: Design): number {
   return factorsOf(design).reduce((product, { values }) => product * values.length, design.repeats);
+}
+
+/** How axes and tables call a factor. */
+export function factorTitle(factors: readonly Factor[], name: string): string {
+  return factors.find((factor) => factor.name === name)?.title || name.replaceAll('_', ' ');
+}
+
+/** How the experiment calls a level of a factor. */
+export function labelOf(factors: readonly Factor[], name: string, value: Coordinate | undefined): string {
+  if (value === undefined) return '–';
+  if (name === 'world') return value === 'simulated' ? 'predicted' : String(value);
+  const level = factors
+    .find((factor) => factor.name === name)
+    ?.values.find((one) => coordinateOf(one) === value);
+  return level?.label || String(value);
 }

@@ -1,8 +1,9 @@
 /** The server's figure data as the charts draw them. */
-import type { FigureData, Series, Source } from '@/experiment/chart/model';
+import type { FigureData, FigureKind, Series, Source } from '@/experiment/chart/model';
+import { quantityText } from '@/format/metrics';
 import type { FigureAnswer, LineAnswer } from './answers';
 
-const SOURCE: Record<LineAnswer['world'], Source> = {
+const SOURCE: Readonly<Record<string, Source>> = {
   simulated: 'predicted',
   calculated: 'calculated',
   emulated: 'emulated',
@@ -13,29 +14,47 @@ const SOURCE: Record<LineAnswer['world'], Source> = {
 export function toFigure(answer: FigureAnswer, runs: ReadonlyMap<string, number> = new Map()): FigureData {
   const { x, y, kind, series, panels } = answer;
   return {
-    kind: kind === 'heatmap' ? 'heat map' : kind,
+    kind: (kind === 'heatmap' ? 'heat map' : kind) as FigureKind,
     x: { title: x.title, unit: x.unit, log: x.log },
     y: { title: y.title, unit: y.unit, log: y.log },
     labels: series,
     categories: x.categories,
-    facets: panels.map(({ label, lines }) => ({ label, series: lines.map((line) => toSeries(line, runs)) })),
+    facets: panels.map(({ label, lines }) => ({
+      label,
+      series: lines.map((line) => toSeries(line, runs, kind === 'scatter' ? x.unit : null)),
+    })),
   };
 }
 
-function toSeries({ label, world, points }: LineAnswer, runs: ReadonlyMap<string, number>): Series {
+/** `scatter`: the unit of x in a scatter plot, whose spots have labels that are no values of x. */
+function toSeries(
+  { label, world, spots }: LineAnswer,
+  runs: ReadonlyMap<string, number>,
+  scatter: string | null,
+): Series {
+  const source = SOURCE[world] ?? 'predicted';
   return {
     label,
-    source: SOURCE[world],
-    marks: points.map(({ x, x_label, mean, low, high, repeats, digests, problem, stale }) => ({
+    source,
+    marks: spots.map(({ x, x_label, y, low, high, repeats, digests, problem, stale, invalid }) => ({
       x,
-      xText: x_label,
-      mean,
+      xText: scatter !== null && typeof x === 'number' ? quantityText(x, scatter) : x_label,
+      mean: y,
       low,
       high,
       repeats: repeats.map(({ value, digest }) => ({ value, digest, runId: runs.get(digest) ?? null })),
       digests,
-      problem: problem || null,
+      // The problem of a published value is its place in the paper.
+      problem: source === 'published' ? null : problem || null,
+      note: noteOf(source, problem, invalid, scatter === null ? '' : x_label),
       stale,
     })),
   };
+}
+
+function noteOf(source: Source, problem: string, invalid: number, point: string): string {
+  if (source === 'published') return problem;
+  if (invalid > 0)
+    return invalid === 1 ? 'One run does not count as valid.' : `${invalid} runs do not count as valid.`;
+  return point;
 }

@@ -30,8 +30,9 @@ export function useExperiments() {
   });
 }
 
-export function useExperiment(id: number) {
+export function useExperiment(id: number, enabled = true) {
   return useQuery({
+    enabled,
     queryKey: ['experiments', id],
     queryFn: ({ signal }) => api.get<StoredExperiment>(`/experiments/${id}`, signal),
     refetchInterval: (query) => (query.state.data?.state === 'running' ? 2_000 : 15_000),

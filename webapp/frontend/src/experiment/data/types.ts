@@ -51,4 +51,13 @@ export interface ExperimentDocument {
   seeds: number[];
   worlds: World[];
   figures: FigureSpec[];
+  /** What the pages do not edit, but keep. */
+  zipped?: string[][];
+  points?: Record<string, Coordinate>[];
+  grid?: boolean;
+  where?: string[];
+  tables?: object[];
+  claims?: object[];
+  published?: object[];
+  assumptions?: string[];
 }

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
-import { IconPlayerPlay } from '@tabler/icons-react';
+import { IconFlask, IconPlayerPlay } from '@tabler/icons-react';
 import { useState } from 'react';
-import { useNavigate } from 'react-router';
+import { Link, useNavigate } from 'react-router';
 import { ApiError, api, sentence } from '@/api/client';
 import { useChange, useSupports } from '@/api/queries';
 import type { Catalogue, ClusterRow, RunRequest } from '@/api/types';
@@ -141,6 +141,16 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
           data-testid="start-run"
         >
           Start the run
+        </Button>
+        <Button
+          variant="default"
+          leftSection={<IconFlask size={16} />}
+          component={Link}
+          to="/experiments/new"
+          state={{ draft }}
+          data-testid="experiment-from-draft"
+        >
+          Vary it in an experiment
         </Button>
       </aside>
     </div>

@@ -16,6 +16,7 @@ import {
   toExperiment,
   viewOf,
 } from '@/experiment/data/design';
+import type { StoredExperiment } from '@/experiment/data/answers';
 import { toFigure } from '@/experiment/data/figure';
 import { useFactorOptions, useMetrics, usePreview } from '@/experiment/data/queries';
 import { FigurePanel } from '../FigurePanel';
@@ -31,6 +32,8 @@ import { ViewControls } from './ViewControls';
 
 interface Props {
   initial: Design;
+  /** The experiment that is edited; null: a new one. */
+  stored: StoredExperiment | null;
   clusters: ClusterRow[];
   catalogue: Catalogue;
 }
@@ -38,7 +41,9 @@ interface Props {
 const SUGGESTED = ['rate', 'devices', 'prompt_tokens', 'model'];
 
 /** What is varied at the left; at the right its size, the predicted figure, and what to emulate. */
-export function DesignForm({ initial, clusters, catalogue }: Props) {
+export function DesignForm({ initial, stored: latest, clusters, catalogue }: Props) {
+  // The version that was opened: the server refuses to overwrite a later one.
+  const [stored] = useState(latest);
   const [design, setDesign] = useState(initial);
   const set = (patch: Partial<Design>) => setDesign((old) => ({ ...old, ...patch }));
   const { run, methods, factors } = design;
@@ -46,7 +51,8 @@ export function DesignForm({ initial, clusters, catalogue }: Props) {
   const model = catalogue.models.find((row) => row.name === run.model);
   const reasons = useSupports(pairOf(run)).data ?? {};
   const lacking = lacks(design, cluster);
-  const experiment = lacking || !cluster ? null : toExperiment(design, cluster, model);
+  const experiment =
+    lacking || !cluster ? null : toExperiment(design, cluster, model, stored?.experiment ?? null);
   const options = useFactorOptions(cluster ? baseOf(run, cluster, model) : null);
   const free = (options.data ?? []).filter(({ path }) => !factors.some(({ option }) => option.path === path));
   const metrics = useMetrics().data ?? [];
@@ -162,7 +168,7 @@ export function DesignForm({ initial, clusters, catalogue }: Props) {
         />
         {experiment && preview.data && (
           <EmulateBar
-            better={metrics.find(({ name }) => name === design.view.metric)?.better ?? null}
+            stored={stored}
             experiment={experiment}
             preview={preview.data}
             selection={selection}

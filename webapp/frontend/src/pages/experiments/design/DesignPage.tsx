@@ -1,5 +1,5 @@
 import { Center, Loader } from '@mantine/core';
-import { useLocation, useParams, useSearchParams } from 'react-router';
+import { useLocation, useSearchParams } from 'react-router';
 import { sentence } from '@/api/client';
 import { useCatalogue, useClusters, useMayWrite, useRun } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';
@@ -7,36 +7,43 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { type Draft, firstCluster, fromRequest } from '@/run/request/draft';
 import { type Design, firstDesign } from '@/experiment/data/design';
+import { useExperiment } from '@/experiment/data/queries';
+import { reopened, type Reopened } from '@/experiment/data/reopen';
 import { DesignForm } from './DesignForm';
 
 /**
  * The page /experiments/new; `?cluster=ID` starts from a cluster, `?run=ID` from a run, which becomes one point of
- * the experiment. A draft of New run comes in the router's state.
+ * the experiment, `?from=ID` edits a stored experiment. A draft of New run comes in the router's state.
  */
 export function DesignPage() {
   const [params] = useSearchParams();
-  const { id } = useParams();
   const state: unknown = useLocation().state;
   const runId = Number(params.get('run')) || 0;
   const clusterId = Number(params.get('cluster')) || null;
+  const fromId = Number(params.get('from')) || 0;
   const clusters = useClusters();
   const catalogue = useCatalogue();
   const run = useRun(runId, runId > 0);
+  const stored = useExperiment(fromId, fromId > 0);
   const mayWrite = useMayWrite();
-  const failed = [clusters, catalogue, run].find((query) => query.isError);
-  const ready = clusters.data && catalogue.data && (runId === 0 || run.data);
-  const initial = (): Design => {
+  const failed = [clusters, catalogue, run, stored].find((query) => query.isError);
+  const ready = clusters.data && catalogue.data && (runId === 0 || run.data) && (fromId === 0 || stored.data);
+  const initial = (): Reopened => {
     const strategies = catalogue.data?.strategies ?? [];
     const passed = draftIn(state);
+    const fresh = (design: Design): Reopened => ({ design, problem: null });
+    if (stored.data?.experiment) return reopened(stored.data.experiment, clusters.data ?? [], strategies);
+    if (stored.data) return { design: null, problem: stored.data.unreadable };
     if (run.data)
-      return firstDesign(fromRequest(run.data.request, run.data.report?.scenario), strategies, true);
-    if (passed) return firstDesign(passed, strategies, true);
-    return firstDesign({ clusterId: firstCluster(clusters.data ?? [], clusterId) }, strategies, false);
+      return fresh(firstDesign(fromRequest(run.data.request, run.data.report?.scenario), strategies, true));
+    if (passed) return fresh(firstDesign(passed, strategies, true));
+    return fresh(firstDesign({ clusterId: firstCluster(clusters.data ?? [], clusterId) }, strategies, false));
   };
+  const { design, problem } = ready ? initial() : { design: null, problem: null };
   return (
     <Page
       wide
-      title="New experiment"
+      title={fromId ? 'Edit the experiment' : 'New experiment'}
       about="Vary what you like; the prediction of every point appears at once."
     >
       {!mayWrite ? (
@@ -46,10 +53,13 @@ export function DesignPage() {
         />
       ) : failed ? (
         <ErrorPanel message={sentence(failed.error)} onRetry={() => failed.refetch()} />
-      ) : ready ? (
+      ) : problem !== null ? (
+        <ErrorPanel message={problem} />
+      ) : design ? (
         <DesignForm
-          key={`${id} ${runId} ${clusterId}`}
-          initial={initial()}
+          key={`${fromId} ${runId} ${clusterId}`}
+          initial={design}
+          stored={stored.data ?? null}
           clusters={clusters.data ?? []}
           catalogue={catalogue.data!}
         />

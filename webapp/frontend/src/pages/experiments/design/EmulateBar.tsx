@@ -4,7 +4,7 @@ import { useNavigate } from 'react-router';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import type { MetricRow, PreviewAnswer } from '@/experiment/data/answers';
+import type { PreviewAnswer, StoredExperiment } from '@/experiment/data/answers';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { duration } from '@/format/units';
 import { bestDigests, emulationTime } from '@/experiment/data/choose';
@@ -12,23 +12,25 @@ import type { Selection } from '../selection';
 import classes from './design.module.css';
 
 interface Props {
+  /** The experiment that is edited; null: a new one is stored. */
+  stored: StoredExperiment | null;
   experiment: ExperimentDocument;
   preview: PreviewAnswer;
   selection: Selection;
-  /** Which way the figure's metric is better. */
-  better: MetricRow['better'];
   disabled: boolean;
 }
 
 /** Chooses points, stores the experiment, and starts its emulation. */
-export function EmulateBar({ experiment, preview, selection, better, disabled }: Props) {
+export function EmulateBar({ stored, experiment, preview, selection, disabled }: Props) {
   const navigate = useNavigate();
   const planned = preview.points.filter(({ problem }) => problem === '');
   const known = new Set(planned.map(({ digest }) => digest));
   const chosen = [...selection.digests].filter((digest) => known.has(digest));
   const time = emulationTime(preview, chosen);
   const store = useChange('experiments', async (digests: string[]) => {
-    const { id } = await api.post<{ id: number }>('/experiments', { experiment });
+    const { id } = stored
+      ? await api.put<{ id: number }>(`/experiments/${stored.id}`, { experiment, version: stored.version })
+      : await api.post<{ id: number }>('/experiments', { experiment });
     await api.post(`/experiments/${id}/predict`);
     if (digests.length > 0) await api.post(`/experiments/${id}/emulate`, { digests });
     return id;
@@ -44,7 +46,7 @@ export function EmulateBar({ experiment, preview, selection, better, disabled }:
         <Button
           size="xs"
           variant="default"
-          onClick={() => selection.set(bestDigests(experiment, preview, better))}
+          onClick={() => selection.set(bestDigests(preview.best, experiment.factors, preview.rows))}
           data-testid="choose-best"
         >
           Best of each

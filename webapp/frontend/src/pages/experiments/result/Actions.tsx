@@ -4,12 +4,13 @@ import {
   IconChevronDown,
   IconDots,
   IconDownload,
+  IconPencil,
   IconPlayerPause,
   IconPlayerPlay,
   IconTrash,
   IconX,
 } from '@tabler/icons-react';
-import { useNavigate } from 'react-router';
+import { Link, useNavigate } from 'react-router';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import { useConfirm } from '@/components/useConfirm';
@@ -68,6 +69,17 @@ export function Actions({ stored, state, mayChange, figures }: Props) {
           data-testid="predict"
         >
           Predict
+        </Button>
+      )}
+      {mayChange && (
+        <Button
+          variant="default"
+          leftSection={<IconPencil size={16} />}
+          component={Link}
+          to={`/experiments/new?from=${stored.id}`}
+          data-testid="edit-experiment"
+        >
+          Edit
         </Button>
       )}
       <ExportMenu id={stored.id} figures={figures} />

@@ -1,18 +1,20 @@
 import { Button, Table, Text } from '@mantine/core';
 import { Panel } from '@/components/Panel';
 import type { BestAnswer } from '@/experiment/data/answers';
-import type { Coordinate, Factor } from '@/experiment/data/types';
-import { coordinateOf } from '@/experiment/data/design';
+import { factorTitle, labelOf } from '@/experiment/data/design';
+import type { Factor } from '@/experiment/data/types';
 import classes from './result.module.css';
 
 interface Props {
   best: readonly BestAnswer[];
   factors: readonly Factor[];
-  onSelect: (digests: readonly string[]) => void;
+  /** Formats a value of the metric that decides. */
+  format: (value: number) => string;
+  onSelect: () => void;
 }
 
-/** The best of every cell. Cells whose intervals overlap are called not distinguishable. */
-export function BestTable({ best, factors, onSelect }: Props) {
+/** The best of every place. Those whose intervals overlap with the best are called not distinguishable. */
+export function BestTable({ best, factors, format, onSelect }: Props) {
   if (best.length === 0) return null;
   const names = [...new Set(best.flatMap(({ coordinates }) => Object.keys(coordinates)))];
   return (
@@ -21,12 +23,7 @@ export function BestTable({ best, factors, onSelect }: Props) {
       testId="best"
       flush
       extra={
-        <Button
-          size="compact-xs"
-          variant="default"
-          onClick={() => onSelect(best.flatMap(({ digests }) => digests))}
-          data-testid="select-best"
-        >
+        <Button size="compact-xs" variant="default" onClick={onSelect} data-testid="select-best">
           Select these points
         </Button>
       }
@@ -36,23 +33,33 @@ export function BestTable({ best, factors, onSelect }: Props) {
           <Table.Thead>
             <Table.Tr>
               {names.map((name) => (
-                <Table.Th key={name}>{titleOf(factors, name)}</Table.Th>
+                <Table.Th key={name}>{factorTitle(factors, name)}</Table.Th>
               ))}
               <Table.Th>best</Table.Th>
+              <Table.Th ta="right">value</Table.Th>
+              <Table.Th>next</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {best.map(({ coordinates, world, winners, distinguishable }) => (
-              <Table.Tr key={`${world} ${JSON.stringify(coordinates)}`}>
+            {best.map(({ coordinates, winners, distinguishable, mean, next, next_mean }) => (
+              <Table.Tr key={JSON.stringify(coordinates)}>
                 {names.map((name) => (
                   <Table.Td key={name}>{labelOf(factors, name, coordinates[name])}</Table.Td>
                 ))}
                 <Table.Td>
-                  <b>{winners.join(', ')}</b>
+                  <b>{winners[0]}</b>
                   {!distinguishable && (
-                    <Text span size="xs" c="dimmed">
+                    <Text span size="sm" c="dimmed">
                       {' '}
-                      not distinguishable
+                      not distinguishable from {winners.slice(1).join(', ')}
+                    </Text>
+                  )}
+                </Table.Td>
+                <Table.Td ta="right">{format(mean)}</Table.Td>
+                <Table.Td>
+                  {next && next_mean !== null && (
+                    <Text span size="sm" c="dimmed">
+                      {next}, {format(next_mean)}
                     </Text>
                   )}
                 </Table.Td>
@@ -63,17 +70,4 @@ export function BestTable({ best, factors, onSelect }: Props) {
       </Table.ScrollContainer>
     </Panel>
   );
-}
-
-export function titleOf(factors: readonly Factor[], name: string): string {
-  return factors.find((factor) => factor.name === name)?.title || name.replaceAll('_', ' ');
-}
-
-/** How the experiment calls a level. */
-export function labelOf(factors: readonly Factor[], name: string, value: Coordinate | undefined): string {
-  if (value === undefined) return '–';
-  const level = factors
-    .find((factor) => factor.name === name)
-    ?.values.find((one) => coordinateOf(one) === value);
-  return level?.label || String(value);
 }

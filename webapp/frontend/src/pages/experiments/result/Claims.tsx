@@ -21,12 +21,13 @@ export function Claims({ claims }: { claims: readonly ClaimAnswer[] }) {
           <Table.Tr>
             <Table.Th w={150}>verdict</Table.Th>
             <Table.Th>claim</Table.Th>
+            <Table.Th w={100}>world</Table.Th>
             <Table.Th>found</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {claims.map(({ name, text, where, verdict, measured, reason }) => (
-            <Table.Tr key={name} data-testid={`claim-${name}`}>
+          {claims.map(({ name, text, where, world, verdict, found, reason }) => (
+            <Table.Tr key={`${name} ${world}`} data-testid={`claim-${name}`}>
               <Table.Td>
                 <Badge variant="light" color={VERDICT_COLOR[verdict]}>
                   {verdict}
@@ -41,8 +42,9 @@ export function Claims({ claims }: { claims: readonly ClaimAnswer[] }) {
                   </Text>
                 )}
               </Table.Td>
+              <Table.Td>{world === 'simulated' ? 'predicted' : world}</Table.Td>
               <Table.Td>
-                {measured}
+                {found}
                 {reason && (
                   <Text size="sm" c="dimmed">
                     {reason}

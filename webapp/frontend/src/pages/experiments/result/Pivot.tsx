@@ -3,9 +3,10 @@ import { useState } from 'react';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Panel } from '@/components/Panel';
-import type { PivotAnswer } from '@/experiment/data/answers';
+import type { PivotAnswer, TableCellAnswer } from '@/experiment/data/answers';
 import { useMetrics, useTable } from '@/experiment/data/queries';
 import type { ExperimentDocument, TableSpec } from '@/experiment/data/types';
+import { quantityText } from '@/format/metrics';
 import classes from './result.module.css';
 
 interface Props {
@@ -133,32 +134,36 @@ function Axes({ label, value, data, taken, onChange }: AxesProps) {
 }
 
 function Cells({ pivot }: { pivot: PivotAnswer }) {
+  const { columns, rows, column_titles, row_titles, unit, statistic } = pivot;
+  const single = columns.length === 1 && columns[0]?.length === 0;
   return (
     <Table.ScrollContainer minWidth={300} mah={480}>
       <Table className={classes.table} verticalSpacing={6} stickyHeader>
         <Table.Thead>
-          <Table.Tr>
-            <Table.Th />
-            {pivot.columns.map((column) => (
-              <Table.Th key={column} ta="right">
-                {column}
-              </Table.Th>
-            ))}
-          </Table.Tr>
+          {(single ? [''] : column_titles).map((title, level) => (
+            <Table.Tr key={title}>
+              {row_titles.map((name) => (
+                <Table.Th key={name}>{level === column_titles.length - 1 || single ? name : ''}</Table.Th>
+              ))}
+              {columns.map((headings) => (
+                <Table.Th key={headings.join('/')} ta="right">
+                  {single ? pivot.quantity : headings[level]}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          ))}
         </Table.Thead>
         <Table.Tbody>
-          {pivot.rows.map((row, at) => (
-            <Table.Tr key={row}>
-              <Table.Th scope="row">{row}</Table.Th>
-              {pivot.cells[at]?.map((cell, column) => (
-                <Table.Td key={pivot.columns[column] ?? column} ta="right" fw={cell.best ? 600 : undefined}>
-                  {cell.problem ? (
-                    <Text span size="xs" c="dimmed" title={cell.problem}>
-                      none
-                    </Text>
-                  ) : (
-                    cell.text
-                  )}
+          {rows.map(({ headings, cells }) => (
+            <Table.Tr key={headings.join('/')}>
+              {headings.map((heading, at) => (
+                <Table.Th key={row_titles[at] ?? at} scope="row">
+                  {heading}
+                </Table.Th>
+              ))}
+              {cells.map((cell, at) => (
+                <Table.Td key={columns[at]?.join('/') ?? at} ta="right" fw={cell?.best ? 600 : undefined}>
+                  <Cell cell={cell} unit={unit} statistic={statistic} />
                 </Table.Td>
               ))}
             </Table.Tr>
@@ -166,5 +171,23 @@ function Cells({ pivot }: { pivot: PivotAnswer }) {
         </Table.Tbody>
       </Table>
     </Table.ScrollContainer>
+  );
+}
+
+function Cell({ cell, unit, statistic }: { cell: TableCellAnswer | null; unit: string; statistic: string }) {
+  if (cell === null) return null;
+  if (cell.value === null) {
+    return (
+      <Text span size="xs" c="dimmed" title={cell.problem}>
+        {cell.problem ? 'none' : '–'}
+      </Text>
+    );
+  }
+  const interval = statistic === 'interval' && cell.low !== null && cell.high !== null;
+  return (
+    <span title={`${cell.number} ${cell.number === 1 ? 'value' : 'values'}`}>
+      {quantityText(cell.value, unit)}
+      {interval && ` ± ${quantityText(((cell.high ?? 0) - (cell.low ?? 0)) / 2, unit)}`}
+    </span>
   );
 }

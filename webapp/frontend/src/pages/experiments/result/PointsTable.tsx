@@ -3,12 +3,12 @@ import { useState } from 'react';
 import { Link } from 'react-router';
 import { Panel } from '@/components/Panel';
 import type { RowAnswer } from '@/experiment/data/answers';
+import { labelOf } from '@/experiment/data/design';
 import { useMetrics } from '@/experiment/data/queries';
 import { STATE_TEXT } from '@/experiment/data/rows';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { quantityText } from '@/format/metrics';
 import type { Selection } from '../selection';
-import { labelOf } from './BestTable';
 import classes from './result.module.css';
 
 interface Props {

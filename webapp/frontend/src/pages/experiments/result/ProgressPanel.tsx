@@ -1,8 +1,8 @@
-import { Button, Card, Group, Progress, Text } from '@mantine/core';
+import { Button, Card, Group, Progress as Bar, Text } from '@mantine/core';
 import { IconRefresh } from '@tabler/icons-react';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
-import type { ExperimentState, StoredExperiment, WorldProgress } from '@/experiment/data/answers';
+import type { ExperimentState, Progress, StoredExperiment, WorldProgress } from '@/experiment/data/answers';
 import type { World } from '@/experiment/data/types';
 import { duration } from '@/format/units';
 import { notifications } from '@mantine/notifications';
@@ -10,7 +10,7 @@ import classes from './result.module.css';
 
 interface Props {
   stored: StoredExperiment;
-  progress: Partial<Record<World, WorldProgress>>;
+  progress: Progress;
   state: ExperimentState;
   mayChange: boolean;
 }
@@ -99,12 +99,12 @@ function World({ title, numbers, active }: { title: string; numbers: WorldProgre
           {active && waiting + running > 0 && left_s !== null && ` · about ${duration(left_s)} left`}
         </Text>
       </Text>
-      <Progress.Root size={8} mt={5} aria-label={`${title}: ${done} of ${total} points done`}>
-        <Progress.Section value={share(done)} color="teal" />
-        <Progress.Section value={share(running)} color="ink" striped animated />
-        <Progress.Section value={share(failed)} color="red" />
-        <Progress.Section value={share(problem)} color="gray" />
-      </Progress.Root>
+      <Bar.Root size={8} mt={5} aria-label={`${title}: ${done} of ${total} points done`}>
+        <Bar.Section value={share(done)} color="teal" />
+        <Bar.Section value={share(running)} color="ink" striped animated />
+        <Bar.Section value={share(failed)} color="red" />
+        <Bar.Section value={share(problem)} color="gray" />
+      </Bar.Root>
     </div>
   );
 }

@@ -7,8 +7,10 @@ import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import type { RowsAnswer, StoredExperiment } from '@/experiment/data/answers';
+import { bestDigests } from '@/experiment/data/choose';
 import { FIRST_VIEW, type View } from '@/experiment/data/design';
 import { useAnalysis, useExperiment, useRows } from '@/experiment/data/queries';
+import { quantityText } from '@/format/metrics';
 import { ExperimentBadge } from '../ExperimentBadge';
 import { useSelection } from '../selection';
 import { Actions } from './Actions';
@@ -112,9 +114,18 @@ function Result({ stored, rows, rowsError }: Props) {
             />
             {analysis.data && (
               <>
-                <BreakEven lines={analysis.data.break_even} />
+                {analysis.data.figures[0] && (
+                  <BreakEven figure={analysis.data.figures[0]} factors={experiment.factors} />
+                )}
                 <Claims claims={analysis.data.claims} />
-                <BestTable best={analysis.data.best} factors={experiment.factors} onSelect={selection.set} />
+                <BestTable
+                  best={analysis.data.best}
+                  factors={experiment.factors}
+                  format={(value) => quantityText(value, analysis.data?.figures[0]?.y.unit ?? '')}
+                  onSelect={() =>
+                    selection.set(bestDigests(analysis.data?.best ?? [], experiment.factors, all))
+                  }
+                />
               </>
             )}
             <Pivot

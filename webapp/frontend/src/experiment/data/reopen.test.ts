@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { star } from '@/cluster/fixtures';
+import { FIRST_DRAFT } from '@/run/request/draft';
+import { type Design, type FactorOption, FIRST_VIEW, newFactor, toExperiment } from './design';
+import { reopened } from './reopen';
+import type { ExperimentDocument } from './types';
+
+const cluster = star().spec;
+const rate: FactorOption = {
+  path: 'cluster.links[*].bit_per_s',
+  name: 'rate',
+  title: 'Rate of the links',
+  group: 'Links',
+  unit: 'bit/s',
+  kind: 'number',
+  targets: ['device-1--switch-1', 'device-2--switch-1', 'device-3--switch-1'],
+  choices: [],
+  current: 1e8,
+  low: null,
+  high: null,
+};
+const design: Design = {
+  title: 'By rate',
+  run: { ...FIRST_DRAFT, frozen: cluster, promptKind: 'length', seed: 5 },
+  methods: [
+    { strategy: 'single', title: 'Single device', params: {} },
+    { strategy: 'voltage', title: 'Trimmed', params: { causal_trim: true } },
+  ],
+  factors: [{ ...newFactor(rate), text: '10, 50', targets: ['device-2--switch-1'] }],
+  repeats: 3,
+  view: { ...FIRST_VIEW, metric: 'per_token_s', logY: true },
+};
+const document = toExperiment(design, cluster, undefined);
+const again = (changed: Partial<ExperimentDocument> = {}) => reopened({ ...document, ...changed }, [], []);
+
+describe('an experiment that is opened again', () => {
+  it('means the same experiment as the design that it came from', () => {
+    expect(toExperiment(again().design!, cluster, undefined)).toEqual(document);
+  });
+
+  it.each([
+    [{ factors: [] }, 'it has no factor for the strategy'],
+    [{ zipped: [['rate', 'strategy']] }, 'its points are not the full grid of its factors'],
+    [{ seeds: [0, 2] }, 'its seeds are not consecutive'],
+    [{ base: { ...document.base, cluster: 'gone' } }, 'there is no stored cluster gone'],
+    [
+      {
+        factors: [
+          document.factors[0]!,
+          { ...document.factors[1]!, values: [{ label: 'x', set: { model: 'y' } }] },
+        ],
+      },
+      'a value of Rate of the links (device-2--switch-1) sets several fields',
+    ],
+  ])('is refused by one sentence where this page would lose something', (changed, reason) => {
+    expect(again(changed).problem).toContain(`because ${reason}:`);
+  });
+});
