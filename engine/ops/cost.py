@@ -34,12 +34,14 @@ microsecond then, and passing the operation on and its result back costs a twelf
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Kernel:
     """One pass over data. A product is [rows, inner] × [inner, cols], `count` of them.
 
     `name` names passes whose times differ between hosts: a norm, an activation, or "attention" for scores,
     softmax and values, which hosts fuse into one kernel. Only the compute model `measured` uses it.
+
+    Not frozen, because that takes three times as long to make; nobody changes one.
     """
 
     kind: Literal["product", "elementwise"]

@@ -46,6 +46,8 @@ class Op(Protocol):
     @property
     def cache(self) -> str | None: ...
 
+    def __hash__(self) -> int: ...
+
     def slices(self, model: ModelSpec) -> Sequence[Slice]:
         """Weights that must be resident on the device."""
 
@@ -78,3 +80,9 @@ def alike_in_cost(op: Op, model: ModelSpec) -> Op:
         changed["cache"] = "any"
     alike: Any = op
     return replace(alike, **changed) if changed else op
+
+
+@lru_cache(maxsize=4096)
+def cost_of(op: Op, model: ModelSpec, inputs: tuple[Meta, ...], cached: int) -> Cost:
+    """`op.cost`, remembered: the devices of a step ask for the same few one after the other."""
+    return op.cost(model, inputs, cached)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Bits, Slice
 from engine.ops.core import Block
 from engine.ops.cost import elementwise
+from engine.ops.layers import Layers
 from engine.ops.layout import tensor_parts
 from engine.ops.operation import Cost
 from engine.ops.tensors import Meta
@@ -42,6 +44,12 @@ class QuantisedBlock:
         )
         scratch = block.scratch_bytes + size * max(matrix.num_elements for matrix in matrices)
         return block._replace(kernels=kernels, scratch_bytes=scratch, speed=self.speed)
+
+
+@lru_cache(maxsize=1024)
+def quantised_layers(num_layers: int, bits: Bits, cache: str | None, speed: float) -> Layers:
+    """The first `num_layers` layers; the same object for the same arguments."""
+    return Layers(tuple(QuantisedBlock(layer, bits, cache, speed) for layer in range(num_layers)))
 
 
 def quantised_slices(layer: int, bits: Bits) -> tuple[Slice, Slice]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Bits, Slice
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
@@ -12,6 +14,7 @@ HIGHEST = {8: 127, 4: 7}
 SCALE_BYTES = 2
 
 
+@lru_cache(maxsize=16384)
 def weight_bytes(model: ModelSpec, piece: Slice) -> int:
     """Bytes of `piece`, norms and output biases of its part included.
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
+from engine.ops.layers import Layers
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 
@@ -74,6 +75,9 @@ class Ctx(Protocol):
 
         Raises `OutOfMemory` when the ledger overflows, `PlanError` when its weights are not resident.
         """
+
+    async def compute_layers(self, layers: Layers, x: Tensor) -> Tensor:
+        """The result of all operations of `layers`, each computed when the one before has ended."""
 
     def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
         """Send to rank `dst`; done when the last byte is sent. A device cannot send to itself.

@@ -100,10 +100,26 @@ def decisions_in(trace: Iterable[Span | Mark]) -> Decisions:
 def simulate(
     prepared: Prepared, should_stop: Callable[[], bool] = lambda: False, decisions: Decisions | None = None
 ) -> tuple[list[Span | Mark], Outcome]:
-    """Trace and outcome of the simulated world; `decisions` are those of a real run of the same spec."""
+    """Trace and outcome of the simulated world; `decisions` are those of a real run of the same spec.
+
+    A run that nothing disturbs is played with consecutive layers as one operation. If it does not finish, it
+    is played again operation by operation, for the trace up to its end.
+    """
+    if not prepared.spec.scenario.changes:
+        trace, outcome = play(prepared, should_stop, decisions, batched=True)
+        if outcome.kind in ("finished", "cancelled"):
+            trace.sort(key=lambda item: item.end_s if isinstance(item, Span) else item.time_s)
+            return trace, outcome
+    return play(prepared, should_stop, decisions, batched=False)
+
+
+def play(
+    prepared: Prepared, should_stop: Callable[[], bool], decisions: Decisions | None, batched: bool
+) -> tuple[list[Span | Mark], Outcome]:
+    """Trace and outcome of the simulated world, see `SimulatedWorld` for `batched`."""
     spec = prepared.spec
     trace: list[Span | Mark] = []
-    world = SimulatedWorld(spec, prepared.plan, trace.append, decisions)
+    world = SimulatedWorld(spec, prepared.plan, trace.append, decisions, batched)
     source = SimulatedSource(world.devices[spec.cluster.source_rank])
     absent = absent_at_start(spec.cluster, spec.scenario)
     chosen = strategy(spec.strategy)

@@ -16,7 +16,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Layout, Placement, Plan, Work
 from engine.domain.values import Count
 from engine.domain.workload import Workload
-from engine.ops.core import Block
+from engine.ops.layers import layers
 from engine.ops.tensors import Meta, Tensor, zeros
 from engine.ops.tokens import Greedy
 from engine.ops.vision import ImagePrompt
@@ -95,8 +95,7 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
         if source != server:
             tokens = await _prompt(ctx, step, source, plan.layout.upload_bytes)
         x = await embed(ctx, step, tokens)
-        for layer in range(ctx.model.num_layers):
-            x = await ctx.compute(Block(layer, cache_of(step)), x)
+        x = await ctx.compute_layers(layers(0, ctx.model.num_layers, cache_of(step)), x)
         result = await finish(ctx, step, x)
         if step.cache:
             result = await ctx.compute(Greedy(), result)

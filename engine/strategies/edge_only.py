@@ -19,8 +19,9 @@ from engine.domain.plan import Bits, Plan
 from engine.domain.values import Fraction, Positive
 from engine.domain.workload import Workload
 from engine.ops.core import Block
+from engine.ops.layers import Layers, layers
 from engine.ops.operation import Op
-from engine.ops.quantised import QuantisedBlock, quantised_slices
+from engine.ops.quantised import QuantisedBlock, quantised_layers, quantised_slices
 from engine.program.strategy import Step
 from engine.strategies.adaptlink.roles import primary_of
 from engine.strategies.adaptlink.time import RequestTime
@@ -105,11 +106,11 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
         layout = QuantisedLayout(device=rank, bits=bits, speed=speed, lossy=bits > 0)
         return checked(cluster, model, whole).with_layout(layout)
 
-    def block(self, plan: Plan[QuantisedLayout], step: Step, layer: int) -> Op:
+    def layers(self, model: ModelSpec, plan: Plan[QuantisedLayout], step: Step) -> Layers:
         bits = plan.layout.bits
         if not bits:
-            return Block(layer, cache_of(step))
-        return QuantisedBlock(layer, bits, cache_of(step), plan.layout.speed)
+            return layers(0, model.num_layers, cache_of(step))
+        return quantised_layers(model.num_layers, bits, cache_of(step), plan.layout.speed)
 
     def _as_block(self, bits: Bits, speed: float) -> Callable[[Block], Op]:
         return lambda op: QuantisedBlock(op.layer, bits, op.cache, speed) if bits else op

@@ -20,6 +20,7 @@ from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
 from engine.domain.values import Count
 from engine.domain.workload import Workload
 from engine.ops.core import Block
+from engine.ops.layers import Layers, layers
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
@@ -60,11 +61,11 @@ OneDeviceLayoutT = TypeVar("OneDeviceLayoutT", bound=OneDeviceLayout, default=An
 
 
 class OneDevice(Strategy[ParamsT, OneDeviceLayoutT]):
-    """All layers on one device. Subclasses choose the device, and the operation that is a layer."""
+    """All layers on one device. Subclasses choose the device, and the operations that are the layers."""
 
     @abstractmethod
-    def block(self, plan: Plan[OneDeviceLayoutT], step: Step, layer: int) -> Op:
-        """The operation that is a whole layer."""
+    def layers(self, model: ModelSpec, plan: Plan[OneDeviceLayoutT], step: Step) -> Layers:
+        """All layers of the model."""
 
     async def forward(
         self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, tokens: Tensor | None
@@ -82,9 +83,7 @@ class OneDevice(Strategy[ParamsT, OneDeviceLayoutT]):
         return None
 
     async def _layers(self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, x: Tensor) -> Tensor:
-        for layer in range(ctx.model.num_layers):
-            x = await ctx.compute(self.block(plan, step, layer), x)
-        return x
+        return await ctx.compute_layers(self.layers(ctx.model, plan, step), x)
 
 
 class Single(OneDevice[SingleParams, SingleLayout]):
@@ -103,8 +102,8 @@ class Single(OneDevice[SingleParams, SingleLayout]):
         placement = checked(cluster, model, whole_model_on(rank, self.name, cluster, model, demand))
         return placement.with_layout(SingleLayout(device=rank))
 
-    def block(self, plan: Plan[SingleLayout], step: Step, layer: int) -> Op:
-        return Block(layer, cache_of(step))
+    def layers(self, model: ModelSpec, plan: Plan[SingleLayout], step: Step) -> Layers:
+        return layers(0, model.num_layers, cache_of(step))
 
 
 class WholeModel(NamedTuple):

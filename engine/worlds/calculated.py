@@ -13,13 +13,14 @@ import torch
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.models.weights.store import WeightStore
+from engine.ops.layers import Layers
 from engine.ops.ledger import is_of_cache
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.ops.torch_kernels.storage import KVCache
 from engine.program.ctx import Decision, Note
-from engine.worlds.common.device import Emit
+from engine.worlds.common.device import Device, Emit
 from engine.worlds.common.programs import Handle
 from engine.worlds.common.row_files import RowFiles
 from engine.worlds.simulated.device import Decisions, SimulatedDevice
@@ -63,6 +64,9 @@ class CalculatedDevice(SimulatedDevice):
         with torch.inference_mode():
             result = arithmetic.run(op, self.model, self.weights, self.caches, inputs)
         return self.compute_for(op, result, *inputs)
+
+    async def compute_layers(self, layers: Layers, x: Tensor) -> Tensor:
+        return await Device.compute_layers(self, layers, x)
 
     def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
         return self.send_as(tensor, tensor, dst, tag, note)

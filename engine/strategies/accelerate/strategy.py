@@ -24,7 +24,7 @@ from engine.domain.plan import Holding, Placement, Plan, Work
 from engine.domain.units import human
 from engine.domain.values import Count, Positive
 from engine.domain.workload import Workload
-from engine.ops.core import Block
+from engine.ops.layers import layers
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Params, Step, Strategy
@@ -115,8 +115,7 @@ class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
         for stage in layout.stages:
             x = await _moved(ctx, x, at, stage.device, purpose)
             if ctx.rank == stage.device:
-                for layer in range(stage.start, stage.stop):
-                    x = await ctx.compute(Block(layer, cache_of(step)), x)
+                x = await ctx.compute_layers(layers(stage.start, stage.stop, cache_of(step)), x)
             at, purpose = stage.device, tag(step, "hidden", stage.stop - 1)
         if ctx.rank == at != layout.head:
             x = wanted_rows(step, x)

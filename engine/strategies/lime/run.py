@@ -13,13 +13,14 @@ from typing import NamedTuple
 from engine.domain.errors import OutOfMemory
 from engine.domain.model import ModelSpec
 from engine.ops.core import Block
+from engine.ops.layers import layers
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import Tensor, narrow, shape_of
 from engine.ops.vision import ImagePrompt
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Step
 from engine.strategies.lime.blocks import streamed_online
-from engine.strategies.lime.cost import StreamedBlock, longest_idle_s
+from engine.strategies.lime.cost import longest_idle_s
 from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.parking import Parking
 from engine.strategies.lime.ring import step_times
@@ -170,18 +171,21 @@ class Member:
     async def _stage(self, segment: int, step: Step, x: Tensor, last: bool) -> Tensor:
         """Layers of one stage. After the last micro-batch's streamed blocks, the slots move on."""
         ctx, front = self.ctx, self.slots.front if last else None
-        for position, layer in enumerate(range(*self.bounds[segment])):
-            block = Block(layer, cache_of(step))
-            if front == StreamedBlock(position, "attention"):
-                attention, residual, ffn, residual_ffn = block.parts(ctx.model)
-                x = await ctx.compute(residual, x, await ctx.compute(attention, x))
-                self.slots.advance(segment)
-                x = await ctx.compute(residual_ffn, x, await ctx.compute(ffn, x))
-                continue
+        start, stop = self.bounds[segment]
+        if front is None or start + front.position >= stop:
+            return await ctx.compute_layers(layers(start, stop, cache_of(step)), x)
+        at = start + front.position
+        x = await ctx.compute_layers(layers(start, at, cache_of(step)), x)
+        block = Block(at, cache_of(step))
+        if front.part == "attention":
+            attention, residual, ffn, residual_ffn = block.parts(ctx.model)
+            x = await ctx.compute(residual, x, await ctx.compute(attention, x))
+            self.slots.advance(segment)
+            x = await ctx.compute(residual_ffn, x, await ctx.compute(ffn, x))
+        else:
             x = await ctx.compute(block, x)
-            if front == StreamedBlock(position, "ffn"):
-                self.slots.advance(segment)
-        return x
+            self.slots.advance(segment)
+        return await ctx.compute_layers(layers(at + 1, stop, cache_of(step)), x)
 
     async def _output(self, segment: int, turn: Turn, x: Tensor) -> None:
         step = turn.step

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.ops.core import Attention, Block, FeedForward, Residual
+from engine.ops.core import Attention, FeedForward, Residual
 from engine.ops.operation import Op
 from engine.ops.recompute import AttentionAgain, EmbedAgain
 from engine.ops.tensors import Tensor
@@ -105,11 +105,8 @@ def attention_op(
 
 
 async def run_block(rows: DiskRows, plan: Plan[KVLayout], step: Step, layer: int, x: Tensor) -> Tensor:
-    """Run a whole layer over the rows of `step`. It runs in parts if KV rows are evicted or on disk."""
-    ctx = rows.ctx
-    if not plan.layout.evicted_rows(step) and not rows.active:
-        return await ctx.compute(Block(layer, cache_of(step)), x)
-    model = ctx.model
+    """Run a whole layer over the rows of `step` in parts, because KV rows are evicted or on disk."""
+    ctx, model = rows.ctx, rows.ctx.model
     total = await rows.compute(attention_op(plan, step, layer, 0, model.num_heads, True), x)
     x = await ctx.compute(Residual(layer, "attention"), x, total)
     total = await ctx.compute(FeedForward(layer, 0, model.intermediate_size, True), x)

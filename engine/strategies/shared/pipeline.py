@@ -15,10 +15,19 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Work
+from engine.ops.layers import layers
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Done, Overlapping, ParamsT, Step
-from engine.strategies.shared.ends import end_holdings, end_work, finish, layer_slices, tag, wanted_rows
+from engine.strategies.shared.ends import (
+    cache_of,
+    end_holdings,
+    end_work,
+    finish,
+    layer_slices,
+    tag,
+    wanted_rows,
+)
 from engine.strategies.shared.kv_disk import DiskRows
 from engine.strategies.shared.kv_layout import KVLayout
 from engine.strategies.shared.kv_pressure import embed_rows, run_block
@@ -103,8 +112,11 @@ class StageLayers:
         self.rows.begin()
 
     async def run(self, step: Step, x: Tensor) -> Tensor:
-        for layer in self.layers:
-            x = await run_block(self.rows, self.plan, step, layer, x)
+        if self.plan.layout.evicted_rows(step) or self.rows.active:
+            for layer in self.layers:
+                x = await run_block(self.rows, self.plan, step, layer, x)
+        else:
+            x = await self.ctx.compute_layers(layers(self.layers.start, self.layers.stop, cache_of(step)), x)
         await self.rows.settle()
         return x
 

@@ -12,6 +12,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.ops.core import Block
 from engine.ops.cost import op_time_s
+from engine.ops.operation import cost_of
 from engine.strategies.shared.demand import Demand, Pass, hidden, in_all_layers
 
 
@@ -44,7 +45,7 @@ def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
     device = device.for_family(model.family)
     total_s = 0.0
     for alike, share in in_all_layers(model, one):
-        cost = alike.op.cost(model, alike.inputs, alike.cached)
+        cost = cost_of(alike.op, model, alike.inputs, alike.cached)
         pass_time_s = op_time_s(device, cost.kernels, override="roofline" if measured else None)
         total_s += share * pass_time_s / cost.speed
     return total_s

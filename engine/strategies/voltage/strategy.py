@@ -18,7 +18,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
-from engine.ops.core import Block
+from engine.ops.layers import layers
 from engine.ops.tensors import Tensor, concat
 from engine.program.collectives import broadcast
 from engine.program.ctx import Ctx
@@ -107,6 +107,5 @@ async def _decode(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Tensor |
         return None
     x = await broadcast(ctx, x, source, (owner,), tag(step, "input"))
     if ctx.rank == owner:
-        for layer in range(ctx.model.num_layers):
-            x = await ctx.compute(Block(layer, cache_of(step)), x)
+        x = await ctx.compute_layers(layers(0, ctx.model.num_layers, cache_of(step)), x)
     return await broadcast(ctx, x, owner, (source,), tag(step, "output"))

@@ -16,8 +16,9 @@ from engine.domain.scenario import Change, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.ops.cost import op_time_s, runtime_s, total_bytes, total_flops
+from engine.ops.layers import Layers
 from engine.ops.ledger import Ledger, working_bytes
-from engine.ops.operation import Op, alike_in_cost
+from engine.ops.operation import Op, alike_in_cost, cost_of
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.program.ctx import Note
 from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
@@ -174,12 +175,29 @@ class Device(ABC):
     def holds(self, piece: Slice) -> bool:
         return piece in self.ledger.resident
 
+    @abstractmethod
+    def compute(self, op: Op, *inputs: Tensor) -> Handle:
+        """Start `op` on the compute resource."""
+
+    async def compute_layers(self, layers: Layers, x: Tensor) -> Tensor:
+        for op in layers.ops:
+            x = await self.compute(op, x)
+        return x
+
     def price(self, op: Op, inputs: tuple[Tensor, ...]) -> Price:
         """The cost of `op` and its virtual seconds on this device now. Enters `op` in the memory ledger."""
         metas = tuple([x if type(x) is Meta else meta_of(x) for x in inputs])
         prices = self._prices_of.get((op, metas))
         if prices is None:
-            prices = self._prices_of[op, metas] = self.prices[alike_in_cost(op, self.model), metas]
+            prices = self._prices_of[op, metas] = self.prices_of(op, metas)
+        return self.enter(op, metas, prices)
+
+    def prices_of(self, op: Op, metas: tuple[Meta, ...]) -> Prices:
+        """The known prices of `op` and all that are alike on inputs of these shapes."""
+        return self.prices[alike_in_cost(op, self.model), metas]
+
+    def enter(self, op: Op, metas: tuple[Meta, ...], prices: Prices) -> Price:
+        """The price of `op` with the rows in its KV cache now. Enters `op` in the memory ledger."""
         rows = self.ledger.rows(op) if op.cache else 0
         price = prices.get(rows)
         if price is None:
@@ -188,7 +206,10 @@ class Device(ABC):
         return price
 
     def _priced(self, op: Op, metas: tuple[Meta, ...], cached: int) -> Price:
-        cost = op.cost(self.model, metas, cached)
+        try:
+            cost = cost_of(alike_in_cost(op, self.model), self.model, metas, cached)
+        except PlanError:
+            cost = op.cost(self.model, metas, cached)  # its sentence names the layer
         device = self.cluster_now.devices[self.rank].for_family(self.model.family)
         duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
         flops = total_flops(cost.kernels)

@@ -6,17 +6,18 @@ Programs see shapes in place of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.domain.errors import RunError
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span, SpanKind
+from engine.ops.layers import Layers
 from engine.ops.operation import Op
-from engine.ops.tensors import Tensor, meta_of
+from engine.ops.tensors import Meta, Tensor, meta_of
 from engine.program.ctx import Decision, Note
-from engine.worlds.common.device import Device, Emit
+from engine.worlds.common.device import Device, Emit, Prices
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.simulated.kernel import Operation, SimulationKernel
 from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
@@ -43,6 +44,9 @@ class SimulatedDevice(Device):
     ):
         super().__init__(rank, spec, plan, emit)
         self.kernel, self.network, self.decisions = kernel, network, decisions
+        self.batched = False
+        self.num_programs = 0
+        self._layer_prices: dict[tuple[Layers, Meta], list[tuple[Op, Prices]]] = {}
         self.compute_free_s = 0.0
         self.disk_free_s = 0.0
         self.frozen_since_s: float | None = None
@@ -51,6 +55,7 @@ class SimulatedDevice(Device):
     # programs
 
     def start(self, program: Program) -> None:
+        self.num_programs += 1
         self.kernel.start(program, self)
 
     def run_program(self, program: Program, handle: Handle | None) -> bool:
@@ -64,6 +69,7 @@ class SimulatedDevice(Device):
         before, self.current = self.current, program
         ended = program.step()
         self.current = before
+        self.num_programs -= ended
         error = program.handle.error
         if ended and isinstance(error, RunError):
             error.device, error.time_s = error.device or self.device.name, self.kernel.now_s
@@ -114,6 +120,48 @@ class SimulatedDevice(Device):
             token=program.token,
         )
         return self._finish_at(end_s, price.output if result is None else result, span, op.name)
+
+    async def compute_layers(self, layers: Layers, x: Tensor) -> Tensor:
+        """In a batched world, one operation of the kernel, if no other program of the device could compute
+        meanwhile.
+        """
+        if not self.batched or self.num_programs > 1 or len(layers.ops) < 2:
+            return await super().compute_layers(layers, x)
+        return await self._batch(layers, x)
+
+    def _batch(self, layers: Layers, x: Meta) -> Handle:
+        """Start all operations of `layers`; their spans are emitted when the last one ends."""
+        known, metas = self._layer_prices.get((layers, x)), (x,)
+        if known is None:
+            known = self._layer_prices[layers, x] = [(op, self.prices_of(op, metas)) for op in layers.ops]
+        program, name, spans = self.current, self.device.name, []
+        at_s = max(program.now_s, self.compute_free_s)
+        for op, prices in known:
+            price = self.enter(op, metas, prices)
+            end_s = at_s + price.duration_s
+            spans.append(
+                Span(
+                    name,
+                    "compute",
+                    op.name,
+                    op.layer,
+                    at_s,
+                    end_s,
+                    price.bytes,
+                    flops=price.flops,
+                    request=program.request,
+                    token=program.token,
+                )
+            )
+            at_s = end_s
+        self.compute_free_s = at_s
+        operation = Operation(self.kernel, self, "layers", at_s, x, self._emit_all, spans)
+        self.kernel.begin(operation)
+        return operation
+
+    def _emit_all(self, spans: Sequence[Span]) -> None:
+        for span in spans:
+            self.emit(span)
 
     def load(self, piece: Slice) -> Handle:
         return self._use_disk("load", piece.part, piece.layer, self.ledger.load(piece))

@@ -15,7 +15,6 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
 from engine.domain.errors import Cancelled, PeerFailed
-from engine.domain.trace import Mark, Span
 from engine.worlds.common.programs import Handle, Program
 
 Action = Callable[[], None]
@@ -42,8 +41,8 @@ class Operation(Handle):
         what: str,
         end_s: float,
         result: Any,
-        emit: Callable[[Span | Mark], None],
-        span: Span,
+        emit: Callable[[Any], None],
+        span: Any,
     ):
         self.what, self.waiters = what, []
         self.done, self.value, self.error, self.time_s = False, None, None, 0.0

@@ -31,6 +31,9 @@ class SimulatedWorld:
     """Runs programs in virtual time and gives their spans and marks to `emit`, in the order they happen.
 
     `decisions` are those of a real run of the same spec. A recovery may replace `plan`.
+
+    batched: consecutive layers of a device are one operation of the kernel, and their spans come when the
+    last one ends. For runs that nothing disturbs: without changes, and only if no operation fails.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class SimulatedWorld:
         plan: Plan,
         emit: Callable[[Span | Mark], None],
         decisions: Decisions | None = None,
+        batched: bool = False,
     ):
         self.spec = spec
         self.plan = plan
@@ -53,6 +57,8 @@ class SimulatedWorld:
             spec.cluster, self.kernel, self._on_departed, self._on_arrived, spec.seed
         )
         self.devices = [self._device(rank) for rank in range(len(spec.cluster.devices))]
+        for device in self.devices:
+            device.batched = batched
         self.faults = FaultInjector(spec, plan, self.kernel, self.network, self.devices, self.emit)
 
     def _device(self, rank: int) -> SimulatedDevice:

@@ -1,0 +1,25 @@
+"""Consecutive whole layers as one value, which a device computes one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engine.ops.core import Block
+from engine.ops.operation import Op
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layers:
+    """Operations that each take the hidden states of the one before and give some of the same shape.
+
+    Two are equal if they are the same object, so that looking one up does not compare its operations.
+    """
+
+    ops: tuple[Op, ...]
+
+
+@lru_cache(maxsize=4096)
+def layers(start: int, stop: int, cache: str | None) -> Layers:
+    """The whole layers [start, stop); the same object for the same arguments."""
+    return Layers(tuple(Block(layer, cache) for layer in range(start, stop)))
