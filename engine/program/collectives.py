@@ -1,7 +1,8 @@
 """Collective operations over `ctx.send` and `ctx.recv`. All ranks of a group call them.
 
 K is the group's size, z the bytes of the tensor. Sums run in ring or rank order, never in order of arrival,
-and every sum is computed on one member and copied to the others, so results are bit-identical on all devices.
+and a sum is computed on one member and copied to the others, or on all in the same order, so results are
+bit-identical on all devices.
 All members know all sizes beforehand, so pieces without elements are not sent. `tag` must be unique to one
 collective, because messages with the same sender and tag are matched in order.
 """
@@ -16,7 +17,7 @@ from engine.ops.core import Add
 from engine.ops.tensors import Tensor, concat, flatten, narrow, reshape, shape_of
 from engine.program.ctx import Ctx
 
-AllReduce = Literal["ring", "tree", "star"]
+AllReduce = Literal["ring", "direct", "tree", "star"]
 AllGather = Literal["direct", "ring"]
 ReduceScatter = Literal["ring", "direct"]
 Group = tuple[int, ...]
@@ -27,13 +28,15 @@ Rows = Callable[[int], Awaitable[Tensor]]
 async def all_reduce(ctx: Ctx, x: Tensor, group: Group, tag: str, algorithm: AllReduce = "ring") -> Tensor:
     """The sum of every member's `x` (equal shapes), on every member.
 
-    ring  each member sends 2(K-1)/K·z if K divides the elements (chunks differ by one element else).
-    tree  each member but the root sends z up a binomial tree; all together (K-1)·z up, (K-1)·z down.
-    star  each member sends z to the first, which adds in rank order and sends (K-1)·z back.
+    ring    each member sends 2(K-1)/K·z if K divides the elements (chunks differ by one element else).
+    direct  each member sends (K-1)·z, z to each other one, and adds all in the group's order: one hop.
+    tree    each member but the root sends z up a binomial tree; all together (K-1)·z up, (K-1)·z down.
+    star    each member sends z to the first, which adds in rank order and sends (K-1)·z back.
     """
     if len(group) == 1:
         return x
-    return await {"ring": _ring_sum, "tree": _tree_sum, "star": _star_sum}[algorithm](ctx, x, group, tag)
+    ways = {"ring": _ring_sum, "direct": _direct_sum, "tree": _tree_sum, "star": _star_sum}
+    return await ways[algorithm](ctx, x, group, tag)
 
 
 async def all_gather(
@@ -143,6 +146,18 @@ async def _ring_sum(ctx: Ctx, x: Tensor, group: Group, tag: str) -> Tensor:
                 received = await ctx.recv(left, tag)
                 chunks[incoming] = await ctx.compute(Add(), received, chunks[incoming]) if adds else received
     return reshape(concat(chunks, 0), shape_of(x))
+
+
+async def _direct_sum(ctx: Ctx, x: Tensor, group: Group, tag: str) -> Tensor:
+    for peer in group:
+        if peer != ctx.rank:
+            ctx.send(x, peer, tag)
+    started = [None if peer == ctx.rank else ctx.recv(peer, tag) for peer in group]
+    total = None
+    for handle in started:
+        addend = x if handle is None else await handle
+        total = addend if total is None else await ctx.compute(Add(), total, addend)
+    return total
 
 
 async def _star_sum(ctx: Ctx, x: Tensor, group: Group, tag: str) -> Tensor:

@@ -8,24 +8,27 @@ refused. The paper's fused GPU kernels are not modelled: an operation takes as l
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.program.strategy import Params
+from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.tensor_parallel import TensorParallel, TensorParallelLayout, split_plan
 
 
 class DeepSpeedParams(Params):
-    """DeepSpeed decides everything itself."""
+    all_reduce: AllReduceChoice = Field(default="auto", description=ALL_REDUCE_HELP)
 
 
 class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
     name = "deepspeed"
     title = "Equal tensor parallel (DeepSpeed)"
     paper = "Aminabadi et al., DeepSpeed-Inference, SC 2022"
-    summary = "Tensor parallelism in equal shards, one per device; ring all-reduces join the partial sums."
+    summary = "Tensor parallelism in equal shards, one per device; all-reduces join the partial sums."
     Params = DeepSpeedParams
     Layout = TensorParallelLayout
 
@@ -66,4 +69,4 @@ class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
         devices = len(cluster.workers)
         heads = [model.num_heads // devices] * devices
         columns = [model.intermediate_size // devices] * devices
-        return split_plan(self.name, cluster, model, demand, heads, columns, "ring")
+        return split_plan(self.name, cluster, model, demand, heads, columns, params.all_reduce)

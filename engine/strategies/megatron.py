@@ -16,8 +16,8 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
-from engine.program.collectives import AllReduce
 from engine.program.strategy import Params
+from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.shares import largest_remainder, layer_s
 from engine.strategies.shared.tensor_parallel import TensorParallel, TensorParallelLayout, split_plan
@@ -27,9 +27,9 @@ class MegatronParams(Params):
     shares: Literal["equal", "proportional"] = Field(
         default="equal", description="Heads and columns per device: equal, or in proportion to its speed."
     )
-    all_reduce: AllReduce = Field(
-        default="ring",
-        description="How partial sums are added up: ring saves bytes, star and tree save messages.",
+    all_reduce: AllReduceChoice = Field(
+        default="auto",
+        description=ALL_REDUCE_HELP,
     )
 
 

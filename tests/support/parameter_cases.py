@@ -138,9 +138,17 @@ def tpi_llm_offload():
         yield spec_of("tpi_llm_offload", DEEP, star([1e10] * 2, memory_bytes=bytes_), rows=8, new_tokens=9)
 
 
+def deepspeed():
+    """Four equal devices: a prompt long enough for the ring, and tokens that are exchanged directly."""
+    cluster = star([1e10] * 4)
+    slow = [link.model_copy(update={"bit_per_s": 1e7}) for link in cluster.links]
+    yield spec_of("deepspeed", GPT2, cluster.model_copy(update={"links": tuple(slow)}), rows=40)
+
+
 CRAFTED = {
     **{name: (lambda name=name: pressed(name)) for name in ("gpipe", "edgeshard", "galaxy", "tpi_llm")},
     "adaptlink": adaptlink,
+    "deepspeed": deepspeed,
     "edge_only": edge_only,
     "edgeformer": edgeformer,
     "lime": lime,

@@ -18,10 +18,11 @@ from engine.domain.values import Count
 from engine.ops.core import FeedForward, Residual
 from engine.ops.layout import kv_heads
 from engine.ops.operation import Op
-from engine.ops.tensors import Tensor
+from engine.ops.tensors import Tensor, payload_bytes
 from engine.program.collectives import AllReduce, all_reduce, broadcast
 from engine.program.ctx import Ctx
 from engine.program.strategy import ParamsT, Step, Strategy
+from engine.strategies.shared.all_reduce_time import AllReduceChoice, chosen_all_reduce
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -29,6 +30,7 @@ from engine.strategies.shared.demand import (
     beside_rows,
     check_memory,
     end_passes,
+    hidden,
 )
 from engine.strategies.shared.ends import end_holdings, end_work, finish, tag, wanted_rows
 from engine.strategies.shared.kv_disk import disk_rows
@@ -61,9 +63,16 @@ class ShareLayout(KVLayout):
 
 
 class AllReduceLayout(ShareLayout):
-    """Base of the layouts whose partial sums are added up by an all-reduce."""
+    """Base of the layouts whose partial sums are added up by an all-reduce: `all_reduce` in a pass over a
+    prompt, `decode_all_reduce` in one over a single token (None: the same).
+    """
 
     all_reduce: AllReduce
+    decode_all_reduce: AllReduce | None = None
+
+    def all_reduce_of(self, step: Step) -> AllReduce:
+        decodes = step.phase == "decode" and self.decode_all_reduce is not None
+        return self.decode_all_reduce or self.all_reduce if decodes else self.all_reduce
 
 
 class TensorParallelLayout(AllReduceLayout):
@@ -115,7 +124,7 @@ def split_plan(
     demand: Demand,
     heads: Sequence[int],
     columns: Sequence[int],
-    how: AllReduce,
+    how: AllReduceChoice,
 ) -> Plan[TensorParallelLayout]:
     """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short."""
     bounds = Bounds(cluster.workers, bounds_of(heads), bounds_of(columns))
@@ -128,7 +137,13 @@ def split_plan(
         passes_of(cluster, bounds, model, demand),
         "give it more memory, or add devices that take a share",
     )
-    return placement.with_layout(TensorParallelLayout(**bounds._asdict(), all_reduce=how))
+    prompt, token = (
+        chosen_all_reduce(cluster, bounds.group, payload_bytes(hidden(model, demand.batch, rows)), how)
+        for rows in (demand.rows, 1)
+    )
+    return placement.with_layout(
+        TensorParallelLayout(**bounds._asdict(), all_reduce=prompt, decode_all_reduce=token)
+    )
 
 
 class Bounds(NamedTuple):
@@ -193,7 +208,7 @@ async def _layers(
     partial_sum: PartialSum,
 ) -> Tensor:
     how, heads, columns = (
-        plan.layout.all_reduce,
+        plan.layout.all_reduce_of(step),
         plan.layout.heads_of(ctx.rank),
         plan.layout.columns_of(ctx.rank),
     )

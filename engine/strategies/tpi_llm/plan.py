@@ -21,6 +21,7 @@ from engine.ops.core import FeedForward
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
 from engine.program.collectives import AllReduce
+from engine.strategies.shared.all_reduce_time import cluster_all_reduce_s
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -39,7 +40,7 @@ from engine.strategies.shared.tensor_parallel import (
     passes_of,
     shares_placement,
 )
-from engine.strategies.tpi_llm.token_time import BlockTime, all_reduce_s, steady_token_s
+from engine.strategies.tpi_llm.token_time import BlockTime, steady_token_s
 
 ROUNDING = 1e-9
 
@@ -298,16 +299,4 @@ def _predicted_s(
                 for block, size in enumerate(share.sizes)
             ]
         )
-    return steady_token_s(devices, _all_reduce_s(cluster, bounds.group, payload_bytes(x), how), window)
-
-
-def _all_reduce_s(cluster: ClusterSpec, group: Sequence[int], size_bytes: int, how: AllReduce) -> float:
-    """As if every path were like the worst one to or from the first member."""
-    first, *others = group
-    if not others:
-        return 0.0
-    ways = [way for peer in others for way in ((first, peer), (peer, first))]
-    hops = [hop for src, dst in ways for hop in cluster.path(src, dst)]
-    bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in hops)
-    delay_s = max(cluster.delay_s(src, dst) + cluster.devices[src].message_overhead_s for src, dst in ways)
-    return all_reduce_s(how, 1 + len(others), size_bytes, bit_per_s, delay_s)
+    return steady_token_s(devices, cluster_all_reduce_s(cluster, bounds.group, payload_bytes(x), how), window)

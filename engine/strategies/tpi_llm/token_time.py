@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from engine.program.collectives import AllReduce
-
 
 class BlockTime(NamedTuple):
     """One block on one device. `load_s` is None if its weights stay in memory."""
@@ -55,20 +53,3 @@ def steady_token_s(
     """Seconds between the last two of `tokens` tokens: the steady state, without the start."""
     ends_s = token_ends_s(devices, all_reduce_s, window, tokens)
     return ends_s[-1] - ends_s[-2]
-
-
-def all_reduce_s(how: AllReduce, members: int, size_bytes: float, bit_per_s: float, delay_s: float) -> float:
-    """Seconds of an all-reduce of `size_bytes` over equal links: `delay_s` is one path's delay.
-
-    star  the first member's link carries (K-1)·z in, then (K-1)·z out.
-    ring  2(K-1) steps of z/K.
-    tree  2·⌈log₂ K⌉ steps of z.
-    """
-    if members == 1:
-        return 0.0
-    z_s = 8 * size_bytes / bit_per_s
-    return {
-        "star": 2 * ((members - 1) * z_s + delay_s),
-        "ring": 2 * (members - 1) * (z_s / members + delay_s),
-        "tree": 2 * (members - 1).bit_length() * (z_s + delay_s),
-    }[how]

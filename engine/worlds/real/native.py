@@ -21,7 +21,7 @@ from engine.worlds.common.programs import Handle
 from engine.worlds.real.connections import Incoming
 from engine.worlds.real.device import RealDevice
 
-TURN_S = 3e-3
+TURN_S = 10e-3
 """A program that computes gives the loop a turn so often, for messages of peers and of the supervisor."""
 
 POLL_S = 200e-6

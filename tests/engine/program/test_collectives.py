@@ -37,7 +37,7 @@ groups = st.permutations(range(7)).flatmap(lambda ranks: st.integers(1, 7).map(l
 
 
 @settings(max_examples=60, deadline=None)
-@given(groups, st.integers(1, 40), st.sampled_from(["ring", "tree", "star"]), st.integers(0, 9))
+@given(groups, st.integers(1, 40), st.sampled_from(["ring", "direct", "tree", "star"]), st.integers(0, 9))
 def test_all_reduce_gives_every_member_the_same_bits_of_the_sum(group, elements, algorithm, seed):
     torch.manual_seed(elements)
     values = {rank: torch.randn(1, 1, elements) for rank in group}
@@ -56,6 +56,14 @@ def test_ring_all_reduce_sends_two_times_k_minus_1_over_k_of_the_tensor(size):
     _, world = together(lambda ctx: all_reduce(ctx, x, group, "t", "ring"), group)
     for rank in group:
         assert sent_bytes(world, rank) == 2 * (size - 1) * x.numel() * 4 // size
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_direct_all_reduce_sends_the_tensor_to_each_other_member_once(size):
+    group, x = tuple(range(size)), torch.ones(1, 3, 8)
+    _, world = together(lambda ctx: all_reduce(ctx, x, group, "t", "direct"), group)
+    assert all(sent_bytes(world, rank) == (size - 1) * 96 for rank in group)
+    assert all(len(sent) == 1 for sent in world.sent.values())
 
 
 def test_star_all_reduce_sends_one_tensor_up_and_k_minus_1_down():

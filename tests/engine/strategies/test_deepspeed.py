@@ -34,7 +34,7 @@ def test_uneven_shards_are_refused_with_the_units_and_the_devices(model, devices
     )
 
 
-def test_it_is_megatron_with_equal_shares_and_the_ring():
+def test_it_is_megatron_with_equal_shares():
     cluster = star([4e10, 1e9])
     mine, megatron = (plan_of(spec_of(name, GPT2, cluster)) for name in ("deepspeed", "megatron"))
     assert (mine.work, mine.holdings, mine.layout) == (megatron.work, megatron.holdings, megatron.layout)

@@ -27,6 +27,8 @@ BY_HAND = [
     ("megatron", {"shares": "equal"}),
     ("megatron", {"shares": "proportional", "all_reduce": "tree"}),
     ("megatron", {"all_reduce": "star"}),
+    ("megatron", {"all_reduce": "direct"}),
+    ("tpi_llm", {"all_reduce": "direct"}),
     ("galaxy", {}),
     ("galaxy", {"overlap": False, "row_shares": "proportional"}),
     ("tpi_llm", {}),

@@ -42,7 +42,7 @@ def test_voltage_sends_k_minus_1_times_n_f_over_k_per_device_and_layer(devices, 
 )
 def test_tensor_parallel_sends_4_k_minus_1_times_n_f_over_k_per_device_and_layer(name, devices, model):
     rows = 12
-    trace = play(spec_of(name, model, star([1e10] * devices), rows=rows))
+    trace = play(spec_of(name, model, star([1e10] * devices), rows=rows, all_reduce="ring"))
     counted = elements_per_layer(trace)
     for device in range(devices):
         for layer in range(model.num_layers):
@@ -52,7 +52,9 @@ def test_tensor_parallel_sends_4_k_minus_1_times_n_f_over_k_per_device_and_layer
 
 def test_megatrons_decode_steps_send_a_row_as_the_prompt_sends_all():
     model, devices = GPT2, 4
-    counted = elements_per_layer(play(spec_of("megatron", model, star([1e10] * devices), rows=8)))
+    counted = elements_per_layer(
+        play(spec_of("megatron", model, star([1e10] * devices), rows=8, all_reduce="ring"))
+    )
     for token in (1, 2, 3):
         assert counted["d1", 0, token] == 4 * (devices - 1) * model.hidden_size // devices
 
@@ -158,7 +160,8 @@ def test_what_four_devices_send_per_token_of_a_real_model(name, per_device, pipe
     model = catalogue.resolve(name, "random")[0]
     cluster = star([1e12] * 4, memory_bytes=2e11)
     for strategy, total in (("megatron", 4 * per_device), ("gpipe", pipeline)):
-        trace = play(spec_of(strategy, model, cluster, rows=4, new_tokens=2))
+        params = {"all_reduce": "ring"} if strategy == "megatron" else {}
+        trace = play(spec_of(strategy, model, cluster, rows=4, new_tokens=2, **params))
         token = [s for s in sends(trace) if s.token == 1 and (s.layer >= 0 or strategy == "gpipe")]
         assert sum(s.payload_bytes for s in token) == pytest.approx(total, rel=1e-3)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
 from engine.strategies.registry import strategy
+from engine.strategies.shared.all_reduce_time import all_reduce_s
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.tensor_parallel import shares_placement
 from engine.strategies.tpi_llm.plan import (
@@ -25,7 +26,6 @@ from engine.strategies.tpi_llm.plan import (
 from engine.strategies.tpi_llm.strategy import bounds_by_ratio
 from engine.strategies.tpi_llm.token_time import (
     BlockTime,
-    all_reduce_s,
     steady_token_s,
     token_ends_s,
 )
@@ -105,8 +105,8 @@ def test_a_star_wins_only_where_latency_dominates(size_bytes, delay_s, star_ms, 
 
 
 def test_eight_devices_behind_gateways_pay_8_hops_for_a_star_and_56_for_a_ring():
-    hops = [all_reduce_s(how, 8, 0, 1e8, 4) for how in ("star", "ring", "tree")]
-    assert hops == [8, 56, 24]  # a binomial tree of 8 has three levels; the paper's 16 has two
+    hops = [all_reduce_s(how, 8, 0, 1e8, 4) for how in ("star", "ring", "tree", "direct")]
+    assert hops == [8, 56, 24, 4]  # a binomial tree of 8 has three levels; the paper's 16 has two
     assert all_reduce_s("star", 1, 1e6, 1e6, 1) == 0
 
 

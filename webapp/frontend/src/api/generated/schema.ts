@@ -2434,8 +2434,9 @@ export interface components {
         };
         SlidingWindowLayout: {
             /** @enum {string} */
-            all_reduce: "ring" | "tree" | "star";
+            all_reduce: "ring" | "direct" | "tree" | "star";
             columns: number[];
+            decode_all_reduce: ("ring" | "direct" | "tree" | "star") | null;
             group: number[];
             heads: number[];
             /** @constant */
@@ -2575,8 +2576,9 @@ export interface components {
         };
         TensorParallelLayout: {
             /** @enum {string} */
-            all_reduce: "ring" | "tree" | "star";
+            all_reduce: "ring" | "direct" | "tree" | "star";
             columns: number[];
+            decode_all_reduce: ("ring" | "direct" | "tree" | "star") | null;
             group: number[];
             heads: number[];
             /** @constant */

@@ -42,6 +42,7 @@ const split: LayoutOf<'tensor_parallel'> = {
   heads: [0, 2, 4],
   columns: [0, 16, 32],
   all_reduce: 'ring',
+  decode_all_reduce: 'ring',
 };
 
 describe('MethodView', () => {

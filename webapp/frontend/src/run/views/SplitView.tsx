@@ -48,10 +48,18 @@ export function SplitView({ layout, model, devices }: ViewProps<Layout>) {
 
 function noteOf(layout: Layout): string {
   if (layout.kind === 'tensor_parallel')
-    return `A ${layout.all_reduce} all-reduce adds the partial sums after both parts.`;
+    return allReduceNote(layout.all_reduce, layout.decode_all_reduce ?? layout.all_reduce);
   const { whole, tiles } = layout.predicted_layer_s;
   const overlap = layout.overlap ? 'Rows travel in tiles while the next product runs. ' : '';
   return `${overlap}Predicted per layer: whole ${seconds(whole)}, tiles ${seconds(tiles)}.`;
+}
+
+function allReduceNote(prompt: string, token: string): string {
+  const how =
+    prompt === token
+      ? `A ${prompt} all-reduce adds`
+      : `All-reduces (${prompt} for the prompt, ${token} for each token) add`;
+  return `${how} the partial sums after both parts.`;
 }
 
 function Line({ label, size, pieces }: { label: string; size: number; pieces: BarPiece[] }) {
