@@ -24,6 +24,7 @@ from emulator.bench.plan_speed import measure_plan_speed
 from emulator.bench.predict import measure_prediction
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.showcases import measure_showcases
+from emulator.bench.simulate import measure_simulate
 from emulator.bench.startup import measure_startup
 from emulator.bench.strategies import measure_accuracy, measure_strategies
 from emulator.bench.wins import measure_wins
@@ -65,6 +66,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),
+    Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 

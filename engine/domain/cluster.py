@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -181,22 +181,23 @@ class ClusterSpec(Value):
     @model_validator(mode="after")
     def _consistent(self) -> ClusterSpec:
         names = [device.name for device in self.devices] + [switch.name for switch in self.switches]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"the name {name} is used twice: names must differ")
+        known = set(names)
+        if len(known) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"the name {twice} is used twice: names must differ")
         if self.source not in [device.name for device in self.devices]:
             raise ValueError(f"source is {self.source}, which is no device: name one of them")
         seen: set[frozenset[str]] = set()
         for index, link in enumerate(self.links):
             for end in (link.a, link.b):
-                if end not in names:
+                if end not in known:
                     raise ValueError(f"links[{index}] ends at {end}, which is neither device nor switch")
             if link.a == link.b:
                 raise ValueError(f"links[{index}] connects {link.a} to itself: name two different ends")
             if frozenset((link.a, link.b)) in seen:
                 raise ValueError(f"links[{index}] is a second link between {link.a} and {link.b}: keep one")
             seen.add(frozenset((link.a, link.b)))
-        reaches_first = self._tree(self.devices[0].name)
+        reaches_first = _Routes(self.links).tree(self.devices[0].name)
         for device in self.devices[1:]:
             if device.name not in reaches_first:
                 raise ValueError(
@@ -211,7 +212,7 @@ class ClusterSpec(Value):
 
     def without(self, ranks: Iterable[int]) -> ClusterSpec:
         """The same cluster with devices `ranks` as terminals, which compute nothing. Routes do not change."""
-        _ = self._trees  # computed before the copy, which shares them
+        _ = self._routes, self._ranks  # made before the copy, which shares them
         devices = list(self.devices)
         for rank in ranks:
             devices[rank] = devices[rank].model_copy(update={"role": "terminal"})
@@ -223,6 +224,9 @@ class ClusterSpec(Value):
 
     def rank(self, name: str) -> int:
         """Rank (index) of a device; raises `SpecError` for an unknown name."""
+        likely = self._ranks.get(name, len(self.devices))  # of the original, in a copy with other devices
+        if likely < len(self.devices) and self.devices[likely].name == name:
+            return likely
         for rank, device in enumerate(self.devices):
             if device.name == name:
                 return rank
@@ -253,18 +257,43 @@ class ClusterSpec(Value):
         """The next node and link for a packet at `at` to device `goal`. Devices forward packets like
         switches.
         """
-        return self._trees[goal][at]
+        return self._routes.next_hop(at, goal)
 
     @cached_property
-    def _trees(self) -> dict[str, dict[str, tuple[str, Hop]]]:
-        return {device.name: self._tree(device.name) for device in self.devices}
+    def _ranks(self) -> dict[str, int]:
+        return {device.name: rank for rank, device in enumerate(self.devices)}
 
-    def _tree(self, goal: str) -> dict[str, tuple[str, Hop]]:
-        """Next hop of every node that reaches `goal`: Dijkstra backwards on (hops, seconds per bit, name)."""
-        into: dict[str, list[tuple[str, Hop, float]]] = {}
-        for index, link in enumerate(self.links):
-            into.setdefault(link.b, []).append((link.a, Hop(link=index, forward=True), link.rate(True)))
-            into.setdefault(link.a, []).append((link.b, Hop(link=index, forward=False), link.rate(False)))
+    @cached_property
+    def _routes(self) -> _Routes:
+        return _Routes(self.links)
+
+
+class _Routes:
+    """Routes over `links` to every node, each tree of them made when it is first needed.
+
+    Copies of a cluster share it: their routes are those of the links as drawn, whatever has changed since.
+    """
+
+    def __init__(self, links: Sequence[LinkSpec]):
+        self.into: dict[str, list[tuple[str, Hop, float]]] = {}
+        for index, link in enumerate(links):
+            there, back = Hop(link=index, forward=True), Hop(link=index, forward=False)
+            self.into.setdefault(link.b, []).append((link.a, there, link.rate(True)))
+            self.into.setdefault(link.a, []).append((link.b, back, link.rate(False)))
+        self.trees: dict[str, dict[str, tuple[str, Hop]]] = {}
+
+    def next_hop(self, at: str, goal: str) -> tuple[str, Hop]:
+        """The next node and link of a packet at node `at` to node `goal`."""
+        return self.tree(goal)[at]
+
+    def tree(self, goal: str) -> dict[str, tuple[str, Hop]]:
+        """Next hop of every node that reaches `goal`."""
+        if goal not in self.trees:
+            self.trees[goal] = self._shortest(goal)
+        return self.trees[goal]
+
+    def _shortest(self, goal: str) -> dict[str, tuple[str, Hop]]:
+        """Dijkstra backwards on (hops, seconds per bit, name)."""
         tree: dict[str, tuple[str, Hop]] = {}
         heap: list[tuple[int, float, str, tuple[str, Hop] | None]] = [(0, 0.0, goal, None)]
         done: set[str] = set()
@@ -275,7 +304,7 @@ class ClusterSpec(Value):
             done.add(at)
             if via is not None:
                 tree[at] = via
-            for neighbour, hop, rate in into.get(at, []):
+            for neighbour, hop, rate in self.into.get(at, []):
                 if neighbour not in done:
                     heapq.heappush(heap, (hops + 1, cost + 1 / rate, neighbour, (at, hop)))
         return tree

@@ -184,11 +184,15 @@ def fold_links(
     payload_bytes: dict[tuple[int, bool], int] = defaultdict(int)
     busy_s: dict[tuple[int, bool], float] = defaultdict(float)
     rates = _Rates(cluster, marks)
+    ways: dict[tuple[str, str], list[tuple[int, bool]]] = {}
     for span in spans:
         if span.kind != "send":
             continue
-        for hop in cluster.path(cluster.rank(span.device), cluster.rank(span.peer)):
-            way = (hop.link, hop.forward)
+        pair = (span.device, span.peer)
+        if pair not in ways:
+            path = cluster.path(cluster.rank(span.device), cluster.rank(span.peer))
+            ways[pair] = [(hop.link, hop.forward) for hop in path]
+        for way in ways[pair]:
             size_bytes[way] += span.bytes
             payload_bytes[way] += span.payload_bytes
             busy_s[way] += transfer_s(span.bytes, rates.at(way, span.start_s))
@@ -238,7 +242,11 @@ class _Rates:
     """bit/s of each direction of each link over time: the spec's, then what `link_changed` marks say."""
 
     def __init__(self, cluster: ClusterSpec, marks: Iterable[Mark]):
-        self.cluster = cluster
+        self.set = {
+            (index, forward): link.rate(forward)
+            for index, link in enumerate(cluster.links)
+            for forward in (True, False)
+        }
         self.changes: dict[tuple[int, bool], list[tuple[float, float]]] = defaultdict(list)
         # changes of delay and loss are marked alike
         changed = [m for m in marks if m.name == "link_changed" and "bit_per_s" in m.facts]
@@ -249,7 +257,7 @@ class _Rates:
                     self.changes[link, forward].append((mark.time_s, mark.facts["bit_per_s"]))
 
     def at(self, way: tuple[int, bool], time_s: float) -> float:
-        rate = self.cluster.links[way[0]].rate(way[1])
+        rate = self.set[way]
         for changed_s, bit_per_s in self.changes.get(way, ()):
             if changed_s <= time_s:
                 rate = bit_per_s
