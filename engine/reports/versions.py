@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 PACKAGES = ("torch", "transformers", "safetensors", "pydantic", "mininet")
@@ -11,9 +12,13 @@ PACKAGES = ("torch", "transformers", "safetensors", "pydantic", "mininet")
 def versions() -> dict[str, str]:
     """Versions of Python, the kernel and the packages that a run's numbers depend on, if installed."""
     found = {"python": platform.python_version(), "kernel": platform.release(), "machine": platform.machine()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    return found | {package: installed for package in PACKAGES if (installed := _installed(package))}
+
+
+@cache
+def _installed(package: str) -> str:
+    """The version of a package, "" without it. Reading it takes longer than a short prediction."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

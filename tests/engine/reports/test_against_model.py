@@ -156,3 +156,11 @@ def test_ninety_five_percent_of_the_values_are_at_or_below_the_percentile():
 
 def test_a_run_that_computed_nothing_has_no_overlap():
     assert compare_with_model([], PREDICTED)[:5] == (0, 0, None, None, 0.0)
+
+
+def test_an_operation_that_takes_no_time_in_the_prediction_is_neither_counted_nor_compared():
+    """The last one of an encoder on one device has no kernels."""
+    predicted = [op("b", 0.0, 2.0), op("b", 2.0, 0.0, name="final", flops=0)]
+    run = [op("b", 0.0, 2.0), op("b", 2.0, 0.1, name="final", flops=0)]
+    found = compare_with_model(run, predicted)
+    assert (found.operations, found.compared, found.error_mean) == (1, 1, 0.0)
