@@ -21,6 +21,7 @@ from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.values import field_path
 from webapp.accounts.access import viewer
 from webapp.accounts.api import router as accounts
+from webapp.advice.api import router as advice
 from webapp.bodies import CheckedParser
 from webapp.catalogue import router as catalogue
 from webapp.clusters.api import router as clusters
@@ -58,6 +59,7 @@ api.add_router("", accounts)
 api.add_router("", catalogue)
 api.add_router("", pictures)
 api.add_router("", scenarios)
+api.add_router("", advice)
 api.add_router("/clusters", clusters)
 api.add_router("", runs)
 api.add_router("/experiments", experiments)

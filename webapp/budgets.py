@@ -32,6 +32,9 @@ MAX_EXPERIMENTS_UNDER_WAY = 5
 """Of one person."""
 MAX_EXPERIMENT_CHARS = 1_000_000
 
+MAX_ADVISED_STEPS = 10_000
+"""Layers × devices × requests at once: about the operations of one forward pass."""
+
 MAX_NOTES_CHARS = 20_000
 MAX_TAGS = 20
 MAX_TAG_CHARS = 50
@@ -64,6 +67,14 @@ def check_workload(workload: Workload, num_changes: int) -> None:
 def check_prediction(spec: RunSpec) -> None:
     """Raises `SpecError` for a run that is too large to be predicted here."""
     _check_steps(spec, MAX_PREDICTED_STEPS, "predicted")
+
+
+def check_advice(spec: RunSpec) -> None:
+    """Raises `SpecError` for a run with which all strategies cannot be assessed while a person waits."""
+    _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to advise on", "cluster.devices")
+    together = spec.workload.requests if spec.workload.pattern == "bursty" else 1
+    steps = spec.model.num_layers * len(spec.cluster.devices) * together
+    _at_most(steps, MAX_ADVISED_STEPS, "layers × devices × requests at once to advise on", "workload")
 
 
 def check_emulation(spec: RunSpec) -> None:

@@ -14,6 +14,7 @@ import topologies
 from engine.domain.cluster import LinkSpec
 from tests.support.web import Browser
 from topologies.shapes import copies, shape
+from topologies.showcases import showcases
 from webapp.clusters.layout import CanvasLayout, arrange, enabled
 from webapp.clusters.models import Cluster
 
@@ -172,7 +173,10 @@ def test_a_shape_of_an_unknown_preset_is_refused(victor: Browser) -> None:
 def test_the_demo_clusters_are_made_once(db: None) -> None:
     call_command("ensure_demo")
     call_command("ensure_demo")
-    assert list(Cluster.objects.values_list("name", flat=True)) == ["lab-3", "lab-4", "voltage-6"]
+    names = list(Cluster.objects.values_list("name", flat=True))
+    assert len(set(names)) == len(names)
+    assert set(names) >= {"lab-3", "lab-4", "voltage-6", "mcu-8", "mcu-64"}
+    assert {each.spec.cluster.name for each in showcases()} <= set(names)
 
 
 def test_disabled_devices_and_links_take_no_part() -> None:

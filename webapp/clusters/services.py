@@ -17,7 +17,17 @@ from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
 from webapp.errors import Conflict
 
-DEMO = ("lab-3", "lab-4", "voltage-6")
+DEMO = (
+    "lab-3",
+    "lab-4",
+    "standby-5",
+    "scarce-3",
+    "helpers-4",
+    "equal-6",
+    "voltage-6",
+    "mcu-8",
+    "mcu-64",
+)
 """Clusters of the folder `topologies` that every installation starts with."""
 
 

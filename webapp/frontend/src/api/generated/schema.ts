@@ -4,6 +4,40 @@
  */
 
 export interface paths {
+    "/api/advice": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Advise */
+        post: operations["advise"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/advice/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Try Changes */
+        post: operations["try_changes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/catalogue": {
         parameters: {
             query?: never;
@@ -711,6 +745,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/showcases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Showcases */
+        get: operations["list_showcases"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/supports": {
         parameters: {
             query?: never;
@@ -769,6 +820,21 @@ export interface components {
         Accepted: {
             id: number;
         };
+        AdviceOut: {
+            /** @enum {string} */
+            by: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
+            new_tokens: number;
+            rows: components["schemas"]["Assessment"][];
+            simulated_tokens: number;
+        };
+        AdviceRequest: {
+            /** @enum {string} */
+            by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
+            cluster?: components["schemas"]["ClusterSpec"] | null;
+            cluster_id?: number | null;
+            model: string;
+            workload?: components["schemas"]["Workload"];
+        };
         AnalysisOut: {
             best: components["schemas"]["Best"][];
             claims: components["schemas"]["Verdict"][];
@@ -776,6 +842,22 @@ export interface components {
             problems: components["schemas"]["Problem"][];
             published: components["schemas"]["PublishedRow"][];
             tables: components["schemas"]["TableData"][];
+        };
+        Assessment: {
+            devices: string[];
+            energy_j: number | null;
+            first_token_s: number | null;
+            fullest: string;
+            limit: components["schemas"]["Limit"] | null;
+            lossless: boolean;
+            peak_memory_bytes: number | null;
+            peak_memory_frac: number | null;
+            per_token_s: number | null;
+            reason: string;
+            simulated_tokens: number;
+            strategy: string;
+            tokens_per_s: number | null;
+            total_s: number | null;
         };
         Attribution: {
             compute_s: number;
@@ -892,6 +974,17 @@ export interface components {
             strategies: components["schemas"]["StrategyOut"][];
             topologies: components["schemas"]["TopologyOut"][];
         };
+        Change: {
+            after: number;
+            before: number | null;
+            gain: number | null;
+            /** @enum {string} */
+            kind: "rate" | "delay" | "memory" | "speed" | "fewer" | "more";
+            name: string;
+            sentence: string;
+            strategy_after: string;
+            strategy_before: string;
+        };
         ChangeIn: {
             command: components["schemas"]["LiveChange"];
         };
@@ -899,6 +992,15 @@ export interface components {
             reason: string;
             /** @constant */
             type: "change_refused";
+        };
+        ChangesRequest: {
+            /** @enum {string} */
+            by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
+            cluster?: components["schemas"]["ClusterSpec"] | null;
+            cluster_id?: number | null;
+            model: string;
+            rows: components["schemas"]["Assessment"][];
+            workload?: components["schemas"]["Workload"];
         };
         CheckOut: {
             emulate_s: number | null;
@@ -912,6 +1014,15 @@ export interface components {
         Choice: {
             label: string;
             value: boolean | number | string;
+        };
+        Claim: {
+            at_least: number;
+            at_most: number | null;
+            /** @enum {string} */
+            measure: "latency_s" | "ttft_s" | "tpot_s" | "longest_pause_s";
+            other: string;
+            published: string;
+            sentence: string;
         };
         ClassReport: {
             index: number;
@@ -1538,6 +1649,12 @@ export interface components {
             num_segments: number;
             planned_step_s: number;
         };
+        Limit: {
+            name: string;
+            /** @enum {string} */
+            resource: "compute" | "link" | "delay" | "load" | "staging" | "wait";
+            share_frac: number;
+        };
         Line: {
             label: string;
             spots: components["schemas"]["Spot"][];
@@ -1751,6 +1868,11 @@ export interface components {
             number,
             number
         ];
+        OtherRunOut: {
+            name: string;
+            request: components["schemas"]["RunRequest"];
+            title: string;
+        };
         Outcome: {
             device: string;
             /** @enum {string} */
@@ -2223,25 +2345,25 @@ export interface components {
             world: "simulated" | "real";
         };
         RunRequest: {
-            cluster?: components["schemas"]["ClusterSpec"] | null;
-            cluster_id?: number | null;
-            compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
-            dilation?: number | ("auto" | "native");
+            cluster: components["schemas"]["ClusterSpec"] | null;
+            cluster_id: number | null;
+            compute_model: ("roofline" | "serial" | "measured" | "flops") | null;
+            dilation: number | ("auto" | "native");
             /** @enum {string} */
-            failover?: "replan" | "stop";
+            failover: "replan" | "stop";
             model: string;
-            name?: string;
-            notes?: string;
-            params?: {
+            name: string;
+            notes: string;
+            params: {
                 [key: string]: unknown;
             };
-            scenario?: components["schemas"]["Scenario"];
-            seed?: number;
-            silence_s?: number;
+            scenario: components["schemas"]["Scenario"];
+            seed: number;
+            silence_s: number;
             strategy: string;
-            tags?: string[];
-            weights?: "random" | null;
-            workload?: components["schemas"]["Workload"];
+            tags: string[];
+            weights: "random" | null;
+            workload: components["schemas"]["Workload"];
         };
         RunRow: {
             cluster_name: string;
@@ -2409,6 +2531,16 @@ export interface components {
             secondaries: string[];
             total_s: number;
             uncovered_s: number;
+        };
+        ShowcaseOut: {
+            claims: components["schemas"]["Claim"][];
+            emulated: boolean;
+            expected: string;
+            look_for: string;
+            name: string;
+            others: components["schemas"]["OtherRunOut"][];
+            request: components["schemas"]["RunRequest"];
+            title: string;
         };
         SingleLayout: {
             device: number;
@@ -2792,6 +2924,52 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    advise: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AdviceRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdviceOut"];
+                };
+            };
+        };
+    };
+    try_changes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangesRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Change"][];
+                };
+            };
+        };
+    };
     get_catalogue: {
         parameters: {
             query?: never;
@@ -3907,6 +4085,25 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SessionOut"];
+                };
+            };
+        };
+    };
+    list_showcases: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShowcaseOut"][];
                 };
             };
         };

@@ -1,0 +1,1 @@
+"""The advisor and the showcases: what to try on a cluster."""

@@ -1,0 +1,111 @@
+"""The advisor and the showcases over HTTP. Everybody who is logged in may ask: nothing is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from engine.advice.values import Assessment, Change, Objective
+from engine.domain.showcase import Claim, Showcase
+from engine.domain.spec import RunSpec
+from engine.strategies.registry import STRATEGIES
+from topologies.showcases import showcases
+from webapp.accounts.access import UserRequest
+from webapp.advice import asking
+from webapp.advice.requests import AdviceRequest, base_of
+from webapp.runs.requests import RunRequest
+
+router = Router(tags=["advice"])
+
+
+class AdviceOut(Schema):
+    """`simulated_tokens` of `new_tokens` were simulated; the others are taken to be like the last."""
+
+    by: Objective
+    rows: tuple[Assessment, ...]
+    simulated_tokens: int
+    new_tokens: int
+
+
+class ChangesRequest(AdviceRequest):
+    """`rows` are what the advisor has answered for the same cluster, model and workload."""
+
+    rows: tuple[Assessment, ...] = Field(max_length=2 * len(STRATEGIES))
+
+
+class OtherRunOut(Schema):
+    name: str
+    title: str
+    request: RunRequest
+
+
+class ShowcaseOut(Schema):
+    """`request` starts it: it has the cluster itself."""
+
+    name: str
+    title: str
+    look_for: str
+    expected: str
+    emulated: bool
+    request: RunRequest
+    others: list[OtherRunOut]
+    claims: tuple[Claim, ...]
+
+
+@router.post("/advice", response=AdviceOut)
+def advise(request: UserRequest, body: AdviceRequest) -> dict[str, Any]:
+    """Every strategy on this cluster, the best first, by prediction of a run's first tokens."""
+    rows = asking.assessed(base_of(body), body.by, request.auth.pk)
+    return {
+        "by": body.by,
+        "rows": rows,
+        "simulated_tokens": max(row.simulated_tokens for row in rows),
+        "new_tokens": body.workload.new_tokens,
+    }
+
+
+@router.post("/advice/changes", response=list[Change])
+def try_changes(request: UserRequest, body: ChangesRequest) -> list[Change]:
+    """Single changes of the cluster, tried by prediction: the largest gain first."""
+    return list(asking.changes_tried(base_of(body), body.rows, body.by, request.auth.pk))
+
+
+@router.get("/showcases", response=list[ShowcaseOut])
+def list_showcases(request: HttpRequest) -> list[ShowcaseOut]:
+    """For every paper's method a run on which it does what it was invented for, and others beside it."""
+    return [_out(each) for each in showcases()]
+
+
+def _out(showcase: Showcase) -> ShowcaseOut:
+    others = [
+        OtherRunOut(name=other.name, title=other.title, request=_request(other.spec, other.title))
+        for other in showcase.others
+    ]
+    return ShowcaseOut(
+        name=showcase.name,
+        title=showcase.title,
+        look_for=showcase.look_for,
+        expected=showcase.expected,
+        emulated=showcase.emulated,
+        request=_request(showcase.spec, showcase.title),
+        others=others,
+        claims=showcase.claims,
+    )
+
+
+def _request(spec: RunSpec, title: str) -> RunRequest:
+    return RunRequest(
+        name=title,
+        cluster=spec.cluster,
+        model=spec.model.name,
+        weights="random" if spec.weights.kind == "random" else None,
+        strategy=spec.strategy,
+        params=spec.params,
+        workload=spec.workload,
+        scenario=spec.scenario,
+        dilation=spec.dilation,
+        seed=spec.seed,
+    )

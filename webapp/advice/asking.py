@@ -1,0 +1,83 @@
+"""Advice that an HTTP request waits for: tasks for the planning workers, and their answers through Redis."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from typing import Any
+
+from engine.advice.changes import ranked
+from engine.advice.values import Assessment, Change, Objective
+from engine.domain.spec import RunSpec
+from engine.strategies.registry import STRATEGIES
+from webapp.celery import app as celery
+from webapp.errors import Conflict, Unavailable
+from webapp.redis import count_up, pop, redis_needed
+from webapp.runs import predictions, workers
+
+PARTS = 2
+"""Tasks that share the strategies: a planning worker has as many processes."""
+ANSWER_TIMEOUT_S = 30
+TICKET_KEPT_S = 3600
+
+
+def assessed(base: RunSpec, by: Objective, person: int) -> tuple[Assessment, ...]:
+    """Every strategy, the best first. Raises `Conflict` if `person` has asked again meanwhile."""
+    names = [each.name for each in STRATEGIES]
+    shares = [names[part::PARTS] for part in range(PARTS)]
+    place, number = _ticket(person)
+    calls = [("plan.assess", [_document(base), share, place, number]) for share in shares]
+    rows = [row for answer in _answers(calls) for row in answer["rows"]]
+    found = [Assessment.parse(row, "assessment") for row in rows]
+    return ranked(sorted(found, key=lambda row: names.index(row.strategy)), by)
+
+
+def changes_tried(
+    base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person: int
+) -> tuple[Change, ...]:
+    """What single changes of the cluster do. Raises `Conflict` as `assessed` does."""
+    place, number = _ticket(person)
+    given = [row.model_dump(mode="json") for row in rows]
+    (answer,) = _answers([("plan.try_changes", [_document(base), given, by, place, number])])
+    return tuple(Change.parse(change, "change") for change in answer["changes"])
+
+
+def _ticket(person: int) -> tuple[str, int]:
+    """Where a person's requests are counted, and the number of this one."""
+    place = f"advice:{person}"
+    with redis_needed():
+        return place, count_up(place, TICKET_KEPT_S)
+
+
+def _document(base: RunSpec) -> dict[str, Any]:
+    return base.model_dump(mode="json")
+
+
+def _answers(calls: list[tuple[str, list[Any]]]) -> list[dict[str, Any]]:
+    """The answers of tasks, given by name and arguments; each gets one more argument, where it answers."""
+    key = f"reply:{uuid.uuid4()}"
+    with redis_needed():
+        if not workers.alive("plan"):
+            raise Unavailable(
+                "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan."
+            )
+        for name, arguments in calls:
+            celery.send_task(name, [*arguments, key], queue="plan", expires=ANSWER_TIMEOUT_S)
+        ends_s = time.monotonic() + ANSWER_TIMEOUT_S
+        answers: list[dict[str, Any]] = []
+        while len(answers) < len(calls) and time.monotonic() < ends_s:
+            text = pop(key, predictions.BLOCK_S)
+            if text is not None:
+                answers.append(_opened(json.loads(text)))
+    if len(answers) < len(calls):
+        raise Unavailable(f"No advice within {ANSWER_TIMEOUT_S} s: the planning workers are busy, try again.")
+    return answers
+
+
+def _opened(message: dict[str, Any]) -> dict[str, Any]:
+    if "superseded" in message:
+        raise Conflict("You have asked for other advice meanwhile: that request is answered instead.")
+    if "error" in message:
+        predictions.opened(message)
+    return message

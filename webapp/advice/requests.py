@@ -1,0 +1,38 @@
+"""Requests for advice, and the run that strategies are assessed with."""
+
+from __future__ import annotations
+
+from engine.advice.values import Objective
+from engine.domain.cluster import ClusterSpec
+from engine.domain.spec import RunSpec
+from engine.domain.values import Value
+from engine.domain.workload import Workload
+from engine.strategies.registry import STRATEGIES
+from webapp import budgets
+from webapp.runs.requests import RunRequest, spec_of
+
+
+class AdviceRequest(Value):
+    """Exactly one of `cluster_id` and `cluster`, a model, and what it is asked for, as in a `RunRequest`."""
+
+    cluster_id: int | None = None
+    cluster: ClusterSpec | None = None
+    model: str
+    workload: Workload = Workload(prompt_tokens=16)
+    by: Objective = "total_s"
+
+
+def base_of(request: AdviceRequest) -> RunSpec:
+    """The run whose strategy is varied. Raises `SpecError` with paths into the request, and for what is too
+    large to be predicted here.
+    """
+    run = RunRequest(
+        cluster_id=request.cluster_id,
+        cluster=request.cluster,
+        model=request.model,
+        strategy=STRATEGIES[0].name,
+        workload=request.workload,
+    )
+    spec = spec_of(run)
+    budgets.check_advice(spec)
+    return spec

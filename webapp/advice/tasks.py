@@ -1,0 +1,113 @@
+"""Celery tasks of the queue `plan`: assess strategies, and try changes of a cluster.
+
+A task stops as soon as its person has asked again: of several requests the latest counts. Assessments stay
+in Redis for a day, by the digest of their run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from celery.exceptions import SoftTimeLimitExceeded
+
+from engine.advice.assess import assess
+from engine.advice.changes import tried
+from engine.advice.values import Assessment, Objective
+from engine.domain.errors import EdgeLoomError
+from engine.domain.spec import RunSpec, spec_digest
+from engine.experiments.version import ENGINE, code_version, hash_of
+from engine.strategies.registry import strategy
+from webapp.celery import app
+from webapp.redis import client, push
+from webapp.runs.predictions import sealed
+from webapp.runs.tasks import with_profile
+
+LIMIT_S = 10
+"""A task's time. Strategies that are not assessed within it are returned with this as their reason."""
+REPLY_KEPT_S = 60
+ASSESSMENT_KEPT_S = 24 * 3600
+
+
+class Superseded(Exception):
+    """The person has asked for something else meanwhile."""
+
+
+@app.task(name="plan.assess", ignore_result=True, soft_time_limit=LIMIT_S + 5)
+def assess_some(base: dict[str, Any], names: list[str], place: str, number: int, reply_to: str) -> None:
+    """Assess the strategies `names`, and send the list to `reply_to`."""
+
+    def answer() -> dict[str, Any]:
+        spec = with_profile(RunSpec.parse(base, "run"))
+        specs = [spec.model_copy(update={"strategy": name}) for name in names]
+        return {"rows": [row.model_dump(mode="json") for row in assess_until(specs, place, number)]}
+
+    _send(reply_to, answer)
+
+
+@app.task(name="plan.try_changes", ignore_result=True, soft_time_limit=LIMIT_S + 5)
+def try_changes(
+    base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int, reply_to: str
+) -> None:
+    """Try single changes of the cluster on which `rows` were assessed, and send them to `reply_to`."""
+
+    def answer() -> dict[str, Any]:
+        spec = with_profile(RunSpec.parse(base, "run"))
+        known = [Assessment.parse(row, "assessment") for row in rows]
+        found = tried(spec, known, by, lambda specs: assess_until(specs, place, number))
+        return {"changes": [change.model_dump(mode="json") for change in found]}
+
+    _send(reply_to, answer)
+
+
+def _send(reply_to: str, answer: Callable[[], dict[str, Any]]) -> None:
+    try:
+        message = answer()
+    except Superseded:
+        message = {"superseded": True}
+    except EdgeLoomError as error:
+        message = sealed(error)
+    except SoftTimeLimitExceeded:
+        message = {"error": "HostError", "detail": f"The advice takes more than {LIMIT_S} s: ask for less."}
+    except Exception as error:
+        push(reply_to, json.dumps({"error": "HostError", "detail": f"It broke: {error!r}."}), REPLY_KEPT_S)
+        raise
+    push(reply_to, json.dumps(message), REPLY_KEPT_S)
+
+
+def assess_until(specs: Sequence[RunSpec], place: str, number: int) -> list[Assessment]:
+    """All of `specs` that there is time for. Raises `Superseded`."""
+    ends_s = time.monotonic() + LIMIT_S
+    found = []
+    for spec in specs:
+        if client().get(place) != str(number):
+            raise Superseded
+        late = time.monotonic() > ends_s
+        found.append(_no_time(spec) if late else _remembered(spec))
+    return found
+
+
+def _no_time(spec: RunSpec) -> Assessment:
+    reason = f"Not predicted: there was no time left of {LIMIT_S} s."
+    return Assessment(strategy=spec.strategy, lossless=strategy(spec.strategy).lossless, reason=reason)
+
+
+@cache
+def _version() -> str:
+    """Of the code that assessments depend on; of this process, so it is computed once."""
+    return f"{code_version()}-{hash_of([ENGINE / 'advice'])}"
+
+
+def _remembered(spec: RunSpec) -> Assessment:
+    """From Redis if it has been assessed by this version of EdgeLoom."""
+    key = f"assessment:{_version()}:{spec_digest(spec)}"
+    kept = client().get(key)
+    if isinstance(kept, str):
+        known: Assessment = Assessment.parse(json.loads(kept), "assessment")
+        return known
+    found = assess(spec)
+    client().set(key, found.model_dump_json(), ex=ASSESSMENT_KEPT_S)
+    return found
