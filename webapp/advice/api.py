@@ -39,18 +39,16 @@ class ChangesRequest(AdviceRequest):
 class OtherRunOut(Schema):
     name: str
     title: str
-    request: RunRequest
+    request: dict[str, Any] = Field(description="A RunRequest, with the cluster itself.")
 
 
 class ShowcaseOut(Schema):
-    """`request` starts it: it has the cluster itself."""
-
     name: str
     title: str
     look_for: str
     expected: str
     emulated: bool
-    request: RunRequest
+    request: dict[str, Any] = Field(description="A RunRequest, with the cluster itself.")
     others: list[OtherRunOut]
     claims: tuple[Claim, ...]
 
@@ -96,8 +94,8 @@ def _out(showcase: Showcase) -> ShowcaseOut:
     )
 
 
-def _request(spec: RunSpec, title: str) -> RunRequest:
-    return RunRequest(
+def _request(spec: RunSpec, title: str) -> dict[str, Any]:
+    request = RunRequest(
         name=title,
         cluster=spec.cluster,
         model=spec.model.name,
@@ -109,3 +107,4 @@ def _request(spec: RunSpec, title: str) -> RunRequest:
         dilation=spec.dilation,
         seed=spec.seed,
     )
+    return request.model_dump(mode="json")

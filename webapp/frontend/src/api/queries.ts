@@ -1,6 +1,6 @@
 import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, api, setCsrfToken } from './client';
-import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunRow, StoredRun } from './types';
+import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunRow, StoredRun, Showcase } from './types';
 import { isOver } from './types';
 
 export const queryClient = new QueryClient({
@@ -109,6 +109,15 @@ export function useClusters() {
   return useQuery({
     queryKey: ['clusters'],
     queryFn: ({ signal }) => api.get<ClusterRow[]>('/clusters', signal),
+  });
+}
+
+/** For every paper's method a run on which it does what it was invented for. */
+export function useShowcases() {
+  return useQuery({
+    queryKey: ['showcases'],
+    queryFn: ({ signal }) => api.get<Showcase[]>('/showcases', signal),
+    staleTime: Infinity,
   });
 }
 

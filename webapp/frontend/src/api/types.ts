@@ -1,4 +1,5 @@
 /** What travels between server and browser, written after the server's own types. SI units inside. */
+export * from './types/advice';
 export * from './types/catalogue';
 export * from './types/cluster';
 export * from './types/events';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
+  activeSpec,
   addDevice,
   connect,
   emptyDrawing,
@@ -77,6 +78,15 @@ describe('a drawing', () => {
       expect(isLinkOff(link, setDisabled(star(), [name], true).layout)).toBe(true);
     }
     expect(isLinkOff(link, setDisabled(star(), ['device-2'], true).layout)).toBe(false);
+  });
+
+  it('leaves out what is off, and is nothing without a device that computes', () => {
+    const without = activeSpec(setDisabled(star(), ['device-2'], true));
+    expect(without?.devices.map((device) => device.name)).not.toContain('device-2');
+    expect(without?.links.map(linkName)).not.toContain('device-2--switch-1');
+    expect(activeSpec(star())).toEqual(star().spec);
+    const names = star().spec.devices.map((device) => device.name);
+    expect(activeSpec(setDisabled(star(), names, true))).toBeNull();
   });
 
   it('copies nodes with the links among them and pastes them under free names, moved', () => {

@@ -170,6 +170,19 @@ export function isLinkOff(link: LinkSpec, layout: CanvasLayout): boolean {
   );
 }
 
+/** The cluster without what is switched off; null while nothing is left that could compute. */
+export function activeSpec({ spec, layout }: Drawing): ClusterSpec | null {
+  const on = ({ name }: { name: string }) => !layout.disabled.includes(name);
+  const devices = spec.devices.filter(on);
+  if (!devices.some((device) => device.role === 'worker')) return null;
+  return {
+    ...spec,
+    devices,
+    switches: spec.switches.filter(on),
+    links: spec.links.filter((link) => !isLinkOff(link, layout)),
+  };
+}
+
 /** The named nodes and the links among them, for copying. */
 export function excerpt(drawing: Drawing, names: readonly string[]): Drawing {
   const others = nodeNames(drawing.spec).filter((name) => !names.includes(name));

@@ -1870,7 +1870,9 @@ export interface components {
         ];
         OtherRunOut: {
             name: string;
-            request: components["schemas"]["RunRequest"];
+            request: {
+                [key: string]: unknown;
+            };
             title: string;
         };
         Outcome: {
@@ -2345,25 +2347,25 @@ export interface components {
             world: "simulated" | "real";
         };
         RunRequest: {
-            cluster: components["schemas"]["ClusterSpec"] | null;
-            cluster_id: number | null;
-            compute_model: ("roofline" | "serial" | "measured" | "flops") | null;
-            dilation: number | ("auto" | "native");
+            cluster?: components["schemas"]["ClusterSpec"] | null;
+            cluster_id?: number | null;
+            compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
+            dilation?: number | ("auto" | "native");
             /** @enum {string} */
-            failover: "replan" | "stop";
+            failover?: "replan" | "stop";
             model: string;
-            name: string;
-            notes: string;
-            params: {
+            name?: string;
+            notes?: string;
+            params?: {
                 [key: string]: unknown;
             };
-            scenario: components["schemas"]["Scenario"];
-            seed: number;
-            silence_s: number;
+            scenario?: components["schemas"]["Scenario"];
+            seed?: number;
+            silence_s?: number;
             strategy: string;
-            tags: string[];
-            weights: "random" | null;
-            workload: components["schemas"]["Workload"];
+            tags?: string[];
+            weights?: "random" | null;
+            workload?: components["schemas"]["Workload"];
         };
         RunRow: {
             cluster_name: string;
@@ -2539,7 +2541,9 @@ export interface components {
             look_for: string;
             name: string;
             others: components["schemas"]["OtherRunOut"][];
-            request: components["schemas"]["RunRequest"];
+            request: {
+                [key: string]: unknown;
+            };
             title: string;
         };
         SingleLayout: {

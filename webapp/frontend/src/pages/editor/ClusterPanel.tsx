@@ -4,6 +4,7 @@ import { bytes, flopRate } from '@/format/units';
 import { NAME_PATTERN, withSpec } from '@/cluster/drawing';
 import classes from './editor.module.css';
 import { editor, useDrawing } from './editorStore';
+import { AdvicePanel } from './AdvicePanel';
 import { FitCheck } from './FitCheck';
 import { NameInput } from './NameInput';
 import type { FitQuestion } from './useValidation';
@@ -88,6 +89,7 @@ export function ClusterPanel({ readOnly, errors, question, onQuestion, validatio
           ]}
         />
       </div>
+      <AdvicePanel />
       <FitCheck question={question} onQuestion={onQuestion} validation={validation} />
     </>
   );

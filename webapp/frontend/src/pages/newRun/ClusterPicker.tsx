@@ -11,9 +11,11 @@ interface Props {
   onChoose: (id: number | null, frozen: ClusterSpec | null) => void;
   /** The cluster of the earlier run that this draft was copied from, if any. */
   earlier: ClusterSpec | null;
+  /** Where that cluster is from. */
+  about: string;
 }
 
-export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier }: Props) {
+export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier, about }: Props) {
   if (clusters.length === 0 && !earlier) {
     return (
       <Text size="sm" c="dimmed">
@@ -38,7 +40,7 @@ export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier }
         >
           <ClusterPicture spec={earlier} width={170} height={84} />
           <b>{earlier.name}</b>
-          <small>as it was in the earlier run</small>
+          <small>{about}</small>
         </button>
       )}
       {clusters.map(({ id, name, title, spec, layout }) => (

@@ -1,23 +1,30 @@
 import { Center, Loader } from '@mantine/core';
 import { useSearchParams } from 'react-router';
 import { sentence } from '@/api/client';
-import { useCatalogue, useClusters, useMayWrite, useRun } from '@/api/queries';
+import { useCatalogue, useClusters, useMayWrite, useRun, useShowcases } from '@/api/queries';
+import type { Showcase } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { FIRST_DRAFT, firstCluster, fromRequest } from '@/run/request/draft';
 import { RunForm } from './RunForm';
 
-/** The page /runs/new; `?cluster=ID` preselects a cluster, `?from=ID` copies an earlier run. */
+/** The page /runs/new; `?cluster=ID` preselects a cluster, `?from=ID` copies an earlier run, and
+ * `?showcase=NAME&other=NAME` fills in a showcase or a run beside it.
+ */
 export function NewRunPage() {
-  const [params] = useSearchParams();
+  const [params, setParams] = useSearchParams();
   const from = Number(params.get('from')) || 0;
   const requested = Number(params.get('cluster')) || null;
+  const wanted = params.get('showcase');
+  const other = params.get('other') ?? '';
   const clusters = useClusters();
   const catalogue = useCatalogue();
   const earlier = useRun(from, from > 0);
+  const showcases = useShowcases();
   const mayWrite = useMayWrite();
-  const failed = [clusters, catalogue, earlier].find((query) => query.isError);
+  const showcase = runOf(showcases.data, wanted, other);
+  const failed = [clusters, catalogue, earlier, showcases].find((query) => query.isError);
   const about = from
     ? `Copied from run ${from}: change what you like.`
     : 'Make your choices, check the prediction, start the run.';
@@ -30,15 +37,20 @@ export function NewRunPage() {
         />
       ) : failed ? (
         <ErrorPanel message={sentence(failed.error)} onRetry={() => failed.refetch()} />
-      ) : clusters.data && catalogue.data && (from === 0 || earlier.data) ? (
+      ) : clusters.data && catalogue.data && showcases.data && (from === 0 || earlier.data) ? (
         <RunForm
-          key={`${from} ${requested}`}
+          key={`${from} ${requested} ${wanted} ${other}`}
+          showcases={showcases.data}
+          showcase={showcase ? { name: wanted ?? '', other } : null}
+          onShowcase={(name, beside) => setParams({ showcase: name, ...(beside && { other: beside }) })}
           clusters={clusters.data}
           catalogue={catalogue.data}
           initial={
             earlier.data
               ? fromRequest(earlier.data.request, earlier.data.report?.scenario)
-              : { ...FIRST_DRAFT, clusterId: firstCluster(clusters.data, requested) }
+              : showcase
+                ? fromRequest(showcase)
+                : { ...FIRST_DRAFT, clusterId: firstCluster(clusters.data, requested) }
           }
         />
       ) : (
@@ -48,4 +60,10 @@ export function NewRunPage() {
       )}
     </Page>
   );
+}
+
+/** The request of a showcase, or of the run beside it that is called `other`. */
+function runOf(showcases: readonly Showcase[] | undefined, name: string | null, other: string) {
+  const found = showcases?.find((each) => each.name === name);
+  return other ? found?.others.find((each) => each.name === other)?.request : found?.request;
 }

@@ -4,7 +4,8 @@ import { useState } from 'react';
 import { Link, useNavigate } from 'react-router';
 import { ApiError, api, sentence } from '@/api/client';
 import { useChange, useSupports } from '@/api/queries';
-import type { Catalogue, ClusterRow, RunRequest } from '@/api/types';
+import type { Catalogue, ClusterRow, Objective, RunRequest, Showcase } from '@/api/types';
+import { useAdvice } from '@/advice/useAdvice';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { MethodView } from '@/run/views/MethodView';
@@ -17,6 +18,7 @@ import { PredictionPanel } from './PredictionPanel';
 import { SchemaForm } from './SchemaForm';
 import { ScenarioForm } from './ScenarioForm';
 import { Section } from './Section';
+import { ShowcasePicker } from './ShowcasePicker';
 import { StrategyPicker } from './StrategyPicker';
 import { usePrediction } from './usePrediction';
 import { WorkloadForm } from './WorkloadForm';
@@ -25,10 +27,13 @@ interface Props {
   initial: Draft;
   clusters: ClusterRow[];
   catalogue: Catalogue;
+  showcases: readonly Showcase[];
+  showcase: { name: string; other: string } | null;
+  onShowcase: (name: string, other: string) => void;
 }
 
 /** The form of a new run at the left; its prediction and the start button at the right. */
-export function RunForm({ initial, clusters, catalogue }: Props) {
+export function RunForm({ initial, clusters, catalogue, showcases, showcase, onShowcase }: Props) {
   const navigate = useNavigate();
   const [draft, setDraft] = useState(initial);
   const set = (patch: Partial<Draft>) => setDraft((old) => ({ ...old, ...patch }));
@@ -38,6 +43,9 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
   const reasons = useSupports(pairOf(draft)).data ?? {};
   const lacking = missing(draft, model);
   const request = lacking ? null : toRequest(draft, model);
+  const [by, setBy] = useState<Objective>('total_s');
+  const pair = pairOf(draft);
+  const advised = useAdvice(pair && request && { ...pair, workload: request.workload });
   const prediction = usePrediction(request);
   const start = useChange('runs', (asked: RunRequest) => api.post<{ id: number }>('/runs', asked));
   const refusal =
@@ -54,12 +62,16 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
   return (
     <div className={classes.columns}>
       <div className={classes.form}>
+        <Section title="Showcase" about="fills in the whole form, or leave it and choose below">
+          <ShowcasePicker showcases={showcases} chosen={showcase} onChoose={onShowcase} />
+        </Section>
         <Section title="Cluster" error={errorOf('cluster_id') ?? errorOf('cluster')}>
           <ClusterPicker
             clusters={clusters}
             clusterId={draft.clusterId}
             frozen={draft.frozen}
             earlier={initial.frozen}
+            about={showcase ? 'the cluster of the showcase' : 'as it was in the earlier run'}
             onChoose={(clusterId, frozen) => set({ clusterId, frozen })}
           />
         </Section>
@@ -77,6 +89,10 @@ export function RunForm({ initial, clusters, catalogue }: Props) {
             strategies={catalogue.strategies}
             strategy={draft.strategy}
             reasons={reasons}
+            advice={advised.advice?.rows}
+            stale={advised.stale}
+            by={by}
+            onBy={setBy}
             onChoose={(name) => set({ strategy: name })}
           />
         </Section>

@@ -2,6 +2,7 @@ import { Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@/components/Page';
 import { Demo } from './Demo';
 import { RecentRuns } from './RecentRuns';
+import { Showcases } from './Showcases';
 import classes from './start.module.css';
 
 const STEPS = [
@@ -42,6 +43,7 @@ export function StartPage() {
         </div>
         <Demo />
       </div>
+      <Showcases />
       <RecentRuns />
     </div>
   );

@@ -1,0 +1,36 @@
+"""The advisor and the showcases in the browser: what a newcomer tries first."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PATIENCE_MS
+
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def test_the_advisor_ranks_strategies_again_after_an_edit(page: Page) -> None:
+    page.goto("/clusters")
+    page.get_by_text("Three unequal boards").first.click()
+    first = page.get_by_test_id("advice").locator("li").first
+    expect(first).to_contain_text("Computes on desk alone.")
+    expect(page.get_by_test_id("advice-megatron")).to_contain_text("Limited by")
+    page.get_by_test_id("advice-try-changes").click()
+    expect(page.get_by_test_id("advice-changes")).to_contain_text("desk twice as fast")
+    page.get_by_test_id("advice-by").click()
+    page.get_by_role("option", name="Memory").click()
+    expect(first).not_to_contain_text("Computes on desk alone.")
+
+
+def test_a_showcase_fills_in_the_form_and_its_runs_can_be_compared(page: Page) -> None:
+    page.get_by_test_id("open-showcase-lime").click()
+    expect(page.get_by_test_id("showcase-look-for")).to_contain_text("load their next layer")
+    expect(page.get_by_test_id("strategy-lime")).to_have_attribute("aria-checked", "true")
+    expect(page.get_by_test_id("prediction")).to_have_attribute("data-state", "ready")
+    expect(page.get_by_test_id("predicted-tokens-per-s")).to_contain_text("72")
+    page.get_by_test_id("choose-other-pipeline_offload").click()
+    expect(page.get_by_test_id("strategy-pipeline_offload")).to_have_attribute("aria-checked", "true")
+    expect(page.get_by_test_id("predicted-tokens-per-s")).to_contain_text("17")

@@ -1,0 +1,103 @@
+import { Button, NumberInput, Select, Text } from '@mantine/core';
+import { useState } from 'react';
+import { sentence } from '@/api/client';
+import { useCatalogue } from '@/api/queries';
+import type { Objective } from '@/api/types';
+import { AdviceList } from '@/advice/AdviceList';
+import { Changes } from '@/advice/Changes';
+import { GOALS } from '@/advice/objectives';
+import { type AdviceQuestion, useAdvice, useChanges } from '@/advice/useAdvice';
+import { activeSpec } from '@/cluster/drawing';
+import classes from './editor.module.css';
+import { useDrawing } from './editorStore';
+
+const PROMPT_TOKENS = 32;
+
+/** Every strategy on the drawn cluster, ranked by prediction; asked again after every edit. */
+export function AdvicePanel() {
+  const drawing = useDrawing();
+  const catalogue = useCatalogue().data;
+  const [name, setName] = useState<string | null>('demo-lm');
+  const [newTokens, setNewTokens] = useState(24);
+  const [by, setBy] = useState<Objective>('total_s');
+  const [asked, setAsked] = useState<AdviceQuestion | null>(null);
+  const model = catalogue?.models.find((row) => row.name === name);
+  const spec = activeSpec(drawing);
+  const question: AdviceQuestion | null =
+    model && spec
+      ? {
+          cluster: spec,
+          model: model.name,
+          workload: {
+            prompt_tokens: model.reads_text ? Math.min(PROMPT_TOKENS, model.max_positions / 2) : null,
+            new_tokens: model.has_head ? newTokens : 0,
+          },
+        }
+      : null;
+  const { advice, error, stale } = useAdvice(question);
+  const isAsked = asked !== null && JSON.stringify(asked) === JSON.stringify(question);
+  const changes = useChanges(isAsked ? question : null, by, stale ? undefined : advice);
+  return (
+    <div className={classes.section} data-testid="advisor">
+      <span className="overline">Advisor</span>
+      <Select
+        size="xs"
+        aria-label="Model to advise on"
+        searchable
+        value={name}
+        data={catalogue?.models.map((row) => row.name) ?? []}
+        onChange={setName}
+        data-testid="advice-model"
+      />
+      {model?.has_head && (
+        <NumberInput
+          size="xs"
+          label="New tokens"
+          min={1}
+          max={100_000}
+          value={newTokens}
+          onChange={(value) => setNewTokens(typeof value === 'number' ? Math.max(1, value) : 1)}
+        />
+      )}
+      <Select
+        size="xs"
+        aria-label="Ranked by"
+        allowDeselect={false}
+        value={by}
+        data={GOALS.map(({ key, title }) => ({ value: key, label: title }))}
+        onChange={(value) => value && setBy(value as Objective)}
+        data-testid="advice-by"
+      />
+      {error && !stale ? (
+        <Text size="xs" c="dimmed" data-testid="advice-error">
+          {sentence(error)}
+        </Text>
+      ) : (
+        advice && (
+          <>
+            <AdviceList rows={advice.rows} strategies={catalogue?.strategies ?? []} by={by} stale={stale} />
+            {advice.simulated_tokens < advice.new_tokens && (
+              <Text size="xs" c="dimmed">
+                {advice.simulated_tokens} of {advice.new_tokens} tokens are simulated; the others are taken to
+                be like the last.
+              </Text>
+            )}
+            {changes.changes || changes.busy || changes.error ? (
+              <Changes {...changes} />
+            ) : (
+              <Button
+                size="compact-xs"
+                variant="default"
+                disabled={stale || question === null}
+                onClick={() => setAsked(question)}
+                data-testid="advice-try-changes"
+              >
+                Which change would help most?
+              </Button>
+            )}
+          </>
+        )
+      )}
+    </div>
+  );
+}
