@@ -11,6 +11,7 @@ import sys
 import topologies
 from emulator.calibration.known import with_profile
 from emulator.cli.commands import COMMANDS as EMULATOR_COMMANDS
+from emulator.session.points import emulation
 from engine.cli import main as run_command
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
@@ -24,6 +25,7 @@ ENVIRONMENT = Environment(
     presets=topologies.presets,
     with_profile=with_profile,
     showcases=showcases,
+    emulation=emulation,
 )
 
 

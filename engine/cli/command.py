@@ -9,6 +9,7 @@ from typing import NamedTuple
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.showcase import Showcase
 from engine.domain.spec import RunSpec
+from engine.experiments.carry_out import Emulation
 
 
 class Environment(NamedTuple):
@@ -24,6 +25,8 @@ class Environment(NamedTuple):
     with_profile: Callable[[RunSpec], RunSpec] = lambda spec: spec
     """A run with the times of this machine, where it needs them and `loom calibrate` has measured them."""
     showcases: Callable[[], tuple[Showcase, ...]] = tuple
+    emulation: Callable[[], Emulation] | None = None
+    """How the points of an experiment are emulated; None where that cannot be done."""
 
 
 class Command(NamedTuple):

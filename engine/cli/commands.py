@@ -1,12 +1,13 @@
-"""The commands of the engine: list, predict, advise, compare, fuzz. They need no root."""
+"""The commands of the engine: list, predict, advise, compare, fuzz, experiment. They need no root."""
 
 from __future__ import annotations
 
 from engine.cli.advise_command import ADVISE
 from engine.cli.command import Command
 from engine.cli.compare_command import COMPARE
+from engine.cli.experiment_command import EXPERIMENT
 from engine.cli.fuzz_command import FUZZ
 from engine.cli.list_command import LIST
 from engine.cli.predict_command import PREDICT
 
-COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, FUZZ)
+COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, FUZZ)

@@ -12,6 +12,7 @@ from engine.cli.command import Command, Environment
 from engine.cli.tables import console_for, table
 from engine.domain.cluster import DeviceSpec
 from engine.domain.units import human
+from engine.experiments.shipped_files import load, shipped_names
 from engine.models.catalogue import rows as catalogue_rows
 from engine.models.families.family import keys_read, restrictions
 from engine.models.families.registry import FAMILIES
@@ -52,6 +53,24 @@ def cluster_rows(environment: Environment) -> list[Row]:
                 "num_devices": len(cluster.devices),
                 "num_links": len(cluster.links),
                 "source": cluster.source,
+            }
+        )
+    return rows
+
+
+def experiment_rows(environment: Environment) -> list[Row]:
+    rows = []
+    for name in shipped_names():
+        experiment = load(name)
+        rows.append(
+            {
+                "name": name,
+                "title": experiment.title,
+                "description": experiment.description,
+                "paper": experiment.paper,
+                "num_candidates": experiment.num_candidates,
+                "worlds": list(experiment.worlds),
+                "factors": [factor.name for factor in experiment.factors],
             }
         )
     return rows
@@ -143,6 +162,15 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
             "what": lambda row: row["title"],
         },
     ),
+    "experiments": (
+        experiment_rows,
+        {
+            "name": lambda row: row["name"],
+            "points": lambda row: str(row["num_candidates"]),
+            "factors": lambda row: ", ".join(row["factors"]),
+            "what": lambda row: row["title"],
+        },
+    ),
     "families": (
         family_rows,
         {
@@ -182,5 +210,8 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
 }
 
 LIST = Command(
-    "list", "list clusters, devices, model families, models, showcases or strategies", add_arguments, run
+    "list",
+    "list clusters, devices, experiments, model families, models, showcases or strategies",
+    add_arguments,
+    run,
 )

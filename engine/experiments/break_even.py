@@ -8,15 +8,19 @@ from itertools import combinations, pairwise
 
 from engine.domain.experiment import Experiment
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
-from engine.domain.units import human
 from engine.domain.values import Value
 from engine.experiments.best import groups
 from engine.experiments.cells import Cell, cells, label_of, place_of
+from engine.experiments.presented import shown
 from engine.experiments.results import Row
 from engine.experiments.units import better_of
 
 Pair = tuple[float, float, float]
 """A value of the factor, and the means of both sides there."""
+
+
+SAME = 1e-6
+"""Relative difference below which both sides are equal, and say nothing about a crossing."""
 
 
 class Crossing(Value):
@@ -80,7 +84,9 @@ def crossing_points(found: Sequence[Pair]) -> list[tuple[float, float, float, bo
     factor.
     """
     crossed = []
-    values = [(x, *_difference(one, other)) for x, one, other in found if one != other]
+    values = [
+        (x, *_difference(one, other)) for x, one, other in found if not math.isclose(one, other, rel_tol=SAME)
+    ]
     for (x0, d0, is_log0), (x1, d1, is_log1) in pairwise(values):
         if (d0 < 0) == (d1 < 0):
             continue
@@ -114,7 +120,7 @@ def _crossings_of(
     for x, low, high, first_is_lower in crossing_points(found):
         first_is_better = first_is_lower == (better_of(quantity) != "higher")
         below, above = labels if first_is_better else (labels[1], labels[0])
-        text = f"{above} is better than {below} where {name} is above {human(x, unit).strip()}"
+        text = f"{above} is better than {below} where {name} is above {shown(x, unit)}"
         result.append(
             Crossing(
                 coordinates=rest,
@@ -124,7 +130,7 @@ def _crossings_of(
                 tested_high=high,
                 below=below,
                 above=above,
-                text=f"{text} (between {human(low, unit).strip()} and {human(high, unit).strip()}).",
+                text=f"{text} (between {shown(low, unit)} and {shown(high, unit)}).",
             )
         )
     return result

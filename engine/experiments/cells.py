@@ -10,6 +10,7 @@ from engine.domain.experiment import Experiment, same_coordinate
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
 from engine.experiments.conditions import holds
+from engine.experiments.presented import shown
 from engine.experiments.results import Row
 
 T_975 = (
@@ -102,14 +103,18 @@ def named(experiment: Experiment, coordinates: Mapping[str, Coordinate]) -> Coor
 
 
 def label_of(experiment: Experiment, name: str, value: Coordinate) -> str:
-    """What figures and tables show for a coordinate: the label of its level if it has one."""
+    """What figures and tables show for a coordinate: the label of its level if it has one, a number with the
+    factor's unit ("10 Mbit/s").
+    """
     factor = experiment.factor(name)
     level = factor.level(value) if factor else None
     if level is not None and level.label:
         return level.label
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        value = int(value)
-    return str(value)
+    if isinstance(value, bool | str):
+        return str(value)
+    if factor is not None and factor.unit:
+        return shown(value, factor.unit, digits=6)
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else str(value)
 
 
 def chosen(

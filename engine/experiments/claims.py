@@ -21,11 +21,11 @@ from engine.domain.claim import (
 )
 from engine.domain.experiment import Experiment
 from engine.domain.quantity import Coordinates, Quantity
-from engine.domain.units import human, human_s
 from engine.domain.values import Value
 from engine.experiments.best import groups, ranking
 from engine.experiments.break_even import crossing_points, pairs
 from engine.experiments.cells import Cell, cells, chosen, label_of, named, sides
+from engine.experiments.presented import shown
 from engine.experiments.results import Row
 from engine.experiments.units import better_of, in_unit, unit_of_quantity
 
@@ -201,8 +201,8 @@ def _break_even(claim: BreakEven, experiment: Experiment, found: Sequence[Cell])
     known = [place for place in places if place is not None]
     factor = experiment.factor(claim.along)
     unit = factor.unit if factor else ""
-    shown = ", ".join(human(place, unit).strip() for place in known) or "nowhere"
-    sentence = f"{_side(experiment, claim.a)} gets better than {_side(experiment, claim.b)} at {shown}"
+    where = ", ".join(shown(place, unit) for place in known) or "nowhere"
+    sentence = f"{_side(experiment, claim.a)} gets better than {_side(experiment, claim.b)} at {where}"
     inside = len(known) == len(places) and all(claim.low <= place <= claim.high for place in known)
     return _finding(inside, bool(known), sentence, len(places), missing)
 
@@ -224,7 +224,4 @@ def _side(experiment: Experiment, coordinates: Coordinates) -> str:
 
 
 def _shown(value: float, quantity: Quantity) -> str:
-    unit = unit_of_quantity(quantity)
-    if unit == "s":
-        return human_s(value)
-    return f"{value:.1%}" if unit == "fraction" else human(value, unit).strip()
+    return shown(value, unit_of_quantity(quantity))

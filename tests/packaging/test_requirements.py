@@ -15,10 +15,10 @@ from tests.devtools.imports import imported_modules, python_files
 ROOT = Path(__file__).parents[2]
 OWN = {"emulator", "engine", "tests", "topologies", "webapp"}
 FILES = {
-    "engine": ("engine", "torch"),
+    "engine": ("engine", "torch", "results"),
     "topologies": ("engine",),
-    "emulator": ("engine", "torch", "emulator"),
-    "webapp": ("engine", "web"),
+    "emulator": ("engine", "torch", "emulator", "results"),
+    "webapp": ("engine", "web", "results"),
 }
 """Part → the requirements files that declare its libraries."""
 
@@ -55,7 +55,9 @@ def test_every_library_that_a_part_imports_is_in_its_requirements(part: str) -> 
 
 
 def test_the_lock_files_have_a_version_of_everything_declared() -> None:
-    runtime = {name for file in ("engine", "torch", "emulator", "web") for name in declared(f"{file}.in")}
+    runtime = {
+        name for file in ("engine", "torch", "emulator", "results", "web") for name in declared(f"{file}.in")
+    }
     assert runtime <= declared("runtime.txt")
     assert declared("dev.in") <= declared("dev.txt") | declared("runtime.txt")
 
@@ -66,6 +68,7 @@ def test_runtime_in_takes_every_requirements_file_of_the_package() -> None:
         "-r engine.in",
         "-r torch.in",
         "-r emulator.in",
+        "-r results.in",
         "-r web.in",
     ]
     assert not declared("runtime.in")

@@ -246,9 +246,9 @@ def test_a_pivot_table_has_the_levels_in_their_order_and_marks_the_best_of_each_
         "s",
     )
     shown = {row.headings: [(cell.value, cell.best) for cell in row.cells if cell] for row in made.rows}
-    assert list(shown) == [("1000000",), ("10000000",), ("100000000",)]
-    assert shown["100000000",] == [(2.0, False), (1.0, True)]
-    assert shown["1000000",] == [(2.0, True), (8.0, False)]
+    assert list(shown) == [("1 Mbit/s",), ("10 Mbit/s",), ("100 Mbit/s",)]
+    assert shown["100 Mbit/s",] == [(2.0, False), (1.0, True)]
+    assert shown["1 Mbit/s",] == [(2.0, True), (8.0, False)]
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_bars_have_categories_and_a_facet_makes_panels() -> None:
     figure = Figure(name="f", kind="bars", x="method", facet="rate", metric="total_s")
     made = figure_data(experiment_of(), figure, rows_of("total_s", FALLING))
     assert made.x.categories == ("single", "Voltage")
-    assert [panel.label for panel in made.panels] == ["1000000", "10000000", "100000000"]
+    assert [panel.label for panel in made.panels] == ["1 Mbit/s", "10 Mbit/s", "100 Mbit/s"]
     assert [[spot.x for spot in line.spots] for line in made.panels[0].lines] == [["single", "Voltage"]]
 
 
@@ -300,7 +300,7 @@ def test_a_scatter_plot_has_one_metric_over_another() -> None:
     made = figure_data(experiment_of(), Figure(name="f", kind="scatter", x="bytes", series="method"), rows)
     spots = [spot for line in made.panels[0].lines for spot in line.spots if line.label == "Voltage"]
     assert [(spot.x, spot.y) for spot in spots] == [(10.0, 1.0), (40.0, 4.0), (80.0, 8.0)]
-    assert spots[0].x_label == "Voltage, 100000000"
+    assert spots[0].x_label == "Voltage, 100 Mbit/s"
 
 
 WRONG = [

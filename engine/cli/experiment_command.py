@@ -1,0 +1,227 @@
+"""`loom experiment`: carry out the points of an experiment, and show or write what they give."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from engine.cli.command import Command, Environment
+from engine.cli.experiment_progress import PointsProgress
+from engine.cli.scenario_file import read_scenario
+from engine.cli.tables import console_for, table
+from engine.domain.cluster import DeviceSpec
+from engine.domain.errors import SpecError
+from engine.domain.experiment import Experiment, World
+from engine.experiments.campaign import Task, carry_out_all, tasks_of
+from engine.experiments.carry_out import Emulation, version_of
+from engine.experiments.claims import verdicts
+from engine.experiments.expand import Point, expand
+from engine.experiments.figure_data import check_figure
+from engine.experiments.pivot import TableData, check_table, table_data
+from engine.experiments.presented import unit_and_factor
+from engine.experiments.report_html import cell_text, place_text, summary
+from engine.experiments.results import REPEATABLE, Row, rows
+from engine.experiments.seeds import seed_changes
+from engine.experiments.shipped_files import load
+from engine.experiments.sources import Sources
+from engine.experiments.store import Store
+
+STYLES = {"holds": "green", "holds in direction": "yellow", "does not hold": "red"}
+ACTIONS = {
+    "run": "carry out every point that has no result yet, in all worlds of the experiment",
+    "predict": "the same, in the simulated world only (no root needed)",
+    "report": "write figures, tables, data and one HTML file of the results so far",
+    "show": "show the points and the results so far",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    told = "; ".join(f"{name}: {text}" for name, text in ACTIONS.items())
+    parser.add_argument("action", choices=tuple(ACTIONS), help=told)
+    parser.add_argument("experiment", metavar="FILE|NAME", help="TOML or JSON: see `loom list experiments`")
+    parser.add_argument(
+        "--output",
+        default="results",
+        metavar="DIR",
+        help="where results are kept, of all experiments together (results)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_jobs,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes that predict (all cores)",
+    )
+    parser.add_argument("--retry", action="store_true", help="repeat points that failed")
+    parser.add_argument(
+        "--repeat-stale", action="store_true", help="repeat points that another version of the code made"
+    )
+
+
+class Campaign(NamedTuple):
+    """An experiment with its points, where its results are kept, and what carries them out."""
+
+    experiment: Experiment
+    points: tuple[Point, ...]
+    store: Store
+    worlds: tuple[World, ...]
+    emulation: Emulation | None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {world: version_of(world, self.emulation) for world in self.worlds}
+
+    def rows(self) -> tuple[Row, ...]:
+        known = self.store.read(point.digest for point in self.points)
+        return rows(self.points, self.worlds, known, self.versions)
+
+
+def run(args: argparse.Namespace) -> int:
+    campaign = _campaign(args)
+    if args.action == "show":
+        return _show(campaign)
+    if args.action == "report":
+        return _report(campaign, Path(args.output))
+    return _carry_out(campaign, args)
+
+
+def sources_of(environment: Environment) -> Sources:
+    """What the command line may name: also files."""
+
+    def preset(name: str) -> DeviceSpec:
+        for device in environment.presets():
+            if device.name == name:
+                return device
+        known = ", ".join(device.name for device in environment.presets())
+        raise SpecError(f"no device preset {name}: there are {known}.")
+
+    return Sources(
+        cluster=environment.load_cluster,
+        preset=preset,
+        scenario=lambda name: read_scenario(Path(name)),
+    )
+
+
+def _campaign(args: argparse.Namespace) -> Campaign:
+    environment: Environment = args.environment
+    experiment = load(args.experiment)
+    for figure in experiment.figures:
+        check_figure(experiment, figure)
+    for each in experiment.tables:
+        check_table(experiment, each)
+    points = expand(experiment, sources_of(environment))
+    worlds = experiment.worlds
+    if args.action == "predict":
+        worlds = ("simulated",)
+    emulation = environment.emulation() if environment.emulation and "emulated" in worlds else None
+    return Campaign(experiment, points, Store(Path(args.output)), worlds, emulation)
+
+
+def _carry_out(campaign: Campaign, args: argparse.Namespace) -> int:
+    known = campaign.store.read(point.digest for point in campaign.points)
+    tasks = tasks_of(
+        campaign.points, campaign.worlds, known, campaign.versions, args.retry, args.repeat_stale
+    )
+    environment: Environment = args.environment
+    tasks = tuple(task._replace(spec=environment.with_profile(task.spec)) for task in tasks)
+    total = len(
+        {(point.digest, world) for point in campaign.points if point.spec for world in campaign.worlds}
+    )
+    try:
+        _carry_out_tasks(campaign, tasks, total, args.jobs)
+    except KeyboardInterrupt:
+        sys.stderr.write("What is done is kept: the same command goes on from there.\n")
+        raise
+    return _show(campaign)
+
+
+def _carry_out_tasks(campaign: Campaign, tasks: tuple[Task, ...], total: int, jobs: int) -> None:
+    with PointsProgress(tasks, total, jobs) as progress:
+        for result in carry_out_all(tasks, campaign.store.add, jobs, campaign.emulation):
+            progress.done(result)
+
+
+def _show(campaign: Campaign) -> int:
+    found = campaign.rows()
+    experiment = campaign.experiment
+    parts: list[RenderableType] = [
+        Text(experiment.title or experiment.name, style="bold"),
+        Text(summary(experiment, campaign.points, found)),
+    ]
+    if len(experiment.seeds) > 1:
+        changes = ", ".join(seed_changes(campaign.points)) or "nothing: repeats are the same run"
+        parts.append(Text(f"A seed changes: {changes}."))
+    parts += [_table(table_data(experiment, each, found)) for each in experiment.tables]
+    if experiment.claims:
+        parts.append(_claims(campaign, found))
+    problems = [row for row in found if not row.finished]
+    if problems:
+        parts.append(_problems(campaign, problems))
+    console = console_for(sys.stdout)
+    for part in parts:
+        console.print(part)
+    has_failed = any(row.outcome in REPEATABLE for row in found)
+    is_complete = len(found) == len(campaign.points) * len(campaign.worlds)
+    return 3 if has_failed or not is_complete else 0
+
+
+def _table(data: TableData) -> Table:
+    unit, factor = unit_and_factor(data.unit, [cell.value for row in data.rows for cell in row.cells if cell])
+    shown = table(*data.row_titles, *(", ".join(column) or data.quantity for column in data.columns))
+    shown.title = f"{data.title}{f' ({unit})' if unit else ''}"
+    shown.title_justify = "left"
+    for row in data.rows:
+        cells = (
+            Text(cell_text(cell, factor), style="bold" if cell and cell.best else "") for cell in row.cells
+        )
+        shown.add_row(*row.headings, *cells)
+    return shown
+
+
+def _claims(campaign: Campaign, found: tuple[Row, ...]) -> Table:
+    shown = table("claim", "world", "verdict", "found", texts=("claim", "found"))
+    for one in verdicts(campaign.experiment, found):
+        why = f"{one.found} {one.reason}".strip()
+        shown.add_row(one.text, one.world, Text(one.verdict, style=STYLES.get(one.verdict, "")), why)
+    return shown
+
+
+def _problems(campaign: Campaign, problems: list[Row]) -> Table:
+    shown = table("point without a result", "world", "outcome", "reason", texts=("reason",))
+    for row in problems[:20]:
+        place = place_text(campaign.experiment, dict(row.coordinates))
+        shown.add_row(place, row.world, row.outcome.replace("_", " "), row.sentence)
+    if len(problems) > 20:
+        shown.add_row(f"and {len(problems) - 20} more", "", "", "")
+    return shown
+
+
+def _report(campaign: Campaign, output: Path) -> int:
+    from engine.experiments.report_files import write_report  # it loads matplotlib
+
+    found = campaign.rows()
+    if not any(row.finished for row in found):
+        raise SpecError(
+            f"{output}: has no results of {campaign.experiment.name}: run `loom experiment predict` first."
+        )
+    written = write_report(campaign.experiment, campaign.points, found, output / campaign.experiment.name)
+    for path in written:
+        sys.stdout.write(f"{path}\n")
+    return 0
+
+
+def _jobs(text: str) -> int:
+    number = int(text) if text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return number
+
+
+EXPERIMENT = Command("experiment", "many runs that answer one question", add_arguments, run)

@@ -1,0 +1,51 @@
+"""Writes what an experiment found into a folder: data, figures, tables, and one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from engine.domain.errors import HostError
+from engine.domain.experiment import Experiment
+from engine.experiments.expand import Point
+from engine.experiments.export import csv_text, figure_csv, json_text, latex, parquet_bytes
+from engine.experiments.figure_data import figure_data
+from engine.experiments.files import dump_toml
+from engine.experiments.pivot import table_data
+from engine.experiments.plot import pdf, svg
+from engine.experiments.report_html import html_report
+from engine.experiments.results import Row
+
+
+def write_report(
+    experiment: Experiment, points: Sequence[Point], rows: Sequence[Row], folder: Path
+) -> tuple[Path, ...]:
+    """The files that were written, the HTML file first. Raises `HostError` if one cannot be."""
+    written = []
+    for name, content in files_of(experiment, points, rows):
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        except OSError as error:
+            raise HostError(f"{path}: cannot write the report: {error.strerror}.") from error
+        written.append(path)
+    return tuple(written)
+
+
+def files_of(
+    experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]
+) -> Iterator[tuple[str, str | bytes]]:
+    """Name and content of every file."""
+    yield "report.html", html_report(experiment, points, rows)
+    yield "experiment.toml", dump_toml(experiment)
+    yield "points.csv", csv_text(rows)
+    yield "points.json", json_text(experiment, rows)
+    yield "points.parquet", parquet_bytes(rows)
+    for figure in experiment.figures:
+        data = figure_data(experiment, figure, rows)
+        yield f"figures/{figure.name}.svg", svg(data)
+        yield f"figures/{figure.name}.pdf", pdf(data)
+        yield f"figures/{figure.name}.csv", figure_csv(data)
+    for table in experiment.tables:
+        yield f"tables/{table.name}.tex", latex(table_data(experiment, table, rows))

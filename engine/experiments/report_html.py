@@ -1,0 +1,190 @@
+"""One HTML file with all that an experiment found: figures, tables, claims, published values. It opens
+without a server and loads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.domain.experiment import Experiment
+from engine.domain.quantity import Quantity
+from engine.experiments.best import best
+from engine.experiments.cells import label_of
+from engine.experiments.claims import verdicts
+from engine.experiments.expand import Point
+from engine.experiments.figure_data import FigureData, figure_data
+from engine.experiments.files import dump_toml
+from engine.experiments.pivot import TableCell, TableData, table_data
+from engine.experiments.plot import svg
+from engine.experiments.presented import shown, shown_in, unit_and_factor
+from engine.experiments.published import PublishedRow, compare_published
+from engine.experiments.results import Row
+from engine.experiments.seeds import seed_changes
+from engine.experiments.units import unit_of_quantity
+
+TEMPLATE = Path(__file__).with_name("report.html.jinja")
+MAX_PROBLEMS = 200
+
+
+def html_report(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]) -> str:
+    """Whatever of it has no results yet is shown without values. Raises `SpecError` as figures and tables
+    do.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    figures = [figure_data(experiment, figure, rows) for figure in experiment.figures]
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    page = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        experiment=experiment,
+        title=experiment.title or experiment.name,
+        summary=summary(experiment, points, rows),
+        figures=[(figure, _inline(svg(figure))) for figure in figures],
+        tables=[_table(table_data(experiment, table, rows)) for table in experiment.tables],
+        best=_best(experiment, rows),
+        claims=verdicts(experiment, rows),
+        published=[_published(experiment, row) for row in compare_published(experiment, rows)],
+        problems=_problems(experiment, rows),
+        versions=_versions(rows),
+        seed_changes=", ".join(seed_changes(points)) or "nothing, so repeats are the same run",
+        toml=dump_toml(experiment),
+    )
+    return page + "\n"
+
+
+def summary(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]) -> str:
+    """How many points there are, and how many of them have results in each world."""
+    done = [
+        f"{sum(row.finished for row in rows if row.world == world)} of {len(points)} {world}"
+        for world in experiment.worlds
+    ]
+    stale = sum(row.stale for row in rows)
+    more = f"; {stale} made by another version of the code" if stale else ""
+    return f"{len(points)} points ({len(experiment.seeds)} seeds): {', '.join(done)} finished{more}."
+
+
+def place_text(experiment: Experiment, coordinates: dict[str, Any]) -> str:
+    """`strategy voltage, rate 10 Mbit/s`; the world where there are several."""
+    parts = []
+    for name, value in coordinates.items():
+        factor = experiment.factor(name)
+        if name != "world" or len(experiment.worlds) > 1:
+            parts.append(f"{factor.label if factor else name} {label_of(experiment, name, value)}")
+    return ", ".join(parts) or "everywhere"
+
+
+def _inline(text: str) -> str:
+    """The `<svg>` element alone, for a place inside a page."""
+    return text[text.index("<svg") :]
+
+
+def _table(table: TableData) -> dict[str, Any]:
+    unit, factor = unit_and_factor(
+        table.unit, [cell.value for row in table.rows for cell in row.cells if cell]
+    )
+    heads = len(table.row_titles)
+    if table.column_titles:
+        blank = ("",) * (heads - 1)
+        lines = [
+            (*blank, title, *(column[depth] for column in table.columns))
+            for depth, title in enumerate(table.column_titles)
+        ]
+    else:
+        lines = [(*table.row_titles, table.quantity)]
+    return {
+        "title": table.title,
+        "quantity": table.quantity,
+        "shown_unit": unit,
+        "statistic": "mean ± half of the 95 % interval" if table.statistic == "interval" else table.statistic,
+        "better": table.better,
+        "num_headings": heads,
+        "heads": lines,
+        "rows": [
+            {"headings": row.headings, "cells": [_cell(cell, factor) for cell in row.cells]}
+            for row in table.rows
+        ],
+    }
+
+
+def _cell(cell: TableCell | None, factor: float) -> dict[str, Any]:
+    return {
+        "text": cell_text(cell, factor),
+        "best": bool(cell and cell.best),
+        "problem": cell.problem if cell else "",
+    }
+
+
+def cell_text(cell: TableCell | None, factor: float) -> str:
+    """The number in multiples of `factor`, or the outcome in words where there is none."""
+    if cell is None:
+        return ""
+    if cell.value is None:
+        return cell.outcomes[0].replace("_", " ") if cell.outcomes else "–"
+    text = shown_in(cell.value, factor)
+    if cell.low is not None and cell.high is not None:
+        text += f" ± {shown_in((cell.high - cell.low) / 2, factor)}"
+    return text
+
+
+def _best(experiment: Experiment, rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Of the first figure with a series: the best level at every place."""
+    figure = next((one for one in experiment.figures if one.series not in ("", "world")), None)
+    if figure is None:
+        return []
+    unit = unit_of_quantity(figure)
+    quantity = Quantity(metric=figure.metric, relation=figure.relation, relative_to=figure.relative_to)
+    return [
+        {
+            "place": place_text(experiment, one.coordinates),
+            "winners": one.winners[0]
+            + (f" (not distinguishable from {', '.join(one.winners[1:])})" if one.winners[1:] else ""),
+            "value": shown(one.mean, unit),
+            "next": one.next,
+            "next_value": "" if one.next_mean is None else shown(one.next_mean, unit),
+        }
+        for one in best(experiment, rows, quantity, figure.series, figure.where, figure.worlds)
+    ]
+
+
+def _published(experiment: Experiment, row: PublishedRow) -> dict[str, str]:
+    if row.published_outcome:
+        ours = ", ".join(dict.fromkeys(row.outcomes)) or "no result"
+        agrees = {True: "the same", False: "another", None: ""}[row.agrees]
+        published, deviation = row.published_outcome, agrees
+    else:
+        ends = (row.published_low, row.published_high) if row.published is None else (row.published,)
+        published = " to ".join(shown(end, row.unit) for end in ends if end is not None)
+        ours = shown(row.ours, row.unit) if row.ours is not None else row.problem
+        deviation = "" if row.deviation is None else f"{row.deviation:+.1%}"
+    return {
+        "where": row.where or row.id,
+        "place": place_text(experiment, row.coordinates),
+        "world": row.world,
+        "published": published.replace("_", " "),
+        "ours": ours.replace("_", " "),
+        "deviation": deviation,
+    }
+
+
+def _problems(experiment: Experiment, rows: Sequence[Row]) -> list[dict[str, str]]:
+    return [
+        {
+            "place": place_text(experiment, row.coordinates),
+            "world": row.world,
+            "outcome": row.outcome.replace("_", " "),
+            "sentence": row.sentence,
+        }
+        for row in rows
+        if not row.finished
+    ][:MAX_PROBLEMS]
+
+
+def _versions(rows: Sequence[Row]) -> str:
+    versions = sorted({f"{row.world} by {row.code_version}" for row in rows if row.code_version})
+    return f"Version of the code: {', '.join(versions)}." if versions else "There are no results yet."
+
+
+def figures_of(experiment: Experiment, rows: Sequence[Row]) -> tuple[FigureData, ...]:
+    """Every figure of the experiment, in its order."""
+    return tuple(figure_data(experiment, figure, rows) for figure in experiment.figures)

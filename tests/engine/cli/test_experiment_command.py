@@ -1,0 +1,172 @@
+"""`loom experiment` as a person uses it: run, stopped, gone on, shown, written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topologies
+from engine.cli import main
+from engine.cli.command import Environment
+from engine.cli.commands import COMMANDS
+from engine.cli.experiment_progress import PointsProgress
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+from engine.experiments.campaign import Task
+from engine.experiments.carry_out import Emulation
+from engine.experiments.expand import expand
+from engine.experiments.results import Result
+from engine.experiments.shipped_files import load, shipped_names
+from engine.experiments.sources import Sources
+from engine.runs.predict import predict
+
+ROOT = Path(__file__).parents[3]
+EXPERIMENT = """
+name = "two-methods"
+{more}
+[base]
+cluster = "lab-3"
+model = "tiny-gpt2"
+weights = "random"
+workload = {{ prompt_tokens = 4, new_tokens = 2 }}
+
+[[factor]]
+name = "method"
+path = "strategy"
+values = [{values}]
+
+[[table]]
+name = "times"
+rows = ["method"]
+metric = "total_s"
+"""
+
+
+def emulated(spec: RunSpec) -> RunReport:
+    return predict(spec).model_copy(update={"world": "real"})
+
+
+def run(
+    capsys: pytest.CaptureFixture[str], *argv: object, with_emulator: bool = False
+) -> tuple[int, str, str]:
+    emulation = (lambda: Emulation(emulated, "e1")) if with_emulator else None
+    environment = Environment(topologies.load, topologies.names, topologies.presets, emulation=emulation)
+    status = main(["experiment", *(str(part) for part in argv)], COMMANDS, environment)
+    return status, *capsys.readouterr()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return written(tmp_path)
+
+
+def written(folder: Path, more: str = "", values: str = '"single", "megatron"') -> Path:
+    path = folder / "two-methods.toml"
+    path.write_text(EXPERIMENT.format(more=more, values=values))
+    return path
+
+
+def test_points_are_predicted_once_shown_and_written(file: Path, tmp_path: Path, capsys: Any) -> None:
+    output = ("--output", tmp_path / "out")
+    status, shown, progress = run(capsys, "predict", file, *output, "--jobs", 1)
+    assert status == 0 and "2 of 2 simulated finished" in shown
+    assert "2 of 2 points" in progress
+    status, _, progress = run(capsys, "predict", file, *output)
+    assert (status, progress) == (0, "")
+    status, listed, _ = run(capsys, "report", file, *output)
+    assert status == 0 and str(tmp_path / "out/two-methods/report.html") in listed
+    rows = json.loads((tmp_path / "out/two-methods/points.json").read_text())["rows"]
+    assert [row["outcome"] for row in rows] == ["finished", "finished"]
+
+
+def test_an_added_value_costs_one_point_and_another_experiment_none(tmp_path: Path, capsys: Any) -> None:
+    output = ("--output", tmp_path / "out", "--jobs", 1)
+    run(capsys, "predict", written(tmp_path), *output)
+    grown = written(tmp_path, values='"single", "megatron", "gpipe"')
+    _, shown, progress = run(capsys, "predict", grown, *output)
+    assert "3 of 3 simulated finished" in shown and progress.count("points") == 1
+    lines = [line for path in (tmp_path / "out/points").iterdir() for line in path.read_text().splitlines()]
+    assert len(lines) == 3
+
+
+def test_emulated_points_are_carried_out_by_whoever_can(tmp_path: Path, capsys: Any) -> None:
+    both = written(tmp_path, more='worlds = ["simulated", "emulated"]')
+    output = ("--output", tmp_path / "out", "--jobs", 1)
+    status, _, refusal = run(capsys, "run", both, *output)
+    assert status == 2 and "cannot emulate" in refusal  # and the predictions are kept
+    status, shown, progress = run(capsys, "run", both, *output, with_emulator=True)
+    assert status == 0 and "2 of 2 simulated, 2 of 2 emulated finished" in shown
+    assert progress.startswith("3 of 4 points")
+
+
+def test_a_point_without_a_plan_is_shown_with_its_reason(tmp_path: Path, capsys: Any) -> None:
+    file = written(tmp_path, values='"single", {label = "no", value = "no", set = {strategy = "magic"}}')
+    status, shown, _ = run(capsys, "predict", file, "--output", tmp_path / "out", "--jobs", 1)
+    assert status == 0 and "1 of 2 simulated finished" in shown
+    assert "refused" in shown and "strategy is magic" in shown
+
+
+REFUSED = [
+    (("show", "nowhere"), "no such experiment: give a TOML or JSON file, or one of methods-by-rate, scaling"),
+    (("report", "scaling"), "has no results of scaling: run `loom experiment predict` first"),
+    (("predict", "scaling", "--jobs", "0"), "is no whole number of at least 1"),
+]
+
+
+@pytest.mark.parametrize(("argv", "words"), REFUSED)
+def test_a_mistake_is_one_sentence(argv: tuple[str, ...], words: str, tmp_path: Path, capsys: Any) -> None:
+    status, shown, refusal = run(capsys, *argv, "--output", tmp_path / "out")
+    assert (status, shown) == (2, "") and words in refusal and refusal.count("\n") == 1
+
+
+def test_a_mistake_in_a_file_names_the_file_and_the_table(tmp_path: Path, capsys: Any) -> None:
+    file = written(tmp_path, values='"single", "single"')
+    status, _, refusal = run(capsys, "show", file)
+    assert status == 2
+    assert "two-methods.toml, factor[0]: values[1] has the coordinate 'single' of an earlier one." in refusal
+
+
+def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """The real command with two processes, stopped at its first progress line."""
+    more = "seeds = [" + ", ".join(str(seed) for seed in range(10)) + "]"
+    file = written(tmp_path, more=more)
+    command = [sys.executable, "-m", "emulator.cli.main", "experiment", "predict", str(file)]
+    command += ["--output", str(tmp_path / "out"), "--jobs", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stderr is not None
+        assert "of 20 points" in process.stderr.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "What is done is kept" in rest and "Traceback" not in rest
+    kept = [line for path in (tmp_path / "out/points").iterdir() for line in path.read_text().splitlines()]
+    assert 2 <= len(kept) <= 20 and all(json.loads(line)["outcome"] == "finished" for line in kept)
+
+
+def test_the_time_left_is_the_mean_of_each_world_times_what_is_left_there() -> None:
+    spec: Any = None
+    tasks = [Task(spec, str(number), "simulated") for number in range(4)] + [Task(spec, "e", "emulated")]
+    stream = io.StringIO()
+    with PointsProgress(tasks, total=6, jobs=2, stream=stream) as progress:
+        progress.done(Result(digest="0", world="simulated", outcome="finished", wall_s=4.0))
+        assert progress.remaining_s() is None  # no emulated point has shown how long one takes
+        progress.done(Result(digest="e", world="emulated", outcome="finished", wall_s=60.0))
+        assert progress.remaining_s() == 3 * 4.0 / 2
+    assert stream.getvalue().splitlines()[-1] == "3 of 6 points, about 6 s left"
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_shipped_experiment_can_be_carried_out(name: str) -> None:
+    points = expand(load(name), Sources(cluster=topologies.load, preset=topologies.preset))
+    assert all(point.spec is not None for point in points)

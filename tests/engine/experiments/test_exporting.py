@@ -1,0 +1,188 @@
+"""Results as files: they can be read again with the same numbers, and nothing in them runs or is loaded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+from engine.domain.experiment import Figure, Table
+from engine.experiments.export import csv_text, figure_csv, json_text, latex, parquet_bytes
+from engine.experiments.figure_data import figure_data
+from engine.experiments.files import dump_toml, parse_json, parse_toml
+from engine.experiments.frame import dataset, frame
+from engine.experiments.pivot import table_data
+from engine.experiments.plot import pdf, svg
+from engine.experiments.presented import shown, shown_in, unit_and_factor
+from engine.experiments.report_files import write_report
+from engine.experiments.results import Row
+from tests.support.experiment_rows import METHODS, RATES, experiment_of, rows_of
+
+VALUES = {
+    ("single", 1e6): [0.2, 0.22],
+    ("single", 1e8): [0.2, 0.21],
+    ("voltage", 1e6): [0.8, 0.9],
+    ("voltage", 1e8): "no_plan",
+}
+ROWS = rows_of("total_s", VALUES)
+SCRIPT = "</style><script>alert(1)</script>"
+
+
+def test_csv_has_every_row_with_all_digits() -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(ROWS))))
+    assert [(row["method"], float(row["rate"]), row["seed"]) for row in rows][:2] == [
+        ("single", 1e6, "0"),
+        ("single", 1e6, "1"),
+    ]
+    assert float(rows[1]["total_s"]) == 0.22
+    assert (rows[-1]["outcome"], rows[-1]["total_s"]) == ("no_plan", "")
+
+
+def test_a_text_that_a_spreadsheet_would_compute_is_text() -> None:
+    (row,) = rows_of("total_s", {("=1+1", 1e6): 1.0})
+    assert "'=1+1" in csv_text([row])
+
+
+def test_json_and_toml_give_the_experiment_back() -> None:
+    experiment = experiment_of(
+        {**METHODS, "values": ["single", {"label": "Trimmed", "set": {"strategy": "voltage"}}]},
+        RATES,
+        claims=[{"kind": "trend", "name": "c", "text": "t", "along": "rate", "goes": "falls"}],
+        published=[{"coordinates": {"rate": 1e6}, "low": 1, "high": 2, "unit": "ms"}],
+        figures=[{"name": "f", "x": "rate", "series": "method"}],
+    )
+    document = json.loads(json_text(experiment, ROWS))
+    assert parse_json(json.dumps(document["experiment"]), "x") == experiment
+    assert [Row.model_validate(row) for row in document["rows"]] == ROWS
+    assert parse_toml(dump_toml(experiment), "x") == experiment
+
+
+def test_parquet_has_the_columns_of_the_frame() -> None:
+    table = pandas.read_parquet(io.BytesIO(parquet_bytes(ROWS)))
+    assert list(table.columns) == list(frame(ROWS).columns)
+    assert table["total_s"].tolist()[:3] == [0.2, 0.22, 0.2]
+    mixed = [
+        row.model_copy(update={"coordinates": {"x": x}}) for row, x in zip(ROWS, ("a", 1.0), strict=False)
+    ]
+    assert pandas.read_parquet(io.BytesIO(parquet_bytes(mixed)))["x"].tolist() == ["a", "1.0"]
+
+
+def test_a_dataset_has_the_factors_as_named_dimensions() -> None:
+    cube = dataset(experiment_of(), ROWS, ["total_s"])
+    assert cube["total_s"].dims == ("method", "rate", "world", "seed")
+    assert (
+        cube["total_s"].sel({"method": "voltage", "rate": 1e6, "world": "simulated", "seed": 1}).item() == 0.9
+    )
+
+
+def test_a_latex_table_has_one_unit_bold_best_and_no_special_characters() -> None:
+    experiment = experiment_of({**METHODS, "title": "Method & co_100%"}, RATES)
+    table = Table(name="t", rows=("method",), columns=("rate",), statistic="interval")
+    text = latex(table_data(experiment, table, ROWS))
+    # seeds 0.2 and 0.22: mean 210 ms, half interval 12.706 · 0.01 = 127 ms
+    assert r"single & 210 $\pm$ 127 & 205 $\pm$ 63.5 \\" in text.replace(r"\textbf{", "").replace("}", "")
+    assert r"\textbf{205 $\pm$ 63.5}" in text
+    assert "no plan" in text and text.count(r"\begin{tabular}{lrr}") == 1
+    assert r" & 1 Mbit/s & 100 Mbit/s \\" in text
+    no_columns = latex(table_data(experiment, Table(name="t", rows=("method",)), ROWS))
+    assert r"Method \& co\_100\% & End-to-end latency \\" in no_columns
+
+
+KINDS: list[dict[str, Any]] = [
+    {"kind": "lines", "x": "rate", "series": "method", "log_x": True},
+    {"kind": "bars", "x": "method", "series": "rate"},
+    {"kind": "heatmap", "x": "rate", "series": "method", "log_y": True},
+    {"kind": "scatter", "x": "bytes", "series": "method", "facet": "rate"},
+]
+
+
+@pytest.mark.parametrize("fields", KINDS, ids=[str(row["kind"]) for row in KINDS])
+def test_every_kind_of_figure_is_drawn_alike_each_time_with_its_fonts(fields: dict[str, Any]) -> None:
+    published = [{"coordinates": {"method": "single", "rate": 1e6}, "value": 0.25, "where": "Fig. 1"}]
+    experiment = experiment_of(worlds=["simulated", "emulated"], published=published)
+    emulated = [row.model_copy(update={"world": "emulated"}) for row in ROWS]
+    rows = [
+        row.model_copy(
+            update={"metrics": {**row.metrics, "bytes": 1e6 * (1 + row.seed)} if row.metrics else {}}
+        )
+        for row in (*ROWS, *emulated)
+    ]
+    figure = Figure(name="f", **fields)
+    data = figure_data(experiment, figure, rows)
+    drawn = svg(data)
+    assert drawn == svg(data)
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    assert "<text" not in drawn  # letters are outlines: no font of the reader is needed
+    if figure.kind == "lines":
+        document = pdf(data)
+        assert document.startswith(b"%PDF") and b"/FontFile2" in document
+
+
+def test_the_numbers_of_a_figure_are_a_table_of_their_own() -> None:
+    data = figure_data(experiment_of(), Figure(name="f", x="rate", series="method"), ROWS)
+    rows = list(csv.reader(io.StringIO(figure_csv(data))))
+    assert rows[0] == ["facet", "method", "world", "rate", "total_s", "low", "high"]
+    assert rows[1][:4] == ["", "single", "simulated", "1000000.0"] and float(rows[1][4]) == pytest.approx(
+        0.21
+    )
+
+
+def test_the_report_is_one_file_that_loads_nothing_and_escapes_what_people_wrote(tmp_path: Path) -> None:
+    experiment = experiment_of(
+        title=SCRIPT,
+        description=SCRIPT,
+        figures=[{"name": "f", "x": "rate", "series": "method", "title": SCRIPT, "caption": SCRIPT}],
+        tables=[{"name": "t", "rows": ["method"], "columns": ["rate"]}],
+        claims=[
+            {"kind": "trend", "name": "c", "text": SCRIPT, "along": "rate", "goes": "rises", "reason": SCRIPT}
+        ],
+        published=[
+            {"coordinates": {"method": "single", "rate": 1e6}, "value": 200, "unit": "ms", "where": SCRIPT}
+        ],
+        assumptions=[SCRIPT],
+    )
+    written = write_report(experiment, (), ROWS, tmp_path)
+    assert {path.relative_to(tmp_path).as_posix() for path in written} == {
+        *("report.html", "experiment.toml", "points.csv", "points.json", "points.parquet"),
+        *("figures/f.svg", "figures/f.pdf", "figures/f.csv", "tables/t.tex"),
+    }
+    page = (tmp_path / "report.html").read_text()
+    assert "<script" not in page and "src=" not in page and "<link" not in page
+    assert page.count("&lt;script&gt;") >= 8
+    for part in ("<svg", "no plan", "+5.0%", "does not hold", "single"):
+        assert part in page
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "expected"),
+    [
+        ("s", [0.0123, 4.0], ("ms", 1e-3)),
+        ("s", [120.0], ("s", 1.0)),
+        ("B", [2e9, 5e12], ("GB", 1e9)),
+        ("fraction", [0.1], ("%", 0.01)),
+        ("1/s", [2000.0], ("1/s", 1.0)),
+        ("s", [], ("s", 1.0)),
+    ],
+)
+def test_a_table_has_the_multiple_of_the_unit_that_is_easy_to_read(
+    unit: str, values: list[float], expected: tuple[str, float]
+) -> None:
+    assert unit_and_factor(unit, values) == expected
+
+
+def test_numbers_have_three_digits_and_their_unit() -> None:
+    assert [shown_in(value, 1e-3) for value in (0.0123456, 0.123456, 12.3456, 0.0)] == [
+        "12.3",
+        "123",
+        "12 346",
+        "0",
+    ]
+    assert [shown(0.0123456, "s"), shown(0.5, "fraction"), shown(1.5e7, "bit/s"), shown(-0.002, "s")] == [
+        *("12.3 ms", "50 %", "15 Mbit/s", "-2 ms")
+    ]
