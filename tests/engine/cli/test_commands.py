@@ -324,7 +324,7 @@ def test_two_commands_may_not_have_one_name() -> None:
         build_parser(twice)
 
 
-SHOWCASES = Environment(topologies.load, topologies.names, topologies.presets, showcases)
+SHOWCASES = Environment(topologies.load, topologies.names, topologies.presets, showcases=showcases)
 
 
 def test_a_showcase_and_a_run_beside_it_are_predicted_by_name(capsys: pytest.CaptureFixture[str]) -> None:
