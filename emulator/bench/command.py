@@ -19,6 +19,7 @@ from emulator.bench.links import measure_links
 from emulator.bench.load import measure_load
 from emulator.bench.losses import measure_losses
 from emulator.bench.messages import measure_messages, measure_sharing
+from emulator.bench.native import measure_native
 from emulator.bench.pacing import measure_pacing
 from emulator.bench.plan_speed import measure_plan_speed
 from emulator.bench.predict import measure_prediction
@@ -67,6 +68,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),
     Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
+    Bench("native", "native speed beside plain torch and gloo", measure_native, "performance"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 

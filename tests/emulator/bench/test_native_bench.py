@@ -1,0 +1,44 @@
+"""The benchmark of native speed: its baseline computes a model, its table has a cell per system and place."""
+
+import torch
+
+from emulator.bench import native
+from emulator.bench.gloo_rank import Rank, Task
+from emulator.bench.native import PLACES, Place, Speed, model_of_105m, table_of
+from engine.ops.sizes import num_parameters
+
+SMALL = Task("tensor", 0, ("127.0.0.1",), 2, 16, 2, 32, 50, 5, 3)
+
+
+def test_the_baselines_steps_after_a_prompt_see_what_a_longer_prompt_sees():
+    torch.manual_seed(0)
+    rank = Rank(SMALL)
+    ids = torch.tensor([[3, 1, 4, 1, 5]])
+    with torch.inference_mode():
+        first = rank.tokens(ids, 0)
+        second = rank.tokens(first, 5)
+        assert rank.tokens(torch.cat((ids, first), dim=1), 0).tolist() == second.tolist()
+        assert rank.times()[1] > 0
+
+
+def test_the_table_has_a_row_per_system_and_leaves_out_what_was_not_run():
+    two = next(place for place in PLACES if place.devices == 2)
+    plain = {PLACES[0]: [Speed(0.2, 0.05), Speed(0.1, 0.02), Speed(0.4, 0.1)]}
+    found = {"plain": plain, "gloo": {two: [Speed(1, 1)]}}
+    table = table_of(found)
+    assert table.columns[1] == "1 device" and table.columns[2] == "N=2, 1000 Mbit/s"
+    assert table.rows[0][:3] == ("plain", "640 / 20.0", "")  # the median of each
+    assert table.rows[1][:3] == ("gloo", "", "128 / 1.0")
+
+
+def test_one_device_is_compared_with_plain_torch_and_several_with_both_baselines(monkeypatch):
+    monkeypatch.setattr(native, "baseline", lambda place, kind: Speed(1, 1))
+    monkeypatch.setattr(native, "ours", lambda place, strategy, params: Speed(1, 1))
+    assert [name for name, _ in native.speeds_at(PLACES[0])] == ["plain torch", "EdgeLoom single"]
+    names = [name for name, _ in native.speeds_at(Place(4, 1e8))]
+    assert names[:2] == ["torch, tensor parallel over gloo", "torch, pipeline over gloo"]
+    assert "EdgeLoom megatron" in names and "EdgeLoom gpipe" in names
+
+
+def test_the_model_has_105_8_million_parameters():
+    assert round(num_parameters(model_of_105m()) / 1e6, 1) == 105.8
