@@ -1,7 +1,7 @@
 """The Celery application: it hands tasks to workers on this machine, or on others that use the same Redis.
 
 Three queues. `plan` predicts what a person waits for; it needs no rights and may run anywhere, several at a
-time. `points` predicts the points of experiments, as many at a time as there are cores, with the lowest
+time. `points` predicts the points of experiments, as many at a time as there are cores, with a lower
 priority. `emulate` owns the network emulator of its host: root, one run at a time unless LOOM_RUNS_AT_ONCE
 says otherwise. `webapp/ops/services.py` has their command lines.
 """

@@ -113,6 +113,26 @@ def test_experiments_take_turns(anna: User) -> None:
     assert owners[0] == owners[2] != owners[1] == owners[3]
 
 
+def test_a_preview_goes_first_since_somebody_looks_at_it(anna: User) -> None:
+    executions.start(stored(anna))
+    rates = RATES | {"values": [5e6]}
+    preview = executions.preview(services.parse(fields(factors=[STRATEGIES, rates]), None), anna)
+    for _ in range(2):
+        assert Cell.objects.get(computation=computations.take(ME, 1)[0]).execution == preview
+    assert Cell.objects.get(computation=computations.take(ME, 1)[0]).execution != preview
+
+
+def test_what_nobody_wants_any_more_is_forgotten_after_an_hour(anna: User) -> None:
+    for rate in (5e6, 6e6):
+        factors = [STRATEGIES, RATES | {"values": [rate]}]
+        executions.preview(services.parse(fields(factors=factors), None), anna)
+    assert Computation.objects.count() == 4
+    computations.forget()
+    assert Computation.objects.count() == 4
+    computations.forget(timezone.now() + timedelta(hours=2))
+    assert Computation.objects.count() == 2 and not Computation.objects.filter(cells=None).exists()
+
+
 def test_only_its_holder_ends_a_computation_and_only_once(anna: User) -> None:
     executions.start(stored(anna))
     (taken,) = computations.take(ME, 1)
@@ -270,7 +290,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_after_any_steps_resuming_and_working_ends_every_point(anna: User, steps: list[str]) -> None:
     Experiment.objects.all().delete()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from engine.domain.spec import RunSpec
@@ -29,6 +29,7 @@ POINT_LIMIT_S = 120.0
 """Wall seconds that the prediction of one point may take."""
 
 LEASE_S = POINT_LIMIT_S + 30.0
+FORGET_AFTER_S = 3600.0
 BATCH = 8
 MAX_ATTEMPTS = 3
 """A point whose worker died so often is given up: it may be what kills them."""
@@ -107,11 +108,15 @@ def waiting(worlds: Sequence[str]) -> QuerySet[Computation]:
 
 
 def next_waiting(worlds: Sequence[str], count: int) -> list[int]:
-    """The ids of what is next: executions take turns, the one that waited longest first."""
+    """The ids of what is next: previews first, since somebody looks at them; among equals in turns, the one
+    that waited longest first.
+    """
     of_it = Cell.objects.filter(
         execution=OuterRef("pk"), computation__state="waiting", computation__world__in=worlds
     )
-    execution = Execution.objects.filter(Exists(of_it), state="active").order_by("served_at", "pk").first()
+    is_kept = ExpressionWrapper(Q(experiment__isnull=False), output_field=BooleanField())
+    active = Execution.objects.filter(Exists(of_it), state="active")
+    execution = active.order_by(is_kept, "served_at", "pk").first()
     if execution is None:
         return []
     Execution.objects.filter(pk=execution.pk).update(served_at=timezone.now())
@@ -202,6 +207,12 @@ def _leave(computation_id: int, holder: str, attempts__lt: int | None = None, **
     if attempts__lt is not None:
         running = running.filter(attempts__lt=attempts__lt)
     return bool(running.update(changed_at=timezone.now(), **changes))
+
+
+def forget(now: datetime | None = None) -> None:
+    """Delete what waits and nobody wants any more: points of previews that were replaced."""
+    before = (now or timezone.now()) - timedelta(seconds=FORGET_AFTER_S)
+    Computation.objects.filter(state="waiting", cells=None, created_at__lt=before).delete()
 
 
 # Looking after ------------------------------------------------------------------------------------

@@ -41,7 +41,9 @@ QUICK_S = 0.05
 MEMORY_BYTES = 3 * 2**30
 """What a process may allocate for a point beyond what it had at its start."""
 
-NICENESS = 19
+NICENESS = 5
+"""A third of the usual share: a browser beside it stays quick, and a busy machine does not starve the points.
+Emulations have -20, two hundred times as much."""
 
 
 @app.task(
@@ -114,6 +116,7 @@ def look_after(worker: workers.Identity, slots: int) -> None:
     """What a worker of the queue `points` does at every beat. Raises Redis' errors."""
     computations.reap(worker.node)
     computations.adopt()
+    computations.forget()
     if client().llen("points") == 0 and computations.waiting(PREDICTED).exists():
         announce(slots)
 
@@ -128,7 +131,7 @@ workers.beat.connect(on_beat)
 
 @worker_process_init.connect
 def step_back(**kwargs: Any) -> None:
-    """A process that predicts points has the lowest priority, and a limit of memory."""
+    """A process that predicts points has a lower priority than others, and a limit of memory."""
     if "points" not in app.amqp.queues.consume_from:
         return
     os.setpriority(os.PRIO_PROCESS, 0, NICENESS)

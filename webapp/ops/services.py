@@ -14,7 +14,7 @@ REDIS_PORT = 6391
 
 WORKER_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "plan": ("-Q", "plan", "-n", "plan@%h", "--pool", "prefork", "--concurrency", "2"),
-    # As many processes as there are cores, each replaced once it has grown. They have the lowest priority.
+    # As many processes as there are cores, each replaced once it has grown. They have a lower priority.
     "points": ("-Q", "points", "-n", "points@%h", "--pool", "prefork", "--max-memory-per-child", "600000"),
     # A thread beside the main one: the run itself is a child process, the thread only watches it,
     # and the main thread stays free for the connection to Redis and for signals.
