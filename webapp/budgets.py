@@ -7,6 +7,7 @@ person spends the time of their own machine.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
@@ -26,8 +27,14 @@ MAX_POINTS = 2000
 """Points × worlds of an experiment on the server."""
 MAX_EMULATED_POINTS = 500
 MAX_DEVICES_OF_ALL_POINTS = 100_000
-MAX_PARTS = 2000
-"""Figures, tables, claims, published values and assumptions of an experiment."""
+MAX_VIEWS = 100
+"""Figures, tables and claims of an experiment: each is worked out of all rows whenever somebody looks."""
+MAX_VALUES = 2000
+"""Published values and assumptions of an experiment."""
+MAX_CONDITIONS = 100
+MAX_CONDITION_CHARS = 500
+MAX_SETTINGS = 200
+"""Paths that one point sets."""
 MAX_EXPERIMENTS_UNDER_WAY = 5
 """Of one person."""
 MAX_EXPERIMENT_CHARS = 1_000_000
@@ -89,11 +96,32 @@ def steps_of(cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> int:
     return max(1, model.num_layers) * passes * len(cluster.devices)
 
 
-def check_experiment(points: int, devices: int, parts: int) -> None:
-    """`points` in all worlds, `devices` of the largest cluster. Raises `SpecError`."""
-    _at_most(points, MAX_POINTS, "points", "experiment")
-    _at_most(points * devices, MAX_DEVICES_OF_ALL_POINTS, "devices in all points together", "experiment")
-    _at_most(parts, MAX_PARTS, "figures, tables, claims and values", "experiment")
+class ExperimentSize(NamedTuple):
+    """`devices` are those of the largest cluster, `settings` the paths that a point sets at most."""
+
+    points: int
+    devices: int
+    settings: int
+    views: int
+    values: int
+
+
+def check_experiment(size: ExperimentSize) -> None:
+    """Raises `SpecError`."""
+    _at_most(size.points, MAX_POINTS, "points", "experiment")
+    _at_most(
+        size.points * size.devices, MAX_DEVICES_OF_ALL_POINTS, "devices in all points together", "experiment"
+    )
+    _at_most(size.settings, MAX_SETTINGS, "paths that a point sets", "experiment")
+    _at_most(size.views, MAX_VIEWS, "figures, tables and claims", "experiment")
+    _at_most(size.values, MAX_VALUES, "published values and assumptions", "experiment")
+
+
+def check_conditions(conditions: Sequence[str]) -> None:
+    """Each is evaluated at every point. Raises `SpecError`."""
+    _at_most(len(conditions), MAX_CONDITIONS, "conditions", "where")
+    for index, condition in enumerate(conditions):
+        _at_most(len(condition), MAX_CONDITION_CHARS, "characters", f"where[{index}]")
 
 
 def check_emulated_points(points: int) -> None:

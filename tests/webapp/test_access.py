@@ -14,7 +14,15 @@ from tests.support.web import PASSWORD, Browser, person
 from webapp.api import api
 
 OPEN = {("get", "/api/session"), ("post", "/api/login")}
-READING = {("post", "/api/clusters/validate"), ("post", "/api/clusters/shape"), ("post", "/api/logout")}
+READING = {
+    ("post", "/api/clusters/validate"),
+    ("post", "/api/clusters/shape"),
+    ("post", "/api/logout"),
+    ("post", "/api/experiments/check"),
+    ("post", "/api/experiments/factors"),
+    ("post", "/api/experiments/{experiment_id}/figure"),
+    ("post", "/api/experiments/{experiment_id}/table"),
+}
 """Unsafe methods that change nothing stored: viewers may."""
 
 

@@ -224,6 +224,15 @@ def test_a_deleted_experiment_leaves_its_results_to_others(alice: Browser) -> No
 
 
 # Who may ------------------------------------------------------------------------------------------
+def test_a_viewers_question_is_limited_too(alice: Browser, victor: Browser) -> None:
+    address = f"/experiments/{created(alice)['id']}"
+    many = {"where": ["rate > 1"] * 101}
+    assert "101 conditions" in refused(victor.post(f"{address}/figure", {"figure": FIGURE | many}), 422)
+    assert "101 conditions" in refused(victor.post(f"{address}/table", {"table": TABLE | many}), 422)
+    base = {"cluster": one_device(1001)}
+    assert "1,001 devices" in refused(victor.post("/experiments/factors", {"base": base}), 422)
+
+
 def test_viewers_look_and_change_nothing(alice: Browser, victor: Browser) -> None:
     experiment = created(alice)
     address = f"/experiments/{experiment['id']}"
@@ -278,6 +287,10 @@ def one_device(count: int) -> dict[str, Any]:
     return {"name": "line", "source": "d0", "devices": devices, "links": links}
 
 
+MANY_TABLES = [{"name": f"t{number}", "rows": ["rate"], "metric": "total_s"} for number in range(101)]
+MANY_PATHS = {"name": "x", "paths": [f"params.p{number}" for number in range(201)], "values": [1]}
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -292,6 +305,11 @@ def one_device(count: int) -> dict[str, Any]:
             {"factors": [{"name": "n", "path": "cluster.copies[desk]", "values": [1_000_000]}]},
             "devices in all points together",
         ),
+        ({"where": ["rate > 1"] * 101}, "101 conditions, and the limit is 100"),
+        ({"where": ["rate > " + "1" * 500]}, "where[0]: 507 characters, and the limit is 500"),
+        ({"assumptions": ["x"] * 2001}, "2,001 published values and assumptions, and the limit is 2,000"),
+        ({"tables": MANY_TABLES}, "101 figures, tables and claims, and the limit is 100"),
+        ({"factors": [MANY_PATHS]}, "201 paths that a point sets, and the limit is 200"),
         ({"factors": [{"name": "x", "path": "cluster.speed", "values": [1]}]}, "cluster.speed"),
         (
             {"factors": [RATES | {"unit": "B/s"}]},

@@ -13,6 +13,7 @@ from engine.experiments.figure_data import FigureData, figure_data
 from engine.experiments.files import dump_toml
 from engine.experiments.metrics import METRICS, Metric
 from engine.experiments.pivot import TableData, table_data
+from webapp import budgets
 from webapp.accounts.access import UserRequest, operator
 from webapp.experiments import analysis, answers, checks, executions, services
 from webapp.experiments.factors import FactorOption, options
@@ -169,6 +170,7 @@ def get_analysis(request: HttpRequest, experiment_id: int) -> AnalysisOut:
 @router.post("/{int:experiment_id}/figure", response=FigureData)
 def make_figure(request: HttpRequest, experiment_id: int, body: FigureIn) -> FigureData:
     """A figure that the experiment does not have; nothing is stored."""
+    budgets.check_conditions(body.figure.where)
     value, rows = answers.value_and_rows(services.find(experiment_id))
     return figure_data(value, body.figure, rows)
 
@@ -176,5 +178,6 @@ def make_figure(request: HttpRequest, experiment_id: int, body: FigureIn) -> Fig
 @router.post("/{int:experiment_id}/table", response=TableData)
 def make_table(request: HttpRequest, experiment_id: int, body: TableIn) -> TableData:
     """A table that the experiment does not have; nothing is stored."""
+    budgets.check_conditions(body.table.where)
     value, rows = answers.value_and_rows(services.find(experiment_id))
     return table_data(value, body.table, rows)

@@ -15,6 +15,7 @@ from engine.domain.quantity import Coordinate
 from engine.experiments.paths import unit_of
 from engine.models import catalogue
 from engine.strategies.registry import STRATEGIES
+from webapp import budgets
 from webapp.clusters.models import Cluster
 from webapp.experiments.sources import cluster as cluster_by_name
 
@@ -78,7 +79,9 @@ def cluster_of(base: dict[str, Any]) -> ClusterSpec:
     if isinstance(given, str):
         return cluster_by_name(given)
     if isinstance(given, dict):
-        return ClusterSpec.parse(given, "base.cluster")
+        cluster: ClusterSpec = ClusterSpec.parse(given, "base.cluster")
+        budgets.check_cluster(cluster, "base.cluster")
+        return cluster
     raise SpecError("base.cluster is missing: choose a cluster first.", [("base.cluster", "missing")])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from engine.domain.cluster import ClusterSpec
@@ -14,20 +15,30 @@ COPIES = "cluster.copies["
 
 
 def check(experiment: Experiment) -> None:
-    """Raises `SpecError` for too many points, devices or marks."""
+    """Raises `SpecError` for too many points, devices, settings, figures or conditions."""
+    claims = len(experiment.claims)
     budgets.check_experiment(
-        points=experiment.num_candidates * len(experiment.worlds),
-        devices=num_devices(experiment),
-        parts=sum(
-            len(part)
-            for part in (
-                experiment.figures,
-                experiment.tables,
-                experiment.claims,
-                experiment.published,
-                experiment.assumptions,
-            )
-        ),
+        budgets.ExperimentSize(
+            points=experiment.num_candidates * len(experiment.worlds),
+            devices=num_devices(experiment),
+            settings=num_settings(experiment),
+            views=len(experiment.figures) + len(experiment.tables) + claims,
+            values=len(experiment.published) + len(experiment.assumptions),
+        )
+    )
+    budgets.check_conditions(
+        [
+            *experiment.where,
+            *chain(*(figure.where for figure in experiment.figures)),
+            *chain(*(table.where for table in experiment.tables)),
+        ]
+    )
+
+
+def num_settings(experiment: Experiment) -> int:
+    """Paths that a point sets at most."""
+    return sum(
+        len(factor.paths) + max(len(level.set) for level in factor.values) for factor in experiment.factors
     )
 
 
