@@ -18,6 +18,8 @@ READING = {
     ("post", "/api/clusters/validate"),
     ("post", "/api/clusters/shape"),
     ("post", "/api/logout"),
+    ("post", "/api/advice"),
+    ("post", "/api/advice/changes"),
     ("post", "/api/experiments/check"),
     ("post", "/api/experiments/factors"),
     ("post", "/api/experiments/{experiment_id}/figure"),
