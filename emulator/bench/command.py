@@ -23,6 +23,7 @@ from emulator.bench.native import measure_native
 from emulator.bench.pacing import measure_pacing
 from emulator.bench.plan_speed import measure_plan_speed
 from emulator.bench.predict import measure_prediction
+from emulator.bench.reality import measure_reality
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.showcases import measure_showcases
 from emulator.bench.simulate import measure_simulate
@@ -55,6 +56,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("predict", "predicted against emulated latency of the four strategies", measure_prediction),
     Bench("decision", "time of EdgeFormer's decisions, against a forward pass", measure_decision),
     Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
+    Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
     Bench("load", "operations of any length on up to 16 devices", measure_load, FIDELITY),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),
@@ -91,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
     for bench in chosen:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")
         result = bench.measure(args.environment)
-        sys.stdout.write(as_text(result) + "\n")
+        for table in (result.summary, result):
+            if table is not None:
+                sys.stdout.write(as_text(table) + "\n")
         sys.stdout.flush()
         if args.write:
             write(DOCUMENTS, bench, result)
@@ -105,7 +109,13 @@ def write(directory: Path, bench: Bench, result: Table) -> None:
         file = directory / f"{bench.document}-{bench.name}.svg"
         file.write_text(as_svg(result.chart), encoding="utf-8")
         picture = f"![{result.chart.title}]({file.name})\n\n"
-    write_section(directory / f"{bench.document}.md", bench.name, picture + section(result))
+    if result.raw:
+        (directory / f"{bench.document}-{bench.name}.json").write_text(result.raw + "\n", encoding="utf-8")
+    summary = ""
+    if result.summary is not None:
+        summary = as_markdown(result.summary) + "\n\n"
+        write_section(directory.parent / "README.md", bench.name, section(result.summary))
+    write_section(directory / f"{bench.document}.md", bench.name, picture + summary + section(result))
 
 
 def section(result: Table) -> str:

@@ -8,10 +8,14 @@ from emulator.bench.chart import Chart
 
 
 class Table(NamedTuple):
+    """`summary` is printed above the table, and kept in the README; `raw` is kept beside the document."""
+
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     chart: Chart | None = None
+    summary: Table | None = None
+    raw: str = ""
 
 
 def as_text(table: Table) -> str:

@@ -32,6 +32,7 @@ from emulator.calibration.device_row import device_row
 from emulator.calibration.known import host_name
 from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
+from emulator.calibration.runtime import measure_runtime
 from emulator.calibration.shapes import FULL, QUICK, Shapes, stores
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
@@ -45,7 +46,7 @@ from emulator.calibration.timed_kernels import (
 )
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import ComputeModel
-from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow, RuntimeCosts
+from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
 from engine.ops.cost import measured_s
 from engine.ops.torch_kernels.linear import use
 from engine.runs.host_kernels import measured_kernels
@@ -56,7 +57,7 @@ if TYPE_CHECKING:  # torch takes a while to import
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SIDES = (32, 128, 384, 1024, 3072)  # of the matrices
 ROUNDS = 2
-"""How often everything is timed, some time apart. The least counts: other processes only add time."""
+"""How often everything is timed, some time apart. Of kernels the least counts, of passes the mean."""
 
 SMALLEST = (
     "tiny-gpt2",
@@ -99,7 +100,8 @@ def calibrate(shapes: Shapes, models: Sequence[str] = (), rows: Sequence[int] = 
         alone, passes, timed = host_profile(made_up, shapes.rows, named, rows)
         profile = correct(alone, passes)
         slowdown = measure_slowdown(made_up[-1])
-    profile = profile.model_copy(update={"runtime": RuntimeCosts(slowdown=slowdown)})
+    runtime = measure_runtime(shapes is QUICK)
+    profile = profile.model_copy(update={"runtime": runtime.model_copy(update={"slowdown": slowdown})})
     found = Calibration(profile=profile, device=device_row(profile, _disk_byte_per_s()))
     steps = [
         _step("kernels alone", compare(found.model_copy(update={"profile": alone}), passes)),
@@ -134,24 +136,26 @@ def host_profile(
     torch.set_num_threads(1)
     torch.manual_seed(0)
     times: dict[Name, float] = {}
-    passes: dict[Name, TimedOperation] = {}
-    operations: dict[Name, TimedOperation] = {}
+    passes: list[list[TimedOperation]] = []
+    operations: list[list[TimedOperation]] = []
     with torch.inference_mode(), TimedKernels(torch) as kernels:
         for _ in range(ROUNDS):
             for name, figure in kernels.figures(rows, sides):
                 times[name] = min(figure.seconds(), times.get(name, math.inf))
-            _keep_least(passes, time_operations(passes_of, pass_rows))
-            _keep_least(operations, time_operations(stores, operation_rows))
+            passes.append(time_operations(passes_of, pass_rows))
+            operations.append(time_operations(stores, operation_rows))
         tables = as_tables(times)
         calls = (*tables.passes, _attention_call(tables, kernels.crowd))
     profile = HostProfile.model_validate(dict(tables) | {"passes": calls})
-    return profile, list(passes.values()), list(operations.values())
+    return profile, _means(passes), _means(operations)
 
 
-def _keep_least(known: dict[Name, TimedOperation], newer: Sequence[TimedOperation]) -> None:
-    for timed in newer:
-        key = (timed.model, timed.operation, timed.rows)
-        known[key] = min(timed, known.get(key, timed), key=lambda item: item.seconds)
+def _means(rounds: Sequence[Sequence[TimedOperation]]) -> list[TimedOperation]:
+    """Every operation with the mean of its times: a run's operations take what they take, not the least."""
+    return [
+        turns[0]._replace(seconds=statistics.fmean(turn.seconds for turn in turns))
+        for turns in zip(*rounds, strict=True)
+    ]
 
 
 def as_tables(times: Times) -> HostProfile:

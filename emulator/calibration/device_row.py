@@ -39,13 +39,14 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
     return DeviceSpec(
         name="this-machine",
         title=f"{profile.host}, one core",
-        flop_per_s=_short(peak),
+        flop_per_s=_short(peak / (1 + runtime.turn_frac)),
         memory_bytes=float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
         memory_byte_per_s=_short(max(reading, TRAFFIC_BYTES / profile.elementwise_s_per_element)),
         disk_byte_per_s=_short(disk_byte_per_s),
         op_overhead_s=_short(calls_s),
         dispatch_s=_short(runtime.dispatch_s),
         handover_s=_short(runtime.handover_s),
+        token_s=_short(runtime.token_s),
         message_overhead_s=_short(runtime.send_s),
         receive_overhead_s=_short(runtime.receive_s),
         byte_overhead_s=_short(runtime.byte_s),
@@ -53,6 +54,7 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
             Efficiency(rows=rows, width=width, frac=min(1.0, float(f"{rate / peak:.4f}")), basis="measured")
             for (rows, width), rate in rates.items()
         ),
+        measured_scale=1 + round(runtime.turn_frac, 4),
         basis="calibrated",
         source=f"measured with loom calibrate on {time.strftime('%Y-%m-%d')}, one thread, float32",
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product as combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emulator.calibration.stopwatch import CLOCK_S, quartile
+from emulator.calibration.stopwatch import CLOCK_S, trimmed_mean
 from engine.domain.model import ModelSpec
 from engine.models import catalogue
 from engine.ops.core import Add, Attention, Block, Embed, FeedForward, Head, Residual
@@ -125,7 +125,7 @@ def time_sequence(
             label,
             rows,
             first[label].op.cost(model, first[label].inputs, cached if first[label].op.cache else 0).kernels,
-            quartile(values) - CLOCK_S,
+            trimmed_mean(values) - CLOCK_S,
         )
         for label, values in times.items()
     ]

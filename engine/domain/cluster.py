@@ -57,6 +57,9 @@ class DeviceSpec(Value):
     dispatch_s: NonNegative = Field(
         default=0.0, description="Fixed cost of one operation, which is several kernels, in the runtime, s."
     )
+    token_s: NonNegative = Field(
+        default=0.0, description="Fixed cost of choosing a token at the source, after it is given out, s."
+    )
     handover_s: NonNegative = Field(
         default=0.0, description="Cost of giving an operation to the compute thread and taking its result, s."
     )

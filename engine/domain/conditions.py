@@ -101,6 +101,7 @@ def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
             "memory_byte_per_s": device.memory_byte_per_s / factor,
             "op_overhead_s": device.op_overhead_s * factor,
             "dispatch_s": device.dispatch_s * factor,
+            "token_s": device.token_s * factor,
             "handover_s": device.handover_s * factor,
             "measured_scale": device.measured_scale * factor,
         }

@@ -40,12 +40,15 @@ class MeasuredPass(Value):
 class RuntimeCosts(Value):
     """What the runtime of one device process costs on this host, at native speed: fields of `DeviceSpec`.
 
+    `turn_frac` is the time in which a computing device looks for messages, per second of its operations.
     `slowdown[k - 1]` says how many times as long an operation takes while k devices of this host compute at
     once: they share cores, caches and memory. More devices than measured share the cores further.
     """
 
     dispatch_s: NonNegative = 0.0
     handover_s: NonNegative = 0.0
+    token_s: NonNegative = 0.0
+    turn_frac: NonNegative = 0.0
     send_s: NonNegative = 0.0
     receive_s: NonNegative = 0.0
     byte_s: NonNegative = 0.0

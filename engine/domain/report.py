@@ -109,6 +109,14 @@ class Correctness(Value):
     why: str = ""
 
 
+class NativePart(Value):
+    """One part of a native run's time, predicted for its host and measured (`engine/runs/native.py`)."""
+
+    name: Literal["compute", "runtime", "link", "disk", "wait"]
+    predicted_s: float
+    measured_s: float
+
+
 class Fidelity(Value):
     """How close the emulation came to what was asked for. `valid` is None in the simulated world.
 
@@ -118,6 +126,7 @@ class Fidelity(Value):
     compared_frac     the part of the operations that the prediction has too, so that they could be compared
     latency_error     latency / predicted latency - 1
     latency_limit     the largest |latency_error| of a valid run; None where the latency is not judged
+    native            the parts of a run at native speed, predicted for its host beside measured
     why, notes        what makes the run invalid; what was not judged, or more mildly, and for what reason
     """
 
@@ -132,6 +141,7 @@ class Fidelity(Value):
     link_error_max: float | None = None
     late_frac: float | None = None
     backend: str = ""
+    native: tuple[NativePart, ...] = ()
     why: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -1,7 +1,8 @@
 """From the trace of a real run to its report: figures, prediction, verdict. Pure.
 
 The prediction plays the same run in the simulated world: with the changes that were applied, and with the
-decisions that depended on data as the real run took them.
+decisions that depended on data as the real run took them. A run at native speed is predicted for its host,
+if that is calibrated (`native.py`).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from engine.domain.scenario import Change, Scenario
 from engine.domain.trace import Mark, Span
 from engine.reports.fold import fold
 from engine.reports.versions import versions
-from engine.runs.fidelity import Played, fidelity_of
+from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native
 from engine.runs.method import method_report
+from engine.runs.native import predict_native
 from engine.runs.predict import Prepared, decisions_in, simulate
 
 
@@ -67,13 +69,17 @@ def report_of(
     )
     replayed = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
     decisions = decisions_in(result.trace)
-    trace, outcome = simulate(replayed, decisions=decisions)
-    predicted = fold(replayed.spec, prepared.plan, trace, world="simulated", outcome=outcome)
     played = Played(result.trace, result.pacing, links, backend, result.live_rate_changes)
-    update: dict[str, Any] = {
-        "fidelity": fidelity_of(report, played, predicted, trace),
-        "prediction": prediction_of(predicted),
-    }
+    update: dict[str, Any] = {}
+    if spec.dilation == "native":
+        on_host = predict_native(replayed, spec.profile, decisions) if spec.profile is not None else None
+        update["fidelity"] = fidelity_of_native(report, played, on_host)
+        update["prediction"] = prediction_of(on_host.report) if on_host is not None else None
+    else:
+        trace, outcome = simulate(replayed, decisions=decisions)
+        predicted = fold(replayed.spec, prepared.plan, trace, world="simulated", outcome=outcome)
+        update["fidelity"] = fidelity_of(report, played, predicted, trace)
+        update["prediction"] = prediction_of(predicted)
     if report.recoveries:
         stopping = replayed._replace(spec=replayed.spec.model_copy(update={"failover": "stop"}))
         _, update["without_replan"] = simulate(stopping, decisions=decisions)

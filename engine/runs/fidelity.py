@@ -8,7 +8,8 @@ model        operations took as long as the device model says, one after the oth
 links        every measured link carries the rate that was asked for
 latency      the run took as long as its prediction, in which the same changes happen
 
-A native run is not paced: its operations take what this host takes, so only its links are judged.
+A native run is not paced: its operations take what this host takes. Its links are judged, and it is compared
+with its prediction for this host, part by part (`native.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from engine.domain.report import Fidelity, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, LinkUp, SetLoss
 from engine.domain.units import human_s
 from engine.reports.against_model import ModelComparison, Trace, compare_with_model, percentile_95
+from engine.runs.native import NativePrediction, native_parts
 from engine.worlds.real.dilation import (
     OP_HOST_S,
     coldness,
@@ -65,12 +67,7 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
     """The verdict on the run of `report`; `predicted` is the same run in the simulated world. A paced run
     that ended before its devices sent their pacing is never valid: None, if nothing is wrong.
     """
-    link_error = max((abs(_link_error(m)) for m in played.links), default=None)
-    fidelity = Fidelity(link_error_max=link_error, backend=played.backend)
-    if report.spec.dilation == "native":
-        why = _link_complaints(report, played.links)
-        note = "Native speed: operations and latency are not compared with the device models."
-        return fidelity.model_copy(update={"valid": not why, "why": tuple(why), "notes": (note,)})
+    fidelity = _links_judged(played)
     errors = [abs(error) for stats in played.pacing.values() for error in stats["errors"]]
     operations = sum(stats["operations"] for stats in played.pacing.values())
     late_frac = sum(stats["late"] for stats in played.pacing.values()) / operations if operations else 0.0
@@ -101,6 +98,33 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
             "notes": notes,
         }
     )
+
+
+def fidelity_of_native(report: RunReport, played: Played, on_host: NativePrediction | None) -> Fidelity:
+    """The verdict on a run at native speed: its links make it valid or not, because nothing else is emulated.
+
+    It stands beside its prediction for this host (None: the host is not calibrated), part by part.
+    """
+    why = _link_complaints(report, played.links)
+    fidelity = _links_judged(played).model_copy(update={"valid": not why, "why": tuple(why)})
+    if on_host is None:
+        note = "Native speed: not compared with a prediction. Run ./loom calibrate, which measures this host."
+        return fidelity.model_copy(update={"notes": (note,)})
+    predicted = on_host.report
+    for name, ended in (("run", report), ("prediction", predicted)):
+        if ended.outcome.kind != "finished":
+            how = f"the {name} ended as {ended.outcome.kind}"
+            note = f"Native speed: not compared with its prediction, because {how}."
+            return fidelity.model_copy(update={"notes": (note,)})
+    error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
+    parts = native_parts(report, played.trace, on_host)
+    note = "Native speed: the operations and the runtime are compared with this host's calibration."
+    return fidelity.model_copy(update={"latency_error": error, "native": parts, "notes": (note,)})
+
+
+def _links_judged(played: Played) -> Fidelity:
+    link_error = max((abs(_link_error(m)) for m in played.links), default=None)
+    return Fidelity(link_error_max=link_error, backend=played.backend)
 
 
 def latency_limit(

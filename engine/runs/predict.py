@@ -9,6 +9,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.conditions import Conditions, absent_at_start
 from engine.domain.errors import PlanError, RunError
 from engine.domain.events import Event, PlanMade, ReportMade
+from engine.domain.host_times import RuntimeCosts
 from engine.domain.plan import Plan
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
@@ -98,13 +99,19 @@ def decisions_in(trace: Iterable[Span | Mark]) -> Decisions:
 
 
 def simulate(
-    prepared: Prepared, should_stop: Callable[[], bool] = lambda: False, decisions: Decisions | None = None
+    prepared: Prepared,
+    should_stop: Callable[[], bool] = lambda: False,
+    decisions: Decisions | None = None,
+    host: RuntimeCosts | None = None,
 ) -> tuple[list[Span | Mark], Outcome]:
     """Trace and outcome of the simulated world; `decisions` are those of a real run of the same spec.
 
     A run that nothing disturbs is played with consecutive layers as one operation. If it does not finish, it
-    is played again operation by operation, for the trace up to its end.
+    is played again operation by operation, for the trace up to its end. With `host`, all devices are
+    processes of one host and share its cores.
     """
+    if host is not None:
+        return play(prepared, should_stop, decisions, batched=False, host=host)
     if not prepared.spec.scenario.changes:
         trace, outcome = play(prepared, should_stop, decisions, batched=True)
         if outcome.kind in ("finished", "cancelled"):
@@ -114,12 +121,16 @@ def simulate(
 
 
 def play(
-    prepared: Prepared, should_stop: Callable[[], bool], decisions: Decisions | None, batched: bool
+    prepared: Prepared,
+    should_stop: Callable[[], bool],
+    decisions: Decisions | None,
+    batched: bool,
+    host: RuntimeCosts | None = None,
 ) -> tuple[list[Span | Mark], Outcome]:
-    """Trace and outcome of the simulated world, see `SimulatedWorld` for `batched`."""
+    """Trace and outcome of the simulated world, see `SimulatedWorld` for `batched` and `host`."""
     spec = prepared.spec
     trace: list[Span | Mark] = []
-    world = SimulatedWorld(spec, prepared.plan, trace.append, decisions, batched)
+    world = SimulatedWorld(spec, prepared.plan, trace.append, decisions, batched, host)
     source = SimulatedSource(world.devices[spec.cluster.source_rank])
     absent = absent_at_start(spec.cluster, spec.scenario)
     chosen = strategy(spec.strategy)

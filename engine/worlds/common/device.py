@@ -150,6 +150,10 @@ class Device(ABC):
         return child.handle
 
     @abstractmethod
+    def occupy(self, duration_s: float) -> None:
+        """Keep the compute resource busy for so many virtual seconds, after what it has to do already."""
+
+    @abstractmethod
     def start(self, program: Program) -> None:
         """Start `program`, now or when its time has come."""
 

@@ -55,6 +55,7 @@ class SimulatedSource(_Source):
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
         self.emit(step, [None] * step.batch)
+        self.device.occupy(self.device.device.token_s)
         return Meta((step.batch, 1), "int64")
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
@@ -90,6 +91,7 @@ class RealSource(_Source):
         kept = self.chosen if elsewhere else self.logits
         for row, request in enumerate(step.requests):
             kept.setdefault(request, []).append(logits[row].clone())
+        self.device.occupy(self.device.device.token_s)
         return tokens
 
     def hidden(self, step: Step, hidden: Tensor) -> None:

@@ -101,6 +101,11 @@ class RealDevice(DeviceLoop):
         self.outstanding += 1
         return Task(Handle(what), work, pacer, start_s, deadline_s, kind, facts)
 
+    def occupy(self, duration_s: float) -> None:
+        """At native speed the time has passed already."""
+        if self.paced:
+            self.compute_pacer.plan(self.clock.wall(self.now_s), duration_s)
+
     def evict(self, piece: Slice) -> None:
         super().evict(piece)
         self.weights.evict(piece)

@@ -6,7 +6,8 @@ Programs see shapes in place of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from engine.domain.errors import RunError
@@ -17,8 +18,9 @@ from engine.ops.layers import Layers
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, Tensor, meta_of
 from engine.program.ctx import Decision, Note
-from engine.worlds.common.device import Device, Emit, Prices
+from engine.worlds.common.device import Device, Emit, Price, Prices
 from engine.worlds.common.programs import Handle, Program
+from engine.worlds.simulated.cores import SharedCores
 from engine.worlds.simulated.kernel import Operation, SimulationKernel
 from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
 
@@ -47,6 +49,8 @@ class SimulatedDevice(Device):
         self.batched = False
         self.num_programs = 0
         self._layer_prices: dict[tuple[Layers, Meta], list[tuple[Op, Prices]]] = {}
+        self.cores: SharedCores | None = None
+        self.queued: deque[Callable[[], None]] = deque()  # operations on shared cores, the first under way
         self.compute_free_s = 0.0
         self.disk_free_s = 0.0
         self.frozen_since_s: float | None = None
@@ -96,6 +100,7 @@ class SimulatedDevice(Device):
         super().halt()
         self.compute_free_s = self.disk_free_s = self.kernel.now_s
         self.held_back.clear()
+        self.queued.clear()
 
     # operations and disk
 
@@ -105,6 +110,8 @@ class SimulatedDevice(Device):
     def compute_for(self, op: Op, result: Tensor | None, *inputs: Tensor) -> Handle:
         """The handle gets the value `result`, or the result's shape if it was not computed."""
         price, program = self.price(op, inputs), self.current
+        if self.cores is not None:
+            return self._compute_on(self.cores, op, price, price.output if result is None else result)
         start_s = program.now_s if program.now_s > self.compute_free_s else self.compute_free_s
         self.compute_free_s = end_s = start_s + price.duration_s
         span = Span(
@@ -162,6 +169,44 @@ class SimulatedDevice(Device):
     def _emit_all(self, spans: Sequence[Span]) -> None:
         for span in spans:
             self.emit(span)
+
+    def _compute_on(self, cores: SharedCores, op: Op, price: Price, result: Tensor) -> Handle:
+        """As `compute_for`, on cores that devices share: when the operation ends depends on the others."""
+        handle, request, token = Handle(op.name), self.current.request, self.current.token
+
+        def end(start_s: float) -> None:
+            facts: dict[str, Any] = {"flops": price.flops, "request": request, "token": token}
+            now_s = self.kernel.now_s
+            self.emit(
+                Span(self.device.name, "compute", op.name, op.layer, start_s, now_s, price.bytes, **facts)
+            )
+            self.kernel.finish(handle, result)
+
+        self._enqueue(cores, price.duration_s, end)
+        return handle
+
+    def _enqueue(self, cores: SharedCores, duration_s: float, on_end: Callable[[float], None]) -> None:
+        """Occupy shared cores for `duration_s` when it is its turn, then call `on_end(start)`."""
+
+        def begin() -> None:
+            start_s = self.kernel.now_s
+            cores.begin(duration_s, lambda: end(start_s))
+
+        def end(start_s: float) -> None:
+            self.queued.popleft()
+            if self.queued:
+                self.queued[0]()
+            on_end(start_s)
+
+        self.queued.append(begin)
+        if len(self.queued) == 1:
+            begin()
+
+    def occupy(self, duration_s: float) -> None:
+        if duration_s and self.cores is not None:
+            self._enqueue(self.cores, duration_s, lambda start_s: None)
+        elif duration_s:
+            self.compute_free_s = max(self.now_s, self.compute_free_s) + duration_s
 
     def load(self, piece: Slice) -> Handle:
         return self._use_disk("load", piece.part, piece.layer, self.ledger.load(piece))

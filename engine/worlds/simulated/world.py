@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from engine.domain.errors import PeerFailed, RunError
+from engine.domain.host_times import RuntimeCosts
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.worlds.common.deadlock import deadlock
 from engine.worlds.common.programs import Program
 from engine.worlds.common.token_limit import TokenLimit
+from engine.worlds.simulated.cores import SharedCores
 from engine.worlds.simulated.device import Decisions, SimulatedDevice
 from engine.worlds.simulated.faults import DeviceJoined, FaultInjector
 from engine.worlds.simulated.kernel import FAULT, SimulationKernel
@@ -34,6 +36,7 @@ class SimulatedWorld:
 
     batched: consecutive layers of a device are one operation of the kernel, and their spans come when the
     last one ends. For runs that nothing disturbs: without changes, and only if no operation fails.
+    host: all devices are processes of one host and share its cores.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class SimulatedWorld:
         emit: Callable[[Span | Mark], None],
         decisions: Decisions | None = None,
         batched: bool = False,
+        host: RuntimeCosts | None = None,
     ):
         self.spec = spec
         self.plan = plan
@@ -57,8 +61,9 @@ class SimulatedWorld:
             spec.cluster, self.kernel, self._on_departed, self._on_arrived, spec.seed
         )
         self.devices = [self._device(rank) for rank in range(len(spec.cluster.devices))]
+        self.cores = SharedCores(self.kernel, host.slowdown_of) if host is not None else None
         for device in self.devices:
-            device.batched = batched
+            device.batched, device.cores = batched, self.cores
         self.faults = FaultInjector(spec, plan, self.kernel, self.network, self.devices, self.emit)
 
     def _device(self, rank: int) -> SimulatedDevice:
@@ -116,6 +121,8 @@ class SimulatedWorld:
         self.kernel.close_programs()
         self.kernel.cancel_actions(keep_priority=FAULT)
         self.network.clear()
+        if self.cores is not None:
+            self.cores.clear()
         for device in self.devices:
             device.halt()
 

@@ -38,6 +38,12 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
         help: 'Of the runtime: an operation is several kernels',
       },
       {
+        key: 'token_s',
+        label: 'Choosing a token',
+        quantity: TIME,
+        help: 'Of the runtime, on the source',
+      },
+      {
         key: 'handover_s',
         label: 'Hand-over to the compute thread',
         quantity: TIME,

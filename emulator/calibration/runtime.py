@@ -1,0 +1,193 @@
+"""Measures what the runtime costs beside the operations themselves: on whole native runs over loopback.
+
+Device processes serve requests as in any run (`engine/runs/supervisor.py`). The trace has the seconds of
+every operation's work and of every message; what lies between them is the runtime's:
+
+dispatch_s   from the end of one operation to the start of the next of the same token, in the mean
+turn_frac    how much that grows with the time of the operations: a device that computes looks for messages
+handover_s   how much longer it is for operations that the compute thread does
+token_s      how much longer it is from one token to the next
+send_s, receive_s, byte_s   a message from the call of `send` to its use, by its size
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from emulator.calibration.shapes import config
+from emulator.calibration.stopwatch import trimmed_mean
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.errors import HostError
+from engine.domain.host_times import RuntimeCosts
+from engine.domain.network import LoopbackNetwork, Network
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.units import BITS_PER_BYTE
+from engine.domain.workload import Workload
+from engine.models.families.hf_config import spec_of_config
+from engine.ops.cost import hands_over
+from engine.runs.failover import pairs_of
+from engine.runs.predict import Prepared, prepare, simulate
+from engine.runs.supervisor import Callbacks, Supervisor
+from engine.worlds.real.device_process import Assignment
+
+MODELS = (("gpt2", 128, 12), ("gpt2", 320, 12), ("llama", 448, 8))
+PROMPT_ROWS = (4, 32, 128, 512)
+NEW_TOKENS = 24
+
+
+class Run(NamedTuple):
+    """A native run: what was run, and its trace."""
+
+    prepared: Prepared
+    trace: Sequence[Span | Mark]
+
+
+class Sent(NamedTuple):
+    """One message: its bytes with the header, and the seconds from the call of `send` to its use."""
+
+    size_bytes: int
+    seconds: float
+
+
+def run_native(
+    spec: RunSpec, network: Network | None = None, before_start: Callable[[], None] = lambda: None
+) -> Run:
+    """Serve the requests of `spec` over `network` (None: loopback), not verified. Raises `HostError`."""
+    prepared = prepare(spec)
+    expected, _ = simulate(prepared)
+    network = network or LoopbackNetwork(spec.cluster)
+    with tempfile.TemporaryDirectory() as results:
+        given = Assignment(spec, prepared.plan, prepared.requests, network, False, Path(results))
+        calls = Callbacks(lambda event: None, lambda mark: mark, lambda: None, lambda: False, before_start)
+        result = Supervisor(given, network, 1.0, pairs_of(spec, prepared.plan, expected), calls).run()
+    if result.outcome.kind != "finished":
+        raise HostError(
+            f"Calibrating this machine failed: a run over loopback ended: {result.outcome.sentence}"
+        )
+    return Run(prepared, result.trace)
+
+
+def spec_of(model: tuple[str, int, int], devices: int, strategy: str, rows: int) -> RunSpec:
+    """A request to a made-up model on so many devices of this host."""
+    family, hidden, layers = model
+    name = f"{family}-{hidden}"
+    cluster = ClusterSpec(
+        name="host",
+        source="d0",
+        devices=tuple(
+            DeviceSpec(name=f"d{rank}", flop_per_s=1e11, memory_bytes=4e9, memory_byte_per_s=1e10)
+            for rank in range(devices)
+        ),
+        links=tuple(LinkSpec(a="d0", b=f"d{rank}", bit_per_s=1e12) for rank in range(1, devices)),
+    )
+    return RunSpec(
+        cluster=cluster,
+        model=spec_of_config(name, config(family, hidden, layers), name),
+        workload=Workload(prompt_tokens=rows, new_tokens=NEW_TOKENS, requests=2),
+        strategy=strategy,
+        dilation="native",
+    )
+
+
+def computing_costs(runs: Sequence[Run]) -> RuntimeCosts:
+    """dispatch_s and turn_frac by least squares over the runs, and the mean of hand-over and tokens."""
+    inline = [_split(run) for run in runs]
+    means = [(trimmed_mean(item.operations), trimmed_mean(item.gaps)) for item in inline]
+    slope = max(0.0, _slope(means))
+    dispatch_s = max(0.0, statistics.fmean(gap_s - slope * op_s for op_s, gap_s in means))
+    handed = [gap_s - slope * op_s - dispatch_s for item in inline for op_s, gap_s in item.handed_over]
+    tokens = [trimmed_mean(item.between_tokens) - dispatch_s for item in inline]
+    return RuntimeCosts(
+        dispatch_s=dispatch_s,
+        turn_frac=slope,
+        handover_s=max(0.0, trimmed_mean(handed)),
+        token_s=max(0.0, statistics.fmean(tokens)),
+    )
+
+
+class _Split(NamedTuple):
+    """Seconds of one run's operations in the main thread and of the gaps before them; (seconds, gap) of those
+    that were handed over; the gaps from one token's last operation to the next token's first.
+    """
+
+    operations: list[float]
+    gaps: list[float]
+    handed_over: list[tuple[float, float]]
+    between_tokens: list[float]
+
+
+def _split(run: Run) -> _Split:
+    spans = sorted(
+        (item for item in run.trace if isinstance(item, Span) and item.kind == "compute"),
+        key=lambda span: (span.device, span.end_s),
+    )
+    found = _Split([], [], [], [])
+    for before, after in pairwise(spans):
+        gap_s, took_s = max(0.0, after.start_s - before.end_s), after.end_s - after.start_s
+        if (before.device, before.request) != (after.device, after.request):
+            continue
+        if before.token != after.token:
+            found.between_tokens.append(gap_s)
+        elif hands_over(after.flops, paced=False):
+            found.handed_over.append((took_s, gap_s))
+        else:
+            found.operations.append(took_s)
+            found.gaps.append(gap_s)
+    return found
+
+
+def messages(run: Run, link_bit_per_s: float = math.inf) -> list[Sent]:
+    """The messages of a run, without the time that their bytes take on a link."""
+    return [
+        Sent(item.bytes, item.end_s - item.start_s - item.bytes * BITS_PER_BYTE / link_bit_per_s)
+        for item in run.trace
+        if isinstance(item, Span) and item.kind == "recv"
+    ]
+
+
+def message_costs(sent: Sequence[Sent]) -> tuple[float, float]:
+    """(fixed seconds, seconds per byte) of a message, both ends together: a line through the medians by size.
+
+    Errors count relative to the time.
+    """
+    sizes = sorted({item.size_bytes for item in sent})
+    medians = [statistics.median(item.seconds for item in sent if item.size_bytes == size) for size in sizes]
+    weights = [1 / max(1e-6, seconds) ** 2 for seconds in medians]
+    total = sum(weights)
+    mean_size = sum(w * size for w, size in zip(weights, sizes, strict=True)) / total
+    mean_s = sum(w * seconds for w, seconds in zip(weights, medians, strict=True)) / total
+    spread = sum(w * (size - mean_size) ** 2 for w, size in zip(weights, sizes, strict=True))
+    together = sum(
+        w * (size - mean_size) * (seconds - mean_s)
+        for w, size, seconds in zip(weights, sizes, medians, strict=True)
+    )
+    byte_s = max(0.0, together / spread) if spread else 0.0
+    return max(0.0, mean_s - byte_s * mean_size), byte_s
+
+
+def measure_runtime(quick: bool) -> RuntimeCosts:
+    """Run requests on one and on two devices over loopback. Raises `HostError`."""
+    costs = computing_costs([run_native(spec_of(model, 1, "single", 32)) for model in MODELS])
+    rows = PROMPT_ROWS[-2:] if quick else PROMPT_ROWS
+    sent = [item for count in rows for item in messages(run_native(spec_of(MODELS[-1], 2, "gpipe", count)))]
+    return with_messages(costs, sent)
+
+
+def with_messages(costs: RuntimeCosts, sent: Sequence[Sent]) -> RuntimeCosts:
+    """A message's costs are counted at its two ends alike: the trace does not say which end took them."""
+    fixed_s, byte_s = message_costs(sent)
+    return costs.model_copy(update={"send_s": fixed_s / 2, "receive_s": fixed_s / 2, "byte_s": byte_s / 2})
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    """Of the least-squares line; 0 if all points have one x."""
+    mean_x, mean_y = (statistics.fmean(values) for values in zip(*points, strict=True))
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0

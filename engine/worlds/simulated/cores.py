@@ -1,0 +1,73 @@
+"""The cores of one host that all simulated devices share: how a run at native speed is predicted.
+
+On a cluster every device has its own processor. A run at native speed has one host: while k devices compute,
+each operation takes `slowdown(k)` times as long as alone (`RuntimeCosts.slowdown_of`), because cores, caches
+and memory bandwidth are shared. Operations progress together (processor sharing): when one begins or ends,
+the rate of all others changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.worlds.simulated.kernel import SimulationKernel
+
+DONE_FRAC = 1e-9
+
+
+class Work:
+    """An operation under way: `left_s` are the seconds that it would still take alone."""
+
+    __slots__ = ("left_s", "on_end", "tolerance_s")
+
+    def __init__(self, duration_s: float, on_end: Callable[[], None]):
+        self.left_s = duration_s
+        self.tolerance_s = duration_s * DONE_FRAC
+        self.on_end = on_end
+
+
+class SharedCores:
+    """Calls `on_end` of each operation when it has ended."""
+
+    def __init__(self, kernel: SimulationKernel, slowdown: Callable[[int], float]):
+        self.kernel, self.slowdown = kernel, slowdown
+        self.under_way: list[Work] = []
+        self._advanced_s = 0.0
+        self._version = 0
+
+    def begin(self, duration_s: float, on_end: Callable[[], None]) -> None:
+        """Start an operation that takes `duration_s` alone."""
+        self._advance()
+        self.under_way.append(Work(duration_s, on_end))
+        self._schedule_next()
+
+    def clear(self) -> None:
+        """Abandon everything that is under way."""
+        self.under_way.clear()
+        self._version += 1
+
+    def _advance(self) -> None:
+        elapsed_s, self._advanced_s = self.kernel.now_s - self._advanced_s, self.kernel.now_s
+        if self.under_way and elapsed_s > 0:
+            done_s = elapsed_s / self.slowdown(len(self.under_way))
+            for work in self.under_way:
+                work.left_s -= done_s
+
+    def _schedule_next(self) -> None:
+        """End the first operation when it is through, unless others begin or end before that."""
+        self._version += 1
+        if self.under_way:
+            version, count = self._version, len(self.under_way)
+            next_s = max(0.0, min(work.left_s for work in self.under_way)) * self.slowdown(count)
+            self.kernel.schedule(self.kernel.now_s + next_s, lambda: self._end_first(version))
+
+    def _end_first(self, version: int) -> None:
+        if version != self._version:
+            return
+        self._advance()
+        first_s = min(work.left_s for work in self.under_way)
+        ended = [work for work in self.under_way if work.left_s <= first_s + work.tolerance_s]
+        self.under_way = [work for work in self.under_way if work not in ended]
+        self._schedule_next()
+        for work in ended:
+            work.on_end()
