@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from emulator.bench.reality_models import CATALOGUE, CONFIGS, model_of
@@ -166,7 +167,7 @@ def predicted_figures(spec: RunSpec, profile: HostProfile) -> Figures:
 def _figures(report: RunReport) -> Figures:
     """Means over the requests after the first."""
     counted = report.requests[1:]
-    later = [seconds for request in counted for seconds in request.token_s[1:]]
+    later = [after - before for request in counted for before, after in pairwise(request.token_s)]
     first_s = statistics.fmean(request.ttft_s for request in counted)
     later_s = statistics.fmean(later) if later else 0.0
     return Figures(first_s, later_s, first_s + sum(later) / len(counted))
@@ -189,7 +190,7 @@ def reality_table(compared: Sequence[Compared]) -> Table:
     ]
     columns = ("devices", "model", "parameters", "strategy", "links", *_columns())
     title = (
-        f"A request of {PROMPT_TOKENS} tokens and {NEW_TOKENS} new ones at native speed, one thread a device: "
+        f"A request of {PROMPT_TOKENS} tokens and {NEW_TOKENS} new ones at native speed, one thread each: "
         f"median of {REPEATS} interleaved runs, and how far the prediction for this host is off it."
     )
     raw = json.dumps([{"case": item.case._asdict(), **_raw(item)} for item in compared], indent=1)
@@ -203,6 +204,8 @@ def summary_table(compared: Sequence[Compared]) -> Table:
         these = [item for item in compared if item.case.devices == devices]
         for field, name in (("total_s", "whole"), ("first_s", "first token"), ("later_s", "later tokens")):
             errors = sorted(abs(item.error(field)) for item in these if item.median(field))
+            if not errors:
+                continue
             p95 = errors[round(0.95 * (len(errors) - 1))]
             figures = (statistics.median(errors), p95, errors[-1])
             rows.append((str(devices), str(len(errors)), name, *(f"{error:.1%}" for error in figures)))

@@ -101,6 +101,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "intermediate_size": 2752,
         "vocab_size": 32000,
         "max_position_embeddings": 2048,
+        "pad_token_id": None,
     },
     "mistral-small": {
         "model_type": "mistral",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich import box
@@ -9,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from engine.domain.report import Attribution, RunReport
+from engine.domain.report import Attribution, NativePart, RunReport
 from engine.domain.units import human, human_s
 
 WIDTH = 110  # of a pipe or file; a terminal has its own
@@ -52,6 +53,8 @@ def report_group(report: RunReport) -> Group:
     if report.method is not None:
         parts += [Text(line) for line in report.method.lines()]
     parts.append(_devices(report))
+    if report.fidelity.native:
+        parts.append(_native(report.fidelity.native))
     if any(link.bytes for link in report.links):
         parts.append(_links(report))
     return Group(*parts)
@@ -173,6 +176,15 @@ def _attribution(attribution: Attribution) -> list[RenderableType]:
         strip.append("█" * max(1, round(share * 60)), style=colour)
         result.add_row(Text(label, style=colour), human_s(seconds), f"{share:.0%}")
     return [strip, result]
+
+
+def _native(parts: Sequence[NativePart]) -> Table:
+    """A run at native speed beside its prediction for this host."""
+    result = table("at native speed", "this run", "predicted for this host", "off")
+    for part in parts:
+        off = f"{part.predicted_s / part.measured_s - 1:+.0%}" if part.measured_s > 0 else ""
+        result.add_row(part.name, human_s(part.measured_s), human_s(part.predicted_s), off)
+    return result
 
 
 def _devices(report: RunReport) -> Table:

@@ -20,7 +20,14 @@ from engine.domain.scenario import (
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.models import catalogue
-from engine.runs.fidelity import LATENCY_LIMIT, RANDOM_LATENCY_LIMIT, Played, fidelity_of
+from engine.runs.fidelity import (
+    LATENCY_LIMIT,
+    RANDOM_LATENCY_LIMIT,
+    Played,
+    fidelity_of,
+    fidelity_of_native,
+)
+from engine.runs.native import NativePrediction
 from engine.worlds.real.device_process import TraceWriter
 
 LAB = topologies.load("lab-3")
@@ -302,16 +309,39 @@ def test_a_run_that_did_not_finish_has_no_latency_to_judge():
     )
 
 
-def test_a_native_run_is_judged_by_its_links_alone_and_says_so():
-    found = verdict(stats(late=40), run=report(9.0, dilation=None), trace=[op(0.0, 7.0)])
+def native(links=(GOOD_LINK,), on_host=None, run=None):
+    run = run or report(9.0, dilation=None)
+    return fidelity_of_native(run, Played([op(0.0, 7.0)], {}, links, "tbf"), on_host)
+
+
+def test_a_native_run_is_judged_by_its_links_alone():
+    found = native()
     assert found.valid is True
     assert (found.late_frac, found.model_error_mean, found.latency_error) == (None, None, None)
-    assert found.notes == ("Native speed: operations and latency are not compared with the device models.",)
+    assert native(links=(GOOD_LINK._replace(achieved_bit_per_s=5e7),)).valid is False
+
+
+@pytest.mark.parametrize(
+    ("run", "prediction", "words"),
+    [
+        ("deadlock", "finished", "the run ended as deadlock"),
+        ("finished", "failed", "the prediction ended as failed"),
+    ],
+)
+def test_a_native_run_is_compared_only_if_it_and_its_prediction_finished(run, prediction, words):
+    predicted = NativePrediction(report(8.0, dilation=None, kind=prediction), [])
+    found = native(on_host=predicted, run=report(9.0, dilation=None, kind=run))
+    assert found.native == () and words in found.notes[0]
+
+
+def test_a_native_run_stands_beside_its_prediction():
+    found = native(on_host=NativePrediction(report(8.0, dilation=None), [op(0.0, 7.0)]))
+    assert found.latency_error == pytest.approx(9 / 8 - 1)
+    assert [part.name for part in found.native] == ["compute", "runtime", "link", "disk", "wait"]
 
 
 def test_a_run_without_pacing_statistics_has_no_verdict():
     assert verdict({}).valid is None
-    assert verdict({}, run=report(dilation=None)).valid is True
 
 
 class Listener:

@@ -1227,6 +1227,7 @@ export interface components {
             source: string;
             staging_byte_per_s: number | null;
             title: string;
+            token_s: number;
             watts: number;
         };
         Drawing: {
@@ -1429,6 +1430,7 @@ export interface components {
             link_error_max: number | null;
             model_error_mean: number | null;
             model_error_p95: number | null;
+            native: components["schemas"]["NativePart"][];
             notes: string[];
             valid: boolean | null;
             why: string[];
@@ -1862,6 +1864,12 @@ export interface components {
             token_types: number;
             vision: components["schemas"]["VisionSpec"] | null;
             vocab_size: number;
+        };
+        NativePart: {
+            measured_s: number;
+            /** @enum {string} */
+            name: "compute" | "runtime" | "link" | "disk" | "wait";
+            predicted_s: number;
         };
         OnlinePlan: [
             number,
@@ -2417,6 +2425,8 @@ export interface components {
             receive_s: number;
             send_s: number;
             slowdown: number[];
+            token_s: number;
+            turn_frac: number;
         };
         Scenario: {
             changes: (components["schemas"]["SetRate"] | components["schemas"]["SetDelay"] | components["schemas"]["SetLoss"] | components["schemas"]["LinkDown"] | components["schemas"]["LinkUp"] | components["schemas"]["SlowDevice"] | components["schemas"]["DropDevice"] | components["schemas"]["FreezeDevice"] | components["schemas"]["JoinDevice"])[];

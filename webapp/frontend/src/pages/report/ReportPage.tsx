@@ -17,6 +17,7 @@ import { KeyFigures } from './KeyFigures';
 import { LinkTable } from './LinkTable';
 import { LoadingTable } from './LoadingTable';
 import { Notes } from './Notes';
+import { NativeTable } from './NativeTable';
 import { OutcomeAlert } from './OutcomeAlert';
 import { Recorded } from './Recorded';
 import { ReplayButton } from './ReplayButton';
@@ -86,6 +87,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
               outcome={report.outcome}
             />
             <Attribution report={report} />
+            <NativeTable report={report} />
           </>
         )}
         <Seen run={run} />

@@ -28,6 +28,7 @@ const fidelity: Fidelity = {
   link_error_max: 0.02,
   late_frac: 0,
   backend: 'tc',
+  native: [],
   why: [],
   notes: [],
 };
@@ -80,6 +81,7 @@ describe('the verdict on fidelity', () => {
       compute_error_mean: null,
       model_error_mean: null,
       latency_error: 0.5,
+      latency_error: null,
       latency_limit: null,
       link_error_max: null,
       late_frac: 0.5,

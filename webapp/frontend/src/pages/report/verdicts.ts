@@ -67,8 +67,10 @@ function modelLines({ model_error_mean, model_error_p95 }: Fidelity): string[] {
 }
 
 function latencyLines({ latency_error, latency_limit }: Fidelity): string[] {
-  if (latency_error === null || latency_limit === null) return [];
+  if (latency_error === null) return [];
   const side = latency_error < 0 ? 'below' : 'above';
+  if (latency_limit === null)
+    return [`The latency is ${errorText(Math.abs(latency_error))} ${side} its prediction for this host.`];
   return [
     `The latency is ${errorText(Math.abs(latency_error))} ${side} its prediction; the limit is ${errorText(latency_limit)}.`,
   ];

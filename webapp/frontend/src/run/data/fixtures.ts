@@ -16,7 +16,7 @@ export function device(name: string): DeviceSpec {
     receive_overhead_s: 0,
     byte_overhead_s: 0,
     dispatch_s: 0,
-  token_s: 0,
+    token_s: 0,
     handover_s: 0,
     basis: null,
     assumed_efficiency: null,

@@ -1,0 +1,60 @@
+"""`bench reality`: from runs and predictions to errors, table and summary."""
+
+import json
+
+import pytest
+
+from emulator.bench.reality import SINGLES, Case, Compared, Figures, reality_table, spec_of, summary_table
+from emulator.bench.reality_models import model_of
+from engine.models.families.registry import FAMILIES
+from engine.ops.sizes import num_parameters
+from engine.runs.predict import prepare
+
+
+def compared(model, predicted_s, *measured_s, devices=1):
+    case = Case(model, "single" if devices == 1 else "gpipe", devices, 1e8 if devices > 1 else 0.0)
+    return Compared(
+        case, Figures(predicted_s, 0.0, predicted_s), tuple(Figures(s, 0.0, s) for s in measured_s)
+    )
+
+
+def test_an_error_is_of_the_prediction_against_the_median_run():
+    assert compared("gpt2", 0.9, 1.0, 5.0, 0.5).error() == pytest.approx(-0.1)
+
+
+def test_the_summary_has_median_95_percent_and_worst_of_the_absolute_errors():
+    cases = [compared("gpt2", s, 1.0) for s in (1.01, 0.98, 1.05)] + [compared("gpt2", 2.0, 1.0, devices=2)]
+    rows = summary_table(cases).rows
+    assert ("1", "3", "whole", "2.0%", "5.0%", "5.0%") in rows
+    assert ("2", "1", "whole", "100.0%", "100.0%", "100.0%") in rows
+
+
+def test_the_raw_figures_are_kept_with_every_repeat():
+    table = reality_table([compared("demo-lm", 0.9, 1.0, 1.1)])
+    (case,) = json.loads(table.raw)
+    assert [run["total_s"] for run in case["measured"]] == [1.0, 1.1]
+    assert case["case"]["model"] == "demo-lm" and case["predicted"]["total_s"] == 0.9
+    assert table.summary is not None and len(table.rows) == 1
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_an_encoder_has_no_later_tokens():
+    (row,) = reality_table([compared("minilm", 0.9, 1.0)]).rows
+    assert row[7:9] == ("–", "–")
+
+
+def test_the_models_are_of_all_text_families_and_vit_from_2_to_360_million_parameters():
+    models = [model_of(name) for name in SINGLES]
+    sizes = [num_parameters(model) for model in models]
+    assert min(sizes) < 3e6 and 3e8 < max(sizes) < 3.6e8
+    assert all(model.dtype == "float32" for model in models)
+    missing = {family.name for family in FAMILIES} - {model.family for model in models}
+    assert missing <= {"gemma", "llava"}  # gemma differs from gemma2 in norms alone; llava needs pictures
+
+
+KINDS = [Case("vit-base", "single", 1), Case("minilm", "single", 1), Case("gpt2", "megatron", 4, 2e7)]
+
+
+@pytest.mark.parametrize("case", KINDS, ids=lambda case: case.model)
+def test_every_kind_of_case_can_be_planned(case):
+    assert prepare(spec_of(case)).spec.dilation == "native"

@@ -1,0 +1,72 @@
+"""What the runtime costs, from traces made by hand."""
+
+import pytest
+
+from emulator.calibration.runtime import Run, Sent, computing_costs, message_costs, messages, with_messages
+from engine.domain.host_times import RuntimeCosts
+from engine.domain.trace import Span
+from engine.ops.cost import NATIVE_INLINE_FLOPS
+
+GAP_S, TURN, TOKEN_S, HANDOVER_S = 30e-6, 0.05, 200e-6, 300e-6
+
+
+def run(op_s, tokens=4, operations=5, handed_over=False):
+    """Operations of `op_s` with the gaps that the runtime makes; the last of each token is a long one."""
+    trace, now_s = [], 0.0
+    for token in range(tokens):
+        for number in range(operations):
+            long = handed_over and number == operations - 1
+            gap_s = GAP_S + TURN * op_s + (HANDOVER_S if long else 0.0)
+            now_s += gap_s if number else GAP_S + TOKEN_S
+            flops = NATIVE_INLINE_FLOPS if long else 1000
+            trace.append(
+                Span("d0", "compute", "block", 0, now_s, now_s + op_s, flops=flops, request=0, token=token)
+            )
+            now_s += op_s
+    return Run(None, trace)
+
+
+def test_gaps_become_dispatch_turns_tokens_and_hand_over():
+    found = computing_costs([run(1e-4), run(5e-4), run(1e-3, handed_over=True)])
+    assert found.dispatch_s == pytest.approx(GAP_S)
+    assert found.turn_frac == pytest.approx(TURN)
+    assert found.token_s == pytest.approx(TOKEN_S)
+    assert found.handover_s == pytest.approx(HANDOVER_S)
+
+
+def test_gaps_between_requests_and_between_devices_do_not_count():
+    first, second = run(1e-4).trace, run(5e-4).trace
+    for span in second:
+        span.device, span.start_s, span.end_s = "d1", span.start_s + 9.0, span.end_s + 9.0
+    later = run(1e-4).trace
+    for span in later:
+        span.request, span.start_s, span.end_s = 1, span.start_s + 5.0, span.end_s + 5.0
+    together = computing_costs([Run(None, [*first, *later, *second])])
+    assert together.token_s + together.dispatch_s == pytest.approx(TOKEN_S + GAP_S, rel=0.01)
+
+
+def test_a_message_has_a_fixed_cost_and_one_per_byte_whatever_its_size():
+    sent = [Sent(size, 300e-6 + 1.2e-9 * size) for size in (2_000, 2_000, 60_000, 900_000)]
+    fixed_s, byte_s = message_costs(sent)
+    assert (fixed_s, byte_s) == (pytest.approx(300e-6), pytest.approx(1.2e-9))
+
+
+def test_one_slow_message_among_many_of_its_size_changes_nothing():
+    sent = [Sent(2_000, 300e-6)] * 9 + [Sent(2_000, 9.0)] + [Sent(1_002_000, 1300e-6)] * 3
+    fixed_s, byte_s = message_costs(sent)
+    assert (fixed_s, byte_s) == (pytest.approx(298e-6), pytest.approx(1e-9))
+
+
+def test_messages_of_one_size_have_no_cost_per_byte():
+    assert message_costs([Sent(1_000, 2e-4)] * 3) == (pytest.approx(2e-4), 0.0)
+
+
+def test_the_time_on_a_link_is_no_cost_of_the_runtime():
+    span = Span("d1", "recv", "x", 0, 1.0, 1.5, bytes=1_000_000, peer="d0")
+    assert messages(Run(None, [span]), 1e8) == [Sent(1_000_000, pytest.approx(0.42))]
+
+
+def test_a_messages_costs_are_counted_at_both_ends():
+    found = with_messages(RuntimeCosts(dispatch_s=1.0), [Sent(0, 2e-4), Sent(1_000_000, 2e-4 + 2e-3)])
+    assert (found.send_s, found.receive_s) == (pytest.approx(1e-4), pytest.approx(1e-4))
+    assert (found.byte_s, found.dispatch_s) == (pytest.approx(1e-9), 1.0)
