@@ -1,4 +1,4 @@
-"""The commands of the engine: list, predict, advise, compare, fuzz, experiment. They need no root."""
+"""The commands of the engine, which need no root."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ from engine.cli.experiment_command import EXPERIMENT
 from engine.cli.fuzz_command import FUZZ
 from engine.cli.list_command import LIST
 from engine.cli.predict_command import PREDICT
+from engine.cli.reproduce_command import REPRODUCE
 
-COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, FUZZ)
+COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, REPRODUCE, FUZZ)

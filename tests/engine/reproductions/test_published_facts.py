@@ -89,7 +89,8 @@ def formulas() -> Iterator[tuple[str, Any]]:
     sent = {}
     for name in ("voltage", "megatron"):
         for number in (2, 4):
-            trace = play(spec_of(name, model, star([1e10] * number, terminal=True), rows=16))
+            params = {"all_reduce": "ring"} if name == "megatron" else {}
+            trace = play(spec_of(name, model, star([1e10] * number, terminal=True), rows=16, **params))
             in_layer = [span.payload_bytes for span in sends(trace) if span.layer == 0]
             sent[name, number] = sum(in_layer) / number / model.element_bytes
     for published, name in (("voltage", "voltage"), ("tp", "megatron")):
