@@ -7,9 +7,10 @@ from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router, Schema
+from pydantic import Field
 
 from webapp.redis import REDIS_ERRORS, client
-from webapp.runs import workers
+from webapp.runs import housekeeping, storage, workers
 from webapp.runs.models import ACTIVE, Run
 
 router = Router(tags=["health"])
@@ -22,19 +23,25 @@ class Health(Schema):
     queue_length: int
     busy_run: int | None
     workers: dict[str, list[str]]
+    storage: str | None = Field(description="Why a worker could not write to the database just now.")
     server_time: float
 
 
 @router.get("/health", response=Health)
 def health(request: HttpRequest) -> dict[str, Any]:
-    """Answers also when Redis does not."""
+    """Answers also when Redis does not. Settles runs without an owner: all workers may be gone."""
     found: dict[str, list[str]] = {queue: [] for queue in workers.QUEUES}
+    problem = None
     try:
         client().ping()
         redis_answers = True
         found = {queue: workers.alive(queue) for queue in workers.QUEUES}
+        problem = storage.problem()
+        housekeeping.settle_abandoned()
     except REDIS_ERRORS:
         redis_answers = False
+    except storage.ERRORS as error:
+        problem = str(error)
     return {
         "redis": redis_answers,
         "worker_emulate": bool(found["emulate"]),
@@ -42,5 +49,6 @@ def health(request: HttpRequest) -> dict[str, Any]:
         "queue_length": Run.objects.filter(status="queued").count(),
         "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),
         "workers": found,
+        "storage": problem,
         "server_time": time.time(),
     }

@@ -11,11 +11,13 @@ from engine.domain.events import StateChanged
 from engine.domain.report import Outcome, OutcomeKind
 from tests.support.web import recorded, request_body, run_spec
 from webapp.errors import Conflict
-from webapp.runs import control, live, services, tasks, workers
+from webapp.runs import archive, closing, control, services, stream, tasks, workers
+from webapp.runs.event_log import EventLog
 from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.ownership import Lost, owner_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-ME = workers.Identity("emulate@here", 1, 1)
+ME = workers.Identity("emulate@here", "elsewhere", 1, 1)
 FAILED = Outcome(kind="failed", sentence="The worker died.")
 
 
@@ -41,15 +43,16 @@ def kept(run: Run) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", get_args(OutcomeKind))
 def test_a_run_is_finished_cancelled_or_else_failed(kind: OutcomeKind) -> None:
     run = new_run("running")
-    assert services.end(run.pk, Outcome(kind=kind, sentence="why"))
+    closing.end(owner_of(run), Outcome(kind=kind, sentence="why"))
     assert kept(run)["status"] == {"finished": "finished", "cancelled": "cancelled"}.get(kind, "failed")
-    assert (kept(run)["outcome"], kept(run)["error"]) == (kind, "why")
+    why = "" if kind == "finished" else "why"
+    assert (kept(run)["outcome"], kept(run)["error"]) == (kind, why)
 
 
 @pytest.mark.parametrize("status", ["queued", *ACTIVE])
 def test_a_run_that_is_not_over_is_closed(status: str) -> None:
     run = new_run(status)
-    assert services.end(run.pk, FAILED)
+    closing.end(owner_of(run), FAILED)
     assert kept(run)["status"] == "failed"
 
 
@@ -57,18 +60,22 @@ def test_a_run_that_is_not_over_is_closed(status: str) -> None:
 def test_a_run_that_is_over_is_not_closed_again(status: str) -> None:
     run = new_run(status)
     before = kept(run)
-    assert not services.end(run.pk, FAILED)
+    with pytest.raises(Lost):
+        closing.end(owner_of(run), FAILED)
     assert kept(run) == before
 
 
 def test_a_finished_run_stays_finished_when_its_worker_is_found_dead(live_redis) -> None:
     run = new_run("running")
     _, report = recorded()
-    assert services.finish(run.pk, report) == "finished"
+    assert closing.finish(owner_of(run), report) == "finished"
     before = kept(run)
-    services.fail_lost(run)
+    assert closing.settle(Run.objects.get(pk=run.pk))
     assert kept(run) == before
-    assert live.page_of_history(run.pk, 0) == []
+    ended, end_of_report = json.loads(archive.page_of_history(run.pk, 0)[-1].events)
+    assert (ended["state"], end_of_report["type"]) == ("finished", "report")
+    run.refresh_from_db()
+    assert run.archived
 
 
 def test_a_finished_run_cannot_be_cancelled() -> None:
@@ -80,11 +87,12 @@ def test_a_finished_run_cannot_be_cancelled() -> None:
 
 def test_a_run_of_a_dead_worker_has_an_outcome_in_its_events_and_is_archived(live_redis) -> None:
     run = new_run("loading")
-    services.fail_lost(run)
-    (batch,) = live.page_of_history(run.pk, 0)
+    closing.settle(run)
+    (batch,) = archive.page_of_history(run.pk, 0)
     log, ended = json.loads(batch.events)
     assert log["level"] == "error"
-    assert "emulate@here ended in the middle of this run, which was loading" in log["text"]
+    assert "emulate@here ended or was silent for more than 20 s" in log["text"]
+    assert "in the middle of this run, which was loading" in log["text"]
     assert (ended["state"], ended["detail"]) == ("failed", log["text"])
     run.refresh_from_db()
     assert (run.status, run.archived, run.error) == ("failed", True, log["text"])
@@ -94,7 +102,7 @@ def test_a_run_that_failed_has_no_figures_though_its_report_is_kept() -> None:
     run = new_run("running")
     _, report = recorded()
     lost = Outcome(kind="peer_lost", sentence="b failed", device="b")
-    assert services.finish(run.pk, report.model_copy(update={"outcome": lost})) == "failed"
+    assert closing.finish(owner_of(run), report.model_copy(update={"outcome": lost})) == "failed"
     assert kept(run)["latency_s"] is None
     assert kept(run)["error"] == "b failed"
     assert Run.objects.get(pk=run.pk).report["outcome"]["kind"] == "peer_lost"
@@ -102,15 +110,15 @@ def test_a_run_that_failed_has_no_figures_though_its_report_is_kept() -> None:
 
 def test_only_states_of_a_run_that_goes_on_become_its_status() -> None:
     run = new_run("planning")
-    services.progress(run.pk, "loading", "two devices")
+    services.progress(owner_of(run), "loading", "two devices")
     assert Run.objects.values_list("status", "detail").get(pk=run.pk) == ("loading", "two devices")
-    services.progress(run.pk, "queued", "1 run ahead on this machine")
+    services.progress(owner_of(run), "queued", "1 run ahead on this machine")
     assert Run.objects.values_list("status", "detail").get(pk=run.pk) == (
         "loading",
         "1 run ahead on this machine",
     )
-    services.end(run.pk, FAILED)
-    services.progress(run.pk, "running", "")
+    closing.end(owner_of(run), FAILED)
+    services.progress(owner_of(run), "running", "")
     assert kept(run)["status"] == "failed"
 
 
@@ -125,9 +133,11 @@ def test_the_ending_among_the_emulators_events_waits_until_the_database_has_it()
 
 def test_a_deleted_run_leaves_neither_events_nor_commands_in_redis(live_redis) -> None:
     run = new_run("running")
-    live.append(run.pk, [StateChanged(state="running")])
+    log = EventLog(owner_of(run))
+    log.add([StateChanged(state="running")])
+    log.send()
     control.send(run.pk, {"kind": "stop"}, "ann")
-    keys = (live.stream_of(run.pk), control.list_of(run.pk))
+    keys = (stream.stream_of(run.pk), control.list_of(run.pk))
     assert live_redis.exists(*keys) == 2
     services.delete(run)
     assert live_redis.exists(*keys) == 0

@@ -16,6 +16,7 @@ from webapp.asgi import application
 from webapp.runs import follow, services
 from webapp.runs.live import Publisher
 from webapp.runs.models import Run
+from webapp.runs.ownership import owner_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 PATIENCE_S = 20
@@ -78,7 +79,7 @@ def events_in(found: list[dict[str, Any]]) -> list[Event]:
 
 
 def publish_all(run: Run, events: list[Event], size: int = 50) -> None:
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         for piece in in_pieces(events, size):
             published(publisher, piece)
 

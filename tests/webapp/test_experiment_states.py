@@ -22,8 +22,8 @@ from webapp.runs import workers
 
 pytestmark = pytest.mark.django_db
 ME = workers.this_worker("points@here")
-OTHER = workers.Identity("points@elsewhere", 1, 1)
-DEAD = workers.Identity("points@here", 2**22 + 1, 1)
+OTHER = workers.Identity("points@elsewhere", "elsewhere", 1, 1)
+DEAD = workers.Identity("points@here", workers.home(), 2**22 + 1, 1)
 """No process has this id: it is above the kernel's largest."""
 
 
@@ -164,10 +164,10 @@ def test_what_a_dead_worker_held_waits_again(anna: User, holder, later_s: int, l
     executions.start(stored(anna))
     (taken,) = computations.take(holder, 1)
     now = timezone.now() + timedelta(seconds=later_s)
-    assert len(computations.reap("points@here", now)) == lost
+    assert len(computations.reap(workers.home(), now)) == lost
     taken.refresh_from_db()
     assert taken.state == ("waiting" if lost else "running")
-    assert computations.reap("points@here", now) == []
+    assert computations.reap(workers.home(), now) == []
 
 
 def test_a_point_that_kills_its_workers_is_given_up_after_the_third(anna: User) -> None:
@@ -176,7 +176,7 @@ def test_a_point_that_kills_its_workers_is_given_up_after_the_third(anna: User) 
     Cell.objects.exclude(index=0).delete()
     for attempt in range(3):
         assert [one.attempts for one in computations.take(DEAD, 1)] == [attempt + 1]
-        computations.reap("points@here")
+        computations.reap(workers.home())
     assert computations.take(DEAD, 1) == [] and states(experiment) == ["failed"]
     sentence = Computation.objects.get(state="failed").sentence
     assert sentence == "Given up after 3 attempts: its worker died in the middle of it."
@@ -336,7 +336,7 @@ def one_step(experiment: Experiment, step: str) -> None:
             case "fail" if running:
                 computations.fail(running.pk, "why", running.worker)
             case "reap":
-                computations.reap("points@here")
+                computations.reap(workers.home())
             case "pause":
                 executions.pause(experiment)
             case "resume":

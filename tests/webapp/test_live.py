@@ -14,10 +14,14 @@ from engine.domain.events import EVENTS, ClockTicked, Event, StateChanged
 from engine.domain.trace import Mark
 from tests.support.web import RedisServer, recorded, request_body, run_spec, wait_until
 from webapp.redis import client
-from webapp.runs import live
+from webapp.runs import archive, live, stream
+from webapp.runs.archive import history, stored_batches
+from webapp.runs.event_log import EventLog
 from webapp.runs.follow import follow
-from webapp.runs.live import Batch, Publisher, history, stored_batches, stream_of
+from webapp.runs.live import Publisher
 from webapp.runs.models import EventSegment, Run
+from webapp.runs.ownership import owner_of
+from webapp.runs.stream import Batch, stream_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -42,16 +46,22 @@ def in_pieces(events: list[Any], size: int) -> list[list[Any]]:
     return [events[at : at + size] for at in range(0, len(events), size)]
 
 
+def append(run: Run, event: Event) -> None:
+    log = EventLog(owner_of(run))
+    log.add([event])
+    log.send()
+
+
 def published(publisher: Publisher, events: list[Any]) -> None:
     """Publish and wait until a reader could have them."""
     publisher.publish(events)
-    wait_until(lambda: not publisher.pending and not publisher.unsent, "the events to be sent")
+    wait_until(lambda: publisher.idle, "the events to be sent")
 
 
 def test_what_was_published_is_read_in_order_while_the_run_lives_and_after(live_redis: redis.Redis) -> None:
     events, _ = recorded()
     run = new_run()
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         for piece in in_pieces(events, 50):
             published(publisher, piece)
         assert events_of(history(run.pk, 0)) == events
@@ -65,7 +75,7 @@ def test_what_was_published_is_read_in_order_while_the_run_lives_and_after(live_
 def test_batches_are_numbered_without_gaps_and_a_cursor_resumes_after_its_batch(live_redis) -> None:
     events, _ = recorded()
     run = new_run()
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         for piece in in_pieces(events, 40):
             published(publisher, piece)
         batches = list(history(run.pk, 0))
@@ -77,15 +87,15 @@ def test_batches_are_numbered_without_gaps_and_a_cursor_resumes_after_its_batch(
 
 
 def test_a_long_history_is_read_page_by_page(live_redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "PAGE_CHARS", 2000)
+    monkeypatch.setattr(archive, "PAGE_CHARS", 2000)
     events, _ = recorded()
     run = new_run()
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         for piece in in_pieces(events, 10):
             published(publisher, piece)
-    pages = [live.page_of_history(run.pk, 0)]
+    pages = [archive.page_of_history(run.pk, 0)]
     while pages[-1]:
-        pages.append(live.page_of_history(run.pk, pages[-1][-1].number))
+        pages.append(archive.page_of_history(run.pk, pages[-1][-1].number))
     assert len(pages) > 3
     assert [event for page in pages for event in events_of(page)] == events
 
@@ -96,15 +106,15 @@ def test_a_long_history_is_read_page_by_page(live_redis, monkeypatch: pytest.Mon
 def test_a_page_ends_with_the_batch_that_fills_it(
     page_chars, numbers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = [live.Batch(1, "abc"), live.Batch(2, "de"), live.Batch(3, "f")]
-    monkeypatch.setattr(live, "history", lambda run_id, since: iter(stored))
-    monkeypatch.setattr(live, "PAGE_CHARS", page_chars)
-    assert [batch.number for batch in live.page_of_history(1, 0)] == numbers
+    stored = [Batch(1, "abc"), Batch(2, "de"), Batch(3, "f")]
+    monkeypatch.setattr(archive, "history", lambda run_id, since: iter(stored))
+    monkeypatch.setattr(archive, "PAGE_CHARS", page_chars)
+    assert [batch.number for batch in archive.page_of_history(1, 0)] == numbers
 
 
 def test_events_that_come_together_travel_together(live_redis) -> None:
     run = new_run()
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         for number in range(500):
             publisher.publish([ClockTicked(time_s=number, wall_s=number)])
     batches = list(history(run.pk, 0))
@@ -118,7 +128,7 @@ def test_a_long_run_keeps_redis_short_and_loses_nothing(live_redis, monkeypatch:
     events, _ = recorded()
     events = (events * 20)[:1000]
     run = new_run()
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         for piece in in_pieces(events, 100):
             published(publisher, piece)
         wait_until(lambda: run.segments.count() >= 5, "segments to be stored")
@@ -131,8 +141,8 @@ def test_a_long_run_keeps_redis_short_and_loses_nothing(live_redis, monkeypatch:
 
 def test_what_was_said_before_the_run_began_is_archived_with_it(live_redis) -> None:
     run = new_run("queued")
-    live.append(run.pk, [StateChanged(state="queued")])
-    with Publisher(run.pk) as publisher:
+    append(run, StateChanged(state="queued"))
+    with Publisher(owner_of(run)) as publisher:
         publisher.publish([StateChanged(state="planning")])
     assert [event.state for event in events_of(stored_batches(run.pk, 0))] == ["queued", "planning"]
 
@@ -141,15 +151,15 @@ def test_a_redis_that_restarts_empty_in_the_middle_loses_nothing(own_redis: Redi
     events, _ = recorded()
     first, second, third = events[:60], events[60:120], events[120:]
     run = new_run()
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         published(publisher, first)
         own_redis.stop()
         publisher.publish(second)
-        wait_until(lambda: publisher.redis_was_gone, "the publisher to notice")
+        wait_until(lambda: publisher.log.redis_was_gone, "the publisher to notice")
         own_redis.start()
-        wait_until(lambda: not publisher.unsent, "the events to be sent after all")
+        wait_until(lambda: publisher.idle, "the events to be sent after all")
         published(publisher, third)
-        assert not publisher.redis_was_gone
+        assert not publisher.log.redis_was_gone
         assert events_of(history(run.pk, 0)) == events
     assert events_of(history(run.pk, 0)) == events
 
@@ -157,7 +167,7 @@ def test_a_redis_that_restarts_empty_in_the_middle_loses_nothing(own_redis: Redi
 def test_a_redis_that_never_comes_back_does_not_cost_the_archive(own_redis: RedisServer) -> None:
     events, _ = recorded()
     run = new_run()
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         published(publisher, events[:60])
         own_redis.stop()
         publisher.publish(events[60:])
@@ -167,23 +177,24 @@ def test_a_redis_that_never_comes_back_does_not_cost_the_archive(own_redis: Redi
 
 def test_an_event_that_is_no_json_fails_the_run_loudly(live_redis) -> None:
     run = new_run()
-    with pytest.raises(RuntimeError, match=f"events of run {run.pk}"), Publisher(run.pk) as publisher:
+    with pytest.raises(RuntimeError, match=f"events of run {run.pk}"), Publisher(owner_of(run)) as publisher:
         publisher.publish([Mark(0.0, "unwritable", facts={"what": object()})])
 
 
 class FailsOnce:
-    """A Redis client whose first `xadd` ends in `error`, after it was carried out or instead."""
+    """A Redis client whose first batch ends in `error`, after it was added or instead."""
 
     def __init__(self, real: redis.Redis, error: Exception, carried_out: bool):
         self.real, self.error, self.carried_out = real, error, carried_out
         self.failed = False
 
-    def xadd(self, *arguments: Any, **more: Any) -> Any:
-        if self.failed:
-            return self.real.xadd(*arguments, **more)
+    def eval(self, *arguments: Any) -> Any:
+        has_entry = arguments[-3] != ""
+        if self.failed or not has_entry:
+            return self.real.eval(*arguments)
         self.failed = True
         if self.carried_out:
-            self.real.xadd(*arguments, **more)
+            self.real.eval(*arguments)
         raise self.error
 
     def __getattr__(self, name: str) -> Any:
@@ -195,10 +206,10 @@ def test_a_batch_whose_reply_was_lost_is_not_sent_twice_and_the_next_ones_follow
 ) -> None:
     lost = redis.exceptions.ConnectionError("the answer was lost")
     failing = FailsOnce(live_redis, lost, carried_out=True)
-    monkeypatch.setattr(live, "client", lambda: failing)
+    monkeypatch.setattr(stream, "client", lambda: failing)
     events, _ = recorded()
     run = new_run()
-    with Publisher(run.pk) as publisher:
+    with Publisher(owner_of(run)) as publisher:
         published(publisher, events[:20])
         assert failing.failed
         assert live_redis.xlen(stream_of(run.pk)) == 1
@@ -212,9 +223,9 @@ def test_a_refusal_of_redis_that_is_not_about_a_batch_sent_before_fails_the_run(
 ) -> None:
     refusal = redis.exceptions.ResponseError("OOM command not allowed when used memory > 'maxmemory'")
     failing = FailsOnce(live_redis, refusal, carried_out=False)
-    monkeypatch.setattr(live, "client", lambda: failing)
+    monkeypatch.setattr(stream, "client", lambda: failing)
     run = new_run()
-    with pytest.raises(RuntimeError, match=f"events of run {run.pk}"), Publisher(run.pk) as publisher:
+    with pytest.raises(RuntimeError, match=f"events of run {run.pk}"), Publisher(owner_of(run)) as publisher:
         publisher.publish([ClockTicked(time_s=1.0, wall_s=1.0)])
 
 
@@ -239,7 +250,7 @@ async def test_a_slow_reader_finds_in_the_database_what_was_cut_from_the_stream(
     def publish(publisher: Publisher, piece: list[Any]) -> None:
         published(publisher, piece)
 
-    publisher = await asyncio.to_thread(Publisher, run.pk)
+    publisher = await asyncio.to_thread(Publisher, owner_of(run))
     with publisher:
         await asyncio.to_thread(publish, publisher, events[:10])
         seen = await anext(reader)
@@ -257,7 +268,7 @@ async def test_a_reader_of_a_finished_run_needs_no_redis(own_redis: RedisServer)
     run = await asyncio.to_thread(new_run)
 
     def publish_all() -> None:
-        with Publisher(run.pk) as publisher:
+        with Publisher(owner_of(run)) as publisher:
             publisher.publish(events)
 
     await asyncio.to_thread(publish_all)
@@ -267,6 +278,6 @@ async def test_a_reader_of_a_finished_run_needs_no_redis(own_redis: RedisServer)
 
 def test_a_batch_after_a_stored_segment_follows_its_number_though_redis_is_empty(live_redis) -> None:
     run = new_run("failed")
-    live.store_segment(run.pk, [Batch(number, "[]") for number in (1, 2, 3)])
-    live.append(run.pk, [StateChanged(state="failed")])
+    archive.store(owner_of(run), [Batch(number, "[]") for number in (1, 2, 3)])
+    append(run, StateChanged(state="failed"))
     assert [batch.number for batch in history(run.pk, 0)] == [1, 2, 3, 4]

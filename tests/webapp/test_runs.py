@@ -17,8 +17,9 @@ import topologies
 from engine.domain.events import Logged, ReportMade
 from engine.domain.stored import read_report
 from engine.domain.trace import Span
-from tests.support.web import Browser, RedisServer, recorded, request_body, wait_until
-from webapp.runs import control, housekeeping, live, services, workers
+from tests.support.web import Browser, RedisServer, recorded, request_body
+from webapp.runs import closing, control, housekeeping, ownership, services, stream, workers
+from webapp.runs.event_log import EventLog
 from webapp.runs.live import Publisher
 from webapp.runs.models import Run
 
@@ -32,14 +33,24 @@ def started(browser: Browser, **overrides: Any) -> int:
     return response.json()["id"]
 
 
+def claimed(run_id: int, worker: workers.Identity = ME) -> ownership.Ownership:
+    run = ownership.claim(run_id, worker)
+    assert run is not None
+    return ownership.owner_of(run)
+
+
+def publisher_of(run_id: int) -> Publisher:
+    return Publisher(ownership.owner_of(Run.objects.get(pk=run_id)))
+
+
 def finished(browser: Browser, **overrides: Any) -> int:
     """A run with a report: the simulated world's, stored as a worker stores one."""
     run_id = started(browser, **overrides)
     events, report = recorded(**overrides)
-    assert services.start(run_id, ME) is not None
-    with Publisher(run_id) as publisher:
+    owner = claimed(run_id)
+    with Publisher(owner) as publisher:
         publisher.publish([event for event in events if not isinstance(event, ReportMade)])
-        services.finish(run_id, report)
+        closing.finish(owner, report)
     return run_id
 
 
@@ -58,7 +69,7 @@ def test_a_run_is_stored_planned_and_queued(alice: Browser, live_redis: redis.Re
 
 def test_waiting_runs_know_their_place(alice: Browser, live_redis) -> None:
     first, second, third = started(alice), started(alice), started(alice)
-    services.start(first, ME)
+    claimed(first)
     rows = {row["id"]: row["queue_position"] for row in alice.get("/runs").json()}
     assert rows == {first: None, second: 1, third: 2}
     assert alice.get("/health").json()["queue_length"] == 2
@@ -151,14 +162,14 @@ def test_the_catalogue_has_everything_that_forms_need(victor: Browser) -> None:
 # Starting once, ending ----------------------------------------------------------------------------
 def test_a_run_starts_once(alice: Browser, live_redis) -> None:
     run_id = started(alice)
-    assert services.start(run_id, ME) is not None
-    assert services.start(run_id, ME) is None
+    assert ownership.claim(run_id, ME) is not None
+    assert ownership.claim(run_id, ME) is None
 
 
 def test_a_cancelled_run_that_was_queued_never_starts(alice: Browser, live_redis) -> None:
     run_id = started(alice)
     assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
-    assert services.start(run_id, ME) is None
+    assert ownership.claim(run_id, ME) is None
     run = alice.get(f"/runs/{run_id}").json()
     assert (run["status"], run["error"]) == ("cancelled", "Cancelled by alice before it started.")
     states = [event["state"] for event in alice.get(f"/runs/{run_id}/events").json()["events"]]
@@ -167,57 +178,79 @@ def test_a_cancelled_run_that_was_queued_never_starts(alice: Browser, live_redis
 
 
 def test_cancelling_an_active_run_asks_its_worker_to_stop(alice: Browser, live_redis) -> None:
-    run_id = started(alice)
-    services.start(run_id, ME)
-    heartbeat = workers.Heartbeat("emulate", ME)
-    heartbeat.start()
-    try:
-        wait_until(lambda: workers.alive("emulate"), "the worker to be heard")
-        assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
-    finally:
-        heartbeat.stop()
-    sent = json.loads(live_redis.lpop(control.list_of(run_id)))
+    owner = claimed(started(alice))
+    assert alice.post(f"/runs/{owner.run_id}/cancel").status_code == 202
+    sent = json.loads(live_redis.lpop(control.list_of(owner.run_id)))
     assert sent["command"] == {"kind": "stop"} and sent["by"] == "alice"
+    run = alice.get(f"/runs/{owner.run_id}").json()
+    assert run["status"] == "planning"
+    assert run["detail"] == "alice asked to stop this run; its worker has not ended it yet."
+    services.progress(owner, "running", "all is well")
+    run = alice.get(f"/runs/{owner.run_id}").json()
+    assert (run["status"], run["detail"][:5]) == ("running", "alice")
+
+
+def test_without_redis_the_wish_to_cancel_reaches_the_worker_by_its_lease(
+    alice: Browser, own_redis: RedisServer
+) -> None:
+    owner = claimed(started(alice))
+    own_redis.stop()
+    assert ownership.renew(owner) == ""
+    assert alice.post(f"/runs/{owner.run_id}/cancel").status_code == 202
+    assert ownership.renew(owner) == "alice"
 
 
 def dead_process() -> workers.Identity:
     """A process that was there and is not any more."""
     with subprocess.Popen(["sleep", "60"]) as process:
-        identity = workers.Identity(ME.node, process.pid, workers.started_at(process.pid))
-        assert workers.is_running_here(identity)
+        identity = workers.Identity(ME.node, ME.home, process.pid, workers.started_at(process.pid))
+        assert not workers.has_died(str(identity), ME.home)
         process.kill()
-    assert not workers.is_running_here(identity)
+    assert workers.has_died(str(identity), ME.home)
     return identity
 
 
 def test_a_dead_workers_run_is_marked_failed_and_keeps_its_events(alice: Browser, live_redis) -> None:
-    run_id = started(alice)
-    services.start(run_id, dead_process())
-    services.progress(run_id, "running", "")
-    live.append(run_id, [Logged(level="info", text="last words")])
-    assert housekeeping.fail_lost_runs(ME) == [run_id]
+    owner = claimed(started(alice), dead_process())
+    run_id = owner.run_id
+    services.progress(owner, "running", "")
+    log = EventLog(owner)
+    log.add([Logged(level="info", text="last words")])
+    log.send()
+    assert housekeeping.settle_abandoned() == [run_id]
     run = alice.get(f"/runs/{run_id}").json()
     assert run["status"] == "failed"
-    assert "emulate@here ended in the middle of this run, which was running" in run["error"]
-    live_redis.delete(live.stream_of(run_id))
-    texts = [event.get("text") for event in alice.get(f"/runs/{run_id}/events").json()["events"]]
-    assert texts[1] == "last words" and run["error"] in texts
-    assert housekeeping.fail_lost_runs(ME) == []
+    assert "emulate@here ended or was silent" in run["error"] and "which was running" in run["error"]
+    live_redis.delete(stream.stream_of(run_id))
+    events = alice.get(f"/runs/{run_id}/events").json()["events"]
+    assert [event.get("text") for event in events][1:] == ["last words", run["error"], None]
+    assert events[-1] == {"type": "state", "state": "failed", "detail": run["error"]}
+    assert housekeeping.settle_abandoned() == []
+
+
+def test_a_process_of_another_home_with_the_same_name_and_id_is_not_taken_for_this_one() -> None:
+    """Hosts of a fleet may share a name, and containers the ids of processes."""
+    dead = dead_process()
+    elsewhere = dead._replace(home="another-home")
+    assert workers.has_died(str(dead), ME.home)
+    assert not workers.has_died(str(elsewhere), ME.home)
+    assert workers.parse_identity("emulate@here/17/4") == workers.Identity("emulate@here", "", 17, 4)
 
 
 def test_a_living_workers_run_is_left_alone(alice: Browser, live_redis) -> None:
-    run_id = started(alice)
-    services.start(run_id, ME)
-    assert housekeeping.fail_lost_runs(ME) == []
-    assert Run.objects.get(pk=run_id).status == "planning"
+    owner = claimed(started(alice))
+    assert housekeeping.settle_abandoned() == []
+    assert alice.get("/health").status_code == 200
+    assert Run.objects.get(pk=owner.run_id).status == "planning"
     assert workers.parse_identity(str(ME)) == ME and os.getpid() == ME.pid
 
 
-def test_cancelling_a_run_whose_worker_fell_silent_closes_it(alice: Browser, live_redis) -> None:
-    run_id = started(alice)
-    services.start(run_id, dead_process())
-    assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
-    assert alice.get(f"/runs/{run_id}").json()["status"] == "failed"
+def test_cancelling_a_run_whose_worker_died_closes_it(alice: Browser, live_redis) -> None:
+    owner = claimed(started(alice), dead_process())
+    assert alice.post(f"/runs/{owner.run_id}/cancel").status_code == 202
+    run = alice.get(f"/runs/{owner.run_id}").json()
+    assert run["status"] == "cancelled"
+    assert run["error"] == "Cancelled by alice; the worker emulate@here had ended."
 
 
 def test_runs_that_are_missing_in_redis_are_queued_again(alice: Browser, live_redis) -> None:
@@ -257,10 +290,9 @@ def test_without_redis_the_events_of_a_live_run_are_a_503(alice: Browser, own_re
 
 # Live changes -------------------------------------------------------------------------------------
 def running(browser: Browser) -> int:
-    run_id = started(browser)
-    services.start(run_id, ME)
-    services.progress(run_id, "running", "")
-    return run_id
+    owner = claimed(started(browser))
+    services.progress(owner, "running", "")
+    return owner.run_id
 
 
 def test_a_change_goes_to_the_run_and_gets_a_number(alice: Browser, live_redis) -> None:
@@ -303,7 +335,10 @@ def test_commands_reach_the_runs_queue_and_its_events(alice: Browser, live_redis
     run_id = running(alice)
     link = topologies.load("lab-3").links[0].name
     alice.post(f"/runs/{run_id}/changes", {"command": {"kind": "link_down", "link": link}})
-    with Publisher(run_id) as publisher, control.CommandFeed(run_id, publisher) as feed:
+    with (
+        Publisher(ownership.owner_of(Run.objects.get(pk=run_id))) as publisher,
+        control.CommandFeed(run_id, publisher) as feed,
+    ):
         assert feed.queue.get(timeout=20) == {"kind": "link_down", "link": link}
     events = alice.get(f"/runs/{run_id}/events").json()["events"]
     assert [e["text"] for e in events if e["type"] == "log"] == [f"alice asks: {link} down"]
@@ -326,7 +361,10 @@ def test_a_change_without_a_direction_is_in_force_both_ways_and_does_not_end_the
     run_id = running(alice)
     for sent in (command | {"link": "desk--hub"}, {"kind": "drop_device", "device": "shelf"}):
         assert alice.post(f"/runs/{run_id}/changes", {"command": sent}).status_code == 202
-    with Publisher(run_id) as publisher, control.CommandFeed(run_id, publisher) as feed:
+    with (
+        Publisher(ownership.owner_of(Run.objects.get(pk=run_id))) as publisher,
+        control.CommandFeed(run_id, publisher) as feed,
+    ):
         first = feed.queue.get(timeout=20)
         assert first == {"link": "desk--hub", "direction": "both"} | command
         assert feed.queue.get(timeout=20) == {"kind": "drop_device", "device": "shelf"}
@@ -360,7 +398,7 @@ def test_an_active_run_is_not_deleted_a_finished_one_is(alice: Browser, live_red
     assert alice.delete(f"/runs/{active}").status_code == 409
     assert alice.delete(f"/runs/{over}").status_code == 204
     assert alice.get(f"/runs/{over}").status_code == 404
-    assert not live_redis.exists(live.stream_of(over))
+    assert not live_redis.exists(stream.stream_of(over))
 
 
 # Reports ------------------------------------------------------------------------------------------

@@ -216,16 +216,15 @@ def forget(now: datetime | None = None) -> None:
 
 
 # Looking after ------------------------------------------------------------------------------------
-def reap(node: str, now: datetime | None = None) -> list[int]:
-    """Give back what dead workers held: those of the host of `node` that do not run any more, and all whose
-    lease is over. Returns the ids.
+def reap(here: str, now: datetime | None = None) -> list[int]:
+    """Give back what dead workers held: those of `here` (`workers.home`) that do not run any more, and all
+    whose lease is over. Returns the ids.
     """
     now = now or timezone.now()
     lost = []
     held = Computation.objects.filter(state="running", lease_until__isnull=False)
     for computation in held.only("worker", "lease_until"):
-        holder = workers.parse_identity(computation.worker)
-        died = holder.node == node and not workers.is_running_here(holder)
+        died = workers.has_died(computation.worker, here)
         late = bool(computation.lease_until and computation.lease_until < now)
         if (died or late) and give_back(
             computation.pk, "its worker died in the middle of it.", computation.worker

@@ -114,7 +114,7 @@ def calculate(spec: RunSpec) -> RunReport:
 
 def look_after(worker: workers.Identity, slots: int) -> None:
     """What a worker of the queue `points` does at every beat. Raises Redis' errors."""
-    computations.reap(worker.node)
+    computations.reap(worker.home)
     computations.adopt()
     computations.forget()
     if client().llen("points") == 0 and computations.waiting(PREDICTED).exists():

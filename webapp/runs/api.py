@@ -19,7 +19,7 @@ from webapp import budgets
 from webapp.accounts.access import UserRequest, operator
 from webapp.errors import Conflict
 from webapp.redis import redis_needed
-from webapp.runs import exports, live, predictions, services
+from webapp.runs import archive, exports, predictions, services
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.replay import ReplayRequest, replayed
 from webapp.runs.requests import Pair, RunRequest, reasons_against, spec_of
@@ -140,7 +140,7 @@ def get_events(request: HttpRequest, run_id: int, since: int = 0) -> HttpRespons
     """`{cursor, events}`: a page of events after the batch `since`. Request pages until one is empty."""
     services.find(run_id)
     with redis_needed():
-        batches = live.page_of_history(run_id, since)
+        batches = archive.page_of_history(run_id, since)
     cursor = batches[-1].number if batches else since
     events = ",".join(batch.events[1:-1] for batch in batches)
     return HttpResponse(f'{{"cursor":"{cursor}","events":[{events}]}}', content_type="application/json")

@@ -19,7 +19,7 @@ from django.urls import path
 
 from webapp.redis import REDIS_ERRORS
 from webapp.runs.follow import follow, is_archived
-from webapp.runs.live import Batch
+from webapp.runs.stream import Batch
 
 FRAME_CHARS = 300_000
 logger = logging.getLogger(__name__)

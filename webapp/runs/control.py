@@ -47,6 +47,10 @@ class CommandFeed:
         self.stopping.set()
         self.thread.join()
 
+    def stop(self) -> None:
+        """From any thread: let the run end."""
+        self.queue.put({"kind": "stop"})
+
     def _work(self) -> None:
         while not self.stopping.is_set():
             try:

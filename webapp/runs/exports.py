@@ -12,7 +12,7 @@ from engine.domain.events import TRACE, TraceItem
 from engine.domain.stored import read_spec
 from engine.reports.compare import flatten
 from engine.reports.perfetto import chrome_trace
-from webapp.runs.live import history
+from webapp.runs.archive import history
 from webapp.runs.models import Run
 
 TABLES = ("requests", "devices", "links", "layers")

@@ -10,8 +10,9 @@ from channels.db import database_sync_to_async
 from redis.asyncio import Redis
 
 from webapp.redis import async_client
-from webapp.runs.live import Batch, batch_of, next_segment, stream_of
+from webapp.runs.archive import next_segment
 from webapp.runs.models import Run
+from webapp.runs.stream import Batch, batch_of, stream_of
 
 HEARTBEAT_S = 2.0
 READ_BATCHES = 100

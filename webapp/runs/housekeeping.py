@@ -1,23 +1,18 @@
-"""What an emulator worker does every few seconds: close runs of dead workers, queue runs again whose Redis
-message is missing.
+"""What every worker does each few seconds, and the server when it is asked for its health: settle runs that
+have lost their owner; an emulator worker also queues runs again whose Redis message is missing.
 """
 
 from __future__ import annotations
 
 from webapp.celery import app as celery
 from webapp.redis import client
-from webapp.runs import services, workers
+from webapp.runs import closing, ownership, workers
 from webapp.runs.models import ACTIVE, Run
 
 
-def fail_lost_runs(me: workers.Identity) -> list[int]:
-    """Mark the runs of dead workers of this host failed; returns their ids. Raises Redis' errors."""
-    lost = []
-    for run in Run.objects.filter(status__in=ACTIVE, worker__startswith=f"{me.node}/"):
-        if not workers.is_running_here(workers.parse_identity(run.worker)):
-            services.fail_lost(run)
-            lost.append(run.pk)
-    return lost
+def settle_abandoned() -> list[int]:
+    """Bring the runs without an owner to their end; returns their ids. Raises Redis' errors."""
+    return [run.pk for run in ownership.abandoned(workers.home()) if closing.settle(run)]
 
 
 def requeue(me: workers.Identity) -> list[int]:

@@ -13,8 +13,9 @@ class Run(models.Model):
     """One run. JSON columns hold dumped engine values, as they were when the run was made.
 
     `status` is `queued`, one of ACTIVE as the run reports it, or one of OVER. Leaving `queued` is one
-    UPDATE … WHERE status = 'queued', so no run starts twice. The figures of the report that lists show
-    are columns, so that a list reads no report.
+    UPDATE … WHERE status = 'queued', so no run starts twice. From then on until `archived`, it has one owner,
+    which `fence` and `lease_until` tell (`webapp/runs/ownership.py`). The figures of the report that lists
+    show are columns, so that a list reads no report.
     """
 
     name = models.CharField(max_length=100, blank=True)
@@ -25,6 +26,9 @@ class Run(models.Model):
     status = models.CharField(max_length=12, default="queued", db_index=True)
     detail = models.CharField(max_length=200, blank=True)
     worker = models.CharField(max_length=200, blank=True)
+    fence = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    cancel_by = models.CharField(max_length=150, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -50,6 +54,9 @@ class Run(models.Model):
 
     class Meta:
         ordering = ["-pk"]
+        indexes = [
+            models.Index(fields=["status"], condition=models.Q(archived=False), name="runs_not_archived")
+        ]
 
     def __str__(self) -> str:
         return self.name or f"run {self.pk}"

@@ -1,18 +1,16 @@
-"""The life of a run, step by step: created, started, finished or failed; each step one database write."""
+"""What people do with runs: create, change, cancel, delete; and the states that a worker stores."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Literal
 
 from django.contrib.auth.models import User
 from django.dispatch import Signal
 from django.http import Http404
-from django.utils import timezone
 
-from engine.domain.events import Logged, StateChanged
+from engine.domain.events import StateChanged
 from engine.domain.plan import Plan
-from engine.domain.report import Outcome, RunReport
+from engine.domain.report import Outcome
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec, to_document
@@ -22,15 +20,15 @@ from webapp import budgets
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
 from webapp.redis import REDIS_ERRORS, client, redis_needed
-from webapp.runs import control, live, workers
-from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs import closing, control, housekeeping, ownership, stream
+from webapp.runs.event_log import EventLog
+from webapp.runs.models import ACTIVE, Run
+from webapp.runs.ownership import Lost, Ownership
 from webapp.runs.requests import RunRequest, spec_of
 
 run_over = Signal()
 """Sent by a run's worker when the run is over: `run_id`, `worker`, and `stopped`, whether it was cancelled
 because its worker is to end."""
-
-EndState = Literal["finished", "failed", "cancelled"]
 
 
 def find(run_id: int) -> Run:
@@ -56,7 +54,7 @@ def create(request: RunRequest, owner: User | None) -> Run:
         with redis_needed():
             queue(run.pk)
     except Unavailable as error:
-        end(run.pk, Outcome(kind="failed", sentence=str(error)))
+        closing.end_queued(run.pk, Outcome(kind="failed", sentence=str(error)))
         raise
     return run
 
@@ -85,8 +83,16 @@ def store(request: RunRequest, spec: RunSpec, plan: Plan, owner: User | None) ->
 
 def queue(run_id: int) -> None:
     """Announce a stored run and hand it to the workers. Raises Redis' errors."""
-    live.append(run_id, [StateChanged(state="queued")])
+    announce(run_id)
     enqueue(run_id)
+
+
+def announce(run_id: int) -> None:
+    """The first event of a run. Raises Redis' errors."""
+    with suppress(Lost):  # a worker that looked for forgotten runs has it already
+        log = EventLog(Ownership(run_id, fence=0))
+        log.add([StateChanged(state="queued")])
+        log.send()
 
 
 def enqueue(run_id: int) -> None:
@@ -95,98 +101,33 @@ def enqueue(run_id: int) -> None:
     celery.send_task("emulate.run", [run_id], queue="emulate")
 
 
-def start(run_id: int, worker: workers.Identity) -> Run | None:
-    """Give the run to this worker and return it; None if it is not queued any more and must not start."""
-    taken = Run.objects.filter(pk=run_id, status="queued").update(
-        status=ACTIVE[0], worker=str(worker), started_at=timezone.now()
-    )
-    return Run.objects.get(pk=run_id) if taken else None
-
-
-def progress(run_id: int, state: str, detail: str) -> None:
+def progress(owner: Ownership, state: str, detail: str) -> None:
     """Store a state that a run reports. Its status stays when a started run reports `queued`: it waits for
-    another run on its host.
+    another run on its host. Who asked to cancel it stays visible.
     """
-    status = {"status": state} if state in ACTIVE else {}
-    Run.objects.filter(pk=run_id, status__in=ACTIVE).update(detail=detail[:200], **status)
-
-
-def status_of(outcome: Outcome) -> EndState:
-    return outcome.kind if outcome.kind == "finished" or outcome.kind == "cancelled" else "failed"
-
-
-def finish(run_id: int, report: RunReport) -> EndState:
-    """Keep the report; returns the status that follows from its outcome."""
-    status = status_of(report.outcome)
-    finished = report.outcome.kind == "finished"
-    Run.objects.filter(pk=run_id).update(
-        status=status,
-        detail="",
-        finished_at=timezone.now(),
-        report=to_document(report),
-        plan=to_document(report.plan) if report.plan else None,
-        error="" if finished else report.outcome.sentence,
-        outcome=report.outcome.kind,
-        latency_s=report.latency_s if finished else None,
-        ttft_s=report.ttft_s if finished else None,
-        tpot_s=report.tpot_s if finished else None,
-        tokens_per_s=report.tokens_per_s if finished else None,
-        correct=report.correctness.ok,
-        valid=report.fidelity.valid,
-    )
-    return status
-
-
-def end(run_id: int, outcome: Outcome) -> bool:
-    """Close a run that will have no report; False if it is over already."""
-    return bool(
-        Run.objects.filter(pk=run_id)
-        .exclude(status__in=OVER)
-        .update(
-            status=status_of(outcome),
-            detail="",
-            finished_at=timezone.now(),
-            error=outcome.sentence,
-            outcome=outcome.kind,
-        )
-    )
-
-
-def fail_lost(run: Run) -> None:
-    """Close a run whose worker has died: add the outcome to its events; store the rest of its stream."""
-    sentence = (
-        f"The worker {workers.parse_identity(run.worker).node} ended in the middle of this run, which was "
-        f"{run.status}: its events are kept, start it again."
-    )
-    if end(run.pk, Outcome(kind="failed", sentence=sentence)):
-        with redis_needed():
-            log = Logged(level="error", text=sentence)
-            live.append(run.pk, [log, StateChanged(state="failed", detail=sentence)])
-            live.archive_rest(run.pk)
+    runs = ownership.owned(owner).filter(status__in=ACTIVE)
+    if state in ACTIVE:
+        runs.update(status=state)
+    runs.filter(cancel_by="").update(detail=detail[:200])
 
 
 def cancel(run: Run, by: str) -> None:
-    """Cancel a queued run, or ask an active one's worker to stop it. Raises `Conflict`, `Unavailable`."""
-    if Run.objects.filter(pk=run.pk, status="queued").update(
-        status="cancelled",
-        outcome="cancelled",
-        finished_at=timezone.now(),
-        error=f"Cancelled by {by} before it started.",
-    ):
-        try:
-            live.append(run.pk, [StateChanged(state="cancelled")])
-            live.archive_rest(run.pk)
-        except REDIS_ERRORS:
-            Run.objects.filter(pk=run.pk).update(archived=True)
+    """Cancel a queued run, or ask an active one's worker to stop it. Raises `Conflict`.
+
+    The wish is in the database: it does not need Redis, which only makes it arrive at once.
+    """
+    before = Outcome(kind="cancelled", sentence=f"Cancelled by {by} before it started.")
+    if closing.end_queued(run.pk, before):
+        with suppress(*REDIS_ERRORS):  # without Redis, a worker settles it later
+            closing.settle(find(run.pk))
         return
-    run.refresh_from_db()
-    if run.is_over:
+    wish = f"{by} asked to stop this run; its worker has not ended it yet."
+    if not Run.objects.filter(pk=run.pk, status__in=ACTIVE).update(cancel_by=by, detail=wish):
+        run.refresh_from_db()
         raise Conflict(f"{run} is {run.status} already: there is nothing to cancel.")
-    with redis_needed():
-        if workers.parse_identity(run.worker).node in workers.alive("emulate"):
-            control.send(run.pk, {"kind": "stop"}, by)
-            return
-    fail_lost(run)
+    with suppress(*REDIS_ERRORS):
+        control.send(run.pk, {"kind": "stop"}, by)
+        housekeeping.settle_abandoned()
 
 
 def change(run: Run, command: Value, by: str) -> int:
@@ -209,4 +150,4 @@ def delete(run: Run) -> None:
     run_id = run.pk
     run.delete()
     with suppress(*REDIS_ERRORS):
-        client().delete(live.stream_of(run_id), control.list_of(run_id))
+        client().delete(stream.stream_of(run_id), stream.fence_of(run_id), control.list_of(run_id))

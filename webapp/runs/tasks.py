@@ -23,7 +23,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.predict import outcome_of, predict
 from webapp.celery import app
-from webapp.runs import housekeeping, live, predictions, services, workers
+from webapp.runs import closing, housekeeping, live, ownership, predictions, services, storage, workers
 from webapp.runs.control import CommandFeed
 from webapp.runs.models import OVER, Run
 
@@ -88,34 +88,35 @@ def with_profile(spec: RunSpec) -> RunSpec:
 
 @app.task(name="emulate.run", ignore_result=True, bind=True)
 def emulate_run(task: Any, run_id: int) -> None:
-    """Emulate the run if it is still queued, and keep its report."""
-    run = services.start(run_id, workers.this_worker(task.request.hostname))
+    """Emulate the run if it is still queued, and keep its report, or why there is none."""
+    me = workers.this_worker(task.request.hostname)
+    run = ownership.claim(run_id, me)
     if run is None:
         logger.info("run %s is not queued any more: left alone", run_id)
         return
-    emulate_started(run)
-    me = workers.parse_identity(run.worker)
+    owner = ownership.owner_of(run)
+    publisher = live.Publisher(owner)
+    commands = CommandFeed(run_id, publisher)
+    with ownership.Renewal(owner, commands.stop), publisher:
+        try:
+            with commands, stopped_with_the_worker(run_id, commands):
+                spec = read_spec(run.spec, f"The spec of {run}").needed()
+                report = emulate(spec, Watch(owner, publisher), commands.queue)
+            keep(owner, publisher, report)
+        except ownership.Lost as lost:
+            logger.warning("%s", lost)
+        except Exception as error:
+            give_up(owner, publisher, outcome_of_failure(run, error))
     services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
 
 
-def emulate_started(run: Run) -> None:
-    """Emulate the run and keep its report, or why there is none."""
-    run_id = run.pk
-    with live.Publisher(run_id) as publisher:
-        try:
-            spec = read_spec(run.spec, f"The spec of {run}").needed()
-            with CommandFeed(run_id, publisher) as commands, stopped_with_the_worker(run_id, commands):
-                report = emulate(spec, Watch(run_id, publisher), commands.queue)
-        except RunError as error:  # stopped while it waited for its turn, or the emulation itself died
-            give_up(run_id, publisher, outcome_of(error))
-        except EdgeLoomError as error:
-            give_up(run_id, publisher, Outcome(kind="failed", sentence=str(error)))
-        except Exception as error:
-            logger.exception("run %s broke", run_id)
-            sentence = f"The emulator broke: {error!r}. The worker's log says more."
-            give_up(run_id, publisher, Outcome(kind="failed", sentence=sentence))
-        else:
-            keep(run_id, publisher, report)
+def outcome_of_failure(run: Run, error: Exception) -> Outcome:
+    if isinstance(error, RunError):  # stopped while it waited for its turn, or the emulation itself died
+        return outcome_of(error)
+    if isinstance(error, EdgeLoomError):
+        return Outcome(kind="failed", sentence=str(error))
+    logger.error("run %s broke", run.pk, exc_info=error)
+    return Outcome(kind="failed", sentence=f"The emulator broke: {error!r}. The worker's log says more.")
 
 
 class Watch:
@@ -124,36 +125,48 @@ class Watch:
     The events of its end are left out: `keep` and `give_up` publish them once the database has the end.
     """
 
-    def __init__(self, run_id: int, publisher: live.Publisher):
-        self.run_id = run_id
+    def __init__(self, owner: ownership.Ownership, publisher: live.Publisher):
+        self.owner = owner
         self.publisher = publisher
 
     def __call__(self, events: list[Event]) -> None:
         passed = [event for event in events if not is_ending(event)]
         for event in passed:
             if isinstance(event, StateChanged):
-                services.progress(self.run_id, event.state, event.detail)
+                self._store(event)
         self.publisher.publish(passed)
+
+    def _store(self, event: StateChanged) -> None:
+        """A state that cannot be stored now is among the events, and the next one may be stored."""
+        try:
+            services.progress(self.owner, event.state, event.detail)
+        except storage.ERRORS as error:
+            storage.report(error)
 
 
 def is_ending(event: Event) -> bool:
     return isinstance(event, ReportMade) or (isinstance(event, StateChanged) and event.state in OVER)
 
 
-def keep(run_id: int, publisher: live.Publisher, report: RunReport) -> None:
-    status = services.finish(run_id, report)
+def keep(owner: ownership.Ownership, publisher: live.Publisher, report: RunReport) -> None:
+    """Raises `Lost`."""
+    status = storage.insist(lambda: closing.finish(owner, report))
     ended = StateChanged(state=status, detail=report.outcome.sentence)
     publisher.publish([ended, ReportMade.of(report)])
     # What was predicted at the start was the run undisturbed, or nothing if this host was not calibrated.
-    if report.scenario.changes or not Run.objects.filter(pk=run_id, prediction__isnull=False).exists():
-        app.send_task("plan.predict_run", [run_id], queue="plan")
+    if report.scenario.changes or not ownership.owned(owner).filter(prediction__isnull=False).exists():
+        app.send_task("plan.predict_run", [owner.run_id], queue="plan")
 
 
-def give_up(run_id: int, publisher: live.Publisher, outcome: Outcome) -> None:
+def give_up(owner: ownership.Ownership, publisher: live.Publisher, outcome: Outcome) -> None:
     """Close a run that has no report, and add the outcome to its events."""
-    services.end(run_id, outcome)
+    try:
+        storage.insist(lambda: closing.end(owner, outcome))
+    except ownership.Lost as lost:
+        logger.warning("%s", lost)
+        return
     log = Logged(level="error", text=outcome.sentence)
-    ended = StateChanged(state=services.status_of(outcome), detail=outcome.sentence)
+    ended = StateChanged(state=closing.status_of(outcome), detail=outcome.sentence)
     publisher.publish([log, ended])
 
 
@@ -177,7 +190,7 @@ def stop_runs(**kwargs: Any) -> None:
     """A worker waits for its task before it ends: stop the run, so that this takes little time."""
     for run_id, commands in tuple(in_progress.items()):
         stopped_here.add(run_id)
-        commands.queue.put({"kind": "stop"})
+        commands.stop()
 
 
 heartbeats: list[workers.Heartbeat] = []
@@ -199,8 +212,8 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
 
 
 def look_after(queue: str, me: workers.Identity, slots: int) -> None:
+    housekeeping.settle_abandoned()
     if queue == "emulate":
-        housekeeping.fail_lost_runs(me)
         housekeeping.requeue(me)
     workers.beat.send(sender=workers.Heartbeat, queue=queue, worker=me, slots=slots)
 

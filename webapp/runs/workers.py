@@ -7,6 +7,8 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ from django.db import connection
 from django.dispatch import Signal
 
 from webapp.redis import REDIS_ERRORS, client
+from webapp.runs import storage
 
 BEAT_S = 2.0
 SILENT_AFTER_S = 7
@@ -26,23 +29,49 @@ the number of tasks at once."""
 
 
 class Identity(NamedTuple):
-    """One worker process: Celery's node name, and the process's id and start, which identify it."""
+    """One worker process: Celery's node name, where its process id counts (`home`), the id and its start.
+
+    Hosts and containers may share a name, and ids are used again: only all of it together is unique.
+    """
 
     node: str
+    home: str
     pid: int
     started: int
 
     def __str__(self) -> str:
-        return f"{self.node}/{self.pid}/{self.started}"
+        return f"{self.node}/{self.home}/{self.pid}/{self.started}"
 
 
 def this_worker(node: str) -> Identity:
-    return Identity(node, os.getpid(), started_at(os.getpid()) or 0)
+    return Identity(node, home(), os.getpid(), started_at(os.getpid()) or 0)
 
 
 def parse_identity(text: str) -> Identity:
-    node, pid, started = text.rsplit("/", 2)
-    return Identity(node, int(pid), int(started))
+    """Also of an earlier version, which had no `home`."""
+    node, *place, pid, started = text.rsplit("/", 3)
+    return Identity(node, place[0] if place else "", int(pid), int(started))
+
+
+@cache
+def home() -> str:
+    """This machine, since its last boot, and the namespace of process ids that this process is in."""
+    machine = Path("/etc/machine-id")
+    parts = (
+        machine.read_text() if machine.exists() else "",
+        Path("/proc/sys/kernel/random/boot_id").read_text(),
+        str(Path("/proc/self/ns/pid").readlink()),
+    )
+    return sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def has_died(worker: str, here: str) -> bool:
+    """Whether `worker`, as stored, was a process of `here` (a `home`) and does not run any more.
+
+    Of other homes nothing is known: their leases tell.
+    """
+    identity = parse_identity(worker) if worker else None
+    return identity is not None and identity.home == here and not is_running_here(identity)
 
 
 def is_running_here(worker: Identity) -> bool:
@@ -92,6 +121,8 @@ class Heartbeat(threading.Thread):
                 self.on_beat()
             except REDIS_ERRORS:
                 pass  # the next beat may find Redis again
+            except storage.ERRORS as error:
+                storage.report(error)
             except Exception:
                 logger.exception("housekeeping of %s failed", self.key)
             finally:

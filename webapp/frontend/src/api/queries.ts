@@ -85,6 +85,7 @@ export interface Health {
   worker_plan: boolean;
   queue_length: number;
   busy_run: number | null;
+  storage: string | null;
 }
 
 /** Polled every 5 s, so that every page shows a missing worker. */

@@ -1,0 +1,348 @@
+"""Leases and fencing: a run has one owner, one end, and one sequence of events, whatever happens to workers.
+
+The clock of the database is set by hand, and every step of three workers is a function that is called in any
+order: workers stop between any two steps (a pause), for ever (a death), or go on long after their lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import redis
+from django.db import OperationalError
+from django.db.models import Value
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.domain.events import EVENTS, Logged, StateChanged
+from engine.domain.report import Outcome
+from tests.support.web import recorded, request_body, run_spec, wait_until
+from webapp.errors import Conflict
+from webapp.runs import archive, closing, housekeeping, live, ownership, services, storage, stream, workers
+from webapp.runs.event_log import EventLog
+from webapp.runs.models import OVER, Run
+from webapp.runs.ownership import LEASE_S, Lost
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+WORKERS = tuple(workers.Identity(f"emulate@{name}", "elsewhere", 1, 1) for name in "abc")
+DONE = Outcome(kind="failed", sentence="It ran and failed.")
+
+
+class Clock:
+    """The database's, in its place."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> Any:
+        return Value(self.time)
+
+    def go_on(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(ownership, "now", clock.now)
+    monkeypatch.setattr(ownership, "lease", lambda: Value(clock.time + timedelta(seconds=LEASE_S)))
+    return clock
+
+
+def new_run() -> Run:
+    spec = run_spec().model_dump(mode="json")
+    run = Run.objects.create(request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage")
+    services.announce(run.pk)
+    return run
+
+
+def texts(run_id: int) -> list[str]:
+    """What the run's events say, in order: texts of the log, states of the run."""
+    batches = list(archive.history(run_id, 0))
+    assert all(second.number == first.number + 1 for first, second in pairwise(batches))
+    events = [event for batch in batches for event in EVENTS.validate_json(batch.events)]
+    return [event.text if isinstance(event, Logged) else event.state for event in events]
+
+
+class Hands:
+    """One worker, a step at a time. `sent` are the words that it may believe to be kept."""
+
+    def __init__(self, identity: workers.Identity):
+        self.identity = identity
+        self.log: EventLog | None = None
+        self.words = 0
+        self.sent: list[str] = []
+        self.closed = False
+
+    def claim(self, run_id: int) -> None:
+        run = ownership.claim(run_id, self.identity)
+        if run is not None:
+            self.log = EventLog(ownership.owner_of(run))
+
+    def step(self, name: str) -> None:
+        """Nothing, if this worker never got the run. One that lost it forgets it."""
+        if self.log is None:
+            return
+        try:
+            getattr(self, name)(self.log)
+        except Lost:
+            self.log = None
+
+    def renew(self, log: EventLog) -> None:
+        ownership.renew(log.owner)
+
+    def speak(self, log: EventLog) -> None:
+        if self.closed:
+            return
+        self.words += 1
+        word = f"{self.identity.node}, word {self.words}"
+        log.add([Logged(level="info", text=word)])
+        log.send()
+        self.sent.append(word)
+
+    def store(self, log: EventLog) -> None:
+        log.store()
+
+    def close(self, log: EventLog) -> None:
+        if not self.closed:
+            closing.end(log.owner, DONE)
+            self.closed = True
+            log.add([StateChanged(state="failed")])
+            log.send()
+
+    def archive(self, log: EventLog) -> None:
+        if self.closed:
+            log.close()
+            self.log = None
+
+
+STEPS = ("renew", "speak", "speak", "store", "close", "archive")
+ACTS = st.one_of(
+    st.tuples(st.sampled_from(range(3)), st.sampled_from(("claim", *STEPS))),
+    st.tuples(st.just(None), st.sampled_from(("cancel", "reap", "requeue", "redis is emptied"))),
+    st.tuples(st.just(None), st.sampled_from((3.0, LEASE_S + 1.0))),
+)
+
+
+def act(run: Run, hands: list[Hands], clock: Clock, server: redis.Redis, who: int | None, what: Any) -> None:
+    if who is not None:
+        worker = hands[who]
+        worker.claim(run.pk) if what == "claim" else worker.step(what)
+    elif isinstance(what, float):
+        clock.go_on(what)
+    elif what == "cancel":
+        try:
+            services.cancel(run, "ann")
+        except Conflict:
+            assert Run.objects.get(pk=run.pk).is_over
+    elif what == "reap":
+        housekeeping.settle_abandoned()
+    elif what == "requeue":
+        housekeeping.requeue(WORKERS[0])
+    else:
+        server.delete(stream.stream_of(run.pk), stream.fence_of(run.pk))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(acts=st.lists(ACTS, max_size=30))
+def test_in_any_order_of_steps_a_run_ends_once_and_its_owners_words_are_kept_once(
+    acts: list[tuple[int | None, Any]], clock: Clock, live_redis: redis.Redis
+) -> None:
+    """Three workers, leases that run out, a Redis that forgets, cancellations, and anybody who settles."""
+    run = new_run()
+    hands = [Hands(identity) for identity in WORKERS]
+    ends: list[tuple[str, str]] = []
+    emptied = False
+    for who, what in acts:
+        emptied |= what == "redis is emptied"
+        act(run, hands, clock, live_redis, who, what)
+        row = Run.objects.get(pk=run.pk)
+        if row.is_over:
+            ends.append((row.status, row.error))
+    Run.objects.filter(pk=run.pk, status="queued").update(status="planning")  # somebody took it and died
+    clock.go_on(LEASE_S + 1)
+    housekeeping.settle_abandoned()
+    row = Run.objects.get(pk=run.pk)
+    assert row.status in OVER and row.archived
+    assert set(ends) <= {(row.status, row.error)}, "the end of a run has changed"
+    said = texts(run.pk)
+    assert [text for text in said if text in OVER] == [row.status]
+    words = [text for text in said if ", word " in text]
+    kept = [word for worker in hands for word in worker.sent]
+    assert len(set(words)) == len(words)
+    assert set(words) <= set(kept)
+    if not emptied:
+        assert sorted(words) == sorted(kept), "words that were accepted are missing"
+    assert housekeeping.settle_abandoned() == []
+    for worker in hands:  # whoever wakes up now changes nothing
+        for step in STEPS:
+            worker.step(step)
+    assert texts(run.pk) == said and Run.objects.get(pk=run.pk).error == row.error
+
+
+def claimed_log() -> EventLog:
+    run = ownership.claim(new_run().pk, WORKERS[0])
+    assert run is not None
+    return EventLog(ownership.owner_of(run))
+
+
+def speak(log: EventLog, *words: str) -> None:
+    log.add([Logged(level="info", text=word) for word in words])
+    log.send()
+
+
+def test_a_redis_that_was_emptied_unnoticed_leaves_no_gap(live_redis: redis.Redis) -> None:
+    log = claimed_log()
+    run_id = log.owner.run_id
+    speak(log, "before")
+    live_redis.delete(stream.stream_of(run_id), stream.fence_of(run_id))
+    speak(log, "after")
+    assert texts(run_id) == ["queued", "before", "after"]
+
+
+def test_a_former_owner_is_refused_by_an_empty_redis_too(clock: Clock, live_redis: redis.Redis) -> None:
+    log = claimed_log()
+    clock.go_on(LEASE_S + 1)
+    housekeeping.settle_abandoned()
+    live_redis.delete(stream.stream_of(log.owner.run_id), stream.fence_of(log.owner.run_id))
+    with pytest.raises(Lost):
+        speak(log, "too late")
+
+
+def test_whoever_takes_a_run_over_shuts_the_stream_before_reading_it(
+    clock: Clock, live_redis: redis.Redis
+) -> None:
+    log = claimed_log()
+    clock.go_on(LEASE_S + 1)
+    successor = ownership.take_over(Run.objects.get(pk=log.owner.run_id))
+    assert successor is not None
+    EventLog(successor)
+    with pytest.raises(Lost):
+        speak(log, "between reading and writing")
+
+
+def test_an_owner_that_renews_just_in_time_keeps_its_run(clock: Clock, live_redis: redis.Redis) -> None:
+    log = claimed_log()
+    clock.go_on(LEASE_S + 1)
+    (seen,) = ownership.abandoned(workers.home())
+    ownership.renew(log.owner)
+    assert ownership.take_over(seen) is None
+    speak(log, "still here")
+
+
+def test_an_end_that_was_said_is_not_said_again(clock: Clock, live_redis: redis.Redis) -> None:
+    log = claimed_log()
+    closing.end(log.owner, DONE)
+    log.add([StateChanged(state="failed")])
+    log.send()
+    clock.go_on(LEASE_S + 1)
+    housekeeping.settle_abandoned()
+    assert texts(log.owner.run_id) == ["queued", "failed"]
+
+
+def test_of_two_that_settle_a_run_one_does(clock: Clock, live_redis: redis.Redis) -> None:
+    claimed_log()
+    clock.go_on(LEASE_S + 1)
+    (seen,) = ownership.abandoned(workers.home())
+    assert [closing.settle(seen), closing.settle(seen)] == [True, False]
+
+
+# A worker that was paused ----------------------------------------------------------------------------
+@pytest.fixture
+def paused(clock: Clock, live_redis: redis.Redis) -> Iterator[EventLog]:
+    """The log of a worker whose lease ran out, and whose run was settled by somebody else."""
+    run = new_run()
+    claimed = ownership.claim(run.pk, WORKERS[0])
+    assert claimed is not None
+    log = EventLog(ownership.owner_of(claimed))
+    clock.go_on(LEASE_S + 1)
+    assert housekeeping.settle_abandoned() == [run.pk]
+    yield log
+
+
+def test_a_lease_that_was_renewed_in_time_is_kept(clock: Clock, live_redis: redis.Redis) -> None:
+    run = ownership.claim(new_run().pk, WORKERS[0])
+    assert run is not None
+    for _ in range(5):
+        clock.go_on(LEASE_S - 1)
+        assert housekeeping.settle_abandoned() == []
+        ownership.renew(ownership.owner_of(run))
+    assert Run.objects.get(pk=run.pk).status == "planning"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda log: ownership.renew(log.owner),
+        lambda log: closing.end(log.owner, DONE),
+        lambda log: closing.finish(log.owner, recorded()[1]),
+        lambda log: log.store(),
+        lambda log: log.close(),
+        lambda log: (log.add([StateChanged(state="running")]), log.send()),
+    ],
+    ids=["renew", "end", "finish", "store", "close", "send"],
+)
+def test_a_paused_owner_that_wakes_is_refused_every_write(paused: EventLog, write: Any) -> None:
+    before = Run.objects.values().get(pk=paused.owner.run_id), texts(paused.owner.run_id)
+    with pytest.raises(Lost, match=f"Run {paused.owner.run_id} was taken"):
+        write(paused)
+    assert (Run.objects.values().get(pk=paused.owner.run_id), texts(paused.owner.run_id)) == before
+
+
+def test_its_publisher_drops_what_comes_and_ends_in_peace(clock: Clock, live_redis: redis.Redis) -> None:
+    run = ownership.claim(new_run().pk, WORKERS[0])
+    assert run is not None
+    with live.Publisher(ownership.owner_of(run)) as publisher:
+        clock.go_on(LEASE_S + 1)
+        housekeeping.settle_abandoned()
+        before = texts(run.pk)
+        publisher.publish([StateChanged(state="running")])
+        wait_until(lambda: publisher.lost, "the publisher to learn that it lost the run")
+        publisher.publish([StateChanged(state="verifying")])
+    assert texts(run.pk) == before
+
+
+def test_its_renewal_stops_the_run(paused: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "BEAT_S", 0.01)
+    stops: list[str] = []
+    with ownership.Renewal(paused.owner, lambda: stops.append("stop")):
+        wait_until(lambda: stops, "the run to be stopped")
+    assert stops == ["stop"]
+
+
+# A database that cannot be written -------------------------------------------------------------------
+class FullDisk:
+    """`archive.store`, which fails until there is room again."""
+
+    def __init__(self, store: Any):
+        self.store, self.full, self.attempts = store, True, 0
+
+    def __call__(self, owner: ownership.Ownership, batches: Any) -> None:
+        self.attempts += 1
+        if self.full:
+            raise OperationalError("database or disk is full")
+        self.store(owner, batches)
+
+
+def test_events_wait_for_a_full_disk_to_heal_and_health_says_so(
+    alice: Any, live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ownership.claim(new_run().pk, WORKERS[0])
+    assert run is not None
+    disk = FullDisk(archive.store)
+    monkeypatch.setattr(archive, "store", disk)
+    monkeypatch.setattr(storage, "AGAIN_S", 0.01)
+    publisher = live.Publisher(ownership.owner_of(run))
+    monkeypatch.setattr(live, "SEGMENT_EVENTS", 2)
+    with publisher:
+        publisher.publish([Logged(level="info", text=f"word {number}") for number in range(3)])
+        wait_until(lambda: disk.attempts > 2, "the publisher to try again")
+        assert alice.get("/health").json()["storage"] == "database or disk is full"
+        assert texts(run.pk)[1:] == ["word 0", "word 1", "word 2"]
+        disk.full = False
+    assert Run.objects.get(pk=run.pk).archived
+    assert texts(run.pk) == ["queued", "word 0", "word 1", "word 2"]

@@ -1,0 +1,89 @@
+"""The events of a run for good: segments of batches in the database, and both sources read as one sequence.
+
+What leaves the stream in Redis was stored here before, so a reader that finds a gap there reads it here.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from django.db import transaction
+from django.db.models import Max
+
+from engine.domain.stored import SCHEMA, upgrade_events_text
+from webapp.runs import ownership, stream
+from webapp.runs.models import EventSegment, Run
+from webapp.runs.ownership import Ownership
+from webapp.runs.stream import Batch
+
+PAGE_CHARS = 4_000_000
+
+
+def store(owner: Ownership, batches: Sequence[Batch]) -> None:
+    """Add a segment; without batches only check that `owner` owns the run. Raises `Lost`."""
+    if not batches:
+        return ownership.write(owner, fence=owner.fence)
+    text = "\n".join(batch.events for batch in batches)
+    compressed = gzip.compress(text.encode(), compresslevel=6)
+    with transaction.atomic():
+        ownership.write(owner, fence=owner.fence)  # locks the run: nobody takes it before the segment is in
+        EventSegment.objects.create(
+            run_id=owner.run_id,
+            first=batches[0].number,
+            last=batches[-1].number,
+            batches=compressed,
+            schema=SCHEMA,
+        )
+
+
+def complete(owner: Ownership) -> None:
+    """All events are stored: give the run up for good. Raises `Lost`."""
+    ownership.write(owner, archived=True, lease_until=None)
+
+
+def last_stored(run_id: int) -> int:
+    return EventSegment.objects.filter(run_id=run_id).aggregate(last=Max("last"))["last"] or 0
+
+
+def next_segment(run_id: int, since: int) -> list[Batch]:
+    """The batches after `since` of the first stored segment that has any."""
+    segment = EventSegment.objects.filter(run_id=run_id, last__gt=since).order_by("first").first()
+    if segment is None:
+        return []
+    lines = gzip.decompress(segment.batches).decode().split("\n")
+    return [
+        Batch(number, upgrade_events_text(text, segment.schema))
+        for number, text in enumerate(lines, segment.first)
+        if number > since
+    ]
+
+
+def stored_batches(run_id: int, since: int) -> Iterator[Batch]:
+    """All batches after `since` that are in the database, a segment at a time."""
+    while batches := next_segment(run_id, since):
+        yield from batches
+        since = batches[-1].number
+
+
+def history(run_id: int, since: int) -> Iterator[Batch]:
+    """All batches after `since`, stored ones first. Raises Redis' errors while the run is not archived."""
+    archived = Run.objects.filter(pk=run_id, archived=True).exists()
+    live = [] if archived else stream.batches(run_id, since)
+    if not live or live[0].number > since + 1:
+        stored = stored_batches(run_id, since)
+        yield from takewhile(lambda batch: not live or batch.number < live[0].number, stored)
+    yield from live
+
+
+def page_of_history(run_id: int, since: int) -> list[Batch]:
+    """The first batches after `since`, together about PAGE_CHARS; none after the last."""
+    page: list[Batch] = []
+    size = 0
+    for batch in history(run_id, since):
+        page.append(batch)
+        size += len(batch.events)
+        if size >= PAGE_CHARS:
+            break
+    return page

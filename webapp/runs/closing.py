@@ -1,0 +1,114 @@
+"""How a run ends: once, in the database first, then in its events; also a run whose owner is gone."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from django.db.models import QuerySet
+
+from engine.domain.events import EVENTS, Event, Logged, ReportMade, StateChanged
+from engine.domain.report import Outcome, RunReport
+from engine.domain.stored import read_report, to_document
+from webapp.runs import archive, ownership, workers
+from webapp.runs.event_log import EventLog
+from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.ownership import Lost, Ownership
+
+EndState = Literal["finished", "failed", "cancelled"]
+
+
+def status_of(outcome: Outcome) -> EndState:
+    return outcome.kind if outcome.kind == "finished" or outcome.kind == "cancelled" else "failed"
+
+
+def finish(owner: Ownership, report: RunReport) -> EndState:
+    """Keep the report; returns the status that follows from its outcome. Raises `Lost`."""
+    status = status_of(report.outcome)
+    finished = report.outcome.kind == "finished"
+    changes: dict[str, Any] = {
+        "report": to_document(report),
+        "plan": to_document(report.plan) if report.plan else None,
+        "latency_s": report.latency_s if finished else None,
+        "ttft_s": report.ttft_s if finished else None,
+        "tpot_s": report.tpot_s if finished else None,
+        "tokens_per_s": report.tokens_per_s if finished else None,
+        "correct": report.correctness.ok,
+        "valid": report.fidelity.valid,
+    }
+    if not _close(ownership.owned(owner), report.outcome, **changes):
+        raise Lost(owner)
+    return status
+
+
+def end(owner: Ownership, outcome: Outcome) -> None:
+    """Close a run that will have no report. Raises `Lost`."""
+    if not _close(ownership.owned(owner), outcome):
+        raise Lost(owner)
+
+
+def end_queued(run_id: int, outcome: Outcome) -> bool:
+    """Close a run that has not started; False if it has."""
+    return _close(Run.objects.filter(pk=run_id, status="queued"), outcome)
+
+
+def _close(runs: QuerySet[Run], outcome: Outcome, **changes: Any) -> bool:
+    finished = outcome.kind == "finished"
+    return bool(
+        runs.exclude(status__in=OVER).update(
+            status=status_of(outcome),
+            outcome=outcome.kind,
+            error="" if finished else outcome.sentence,
+            detail="",
+            finished_at=ownership.now(),
+            **changes,
+        )
+    )
+
+
+def ending(run: Run) -> list[Event]:
+    """The last events of a run that is over, as its row tells."""
+    events: list[Event] = [StateChanged(state=run.status, detail=run.error)]
+    report = read_report(run.report, f"The report of {run}").value if run.report else None
+    if report is not None:
+        return [*events, ReportMade.of(report)]
+    return events if run.status == "cancelled" else [Logged(level="error", text=run.error), *events]
+
+
+def settle(run: Run) -> bool:
+    """Bring an abandoned run to its end: close it, complete its events, archive it.
+
+    False if its owner is back or somebody else does it. If this fails in the middle, the next who finds the
+    run abandoned goes on. Raises Redis' errors.
+    """
+    owner = ownership.take_over(run)
+    if owner is None:
+        return False
+    try:
+        if run.status in ACTIVE:
+            end(owner, outcome_without_worker(run))
+        log = EventLog(owner)
+        if not says_its_end(log):
+            log.add(ending(Run.objects.get(pk=run.pk)))
+        log.close()
+    except (Lost, Run.DoesNotExist):
+        return False
+    return True
+
+
+def outcome_without_worker(run: Run) -> Outcome:
+    node = workers.parse_identity(run.worker).node if run.worker else "of this run"
+    if run.cancel_by:
+        sentence = f"Cancelled by {run.cancel_by}; the worker {node} had ended."
+        return Outcome(kind="cancelled", sentence=sentence)
+    sentence = (
+        f"The worker {node} ended or was silent for more than {ownership.LEASE_S:.0f} s in the middle of "
+        f"this run, which was {run.status}: its events are kept, start it again."
+    )
+    return Outcome(kind="failed", sentence=sentence)
+
+
+def says_its_end(log: EventLog) -> bool:
+    """Whether the events there are have the run's end."""
+    last = log.unstored[-1:] or archive.next_segment(log.owner.run_id, log.number - 1)
+    events = EVENTS.validate_json(last[-1].events) if last else []
+    return any(isinstance(event, StateChanged) and event.state in OVER for event in events)
