@@ -1585,6 +1585,7 @@ export interface components {
             queue_length: number;
             redis: boolean;
             server_time: number;
+            storage: string | null;
             worker_emulate: boolean;
             worker_plan: boolean;
             workers: {
