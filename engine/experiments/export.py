@@ -68,11 +68,7 @@ def latex(table: TableData) -> str:
         r"\begin{tabular}{" + "l" * heads + "r" * len(table.columns) + "}",
         r"\toprule",
     ]
-    for depth, title in enumerate(table.column_titles):
-        own = [_tex(title) if heads == 1 else f"\\multicolumn{{{heads}}}{{l}}{{{_tex(title)}}}"]
-        lines.append(" & ".join([*own, *(_tex(column[depth]) for column in table.columns)]) + r" \\")
-    if not table.column_titles:
-        lines.append(" & ".join([*map(_tex, table.row_titles), _tex(table.quantity)]) + r" \\")
+    lines += [" & ".join(map(_tex, line)) + r" \\" for line in table.heads]
     lines.append(r"\midrule")
     for row in table.rows:
         cells = [_tex_cell(cell, factor) for cell in row.cells]

@@ -49,7 +49,9 @@ class TableRow(Value):
 
 
 class TableData(Value):
-    """A table with everything that it shows; a cell is None where the experiment has no point."""
+    """A table with everything that it shows; a cell is None where the experiment has no point. `heads` are
+    the lines of its head: headings over the row titles, then one per column.
+    """
 
     name: str
     title: str
@@ -61,6 +63,20 @@ class TableData(Value):
     column_titles: Headings
     columns: tuple[Headings, ...]
     rows: tuple[TableRow, ...]
+
+    @property
+    def heads(self) -> tuple[Headings, ...]:
+        """The last line has the row titles, too: "Method / Rate of the links"."""
+        if not self.column_titles:
+            return ((*self.row_titles, self.quantity),)
+        *before, last = self.row_titles
+        blank = ("",) * len(before)
+        lines = [
+            (*blank, title, *(column[depth] for column in self.columns))
+            for depth, title in enumerate(self.column_titles)
+        ]
+        lines[-1] = (*before, f"{last} / {self.column_titles[-1]}", *lines[-1][len(self.row_titles) :])
+        return tuple(lines)
 
 
 def table_data(experiment: Experiment, table: Table, rows: Sequence[Row]) -> TableData:

@@ -32,6 +32,8 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.5,
     "axes.axisbelow": True,
     "legend.frameon": False,
+    "legend.columnspacing": 1.0,
+    "legend.handletextpad": 0.3,
     "lines.markersize": 4.5,
     "lines.linewidth": 1.2,
     "pdf.fonttype": 42,  # TrueType, whole text stays text
@@ -40,7 +42,8 @@ STYLE: dict[Any, Any] = {
 }
 PANEL_INCHES = (4.2, 2.7)
 MAX_COLUMNS = 3
-MIN_TICK_FRACTION = 0.12
+LEGEND_COLUMNS = 4
+MIN_TICK_FRACTION = 0.19
 """Least distance of two ticks at tested values, of the length of the axis."""
 
 
@@ -63,7 +66,7 @@ def picture(figure: FigureData) -> Picture:
         for place in places[len(panels) :]:
             place.set_visible(False)
         if figure.kind != "heatmap":
-            _legend(drawn, figure, panels)
+            _legend(drawn, figure, panels, columns)
     return drawn
 
 
@@ -278,7 +281,7 @@ def _errors(spots: Sequence[Spot]) -> list[list[float]] | None:
     ]
 
 
-def _legend(drawn: Picture, figure: FigureData, panels: Iterable[Panel]) -> None:
+def _legend(drawn: Picture, figure: FigureData, panels: Iterable[Panel], columns: int) -> None:
     """Colours are levels of the series; how a mark is filled is its world."""
     from matplotlib.lines import Line2D
 
@@ -302,7 +305,9 @@ def _legend(drawn: Picture, figure: FigureData, panels: Iterable[Panel]) -> None
                 )
             )
     if marks:
-        drawn.legend(handles=marks, loc="outside upper center", ncols=min(5, len(marks)))
+        drawn.legend(
+            handles=marks, loc="outside upper center", ncols=min(LEGEND_COLUMNS * columns, len(marks))
+        )
 
 
 def _x(figure: FigureData, spot: Spot) -> float:

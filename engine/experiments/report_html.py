@@ -60,8 +60,11 @@ def summary(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]
         for world in experiment.worlds
     ]
     stale = sum(row.stale for row in rows)
+    invalid = sum(row.metrics.get("valid") == 0 for row in rows)
     more = f"; {stale} made by another version of the code" if stale else ""
-    return f"{len(points)} points ({len(experiment.seeds)} seeds): {', '.join(done)} finished{more}."
+    more += f"; {invalid} with times that are not valid" if invalid else ""
+    seeds = "1 seed" if len(experiment.seeds) == 1 else f"{len(experiment.seeds)} seeds"
+    return f"{len(points)} points ({seeds}): {', '.join(done)} finished{more}."
 
 
 def place_text(experiment: Experiment, coordinates: dict[str, Any]) -> str:
@@ -83,23 +86,14 @@ def _table(table: TableData) -> dict[str, Any]:
     unit, factor = unit_and_factor(
         table.unit, [cell.value for row in table.rows for cell in row.cells if cell]
     )
-    heads = len(table.row_titles)
-    if table.column_titles:
-        blank = ("",) * (heads - 1)
-        lines = [
-            (*blank, title, *(column[depth] for column in table.columns))
-            for depth, title in enumerate(table.column_titles)
-        ]
-    else:
-        lines = [(*table.row_titles, table.quantity)]
     return {
         "title": table.title,
         "quantity": table.quantity,
         "shown_unit": unit,
         "statistic": "mean ± half of the 95 % interval" if table.statistic == "interval" else table.statistic,
         "better": table.better,
-        "num_headings": heads,
-        "heads": lines,
+        "num_headings": len(table.row_titles),
+        "heads": table.heads,
         "rows": [
             {"headings": row.headings, "cells": [_cell(cell, factor) for cell in row.cells]}
             for row in table.rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from engine.domain.errors import SpecError
 from engine.domain.experiment import MAX_POINTS, Experiment
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.expand import Point, expand
+from engine.experiments.files import dump_toml, parse_toml
 from engine.experiments.sources import Sources
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
@@ -197,3 +199,11 @@ def test_a_grid_above_the_limit_is_refused_by_arithmetic_before_a_point_is_made(
     with pytest.raises(SpecError, match=r"100 a × 100 b × 100 c × 1 seeds are 1,000,000 points.*10,000"):
         experiment(factors=wide)
     assert MAX_POINTS == 10_000
+
+
+def test_the_file_in_the_documentation_is_an_experiment() -> None:
+    text = (Path(__file__).parents[3] / "docs/experiments.md").read_text(encoding="utf-8")
+    written = parse_toml(text.split("```toml")[1].split("```")[0], "docs/experiments.md")
+    made = expand(written, SOURCES)
+    assert len(made) == 3 * (3 * 3 - 1) and all(point.spec is not None for point in made)
+    assert parse_toml(dump_toml(written), "again") == written

@@ -89,7 +89,7 @@ def test_a_latex_table_has_one_unit_bold_best_and_no_special_characters() -> Non
     assert r"single & 210 $\pm$ 127 & 205 $\pm$ 63.5 \\" in text.replace(r"\textbf{", "").replace("}", "")
     assert r"\textbf{205 $\pm$ 63.5}" in text
     assert "no plan" in text and text.count(r"\begin{tabular}{lrr}") == 1
-    assert r" & 1 Mbit/s & 100 Mbit/s \\" in text
+    assert r"Method \& co\_100\% / Rate of the links & 1 Mbit/s & 100 Mbit/s \\" in text
     no_columns = latex(table_data(experiment, Table(name="t", rows=("method",)), ROWS))
     assert r"Method \& co\_100\% & End-to-end latency \\" in no_columns
 
