@@ -32,6 +32,7 @@ BASELINES = {"tensor": "torch, tensor parallel over gloo", "pipeline": "torch, p
 PLAIN = "plain torch"
 OURS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("megatron", {}),
+    ("megatron", {"head": "columns"}),
     ("megatron", {"all_reduce": "ring"}),
     ("gpipe", {}),
 )

@@ -27,8 +27,9 @@ class Slice(Value):
 
     embed, vision (a tower with its projector) and lm_head (with the final norm) have `layer = -1`. Heads
     are query heads; the KV heads they read come along. Columns are rows of the first FFN matrix (and
-    columns of the second). Norms and output biases come whole with every slice of their part that is not
-    `bare`. Whole parts of layers may be quantised to so many `bits`; 0: they have the model's own numbers.
+    columns of the second), and of the head rows of the vocabulary. Norms and output biases come whole with
+    every slice of their part that is not `bare`. Whole parts of layers may be quantised to so many
+    `bits`; 0: they have the model's own numbers.
     """
 
     layer: int = Field(ge=-1)
@@ -117,7 +118,8 @@ class Plan(Placement, Generic[LayoutT]):
                     table[work.slice.layer, work.slice.part].append(work)
             tower: list[tuple[int, Part]] = [(-1, "vision")] if phase == "prefill" and model.has_tower else []
             for layer, part in (*tower, *parts):
-                _check_cover(table.get((layer, part), []), whole, f"{phase}, layer {layer} {part}")
+                sizes = whole | {"columns": model.vocab_size} if part == "lm_head" else whole
+                _check_cover(table.get((layer, part), []), sizes, f"{phase}, layer {layer} {part}")
                 for work in table[layer, part]:
                     if not any(contains(s, work.slice) for s in held[work.device, layer, part]):
                         raise PlanError(

@@ -23,7 +23,7 @@ from engine.program.serve import serve
 from engine.reports.verify import judge
 from engine.runs.predict import Prepared, prepare
 from engine.strategies.registry import plan_from_json, strategy
-from engine.worlds.calculated import CalculatedWorld
+from engine.worlds.calculated import CalculatedDevice, CalculatedWorld
 from engine.worlds.common.source import RealSource
 
 End = Literal["equal", "lossy", "refused", "out of memory", "wrong"]
@@ -75,7 +75,8 @@ def _refused(refusal: PlanError | SpecError) -> Verdict:
 
 
 def outputs_of(prepared: Prepared) -> dict[str, torch.Tensor]:
-    """What the source gets: `logits.<i>`, `tokens.<i>` or `hidden.<i>` of every request i.
+    """What the source gets: `logits.<i>`, `tokens.<i>` or `hidden.<i>` of every request i, and the pieces of
+    logits that stay on other devices.
 
     Raises the `RunError` that ends the run.
     """
@@ -96,7 +97,8 @@ def outputs_of(prepared: Prepared) -> dict[str, torch.Tensor]:
         )
         for rank, device in enumerate(world.devices)
     )
-    return source.tensors()
+    pieces = [device.kept for device in world.devices if isinstance(device, CalculatedDevice)]
+    return source.tensors() | {name: piece for kept in pieces for name, piece in kept.items()}
 
 
 def _compared(spec: RunSpec, plan: Plan, got: dict[str, torch.Tensor]) -> Verdict:

@@ -16,6 +16,8 @@ from engine.domain.plan import Part, Slice
 from engine.domain.vision import NUM_CHANNELS
 
 BARED = ("norm.weight", "norm.bias", "post_norm.weight", "post_norm.bias", "o.bias", "down.bias")
+VOCABULARY_BLOCK = 1024
+"""Rows of a table, or numbers of a vector, that random weights draw at once."""
 FFN_BLOCK = 64
 """Columns of the feed-forward part that random weights draw at once."""
 
@@ -65,7 +67,8 @@ def tensor_parts(model: ModelSpec, piece: Slice) -> tuple[TensorPart, ...]:
     if piece.part == "vision":
         return _tower(model)
     if piece.part == "lm_head":
-        return _lm_head(model)
+        rows = (piece.start, piece.stop) if piece.axis == "columns" else (0, model.vocab_size)
+        return _lm_head(model, *rows)
     if not 0 <= piece.layer < model.num_layers:
         last = model.num_layers - 1
         raise PlanError(f"{piece.part} of layer {piece.layer}: {model.name} has layers 0 to {last}.")
@@ -93,7 +96,7 @@ def whole_model(model: ModelSpec) -> tuple[Slice, ...]:
 
 
 def _whole(key: str, name: str, shape: tuple[int, ...]) -> TensorPart:
-    return TensorPart(key, name, shape, 0, 0, shape[0], 1024)
+    return TensorPart(key, name, shape, 0, 0, shape[0], VOCABULARY_BLOCK)
 
 
 def _norm(model: ModelSpec, prefix: str, key: str = "norm") -> list[TensorPart]:
@@ -148,11 +151,13 @@ def _tower(model: ModelSpec) -> tuple[TensorPart, ...]:
     return tuple(parts)
 
 
-def _lm_head(model: ModelSpec) -> tuple[TensorPart, ...]:
+def _lm_head(model: ModelSpec, start: int, stop: int) -> tuple[TensorPart, ...]:
+    """Rows [start, stop) of the output matrix."""
     parts = _norm(model, "lm_head.") if model.norm_position == "pre" else []
     if model.has_head:
         name = "embed.tokens" if model.tied_head else "lm_head.weight"
-        parts.append(_whole("weight", name, (model.vocab_size, model.hidden_size)))
+        shape = (model.vocab_size, model.hidden_size)
+        parts.append(TensorPart("weight", name, shape, 0, start, stop, VOCABULARY_BLOCK))
     if model.num_classes:
         shape = (model.num_classes, model.hidden_size)
         parts.append(_whole("weight", "lm_head.classifier.weight", shape))

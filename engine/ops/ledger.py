@@ -52,15 +52,17 @@ class Ledger:
             return 0
         size = weight_bytes(self.model, piece)
         if piece.part in ENDS and self.model.tied_head and any(s.part in ENDS for s in self.resident):
-            size = max(0, size - self._shared_embedding_bytes())
+            size = max(0, size - self._shared_embedding_bytes(piece))
         self.resident[piece] = size
         self.weights_bytes += size
         self._check(0, "weights")
         return size
 
-    def _shared_embedding_bytes(self) -> int:
-        """Bytes of the embedding table, which a tied head shares."""
-        return self.model.vocab_size * self.model.hidden_size * self.model.element_bytes
+    def _shared_embedding_bytes(self, piece: Slice) -> int:
+        """Bytes of the embedding table that a tied head shares: of all of it, or of the head's rows."""
+        heads = [end for end in (piece, *self.resident) if end.part == "lm_head" and end.axis == "columns"]
+        rows = heads[0].stop - heads[0].start if heads else self.model.vocab_size
+        return rows * self.model.hidden_size * self.model.element_bytes
 
     def evict(self, piece: Slice) -> None:
         self._met.pop(piece.layer, None)

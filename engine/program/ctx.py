@@ -7,7 +7,7 @@ FIFO resources (compute, disk, one connection per ordered pair of devices), whic
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Sequence
 from typing import Any, Protocol
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
@@ -129,6 +129,11 @@ class Ctx(Protocol):
         The real world calls `choice(*inputs)` and records the answer. The simulated world answers from the
         record of the same run, or with `choice.prior(*inputs)`. A strategy accounts for the cost of a choice
         by computing operations before it. `name` is unique within a run of one device.
+        """
+
+    def keep_logits(self, requests: Sequence[int], index: int, start: int, logits: Tensor) -> None:
+        """Keep this device's logits [B, n] of the tokens from `start` on for the proof of the run: of token
+        `index` of every request. Takes no time and sends nothing; shapes alone are not kept.
         """
 
     def spawn(self, program: Coroutine[Any, Any, Any]) -> Handle:

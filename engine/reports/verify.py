@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,10 @@ def compare_with_reference(spec: RunSpec, outputs: Path, lossy: bool = False) ->
     """
     from safetensors.torch import load_file
 
-    return judge(spec, load_or_compute(spec), load_file(outputs), lossy, partial(forced_outputs, spec))
+    got = load_file(outputs)
+    for pieces in sorted(outputs.parent.glob("pieces-*.safetensors")):
+        got |= load_file(pieces)
+    return judge(spec, load_or_compute(spec), got, lossy, partial(forced_outputs, spec))
 
 
 def judge(
@@ -37,6 +42,7 @@ def judge(
     """`forced` computes with `transformers` what follows the run's own tokens; it is asked where tokens
     differ, and always for bfloat16, whose rounding it measures.
     """
+    got = with_whole_logits(got, spec.model.vocab_size)
     if not all(bool(ours.isfinite().all()) for ours in got.values() if ours.is_floating_point()):
         return Correctness(checked=True, ok=False, lossy=lossy, why="some numbers are not finite")
     if any(name.startswith("tokens.") for name in got):
@@ -59,6 +65,32 @@ def judge(
         max_rel_error=max_rel,
         why=why,
     )
+
+
+def with_whole_logits(got: dict[str, torch.Tensor], vocab_size: int) -> dict[str, torch.Tensor]:
+    """`got` without pieces: `tokens.<i>` becomes `logits.<i>` where the pieces of all its tokens are there,
+    and the tokens are those with the largest logits.
+
+    `piece.<request>.<index>.<start>` has the logits of token `index` from id `start` on.
+    """
+    import torch
+
+    pieces: dict[tuple[int, int], list[tuple[int, torch.Tensor]]] = defaultdict(list)
+    for name in [name for name in got if name.startswith("piece.")]:
+        request, index, start = map(int, name.split(".")[1:])
+        pieces[request, index].append((start, got[name]))
+    whole = {name: tensor for name, tensor in got.items() if not name.startswith("piece.")}
+    for name in [name for name in whole if name.startswith("tokens.")] if pieces else []:
+        request, tokens = int(name.split(".")[1]), whole[name]
+        found = [sorted(pieces[request, index], key=itemgetter(0)) for index in range(len(tokens))]
+        if not all(found):
+            continue
+        rows = [torch.cat([piece for _, piece in of_token]) for of_token in found]
+        complete = all(len(row) == vocab_size for row in rows)
+        if complete and torch.stack(rows).argmax(dim=-1).tolist() == tokens.tolist():
+            whole[f"logits.{request}"] = torch.stack(rows)
+            del whole[name]
+    return whole
 
 
 def _too_far(max_rel: float) -> str:

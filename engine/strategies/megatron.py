@@ -31,6 +31,11 @@ class MegatronParams(Params):
         default="auto",
         description=ALL_REDUCE_HELP,
     )
+    head: Literal["source", "columns"] = Field(
+        default="source",
+        description="Where logits are computed: on the source, or cut by the vocabulary among all devices, "
+        "which send their best token alone.",
+    )
 
 
 class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
@@ -51,7 +56,9 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
         ]
         columns = largest_remainder(model.intermediate_size, weights)
         heads = head_shares(model, weights)
-        return split_plan(self.name, cluster, model, demand, heads, columns, params.all_reduce)
+        return split_plan(
+            self.name, cluster, model, demand, heads, columns, params.all_reduce, params.head == "columns"
+        )
 
 
 def head_shares(model: ModelSpec, weights: Sequence[float]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ need, not the time that this machine needs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from engine.ops.torch_kernels.storage import KVCache
 from engine.program.ctx import Decision, Note
 from engine.worlds.common.device import Device, Emit
 from engine.worlds.common.programs import Handle
+from engine.worlds.common.proof import named_pieces
 from engine.worlds.common.row_files import RowFiles
 from engine.worlds.simulated.device import Decisions, SimulatedDevice
 from engine.worlds.simulated.kernel import SimulationKernel
@@ -56,9 +58,13 @@ class CalculatedDevice(SimulatedDevice):
         super().__init__(rank, spec, plan, emit, kernel, network, decisions)
         self.caches: dict[tuple[str, int], KVCache] = {}
         self.row_files = RowFiles(self.caches)
+        self.kept: dict[str, torch.Tensor] = {}
         self.weights = WeightStore(self.model, self.spec.weights, self.spec.seed)
         for piece in plan.held_by(rank):
             self.weights.load(piece)
+
+    def keep_logits(self, requests: Sequence[int], index: int, start: int, logits: Tensor) -> None:
+        self.kept |= named_pieces(requests, index, start, logits)
 
     def compute(self, op: Op, *inputs: Tensor) -> Handle:
         with torch.inference_mode():

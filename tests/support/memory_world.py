@@ -14,6 +14,7 @@ from engine.ops.tensors import meta_of, payload_bytes
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.program.serve import serve
 from engine.strategies.registry import strategy
+from engine.worlds.common.proof import named_pieces
 from engine.worlds.common.row_files import RowFiles
 from engine.worlds.common.source import RealSource
 
@@ -42,6 +43,7 @@ class MemoryWorld:
         self.random = random.Random(seed)
         self.boxes = defaultdict(deque)
         self.sent = defaultdict(list)
+        self.kept = {}
         self.programs = []
         self.devices = [MemoryDevice(rank, self) for rank in range(len(cluster.devices))]
 
@@ -167,6 +169,9 @@ class MemoryDevice:
 
     def at(self, request, token):
         pass
+
+    def keep_logits(self, requests, index, start, logits):
+        self.world.kept |= named_pieces(requests, index, start, logits)
 
     def mark(self, name, **facts):
         self.marks.append((name, facts))

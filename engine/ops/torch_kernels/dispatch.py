@@ -12,6 +12,7 @@ from engine.domain.model import ModelSpec
 from engine.ops.operation import Op
 from engine.ops.torch_kernels import (
     core,
+    head_columns,
     heads,
     kv_cache,
     positions,
@@ -37,6 +38,7 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = (
     | recompute.FUNCTIONS
     | tokens.FUNCTIONS
     | summa.FUNCTIONS
+    | head_columns.FUNCTIONS
 )
 
 

@@ -36,7 +36,8 @@ from engine.strategies.shared.ends import end_holdings, end_work, finish, tag, w
 from engine.strategies.shared.kv_disk import disk_rows
 from engine.strategies.shared.kv_layout import KVLayout
 from engine.strategies.shared.kv_pressure import attention_op, embed_rows
-from engine.strategies.shared.shares import bounds_of
+from engine.strategies.shared.shares import bounds_of, largest_remainder
+from engine.strategies.shared.split_head import finish_split, with_split_head, with_split_passes
 
 PartialSum = Callable[[Op, Tensor], Awaitable[Tensor]]
 """Computes a device's share of a part: `ctx.compute`, or a function that loads the weights before."""
@@ -69,6 +70,8 @@ class AllReduceLayout(ShareLayout):
 
     all_reduce: AllReduce
     decode_all_reduce: AllReduce | None = None
+    vocabulary: tuple[Count, ...] | None = None
+    """Member i has the tokens [vocabulary[i], vocabulary[i + 1]) of the head; None: the source has all."""
 
     def all_reduce_of(self, step: Step) -> AllReduce:
         decodes = step.phase == "decode" and self.decode_all_reduce is not None
@@ -108,6 +111,8 @@ async def split_pass(
     if rows is not None:
         x = await _layers(ctx, plan, step, x, group, rows.compute)
         await rows.settle()
+    if plan.layout.vocabulary is not None:
+        return await finish_split(ctx, step, x, group, plan.layout.vocabulary)
     if source not in group and ctx.rank == group[0]:
         ctx.send(wanted_rows(step, x), source, tag(step, "output"))
     if ctx.rank != source:
@@ -125,16 +130,26 @@ def split_plan(
     heads: Sequence[int],
     columns: Sequence[int],
     how: AllReduceChoice,
+    splits_head: bool = False,
 ) -> Plan[TensorParallelLayout]:
-    """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short."""
+    """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short.
+
+    With `splits_head` a model that generates has its head cut as the columns are.
+    """
     bounds = Bounds(cluster.workers, bounds_of(heads), bounds_of(columns))
     placement = shares_placement(name, cluster, model, bounds)
+    passes = passes_of(cluster, bounds, model, demand)
+    vocabulary = None
+    if splits_head and demand.generates:
+        vocabulary = bounds_of(largest_remainder(model.vocab_size, columns))
+        placement = with_split_head(placement, bounds.group, vocabulary)
+        passes = with_split_passes(passes, model, demand, bounds.group, vocabulary)
     check_memory(
         cluster,
         model,
         placement,
         kv_bytes_of(bounds, model, demand),
-        passes_of(cluster, bounds, model, demand),
+        passes,
         "give it more memory, or add devices that take a share",
     )
     prompt, token = (
@@ -142,7 +157,9 @@ def split_plan(
         for rows in (demand.rows, 1)
     )
     return placement.with_layout(
-        TensorParallelLayout(**bounds._asdict(), all_reduce=prompt, decode_all_reduce=token)
+        TensorParallelLayout(
+            **bounds._asdict(), all_reduce=prompt, decode_all_reduce=token, vocabulary=vocabulary
+        )
     )
 
 

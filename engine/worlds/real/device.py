@@ -7,7 +7,7 @@ of threads run in the main thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ from engine.program.ctx import Decision, Note
 from engine.program.frames import EPOCHS, FrameHeader, pack_note
 from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle
+from engine.worlds.common.proof import named_pieces
 from engine.worlds.common.wire_tensors import bytes_of
 from engine.worlds.real.loop import DeviceLoop
 from engine.worlds.real.pacing import Pacer
@@ -155,6 +156,9 @@ class RealDevice(DeviceLoop):
         self.departed_s[dst] = begun_s + self.paths.transfer_s(dst, size_bytes)
         received_s = receiver_cost_s(self.cluster.devices[dst], size_bytes)
         return self.clock.wall(self.departed_s[dst] + self.paths.delay_s(dst) + received_s)
+
+    def keep_logits(self, requests: Sequence[int], index: int, start: int, logits: torch.Tensor) -> None:
+        self.kept |= named_pieces(requests, index, start, logits)
 
     def release(self, cache: str) -> None:
         super().release(cache)

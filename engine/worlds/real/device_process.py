@@ -269,6 +269,7 @@ class _MessageHandler:
         self.control.send({"type": "ready"})
 
     def _run(self, message: ControlMessage) -> None:
+        from engine.worlds.common.proof import save_pieces
         from engine.worlds.real.tasks import Clock
 
         assert self.program is not None, "a device starts what it has prepared"
@@ -278,5 +279,7 @@ class _MessageHandler:
         ending = self.device.run(self.program, message["begin_s"])
         if ending == "finished" and self.source is not None:
             self.source.save(self.assignment.results / "outputs.safetensors")
+        if self.device.kept:
+            save_pieces(self.assignment.results, self.device.rank, self.device.kept)
         self.trace.finish()
         self.control.send({"type": ending, "pacing": self.device.compute_pacer.stats()._asdict()})

@@ -89,6 +89,7 @@ class DeviceLoop(Device):
         self.epoch = 0
         self.caches: dict[tuple[str, int], KVCache] = {}
         self.row_files = RowFiles(self.caches)
+        self.kept: dict[str, torch.Tensor] = {}
         self.paths = PathTimes(spec.cluster, rank, held)
         self.departed_s: dict[int, float] = {}
         self.due: list[tuple[float, int, Done | Incoming]] = []

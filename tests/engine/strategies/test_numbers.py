@@ -28,6 +28,8 @@ BY_HAND = [
     ("megatron", {"shares": "proportional", "all_reduce": "tree"}),
     ("megatron", {"all_reduce": "star"}),
     ("megatron", {"all_reduce": "direct"}),
+    ("megatron", {"head": "columns"}),
+    ("megatron", {"head": "columns", "shares": "proportional"}),
     ("tpi_llm", {"all_reduce": "direct"}),
     ("galaxy", {}),
     ("galaxy", {"overlap": False, "row_shares": "proportional"}),

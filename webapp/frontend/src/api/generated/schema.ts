@@ -2597,6 +2597,7 @@ export interface components {
                     number
                 ][];
             };
+            vocabulary: number[] | null;
             window: number;
         };
         SlowDevice: {
@@ -2732,6 +2733,7 @@ export interface components {
             kind: "tensor_parallel";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+            vocabulary: number[] | null;
         };
         ThresholdReached: {
             attention: number;

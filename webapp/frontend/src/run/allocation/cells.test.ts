@@ -70,6 +70,17 @@ describe('allocate', () => {
     expect(table.share(0) + table.share(1)).toBeCloseTo(1);
   });
 
+  it('draws a cut head as parts of the vocabulary', () => {
+    const first = { layer: -1, part: 'lm_head' as const, axis: 'columns' as const, start: 0 };
+    const half = slice({ ...first, stop: model.vocab_size / 2 });
+    const table = allocate(plan([{ device: 0, phase: 'both', slice: half }]), model, 'decode');
+    const head = table.columns.find((one) => one.key === 'lm_head');
+    expect(head && table.pieces(0, head, 'lm_head').map(({ from, to }) => [from, to])).toEqual([
+      [0, 0.5], // held
+      [0, 0.5], // computed
+    ]);
+  });
+
   it('has columns for embedding and head only where the model has them', () => {
     const keys = (has_head: boolean) =>
       allocate(plan([]), { ...model, has_head }, 'prefill').columns.map((one) => one.key);

@@ -43,9 +43,10 @@ export function allocate(plan: Plan, model: ModelSpec, phase: ShownPhase): Alloc
   const table = new Map<string, Piece[]>();
   const put = (device: number, slice: Slice, kind: Piece['kind']) => {
     const key = keyOf(device, slice.layer, slice.part);
-    const whole = slice.axis === 'all' || sizes[slice.axis] === 0;
-    const from = whole ? 0 : slice.start / sizes[slice.axis];
-    const to = whole ? 1 : slice.stop / sizes[slice.axis];
+    const size = slice.part === 'lm_head' ? model.vocab_size : sizes[slice.axis];
+    const whole = slice.axis === 'all' || size === 0;
+    const from = whole ? 0 : slice.start / size;
+    const to = whole ? 1 : slice.stop / size;
     const pieces = table.get(key);
     if (pieces) pieces.push({ from, to, slice, kind });
     else table.set(key, [{ from, to, slice, kind }]);

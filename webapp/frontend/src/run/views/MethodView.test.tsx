@@ -43,6 +43,7 @@ const split: LayoutOf<'tensor_parallel'> = {
   columns: [0, 16, 32],
   all_reduce: 'ring',
   decode_all_reduce: 'ring',
+  vocabulary: null,
 };
 
 describe('MethodView', () => {

@@ -1,0 +1,76 @@
+"""The output matrix cut by rows of the vocabulary: each device finds its best token, the source chooses.
+
+Shoeybi et al., Megatron-LM (2019), section 3: the embedding's rows are divided among the devices, and what
+follows from all logits is computed without sending them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice
+from engine.ops.cost import elementwise, norm_kernels, product
+from engine.ops.operation import Cost, piece_of
+from engine.ops.tensors import Meta
+
+
+@dataclass(frozen=True, slots=True)
+class HeadColumns:
+    """Final norm and rows [start, stop) of the output matrix on the last row → their logits, one each."""
+
+    start: int
+    stop: int
+    name: ClassVar[str] = "head"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(-1, "lm_head", "columns", self.start, self.stop),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, size, columns = inputs[0].shape[0], model.element_bytes, self.stop - self.start
+        cap = elementwise(batch, columns, size, name="softcap")
+        kernels = (
+            *norm_kernels(model, batch, "pre"),
+            product(batch, model.hidden_size, columns, size),
+            *[cap] * (model.logit_softcap is not None),
+        )
+        return Cost(kernels, Meta((batch, columns), model.dtype), batch * model.hidden_size * size)
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Logits [B, n] of the tokens from `start` on → [B, 2] in float32: the largest logit and its token's id,
+    which is exact below 2²⁴.
+    """
+
+    start: int
+    name: ClassVar[str] = "best"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, columns = inputs[0].shape
+        return Cost((elementwise(batch, columns, model.element_bytes),), Meta((batch, 2), "float32"))
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """What all devices found, in the order of the vocabulary → ids [B]: of equal logits the lowest id."""
+
+    name: ClassVar[str] = "choose"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch = inputs[0].shape[0]
+        return Cost((elementwise(batch, len(inputs), 4),), Meta((batch,), "int64"))

@@ -1,0 +1,38 @@
+"""Computes the operations of `engine/ops/head_columns.py` on real tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from engine.domain.model import ModelSpec
+from engine.ops.head_columns import Best, Choose, HeadColumns
+from engine.ops.torch_kernels.attention import capped
+from engine.ops.torch_kernels.core import norm
+from engine.ops.torch_kernels.linear import linear
+from engine.ops.torch_kernels.storage import Caches, Weights
+
+
+def _head(op: HeadColumns, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+    w = weights.get(op.slices(model)[0])
+    last_BD = x_BTD[:, -1]
+    if model.norm_position == "pre":
+        last_BD = norm(model, w, last_BD)
+    return capped(linear(last_BD, w["weight"]), model.logit_softcap)
+
+
+def _best(op: Best, model: ModelSpec, weights: Weights, caches: Caches, logits_Bn: Tensor) -> Tensor:
+    at_B = logits_Bn.argmax(dim=-1)
+    best_B = logits_Bn.gather(1, at_B[:, None])[:, 0]
+    return torch.stack((best_B.float(), (at_B + op.start).float()), dim=1)
+
+
+def _choose(op: Choose, model: ModelSpec, weights: Weights, caches: Caches, *found_B2: Tensor) -> Tensor:
+    found_KB2 = torch.stack(found_B2)
+    first_B = found_KB2[:, :, 0].argmax(dim=0)
+    return found_KB2[first_B, torch.arange(len(first_B)), 1].long()
+
+
+FUNCTIONS: dict[type, Callable[..., Tensor]] = {HeadColumns: _head, Best: _best, Choose: _choose}
