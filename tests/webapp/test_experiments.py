@@ -188,6 +188,46 @@ def test_every_factor_that_is_offered_can_be_varied(alice: Browser) -> None:
     assert "base.cluster" in refused(alice.post("/experiments/factors", {"base": {}}), 422)
 
 
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [
+        ("csv", b"strategy,rate,seed,"),
+        ("json", b"{"),
+        ("parquet", b"PAR1"),
+        ("tex", b"% latency: End-to-end latency in ms"),
+        ("svg", b"<?xml"),
+        ("pdf", b"%PDF"),
+        ("html", b"<!"),
+    ],
+)
+def test_a_file_of_every_kind_is_made(alice: Browser, victor: Browser, kind: str, start: bytes) -> None:
+    address = f"/experiments/{created(alice, figures=[FIGURE])['id']}"
+    alice.post(f"{address}/predict")
+    work()
+    file = victor.get(f"{address}/export/{kind}")
+    assert file.status_code == 200 and file.content.startswith(start)
+    assert file["Content-Disposition"] == f'attachment; filename="two-by-two.{kind}"'
+
+
+def test_an_export_of_what_is_not_there_is_refused(alice: Browser) -> None:
+    address = f"/experiments/{created(alice, figures=[FIGURE])['id']}"
+    assert "choose one of toml, csv" in refused(alice.get(f"{address}/export/docx"), 422)
+    assert "it has latency" in refused(alice.get(f"{address}/export/svg", figure="speed"), 422)
+    assert "it has latency" in refused(alice.get(f"{address}/export/tex", table="speed"), 422)
+    empty = f"/experiments/{created(alice)['id']}"
+    assert "it has no figures" in refused(alice.get(f"{empty}/export/pdf"), 422)
+
+
+def test_every_shipped_experiment_can_be_stored_and_started(alice: Browser) -> None:
+    shipped = alice.get("/experiments/shipped").json()
+    assert {"methods-by-rate", "scaling"} <= {one["name"] for one in shipped}
+    for one in shipped:
+        stored = alice.post("/experiments", {"experiment": one["experiment"]}).json()
+        started = alice.post(f"/experiments/{stored['id']}/predict")
+        assert started.status_code == 202 and started.json()["total"] > 0, started.content
+        alice.delete(f"/experiments/{stored['id']}")
+
+
 def test_every_metric_of_a_row_is_in_the_table_of_metrics(alice: Browser) -> None:
     address = f"/experiments/{created(alice)['id']}"
     alice.post(f"{address}/predict")

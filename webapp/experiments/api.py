@@ -10,12 +10,11 @@ from ninja.responses import Status
 
 from engine.domain.errors import SpecError
 from engine.experiments.figure_data import FigureData, figure_data
-from engine.experiments.files import dump_toml
 from engine.experiments.metrics import METRICS, Metric
 from engine.experiments.pivot import TableData, table_data
 from webapp import budgets
 from webapp.accounts.access import UserRequest, operator
-from webapp.experiments import analysis, answers, checks, executions, services
+from webapp.experiments import analysis, answers, checks, executions, exports, library, services
 from webapp.experiments.factors import FactorOption, options
 from webapp.experiments.models import Experiment
 from webapp.experiments.schemas import (
@@ -32,6 +31,7 @@ from webapp.experiments.schemas import (
     Retried,
     Retry,
     RowsOut,
+    ShippedOut,
     TableIn,
 )
 
@@ -63,6 +63,12 @@ def list_factors(request: HttpRequest, body: BaseIn) -> list[FactorOption]:
 def list_metrics(request: HttpRequest) -> list[Metric]:
     """What every row may have, with titles and units, in the order in which people look for it."""
     return list(METRICS)
+
+
+@router.get("/shipped", response=list[ShippedOut])
+def list_shipped(request: HttpRequest) -> list[ShippedOut]:
+    """The experiments that come with EdgeLoom: store a copy to carry one out."""
+    return library.shipped()
 
 
 # Storing ------------------------------------------------------------------------------------------
@@ -97,12 +103,6 @@ def delete_experiment(request: UserRequest, experiment_id: int) -> Status[None]:
     """Its runs, and the results that other experiments share, are kept."""
     executions.delete(services.owned(experiment_id, request.auth), request.auth.username)
     return Status(204, None)
-
-
-@router.get("/{int:experiment_id}/export/toml")
-def export_experiment_toml(request: HttpRequest, experiment_id: int) -> HttpResponse:
-    value = executions.value_of(services.find(experiment_id))
-    return answers.download(dump_toml(value), "application/toml; charset=utf-8", f"{value.name}.toml")
 
 
 # Carrying out -------------------------------------------------------------------------------------
@@ -181,3 +181,21 @@ def make_table(request: HttpRequest, experiment_id: int, body: TableIn) -> Table
     budgets.check_conditions(body.table.where)
     value, rows = answers.value_and_rows(services.find(experiment_id))
     return table_data(value, body.table, rows)
+
+
+@router.get("/{int:experiment_id}/export/{kind}")
+def export_experiment(
+    request: HttpRequest, experiment_id: int, kind: str, figure: str = "", table: str = ""
+) -> HttpResponse:
+    """A file to keep: toml, csv, json, parquet, tex (a `table`, or all), svg and pdf (a `figure`, or the
+    first), or html (everything).
+    """
+    experiment = services.find(experiment_id)
+    if kind == "toml":  # as it is now, also before it was started
+        source = exports.Source(executions.value_of(experiment), None, ())
+    else:
+        value, rows = answers.value_and_rows(experiment)
+        execution = services.last_execution(experiment)
+        source = exports.Source(value, execution, rows, table if kind == "tex" else figure)
+    file = exports.file_of(kind, source)
+    return answers.download(file.content, file.content_type, f"{source.experiment.name}.{kind}")

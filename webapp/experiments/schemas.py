@@ -125,6 +125,17 @@ class AnalysisOut(Schema):
     problems: list[Problem] = Field(description="Figures and tables that cannot be drawn.")
 
 
+class ShippedOut(Schema):
+    """An experiment that comes with EdgeLoom; `experiment` is what to send to store a copy."""
+
+    name: str
+    title: str
+    description: str
+    paper: str
+    num_points: int
+    experiment: Experiment
+
+
 class FigureIn(Schema):
     figure: Figure
 

@@ -265,15 +265,15 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/experiments/{experiment_id}/export/toml": {
+    "/api/experiments/{experiment_id}/export/{kind}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Export Experiment Toml */
-        get: operations["export_experiment_toml"];
+        /** Export Experiment */
+        get: operations["export_experiment"];
         put?: never;
         post?: never;
         delete?: never;
@@ -463,6 +463,23 @@ export interface paths {
         put?: never;
         /** Preview Experiment */
         post: operations["preview_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/shipped": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Shipped */
+        get: operations["list_shipped"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2545,6 +2562,14 @@ export interface components {
             total_s: number;
             uncovered_s: number;
         };
+        ShippedOut: {
+            description: string;
+            experiment: components["schemas"]["Experiment"];
+            name: string;
+            num_points: number;
+            paper: string;
+            title: string;
+        };
         ShowcaseOut: {
             claims: components["schemas"]["Claim"][];
             emulated: boolean;
@@ -3397,12 +3422,16 @@ export interface operations {
             };
         };
     };
-    export_experiment_toml: {
+    export_experiment: {
         parameters: {
-            query?: never;
+            query?: {
+                figure?: string;
+                table?: string;
+            };
             header?: never;
             path: {
                 experiment_id: number;
+                kind: string;
             };
             cookie?: never;
         };
@@ -3661,6 +3690,25 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PreviewOut"];
+                };
+            };
+        };
+    };
+    list_shipped: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShippedOut"][];
                 };
             };
         };
