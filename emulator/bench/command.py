@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from emulator.bench.accuracy_matrix import measure_accuracy_matrix
 from emulator.bench.changes import measure_changes
 from emulator.bench.chart import as_svg
 from emulator.bench.compute import measure_compute, measure_shards
@@ -69,6 +70,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),
+    Bench("matrix", "predicted and emulated, for 10 minutes more", measure_accuracy_matrix, "prediction"),
     Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
     Bench("native", "native speed beside plain torch and gloo", measure_native, "performance"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),

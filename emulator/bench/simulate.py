@@ -32,12 +32,15 @@ SHORT = Workload(prompt_tokens=32, new_tokens=16)
 
 
 class Measured(NamedTuple):
-    """One prediction: spans and marks, seconds of its parts, memory of a process that does nothing else."""
+    """One prediction: its spans and marks, seconds of its parts, and the memory of its process before and at
+    most.
+    """
 
     items: int
     plan_s: float
     simulate_s: float
     fold_s: float
+    before_bytes: int
     peak_bytes: int
     outcome: str
 
@@ -45,11 +48,11 @@ class Measured(NamedTuple):
 def measure_simulate(environment: Environment) -> Table:
     rows = [_row(name, _in_a_process(spec)) for name, spec in _cases(environment)]
     rows += [_all_methods(environment), _sweep(environment)]
-    columns = ("prediction", "spans and marks", "plan", "simulate", "fold", "a second", "peak memory")
+    columns = ("prediction", "spans and marks", "plan", "simulate", "fold", "a second", "memory")
     title = (
         "Predictions, each in a process of its own: seconds of planning, of simulating and of folding the "
-        "report, spans and marks per second of simulating, and the memory of the process. LIME: 70 billion "
-        "parameters on the five Jetsons of its Setting 1."
+        "report, spans and marks per second of simulating, and the memory that they add to the process. "
+        "LIME: 70 billion parameters on the five Jetsons of its Setting 1."
     )
     return Table(title, columns, tuple(rows))
 
@@ -118,7 +121,7 @@ def _deep(environment: Environment, num_layers: int) -> RunSpec:
 
 def measured(spec: RunSpec) -> Measured:
     """Plan, simulate and fold `spec` in this process."""
-    times_s = [time.perf_counter()]
+    before_bytes, times_s = _peak_bytes(), [time.perf_counter()]
     prepared = prepare(spec)
     times_s.append(time.perf_counter())
     trace, outcome = simulate(prepared)
@@ -126,8 +129,12 @@ def measured(spec: RunSpec) -> Measured:
     fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
     times_s.append(time.perf_counter())
     plan_s, simulate_s, fold_s = (after - before for before, after in pairwise(times_s))
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Measured(len(trace), plan_s, simulate_s, fold_s, peak_bytes, outcome.kind)
+    return Measured(len(trace), plan_s, simulate_s, fold_s, before_bytes, _peak_bytes(), outcome.kind)
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _in_a_process(spec: RunSpec) -> Measured:
@@ -145,7 +152,7 @@ def _row(name: str, found: Measured) -> tuple[str, ...]:
         human_s(found.simulate_s),
         human_s(found.fold_s),
         f"{found.items / found.simulate_s:,.0f}",
-        human(found.peak_bytes, "B"),
+        human(found.peak_bytes - found.before_bytes, "B"),
     )
 
 

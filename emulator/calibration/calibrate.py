@@ -48,7 +48,6 @@ from engine.domain.calibration import Calibration
 from engine.domain.cluster import ComputeModel
 from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
 from engine.ops.cost import measured_s
-from engine.ops.torch_kernels.linear import use
 from engine.runs.host_kernels import measured_kernels
 
 if TYPE_CHECKING:  # torch takes a while to import
@@ -234,6 +233,8 @@ def main(extent: str, models: str, rows: str) -> int:
 
     `extent` is quick or full.
     """
+    from engine.ops.torch_kernels.linear import use
+
     use(measured_kernels())
     shapes = QUICK if extent == "quick" else FULL
     found = calibrate(shapes, models.split(",") if models else (), json.loads(f"[{rows}]"))

@@ -6,6 +6,7 @@ Both worlds keep the same ledger, so their peaks agree to the byte. The host's o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from engine.domain.errors import OutOfMemory, PlanError
@@ -35,6 +36,7 @@ class Ledger:
         self.memory_bytes = memory_bytes
         self.model = model
         self.resident: dict[Slice, int] = {}
+        self._of_layer: defaultdict[int, dict[Slice, None]] = defaultdict(dict)  # the resident slices of each
         self._met: dict[int, set[Op]] = {}  # operations whose weights are resident, by their layer
         self.cached: dict[tuple[str, int], tuple[int, int]] = {}  # (cache, layer) → rows, bytes
         self.on_disk: dict[tuple[str, int], int] = {}  # (cache, layer) → rows
@@ -54,6 +56,7 @@ class Ledger:
         if piece.part in ENDS and self.model.tied_head and any(s.part in ENDS for s in self.resident):
             size = max(0, size - self._shared_embedding_bytes(piece))
         self.resident[piece] = size
+        self._of_layer[piece.layer][piece] = None
         self.weights_bytes += size
         self._check(0, "weights")
         return size
@@ -67,6 +70,7 @@ class Ledger:
     def evict(self, piece: Slice) -> None:
         self._met.pop(piece.layer, None)
         self.weights_bytes -= self.resident.pop(piece, 0)
+        self._of_layer[piece.layer].pop(piece, None)
 
     def need(self, op: Op) -> None:
         """Raises `PlanError` if weights that `op` needs are not resident."""
@@ -74,7 +78,9 @@ class Ledger:
         if op in met:
             return
         for need in op.slices(self.model):
-            if need not in self.resident and not any(covers(have, need) for have in self.resident):
+            if need not in self.resident and not any(
+                covers(have, need) for have in self._of_layer[need.layer]
+            ):
                 raise PlanError(
                     f"{self.device}: {op.name} of layer {op.layer} needs {need.part} {need.axis} "
                     f"{need.start}:{need.stop}, which is not resident: the plan must place or load it."
@@ -175,6 +181,7 @@ class Ledger:
         """Memory as after a restart."""
         self.release_all()
         self.resident.clear()
+        self._of_layer.clear()
         self._met.clear()
         self.weights_bytes = 0
 

@@ -1,6 +1,8 @@
 """bench, calibrate and doctor as commands: arguments, output, exit status."""
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,13 @@ def test_commands_have_distinct_names_and_help() -> None:
         command.add_arguments(parser if command.name == "run" else argparse.ArgumentParser())
     assert [command.name for command in COMMANDS] == ["run", "doctor", "calibrate", "bench", "chaos"]
     assert all(command.help for command in COMMANDS)
+
+
+def test_the_command_line_starts_without_torch_and_without_what_only_reports_need():
+    """They take seconds to import, and a prediction of a small model a hundredth of one."""
+    program = (
+        "import sys, emulator.cli.main\n"
+        "print(sorted({'torch', 'transformers', 'pandas', 'matplotlib', 'django'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
