@@ -1,8 +1,10 @@
 """The simulated world's clock, links and failures, with programs small enough to work out by hand."""
 
+import gc
+
 import pytest
 
-from engine.domain.errors import Deadlock, PeerFailed
+from engine.domain.errors import Deadlock, PeerFailed, PlanError
 from engine.domain.scenario import DropDevice, FreezeDevice, LinkDown, LinkUp, SetRate
 from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
 from engine.worlds.simulated.faults import KILL_SEEN_S
@@ -194,3 +196,18 @@ def test_a_frozen_device_that_is_needed_late_is_declared_failed_too():
             (2, lambda c: receiver(c, [(0, "question")], {})),
         )
     assert [mark.facts["how"] for mark in trace if getattr(mark, "name", "") == "loss_detected"] == ["frozen"]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_run_leaves_the_garbage_collector_as_it_was_also_when_it_fails(enabled):
+    async def fails(ctx):
+        assert not gc.isenabled()
+        raise PlanError("no")
+
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(PlanError, match="no"):
+            run(world_of(star())[0], (0, fails))
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()
