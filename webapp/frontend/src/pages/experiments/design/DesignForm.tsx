@@ -1,4 +1,5 @@
 import { Card, Group, NumberInput, Text, TextInput, Title } from '@mantine/core';
+import { useViewportSize } from '@mantine/hooks';
 import { type ReactNode, useState } from 'react';
 import { ApiError, sentence } from '@/api/client';
 import { useSupports } from '@/api/queries';
@@ -38,6 +39,10 @@ interface Props {
   catalogue: Catalogue;
 }
 
+/** Pixels of the figure, and of all that stands above and below it on the page. */
+const LEAST_HEIGHT = 250;
+const AROUND = 445;
+
 const SUGGESTED = ['rate', 'devices', 'prompt_tokens', 'model'];
 
 /** What is varied at the left; at the right its size, the predicted figure, and what to emulate. */
@@ -58,6 +63,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
   const metrics = useMetrics().data ?? [];
   const preview = usePreview(experiment);
   const selection = useSelection();
+  const { height: viewport } = useViewportSize();
   const refusal = preview.error instanceof ApiError ? preview.error : null;
   const answer = preview.data?.figures[0];
   const add = (option: (typeof free)[number]) => set({ factors: [...factors, newFactor(option)] });
@@ -151,6 +157,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
         {preview.data && !preview.stale && <CellProblems preview={preview.data} />}
         <FigurePanel
           title="Prediction"
+          height={Math.max(LEAST_HEIGHT, Math.min(390, viewport - AROUND))}
           about="click marks or drag a box to choose points"
           data={answer && experiment ? toFigure(answer) : undefined}
           stale={preview.stale}
