@@ -141,6 +141,7 @@ export interface PublishedAnswer {
   ours: number | null;
   deviation: number | null;
   agrees: boolean | null;
+  outcomes: string[];
   problem: string;
 }
 

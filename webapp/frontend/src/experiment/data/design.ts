@@ -12,7 +12,7 @@ import {
 } from '@/format/quantities';
 import { quantityText } from '@/format/metrics';
 import { type Draft, FIRST_DRAFT, toRequest } from '@/run/request/draft';
-import { levelsText, parseLevels, unitOf } from './levels';
+import { levelsText, parseLevels, spread, unitOf } from './levels';
 import type { Coordinate, ExperimentDocument, Factor, FigureSpec, Level } from './types';
 
 /** What may be varied, as the server lists it for this cluster and model. */
@@ -29,6 +29,7 @@ export interface FactorOption {
   choices: readonly { value: Coordinate; label: string }[];
   /** What the base has; null if its links or devices differ. */
   current: Coordinate | null;
+  /** The range in which values make sense; a whole number must not be below it. */
   low: number | null;
   high: number | null;
 }
@@ -145,7 +146,9 @@ export function newFactor(option: FactorOption): FactorDraft {
     };
   }
   const around =
-    typeof current === 'number' && current > 0 ? [current / 2, current, current * 2] : [low ?? 1, high ?? 2];
+    typeof current === 'number' && current > 0
+      ? [current / 2, current, current * 2]
+      : spread(low ?? 1, high ?? 2, 3, { log: (low ?? 1) > 0, whole: kind === 'whole' });
   const bounded = around
     .map((value) => (kind === 'whole' ? Math.round(value) : value))
     .map((value) => Math.min(Math.max(value, low ?? 0), high ?? Infinity));
@@ -164,7 +167,10 @@ export function levelsOf(
       : { values: null, problem: 'Choose at least one value.' };
   }
   const { kind, low } = factor.option;
-  return parseLevels(factor.text, unitIn(factor), { whole: kind === 'whole', min: low ?? 0 });
+  return parseLevels(factor.text, unitIn(factor), {
+    whole: kind === 'whole',
+    min: kind === 'whole' ? (low ?? 0) : 0,
+  });
 }
 
 /** What the design lacks, in one sentence; null if it can be computed. */

@@ -22,6 +22,7 @@ import { Figures } from './Figures';
 import { Pivot } from './Pivot';
 import { PointsTable } from './PointsTable';
 import { ProgressPanel } from './ProgressPanel';
+import { PublishedTable } from './PublishedTable';
 import { SelectionBar } from './SelectionBar';
 
 /** The page /experiments/ID: progress, figures, tables and points of one experiment. */
@@ -118,6 +119,7 @@ function Result({ stored, rows, rowsError }: Props) {
                   <BreakEven figure={analysis.data.figures[0]} factors={experiment.factors} />
                 )}
                 <Claims claims={analysis.data.claims} />
+                <PublishedTable rows={analysis.data.published} factors={experiment.factors} />
                 <BestTable
                   best={analysis.data.best}
                   factors={experiment.factors}

@@ -1,0 +1,84 @@
+"""The four-methods question as a person asks it: from the cluster to the figure, to emulated points, to a table."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import PATIENCE_MS
+
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
+
+expect.set_options(timeout=PATIENCE_MS)
+METHODS = ("single", "voltage", "gpipe", "galaxy")
+MOST_ACTIONS = 15
+
+
+class Person:
+    """Clicks and types, and counts each as one action."""
+
+    def __init__(self, page: Page):
+        self.page = page
+        self.actions = 0
+
+    def click(self, test_id: str) -> None:
+        self.page.get_by_test_id(test_id).click()
+        self.actions += 1
+
+    def fill(self, test_id: str, text: str) -> None:
+        self.page.get_by_test_id(test_id).fill(text)
+        self.actions += 1
+
+
+def marks(page: Page, source: str) -> Locator:
+    return page.locator(f"[data-testid='mark'][data-source='{source}']")
+
+
+def test_four_methods_at_four_rates_with_three_seeds(page: Page) -> None:
+    page.get_by_test_id("nav-clusters").click()
+    page.get_by_test_id("cluster-lab-3").get_by_role("link").first.click()
+    person = Person(page)
+    person.click("experiment-on-cluster")
+    for method in METHODS:
+        person.click(f"method-{method}")
+    person.click("suggest-rate")
+    person.fill("values-rate", "10, 50, 100, 500")
+    person.fill("repeats", "3")
+    expect(page.get_by_test_id("num-points")).to_have_text("48")
+    expect(marks(page, "predicted")).to_have_count(16)
+    expect(page.get_by_test_id("design-progress")).to_have_count(0)
+    expect(page.get_by_test_id("emulate-time")).not_to_have_text("…")
+    assert person.actions <= MOST_ACTIONS
+
+    marks(page, "predicted").nth(3).click()
+    expect(page.get_by_test_id("chosen")).to_contain_text("3 points")
+    page.get_by_test_id("emulate").click()
+    page.wait_for_url(re.compile(r"/experiments/\d+$"))
+    expect(page.get_by_test_id("progress-predicted")).to_contain_text("48 of 48")
+    expect(marks(page, "predicted")).to_have_count(16)
+    expect(marks(page, "emulated").first).to_be_visible()
+    expect(page.get_by_test_id("best")).to_contain_text("500 Mbit/s")
+    page.get_by_test_id("pause").click()
+    expect(page.get_by_test_id("experiment-state")).to_have_text("paused")
+    page.get_by_test_id("cancel").click()
+    expect(page.get_by_test_id("experiment-state")).to_have_text("cancelled")
+
+    legend = page.get_by_test_id("legend-predicted")
+    legend.click()
+    expect(marks(page, "predicted")).to_have_count(0)
+    legend.click()
+    page.get_by_test_id("figure-or-table").get_by_text("Table").click()
+    expect(page.get_by_test_id("figure-table").get_by_role("row")).to_have_count(1 + 16 + 1)
+    expect(page.get_by_test_id("pivot")).to_contain_text("100 Mbit/s")
+    with page.expect_download() as download:
+        page.get_by_test_id("export").click()
+        page.get_by_test_id("export-csv").click()
+    assert "single" in download.value.path().read_text()
+
+    page.get_by_test_id("select-best").click()
+    page.get_by_test_id("add-to-comparison").click()
+    page.get_by_test_id("open-comparison").click()
+    expect(page.get_by_test_id("points-differ")).to_contain_text("rate")
+    expect(page.get_by_test_id("points-metrics")).to_contain_text("ms")
