@@ -1,6 +1,5 @@
 /** What the server answers about experiments: names for the generated types. */
 import type { Schemas } from '@/api/types/schemas';
-import type { Coordinate } from './types';
 
 export type ExperimentRow = Schemas['ExperimentRow'];
 export type ExperimentState = ExperimentRow['state'];
@@ -12,143 +11,17 @@ export type PointAnswer = Schemas['PointOut'];
 export type RowAnswer = Schemas['RowOut'];
 export type RowState = RowAnswer['state'];
 export type RowsAnswer = Schemas['RowsOut'];
-export type PreviewAnswer = Schemas['PreviewOut'] & { figures: FigureAnswer[]; best: BestAnswer[] };
-
-type Coordinates = Record<string, Coordinate>;
-
-export interface MetricRow {
-  name: string;
-  title: string;
-  unit: string;
-  better: 'lower' | 'higher' | null;
-}
-
-interface AxisAnswer {
-  name: string;
-  title: string;
-  unit: string;
-  log: boolean;
-  categories: string[] | null;
-}
-
-export interface SpotAnswer {
-  x: number | string;
-  x_label: string;
-  y: number | null;
-  low: number | null;
-  high: number | null;
-  coordinates: Coordinates;
-  repeats: { seed: number; value: number; digest: string }[];
-  digests: string[];
-  problem: string;
-  stale: boolean;
-  invalid: number;
-}
-
-export interface LineAnswer {
-  label: string;
-  world: string;
-  spots: SpotAnswer[];
-}
-
-export interface CrossingAnswer {
-  coordinates: Coordinates;
-  along: string;
-  x: number;
-  tested_low: number;
-  tested_high: number;
-  below: string;
-  above: string;
-  text: string;
-}
-
+export type PreviewAnswer = Schemas['PreviewOut'];
+export type MetricRow = Schemas['Metric'];
 /** A figure with everything that it shows; crossings of lines are in its panels. */
-export interface FigureAnswer {
-  name: string;
-  title: string;
-  kind: string;
-  caption: string;
-  x: AxisAnswer;
-  y: AxisAnswer;
-  better: string | null;
-  series_title: string;
-  series: string[];
-  panels: { label: string; lines: LineAnswer[]; crossings: CrossingAnswer[] }[];
-}
-
+export type FigureAnswer = Schemas['FigureData'];
+export type LineAnswer = Schemas['Line'];
+export type SpotAnswer = Schemas['Spot'];
 /** The best of one place: all that are not distinguishable from the first of `winners`. */
-export interface BestAnswer {
-  coordinates: Coordinates;
-  of: string;
-  winners: string[];
-  distinguishable: boolean;
-  mean: number;
-  low: number;
-  high: number;
-  next: string;
-  next_mean: number | null;
-}
-
-export type Verdict = 'holds' | 'holds in direction' | 'does not hold' | 'not known';
-
-export interface ClaimAnswer {
-  name: string;
-  text: string;
-  kind: string;
-  world: string;
-  verdict: Verdict;
-  found: string;
-  where: string;
-  reason: string;
-}
-
-export interface TableCellAnswer {
-  value: number | null;
-  low: number | null;
-  high: number | null;
-  number: number;
-  best: boolean;
-  problem: string;
-  outcomes: string[];
-  stale: boolean;
-}
-
-export interface PivotAnswer {
-  name: string;
-  title: string;
-  quantity: string;
-  unit: string;
-  statistic: string;
-  better: string | null;
-  row_titles: string[];
-  column_titles: string[];
-  columns: string[][];
-  rows: { headings: string[]; cells: (TableCellAnswer | null)[] }[];
-}
-
-export interface PublishedAnswer {
-  id: string;
-  where: string;
-  metric: string;
-  unit: string;
-  coordinates: Coordinates;
-  world: string;
-  bound: string;
-  published: number | null;
-  published_low: number | null;
-  published_high: number | null;
-  published_outcome: string;
-  ours: number | null;
-  deviation: number | null;
-  agrees: boolean | null;
-  outcomes: string[];
-  problem: string;
-}
-
-export interface AnalysisAnswer {
-  figures: FigureAnswer[];
-  tables: PivotAnswer[];
-  best: BestAnswer[];
-  claims: ClaimAnswer[];
-  published: PublishedAnswer[];
-}
+export type BestAnswer = Schemas['Best'];
+export type ClaimAnswer = Schemas['Verdict'];
+export type Verdict = ClaimAnswer['verdict'];
+export type PublishedAnswer = Schemas['PublishedRow'];
+export type PivotAnswer = Schemas['TableData'];
+export type TableCellAnswer = Schemas['TableCell'];
+export type AnalysisAnswer = Schemas['AnalysisOut'];

@@ -1,5 +1,6 @@
 /** The design of an experiment: what a person has chosen so far, and the experiment that it means. */
 import type { ClusterSpec, ModelRow, StrategyRow } from '@/api/types';
+import type { Schemas } from '@/api/types/schemas';
 import {
   BIT_RATE,
   BYTE_RATE,
@@ -15,24 +16,11 @@ import { type Draft, FIRST_DRAFT, toRequest } from '@/run/request/draft';
 import { levelsText, parseLevels, spread, unitOf } from './levels';
 import type { Coordinate, ExperimentDocument, Factor, FigureSpec, Level } from './types';
 
-/** What may be varied, as the server lists it for this cluster and model. */
-export interface FactorOption {
-  /** `[*]` stands for all of `targets`. */
-  path: string;
-  name: string;
-  title: string;
-  group: string;
-  unit: string;
-  kind: 'number' | 'whole' | 'choice';
-  /** Links or devices that the factor can be restricted to; empty if there is nothing to choose. */
-  targets: readonly string[];
-  choices: readonly { value: Coordinate; label: string }[];
-  /** What the base has; null if its links or devices differ. */
-  current: Coordinate | null;
-  /** The range in which values make sense; a whole number must not be below it. */
-  low: number | null;
-  high: number | null;
-}
+/**
+ * What may be varied, as the server lists it for this cluster and model. `[*]` in its path stands for all of
+ * `targets`; `low` and `high` are the range in which values make sense, which a whole number must not be below.
+ */
+export type FactorOption = Schemas['FactorOption'];
 
 /** A factor while it is edited. */
 export interface FactorDraft {
