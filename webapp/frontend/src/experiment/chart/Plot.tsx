@@ -1,4 +1,4 @@
-import { useId, useState, type KeyboardEvent, type PointerEvent } from 'react';
+import { useId, useState, type KeyboardEvent, type MouseEvent, type PointerEvent } from 'react';
 import { seriesColor } from '@/theme/seriesColors';
 import { Axes } from './Axes';
 import classes from './chart.module.css';
@@ -6,6 +6,7 @@ import {
   bandPath,
   inside,
   linePath,
+  nearest,
   placeMarks,
   segments,
   stepFrom,
@@ -77,6 +78,18 @@ export function Plot(props: PlotProps) {
       onKeyDown={onKey}
       onBlur={() => go(null)}
       {...drag.handlers}
+      onPointerMove={(event) => {
+        drag.handlers.onPointerMove(event);
+        const { x: px, y: py } = positionOf(event);
+        onHover(drag.box ? null : nearest(placed, px, py, height));
+      }}
+      onPointerLeave={() => onHover(current)}
+      onClick={(event) => {
+        if (drag.dragged()) return;
+        const { x: px, y: py } = positionOf(event);
+        const one = nearest(placed, px, py, height);
+        if (one && one.mark.digests.length > 0) onSelect(one.mark.digests, 'toggle');
+      }}
     >
       <rect className={classes.area} width={width} height={height} />
       <Axes
@@ -101,9 +114,6 @@ export function Plot(props: PlotProps) {
           data-source={one.source}
           data-series={one.label}
           data-x={one.mark.x}
-          onPointerEnter={() => onHover(one)}
-          onPointerLeave={() => onHover(null)}
-          onClick={() => !drag.dragged() && onSelect(one.mark.digests, 'toggle')}
         >
           <MarkOf
             one={one}
@@ -238,7 +248,7 @@ function MarkOf({ one, bars, height, chosen, active }: MarkOfProps) {
       <>
         {ring}
         <path d={`M${one.cx - 3.5} ${cy}h7`} stroke={color} strokeWidth={2.4} />
-        <circle className={classes.hit} cx={one.cx} cy={cy} r={9} />
+        <circle className={classes.hit} cx={one.cx} cy={cy} r={6} />
       </>
     );
   }
@@ -257,21 +267,23 @@ function MarkOf({ one, bars, height, chosen, active }: MarkOfProps) {
           height={Math.max(height - cy, 0)}
         />
       ) : (
-        <circle className={classes.hit} cx={one.cx} cy={cy} r={11} />
+        <circle className={classes.hit} cx={one.cx} cy={cy} r={6} />
       )}
     </>
   );
+}
+
+/** Where an event is, in pixels of the plot. */
+function positionOf(event: MouseEvent<SVGGElement>): { x: number; y: number } {
+  const matrix = event.currentTarget.getScreenCTM()?.inverse();
+  const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix);
+  return { x, y };
 }
 
 /** Selecting by drawing a box; `dragged` says whether the click that follows belongs to a box. */
 function useBox(placed: readonly Placed[], onSelect: PlotProps['onSelect']) {
   const [box, setBox] = useState<Box | null>(null);
   const [last, setLast] = useState(false);
-  const at = (event: PointerEvent<SVGGElement>) => {
-    const matrix = event.currentTarget.getScreenCTM()?.inverse();
-    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix);
-    return { x: point.x, y: point.y };
-  };
   const isLarge = ({ x0, y0, x1, y1 }: Box) => Math.hypot(x1 - x0, y1 - y0) > DRAG_PX;
   return {
     box: box && isLarge(box) ? box : null,
@@ -279,13 +291,13 @@ function useBox(placed: readonly Placed[], onSelect: PlotProps['onSelect']) {
     handlers: {
       onPointerDown: (event: PointerEvent<SVGGElement>) => {
         if (event.button !== 0 || event.pointerType === 'touch') return;
-        const { x, y } = at(event);
+        const { x, y } = positionOf(event);
         setLast(false);
         setBox({ x0: x, y0: y, x1: x, y1: y });
       },
       onPointerMove: (event: PointerEvent<SVGGElement>) => {
         if (!box) return;
-        const { x, y } = at(event);
+        const { x, y } = positionOf(event);
         const next = { ...box, x1: x, y1: y };
         // Only a drag captures the pointer: a captured click would not reach the mark below it.
         if (isLarge(next)) event.currentTarget.setPointerCapture(event.pointerId);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { figure, markOf } from './fixtures';
-import { bandPath, inside, linePath, placeMarks, segments, stepFrom } from './geometry';
+import { bandPath, inside, linePath, nearest, placeMarks, segments, stepFrom } from './geometry';
 import { NOTHING_HIDDEN } from './model';
 import { logTicks, xScale, yScale } from './scales';
 
@@ -67,6 +67,14 @@ describe('choosing marks', () => {
     expect(
       inside(placed, { x0: x.of(1e9) - 1, y0: 0, x1: x.of(1e9) + 1, y1: 200 }).map(({ label }) => label),
     ).toEqual(['voltage']);
+  });
+
+  it('takes the one next to the pointer, however close another is, and none that is far away', () => {
+    const [first] = placed;
+    const close = { ...first!, key: 'close', cy: first!.cy! + 8 };
+    expect(nearest([first!, close], first!.cx, first!.cy! + 3, 200)).toBe(first);
+    expect(nearest([first!, close], first!.cx, first!.cy! + 5, 200)).toBe(close);
+    expect(nearest([first!], first!.cx + 40, first!.cy!, 200)).toBeNull();
   });
 
   it('goes along the series with left and right, and over the marks at the same x with up and down', () => {

@@ -99,6 +99,22 @@ export function inside(placed: readonly Placed[], { x0, y0, x1, y1 }: Box): Plac
   return placed.filter(({ cx, cy }) => cy !== null && cx >= left && cx <= right && cy >= top && cy <= bottom);
 }
 
+/** Pixels from the pointer within which a mark counts as meant. */
+const REACH_PX = 26;
+
+/** The mark next to the pointer; in a bar chart that in whose bar the pointer is, else the next one. */
+export function nearest(placed: readonly Placed[], x: number, y: number, height: number): Placed | null {
+  let best: Placed | null = null;
+  let least = REACH_PX;
+  for (const one of placed) {
+    const cy = one.cy ?? height - 7;
+    const besides = Math.max(Math.abs(one.cx - x) - one.width / 2, 0);
+    const distance = Math.hypot(one.width > 0 ? besides : one.cx - x, one.width > 0 && y > cy ? 0 : cy - y);
+    if (distance < least) [best, least] = [one, distance];
+  }
+  return best;
+}
+
 export type Step = 'left' | 'right' | 'up' | 'down' | 'first' | 'last';
 
 /**

@@ -1,4 +1,4 @@
-import { Group, Text, Tooltip, UnstyledButton } from '@mantine/core';
+import { Tooltip, UnstyledButton } from '@mantine/core';
 import { IconCheck } from '@tabler/icons-react';
 import type { StrategyRow } from '@/api/types';
 import type { Method } from '@/experiment/data/design';
@@ -42,11 +42,7 @@ export function Methods({ strategies, methods, reasons, onChange }: Props) {
               data-testid={`method-${row.name}`}
             >
               <span className={classes.tick}>{chosen(row.name) && <IconCheck size={12} stroke={3} />}</span>
-              <Group gap={6} wrap="nowrap" style={{ minWidth: 0 }}>
-                <Text size="sm" truncate>
-                  {methods.find(({ strategy }) => strategy === row.name)?.title ?? row.title}
-                </Text>
-              </Group>
+              <span>{methods.find(({ strategy }) => strategy === row.name)?.title ?? row.title}</span>
             </UnstyledButton>
           </Tooltip>
         );

@@ -12,6 +12,7 @@ interface Props {
 /** How many points there are, and how long they take. */
 export function PreviewNumbers({ count, preview, stale }: Props) {
   const waiting = preview?.waiting ?? 0;
+  const known = preview !== undefined && !stale;
   const done = preview ? preview.num_points - waiting : 0;
   return (
     <div className={classes.numbers} data-testid="design-numbers" aria-live="polite">
@@ -19,11 +20,15 @@ export function PreviewNumbers({ count, preview, stale }: Props) {
         <b data-testid="num-points">{count.toLocaleString('en')}</b>
         {count === 1 ? 'point' : 'points'}
       </span>
-      <span className={classes.number}>
-        <b data-testid="predict-time">
-          {preview?.predict_s != null && !stale ? duration(preview.predict_s) : '…'}
-        </b>
-        to predict
+      <span className={classes.number} data-testid="predict-time">
+        {known && waiting === 0 ? (
+          <b>all predicted</b>
+        ) : (
+          <>
+            <b>{known && preview.predict_s !== null ? duration(preview.predict_s) : '…'}</b>
+            to predict
+          </>
+        )}
       </span>
       <span className={classes.number}>
         <b data-testid="emulate-time">
