@@ -1,4 +1,4 @@
-"""The four-methods question as a person asks it: from the cluster to the figure, to emulated points, to a table."""
+"""The four-methods question as a person asks it: from the cluster to the figure, emulated points and tables."""
 
 from __future__ import annotations
 
