@@ -1,4 +1,4 @@
-"""The four-methods question as a person asks it: from the cluster to the figure, emulated points and tables."""
+"""The four-methods question as a person asks it: from the cluster to figure, emulated points, tables."""
 
 from __future__ import annotations
 
