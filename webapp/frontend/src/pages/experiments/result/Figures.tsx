@@ -2,7 +2,7 @@ import { Select } from '@mantine/core';
 import { useState } from 'react';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import type { AnalysisAnswer, RowAnswer } from '@/experiment/data/answers';
+import type { AnalysisAnswer, FigureAnswer, RowAnswer } from '@/experiment/data/answers';
 import { FIRST_VIEW, type View, viewOf } from '@/experiment/data/design';
 import { toFigure } from '@/experiment/data/figure';
 import { useFigure, useMetrics } from '@/experiment/data/queries';
@@ -57,7 +57,7 @@ export function Figures({ id, experiment, analysis, rows, token, view, onView, s
     <>
       {own.isError && composed && <ErrorPanel title="No such figure" message={sentence(own.error)} />}
       <FigurePanel
-        title={answer?.title || 'Figure'}
+        title={answer ? titleOf(answer) : 'Figure'}
         about="click marks or drag a box to choose points"
         data={answer ? toFigure(answer, runsOf(rows)) : undefined}
         stale={composed !== null && own.isPlaceholderData}
@@ -97,4 +97,9 @@ export function Figures({ id, experiment, analysis, rows, token, view, onView, s
       />
     </>
   );
+}
+
+/** The title of a figure; one that has none is called by its axes. */
+function titleOf({ name, title, x, y }: FigureAnswer): string {
+  return title && title !== name.replaceAll('-', ' ') ? title : `${y.title} by ${x.title.toLowerCase()}`;
 }

@@ -27,8 +27,9 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
   const [chosen, setChosen] = useState<Partial<TableSpec>>({});
   const table: TableSpec = {
     name: 'pivot',
-    rows: [names[0]?.value ?? 'world'],
-    columns: names.slice(1).map(({ value }) => value),
+    // The best of each row is marked: of each place the best strategy.
+    rows: names.length > 1 ? names.slice(1).map(({ value }) => value) : ['world'],
+    columns: names.slice(0, 1).map(({ value }) => value),
     metric,
     statistic: 'mean',
     worlds: ['simulated'],
