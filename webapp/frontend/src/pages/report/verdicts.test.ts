@@ -80,7 +80,6 @@ describe('the verdict on fidelity', () => {
       valid: false,
       compute_error_mean: null,
       model_error_mean: null,
-      latency_error: 0.5,
       latency_error: null,
       latency_limit: null,
       link_error_max: null,
