@@ -16,6 +16,7 @@ from engine.models import catalogue
 from engine.ops.sizes import model_bytes, num_parameters
 from engine.strategies.registry import STRATEGIES
 from topologies.shapes import SHAPES
+from webapp.machines import machines
 
 router = Router(tags=["catalogue"])
 
@@ -79,7 +80,7 @@ def get_catalogue(request: HttpRequest) -> CatalogueOut:
             for strategy in STRATEGIES
         ],
         models=models(),
-        presets=list(topologies.presets()),
+        presets=[*topologies.presets(), *machines()],
         topologies=[TopologyOut(name=c.name, title=c.title, description=c.description) for c in clusters],
         shapes=list(SHAPES),
     )

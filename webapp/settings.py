@@ -26,6 +26,7 @@ FRONTEND_DIST = BASE_DIR / "webapp" / "frontend" / "dist"
 env = environ.Env()
 STATE_DIR = Path(env.str("LOOM_STATE_DIR", default=str(BASE_DIR / ".loom"))).resolve()
 MODELS_DIR = STATE_DIR / "models"
+MACHINES_DIR = STATE_DIR / "machines"
 
 
 def stored_secret(path: Path) -> str:

@@ -38,7 +38,7 @@ REPEATS = 3
 REQUESTS = 3
 PROMPT_TOKENS, NEW_TOKENS = 128, 16
 SINGLES = (*CATALOGUE, *CONFIGS)
-STRATEGIES = ("megatron", "gpipe", "voltage", "galaxy", "edgeshard")
+STRATEGIES = ("megatron", "gpipe", "voltage", "galaxy")
 RATES = (20e6, 100e6, 1e9)
 DEVICES = {2: ("tinyllama-42m", "gpt2"), 4: ("tinyllama-42m",)}
 """Models by number of devices."""

@@ -40,6 +40,8 @@ from engine.worlds.real.device_process import Assignment
 MODELS = (("gpt2", 128, 12), ("gpt2", 320, 12), ("llama", 448, 8))
 PROMPT_ROWS = (4, 32, 128, 512)
 NEW_TOKENS = 24
+SHORT_S = 1e-4
+"""An error of a message counts relative to its time plus this."""
 
 
 class Run(NamedTuple):
@@ -74,7 +76,9 @@ def run_native(
     return Run(prepared, result.trace)
 
 
-def spec_of(model: tuple[str, int, int], devices: int, strategy: str, rows: int) -> RunSpec:
+def spec_of(
+    model: tuple[str, int, int], devices: int, strategy: str, rows: int, bit_per_s: float = 1e12
+) -> RunSpec:
     """A request to a made-up model on so many devices of this host."""
     family, hidden, layers = model
     name = f"{family}-{hidden}"
@@ -85,7 +89,7 @@ def spec_of(model: tuple[str, int, int], devices: int, strategy: str, rows: int)
             DeviceSpec(name=f"d{rank}", flop_per_s=1e11, memory_bytes=4e9, memory_byte_per_s=1e10)
             for rank in range(devices)
         ),
-        links=tuple(LinkSpec(a="d0", b=f"d{rank}", bit_per_s=1e12) for rank in range(1, devices)),
+        links=tuple(LinkSpec(a="d0", b=f"d{rank}", bit_per_s=bit_per_s) for rank in range(1, devices)),
     )
     return RunSpec(
         cluster=cluster,
@@ -153,23 +157,24 @@ def messages(run: Run, link_bit_per_s: float = math.inf) -> list[Sent]:
 
 
 def message_costs(sent: Sequence[Sent]) -> tuple[float, float]:
-    """(fixed seconds, seconds per byte) of a message, both ends together: a line through the medians by size.
+    """(fixed seconds, seconds per byte) of a message, both ends together, from the means by size.
 
-    Errors count relative to the time.
+    The seconds per byte are the slope of a line, errors relative to the time, and none if it falls: a link
+    lets the first frames of a message through at once. The fixed seconds are those of the smallest message.
     """
     sizes = sorted({item.size_bytes for item in sent})
-    medians = [statistics.median(item.seconds for item in sent if item.size_bytes == size) for size in sizes]
-    weights = [1 / max(1e-6, seconds) ** 2 for seconds in medians]
+    means = [trimmed_mean(item.seconds for item in sent if item.size_bytes == size) for size in sizes]
+    weights = [1 / (abs(seconds) + SHORT_S) ** 2 for seconds in means]
     total = sum(weights)
     mean_size = sum(w * size for w, size in zip(weights, sizes, strict=True)) / total
-    mean_s = sum(w * seconds for w, seconds in zip(weights, medians, strict=True)) / total
+    mean_s = sum(w * seconds for w, seconds in zip(weights, means, strict=True)) / total
     spread = sum(w * (size - mean_size) ** 2 for w, size in zip(weights, sizes, strict=True))
     together = sum(
         w * (size - mean_size) * (seconds - mean_s)
-        for w, size, seconds in zip(weights, sizes, medians, strict=True)
+        for w, size, seconds in zip(weights, sizes, means, strict=True)
     )
     byte_s = max(0.0, together / spread) if spread else 0.0
-    return max(0.0, mean_s - byte_s * mean_size), byte_s
+    return max(0.0, means[0] - byte_s * sizes[0]), byte_s
 
 
 def measure_runtime(quick: bool) -> RuntimeCosts:

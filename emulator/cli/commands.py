@@ -8,6 +8,7 @@ import sys
 
 from emulator.bench.command import BENCH
 from emulator.bench.compute import residual_table, steps_table
+from emulator.bench.link_messages import with_link_messages
 from emulator.bench.rows import as_text
 from emulator.calibration.known import keep
 from emulator.calibration.report import measured_steps
@@ -39,17 +40,18 @@ def doctor(args: argparse.Namespace) -> int:
 def calibrate(args: argparse.Namespace) -> int:
     for target in (args.json, args.output):
         check_writable(target)
-    words = "about a minute" if args.quick else "about four minutes"
+    words = "about a minute" if args.quick else "about five minutes"
     sys.stderr.write(f"calibrating: {words}, best on an idle machine\n")
     found = measured_steps(args.quick)
-    keep(found.calibration)
+    calibration = with_link_messages(found.calibration)
+    keep(calibration)
     sys.stderr.write(as_text(steps_table(found.steps)) + "\n\n")
     sys.stderr.write(as_text(residual_table(found.comparisons)) + "\n")
     for target in (args.json, args.output):
         if target:
-            write_json(found.calibration.to_json(), target)
+            write_json(calibration.to_json(), target)
     if args.json != "-":
-        sys.stdout.write(device_toml(found.calibration.device))
+        sys.stdout.write(device_toml(calibration.device))
     return 0
 
 
