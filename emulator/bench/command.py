@@ -21,6 +21,7 @@ from emulator.bench.load import measure_load
 from emulator.bench.losses import measure_losses
 from emulator.bench.messages import measure_messages, measure_sharing
 from emulator.bench.native import measure_native
+from emulator.bench.native_step import measure_native_step
 from emulator.bench.pacing import measure_pacing
 from emulator.bench.plan_speed import measure_plan_speed
 from emulator.bench.predict import measure_prediction
@@ -73,6 +74,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("matrix", "predicted and emulated, for 10 minutes more", measure_accuracy_matrix, "prediction"),
     Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
     Bench("native", "native speed beside plain torch and gloo", measure_native, "performance"),
+    Bench("native-step", "where a decode step's time goes", measure_native_step, "performance"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 

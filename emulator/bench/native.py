@@ -141,20 +141,23 @@ def gloo_times(kind: str, devices: int, bit_per_s: float) -> tuple[float, float]
 
 def ours(place: Place, strategy: str, params: dict[str, Any]) -> Speed:
     """Raises `RunError` if the run did not finish with the reference's tokens and logits."""
-    model = model_of_105m()
-    spec = RunSpec(
+    report = emulate(spec_at(place, strategy, params), lambda events: None)
+    if report.outcome.kind != "finished" or not report.correctness.ok:
+        why = report.outcome.sentence or report.correctness.why
+        raise RunError(f"{strategy} at {place.title} was to finish with the right tokens: {why}.")
+    return Speed(report.ttft_s, report.tpot_s)
+
+
+def spec_at(place: Place, strategy: str, params: dict[str, Any]) -> RunSpec:
+    """One request at native speed."""
+    return RunSpec(
         cluster=star(place.devices, OUR_FLOP_PER_S, place.bit_per_s or RATES[0]),
-        model=model,
+        model=model_of_105m(),
         workload=Workload(prompt_tokens=PROMPT, new_tokens=NEW_TOKENS),
         strategy=strategy,
         params=params,
         dilation="native",
     )
-    report = emulate(spec, lambda events: None)
-    if report.outcome.kind != "finished" or not report.correctness.ok:
-        why = report.outcome.sentence or report.correctness.why
-        raise RunError(f"{strategy} at {place.title} was to finish with the right tokens: {why}.")
-    return Speed(report.ttft_s, report.tpot_s)
 
 
 def model_of_105m() -> ModelSpec:

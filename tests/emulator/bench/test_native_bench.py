@@ -1,11 +1,16 @@
 """The benchmark of native speed: its baseline computes a model, its table has a cell per system and place."""
 
+import pytest
 import torch
 
 from emulator.bench import native
 from emulator.bench.gloo_rank import Rank, Task
 from emulator.bench.native import PLACES, Place, Speed, model_of_105m, table_of
+from emulator.bench.native_step import profile_of
+from engine.domain.report import RunReport
+from engine.domain.trace import Span
 from engine.ops.sizes import num_parameters
+from engine.runs.predict import prepare
 
 SMALL = Task("tensor", 0, ("127.0.0.1",), 2, 16, 2, 32, 50, 5, 3)
 
@@ -42,3 +47,24 @@ def test_one_device_is_compared_with_plain_torch_and_several_with_both_baselines
 
 def test_the_model_has_105_8_million_parameters():
     assert round(num_parameters(model_of_105m()) / 1e6, 1) == 105.8
+
+
+def test_a_steps_parts_are_those_of_the_source_and_the_rest_completes_the_step():
+    spec = native.spec_at(Place(2, 1e8), "gpipe", {})
+    plan = prepare(spec).plan
+    report = RunReport(spec=spec, plan=plan, world="real", dilation=1.0, tpot_s=0.030)
+    steps = native.NEW_TOKENS - 1
+    spans = [
+        Span("n0", "compute", "block", 0, 0.0, 9.0, token=0),  # the prompt
+        Span("n1", "compute", "block", 4, 0.0, 9.0, token=1),  # not the source
+        Span("n0", "compute", "block", 0, 0.0, 0.012 * steps, token=1),
+        Span("n0", "send", "hidden", 0, 0.0, 0.001 * steps, bytes=1250 * steps, token=1),
+        Span("n0", "recv", "hidden", 0, 0.0, 0.005 * steps, bytes=2500 * steps, token=1),
+        Span("n0", "wait", "recv hidden", -1, 0.0, 0.015 * steps, token=1),
+    ]
+    found = profile_of(spec, report, spans, memory_byte_per_s=1e10)
+    assert (found.arithmetic_s, found.sending_s, found.waiting_s) == pytest.approx((0.012, 0.001, 0.015))
+    assert found.rest_s == pytest.approx(0.002)
+    assert found.link_bound_s == pytest.approx(2500 * 8 / 1e8)
+    half = 4 * (4 * 768**2 + 3 * 768 * 2048) + 32000 * 768  # four of eight layers, and the head
+    assert found.arithmetic_bound_s == pytest.approx(4 * half / 1e10, rel=1e-3)
