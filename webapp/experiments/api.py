@@ -12,6 +12,8 @@ from engine.domain.errors import SpecError
 from engine.experiments.figure_data import FigureData, figure_data
 from engine.experiments.metrics import METRICS, Metric
 from engine.experiments.pivot import TableData, table_data
+from engine.reproductions.summary import Reproductions
+from engine.reproductions.verdicts import FigureVerdict
 from webapp import budgets
 from webapp.accounts.access import UserRequest, operator
 from webapp.experiments import analysis, answers, checks, executions, exports, library, services
@@ -69,6 +71,18 @@ def list_metrics(request: HttpRequest) -> list[Metric]:
 def list_shipped(request: HttpRequest) -> list[ShippedOut]:
     """The experiments that come with EdgeLoom: store a copy to carry one out."""
     return library.shipped()
+
+
+@router.get("/reproductions", response=Reproductions)
+def get_reproductions(request: HttpRequest) -> Reproductions:
+    """How the published figures of the papers compare with ours, by the results that come with EdgeLoom."""
+    return library.reproductions()
+
+
+@router.get("/reproductions/{name}", response=list[FigureVerdict])
+def get_reproduction(request: HttpRequest, name: str) -> list[FigureVerdict]:
+    """Every published figure of one table or figure beside ours."""
+    return library.verdicts(name)
 
 
 # Storing ------------------------------------------------------------------------------------------

@@ -1,14 +1,21 @@
-"""The experiments that come with EdgeLoom."""
+"""The experiments that come with EdgeLoom, and what the reproductions of the papers come to."""
 
 from __future__ import annotations
 
+from functools import cache
+
 from engine.domain.experiment import Experiment
 from engine.experiments.shipped_files import load, shipped_names
+from engine.reproductions import shipped as papers
+from engine.reproductions import summary
+from engine.reproductions.summary import Reproductions
+from engine.reproductions.verdicts import FigureVerdict
 from webapp.experiments.schemas import ShippedOut
 
 
 def shipped() -> list[ShippedOut]:
-    return [about(load(name)) for name in shipped_names()]
+    """Those to start from, then those of the papers."""
+    return [*(about(load(name)) for name in shipped_names()), *map(about, papers.experiments())]
 
 
 def about(experiment: Experiment) -> ShippedOut:
@@ -20,3 +27,15 @@ def about(experiment: Experiment) -> ShippedOut:
         num_points=experiment.num_candidates,
         experiment=experiment,
     )
+
+
+@cache
+def reproductions() -> Reproductions:
+    """From shipped files, which do not change while this process runs."""
+    return summary.reproductions()
+
+
+@cache
+def verdicts(name: str) -> list[FigureVerdict]:
+    """Raises `SpecError` for an unknown name."""
+    return list(summary.verdicts_of(name))

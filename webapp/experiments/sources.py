@@ -31,7 +31,7 @@ def cluster(name: str) -> ClusterSpec:
     stored = Cluster.objects.filter(name=name).first()
     if stored is not None:
         return enabled(clusters.spec_of(stored), clusters.layout_of(stored))
-    if name in topologies.names():
+    if name in topologies.names() or name in topologies.paper_names():
         return topologies.load(name)
     known = sorted({*topologies.names(), *Cluster.objects.values_list("name", flat=True)})
     raise SpecError(

@@ -469,6 +469,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/experiments/reproductions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Reproductions */
+        get: operations["get_reproductions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/experiments/reproductions/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Reproduction */
+        get: operations["get_reproduction"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/experiments/shipped": {
         parameters: {
             query?: never;
@@ -1411,6 +1445,21 @@ export interface components {
             updated_at: string;
             version: number;
         };
+        ExperimentSummary: {
+            assumptions: string[];
+            code_versions: string[];
+            counts: {
+                [key: string]: number;
+            };
+            description: string;
+            figures: number;
+            fitted: number;
+            name: string;
+            paper: string;
+            points: number;
+            title: string;
+            worlds: ("simulated" | "calculated" | "emulated")[];
+        };
         Factor: {
             name: string;
             paths: string[];
@@ -1488,6 +1537,21 @@ export interface components {
         };
         FigureIn: {
             figure: components["schemas"]["Figure"];
+        };
+        FigureVerdict: {
+            deviation: number | null;
+            experiment: string;
+            fitted: boolean;
+            id: string;
+            ours: string;
+            published: string;
+            reason: string;
+            /** @enum {string} */
+            verdict: "within 10 %" | "within 30 %" | "direction holds" | "does not hold" | "not known";
+            what: string;
+            where: string;
+            /** @enum {string} */
+            world: "simulated" | "calculated" | "emulated";
         };
         Filters: {
             cluster?: string | null;
@@ -1652,6 +1716,11 @@ export interface components {
             whole: number;
         };
         Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
+        LeftOut: {
+            figures: number;
+            kind: string;
+            reason: string;
+        };
         Level: {
             label: string;
             set: {
@@ -1922,6 +1991,19 @@ export interface components {
             crossings: components["schemas"]["Crossing"][];
             label: string;
             lines: components["schemas"]["Line"][];
+        };
+        PaperSummary: {
+            checked: number;
+            counts: {
+                [key: string]: number;
+            };
+            figures: number;
+            in_experiments: number;
+            left_out: number;
+            paper: string;
+            source: string;
+            strategy: string;
+            title: string;
         };
         ParamRow: {
             differs: boolean;
@@ -2233,6 +2315,11 @@ export interface components {
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
             world: "simulated" | "real";
+        };
+        Reproductions: {
+            experiments: components["schemas"]["ExperimentSummary"][];
+            others: components["schemas"]["LeftOut"][];
+            papers: components["schemas"]["PaperSummary"][];
         };
         RequestReport: {
             arrival_s: number;
@@ -3690,6 +3777,46 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PreviewOut"];
+                };
+            };
+        };
+    };
+    get_reproductions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reproductions"];
+                };
+            };
+        };
+    };
+    get_reproduction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FigureVerdict"][];
                 };
             };
         };
