@@ -14,6 +14,7 @@ import { type Draft, missing, pairOf, toRequest } from '@/run/request/draft';
 import { ExecutionForm } from './ExecutionForm';
 import { ModelPicker } from './ModelPicker';
 import classes from './newRun.module.css';
+import { PlanEditor } from './plan/PlanEditor';
 import { PredictionPanel } from './PredictionPanel';
 import { SchemaForm } from './SchemaForm';
 import { ScenarioForm } from './ScenarioForm';
@@ -105,6 +106,27 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
               onChange={(values) => set({ params: { ...draft.params, [strategy.name]: values } })}
               errorOf={(key) => errorOf(`params.${key}`)}
               deviceNames={cluster?.devices.map((device) => device.name) ?? []}
+            />
+          </Section>
+        )}
+        {strategy && cluster && (
+          <Section title="Plan" about="who gets how much" error={errorOf('params.plan')}>
+            <PlanEditor
+              key={strategy.name}
+              value={draft.params[strategy.name]?.plan ?? null}
+              onChange={(value) =>
+                set({
+                  params: {
+                    ...draft.params,
+                    [strategy.name]: { ...draft.params[strategy.name], plan: value },
+                  },
+                })
+              }
+              takes={'plan' in (strategy.params_schema.properties ?? {})}
+              plan={plan?.strategy === strategy.name ? plan : undefined}
+              report={prediction.error ? undefined : prediction.data?.report}
+              devices={cluster.devices}
+              waiting={prediction.waiting}
             />
           </Section>
         )}

@@ -19,8 +19,13 @@ export type Field = Common &
     | { kind: 'json' }
   );
 
+/** The division made by hand has an editor of its own. */
+const PLAN = 'plan';
+
 export function fieldsOf(schema: ParamsSchema): Field[] {
-  return Object.entries(schema.properties ?? {}).map(([key, property]) => fieldOf(key, property, schema));
+  return Object.entries(schema.properties ?? {})
+    .filter(([key]) => key !== PLAN)
+    .map(([key, property]) => fieldOf(key, property, schema));
 }
 
 function fieldOf(key: string, property: SchemaProperty, schema: ParamsSchema): Field {
