@@ -14,11 +14,12 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
-from engine.domain.stored import read_spec, schema_of
+from engine.domain.stored import read_plan, read_spec, schema_of
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
 from engine.models.inputs.pictures import encoded
 from engine.strategies.registry import strategy
+from engine.strategies.shared.by_hand import division_of
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,7 +128,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     environment: Environment = args.environment
     cluster = environment.load_cluster(args.cluster)
     model, weights = resolve(args.model, args.weights)
-    params = parse_assignments(args.params)
+    params = with_plan_of_file(parse_assignments(args.params), cluster)
     strategy(args.strategy).Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()
     if args.scenario:
@@ -230,6 +231,28 @@ def parse_assignments(pairs: list[str]) -> dict[str, Any]:
         except json.JSONDecodeError:
             params[key] = value
     return params
+
+
+def with_plan_of_file(params: dict[str, Any], cluster: ClusterSpec) -> dict[str, Any]:
+    """`plan=FILE` read: a division made by hand, or a report or plan whose division is taken.
+
+    Raises `SpecError`, and `PlanError` for a plan that cannot be divided by hand.
+    """
+    if not isinstance(params.get("plan"), str):
+        return params
+    file = Path(params["plan"])
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"--set plan={file}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise SpecError(f"--set plan={file}: is no JSON: {error}.") from error
+    if isinstance(document, dict) and isinstance(document.get("plan"), dict):
+        document = {"schema": schema_of(document), **document["plan"]}
+    if isinstance(document, dict) and "layout" in document:
+        plan = read_plan(document, str(file)).needed()
+        document = division_of(plan, cluster).model_dump(mode="json")
+    return {**params, "plan": document}
 
 
 def _check_scenario(scenario: Scenario, where: str, cluster: ClusterSpec) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, ClassVar, Generic, Literal, Self
 
 from typing_extensions import TypeVar
 
@@ -25,6 +25,10 @@ from engine.program.ctx import Ctx
 
 class Params(Value):
     """Base of every strategy's parameters: forms, command-line options and docs derive from it."""
+
+    def without_plan(self) -> Self:
+        """These parameters without a division made by hand, which holds for the devices it names only."""
+        return self.model_copy(update={"plan": None}) if "plan" in type(self).model_fields else self
 
 
 class Step(Value):
@@ -104,7 +108,7 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         reason = self.supports(cluster, model)
         if reason:
             raise PlanError(f"{self.name}: {reason}")
-        return self.plan(cluster, model, workload, params)
+        return self.plan(cluster, model, workload, params.without_plan())
 
     def lossless_params(self) -> dict[str, Any]:
         """Parameters with which a run gives the model's own numbers, given the memory for it."""

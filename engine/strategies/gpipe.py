@@ -13,6 +13,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.program.strategy import Params
+from engine.strategies.shared.by_hand import HELP, StagesByHand, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_placement, stages_placement
@@ -25,6 +26,7 @@ class GPipeParams(Params):
         description="Layers per device in proportion to its free memory, to its speed, or equal.",
     )
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
+    plan: StagesByHand | None = Field(default=None, description=HELP)
 
 
 class GPipe(Pipeline[GPipeParams, PipelineLayout]):
@@ -42,7 +44,10 @@ class GPipe(Pipeline[GPipeParams, PipelineLayout]):
         ends = ends_placement(self.name, cluster, model)
 
         def plan_for(demand: Demand) -> Plan[PipelineLayout]:
-            stages = stages_of(cluster, model, demand, ends, params.by)
+            if params.plan is not None:
+                stages = stages_by_hand(cluster, model, demand, ends, params.plan)
+            else:
+                stages = stages_of(cluster, model, demand, ends, params.by)
             return stages_placement(ends, stages, model.num_layers).with_layout(PipelineLayout(stages=stages))
 
         return plan_under(params.kv_pressure, model, demand, plan_for)

@@ -18,9 +18,15 @@ from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.program.strategy import Params
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
+from engine.strategies.shared.by_hand import HELP, SharesByHand, bounds_by_hand
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.shares import largest_remainder, layer_s
-from engine.strategies.shared.tensor_parallel import TensorParallel, TensorParallelLayout, split_plan
+from engine.strategies.shared.tensor_parallel import (
+    TensorParallel,
+    TensorParallelLayout,
+    bounds_plan,
+    split_plan,
+)
 
 
 class MegatronParams(Params):
@@ -36,6 +42,7 @@ class MegatronParams(Params):
         description="Where logits are computed: on the source, or cut by the vocabulary among all devices, "
         "which send their best token alone.",
     )
+    plan: SharesByHand | None = Field(default=None, description=HELP)
 
 
 class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
@@ -50,6 +57,11 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: MegatronParams
     ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
+        if params.plan is not None:
+            bounds = bounds_by_hand(self.name, cluster, model, params.plan)
+            return bounds_plan(
+                self.name, cluster, model, demand, bounds, params.all_reduce, params.head == "columns"
+            )
         weights = [
             1.0 if params.shares == "equal" else 1 / layer_s(cluster.devices[rank], model, demand)
             for rank in cluster.workers

@@ -18,6 +18,7 @@ UNSEEN = {
     "adaptlink": {("offload_attention", "none")},
     "edgeformer": {("on_miss", "nearest"), ("bandwidth", "announced")},
     "lime": {("lookahead_tokens", None)},
+    **{name: {("plan", None)} for name in ("gpipe", "edgeshard", "megatron", "voltage")},
 }
 """What no run of these shows; tests of the strategy itself do."""
 AT_ONCE = 4

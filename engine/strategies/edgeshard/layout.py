@@ -19,6 +19,6 @@ class PlannedPipelineLayout(StagesLayout):
     kind: Literal["planned_pipeline"] = "planned_pipeline"
     objective: Objective
     schedule: DecodeSchedule
-    planner: Literal["exact", "search", "layer-wise heuristic"]
+    planner: Literal["exact", "search", "layer-wise heuristic", "by_hand"]
     planned_s: NonNegative
     bound_s: NonNegative

@@ -89,6 +89,20 @@ def candidate_of(
     )
 
 
+def planned_s_of(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, stages: Sequence[Stage], objective: Objective
+) -> float:
+    """The objective's value of given stages, seconds."""
+    rooms = [Room(stage.device, 0.0, stage.num_layers) for stage in stages]
+    profile = profile_of(cluster, model, demand, rooms)
+    own = [stage.model_copy(update={"device": index}) for index, stage in enumerate(stages)]
+    idle_source = cluster.source_rank in cluster.workers and all(
+        stage.device != cluster.source_rank for stage in stages
+    )
+    ends_s = _ends_s(cluster, model, demand) if idle_source else 0.0
+    return join(objective, cost_s(profile, own, objective), ends_s)
+
+
 def _ends_s(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> float:
     """Seconds of embedding and output on the source, of one request."""
     *begin, end = (

@@ -22,9 +22,15 @@ from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.program.strategy import Params
 from engine.strategies.edgeshard.layout import DecodeSchedule, PlannedPipelineLayout
-from engine.strategies.edgeshard.plan import FirstLayer, candidate_of, rooms_by_first_layer
+from engine.strategies.edgeshard.plan import (
+    FirstLayer,
+    candidate_of,
+    planned_s_of,
+    rooms_by_first_layer,
+)
 from engine.strategies.edgeshard.report import EdgeShardReport
 from engine.strategies.edgeshard.segments import Objective
+from engine.strategies.shared.by_hand import HELP, StagesByHand, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.shared.pipeline import Pipeline, ends_placement, stages_placement
@@ -48,6 +54,7 @@ class EdgeShardParams(Params):
         "until all have the current one.",
     )
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
+    plan: StagesByHand | None = Field(default=None, description=HELP)
 
 
 class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
@@ -71,6 +78,8 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: EdgeShardParams
     ) -> Plan[PlannedPipelineLayout]:
         ends = ends_placement(self.name, cluster, model)
+        if params.plan is not None:
+            return self._by_hand(cluster, model, demand, params, params.plan)
         rooms = rooms_of(cluster, model, demand, ends)
         objectives: tuple[Objective, ...] = ("latency", "throughput")
         if params.objective != "auto":
@@ -96,6 +105,29 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
             bound_s=min(one.bound_s for one in candidates if one.objective == best.objective),
         )
         return stages_placement(ends, best.stages, model.num_layers).with_layout(layout)
+
+    def _by_hand(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        demand: Demand,
+        params: EdgeShardParams,
+        plan: StagesByHand,
+    ) -> Plan[PlannedPipelineLayout]:
+        """The plan with these stages, and their planned time."""
+        ends = ends_placement(self.name, cluster, model)
+        stages = stages_by_hand(cluster, model, demand, ends, plan)
+        objective: Objective = "throughput" if params.objective == "throughput" else "latency"
+        planned_s = planned_s_of(cluster, model, demand, stages, objective)
+        layout = PlannedPipelineLayout(
+            stages=stages,
+            objective=objective,
+            schedule=params.schedule,
+            planner="by_hand",
+            planned_s=planned_s,
+            bound_s=planned_s,
+        )
+        return stages_placement(ends, stages, model.num_layers).with_layout(layout)
 
     def summarise(
         self,

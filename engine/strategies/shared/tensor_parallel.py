@@ -7,6 +7,7 @@ and columns each device gets, and in the all-reduce algorithm.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from typing_extensions import TypeVar
@@ -132,15 +133,29 @@ def split_plan(
     how: AllReduceChoice,
     splits_head: bool = False,
 ) -> Plan[TensorParallelLayout]:
-    """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short.
+    """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short."""
+    bounds = Bounds(cluster.workers, bounds_of(heads), bounds_of(columns))
+    return bounds_plan(name, cluster, model, demand, bounds, how, splits_head)
+
+
+def bounds_plan(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    bounds: Bounds,
+    how: AllReduceChoice,
+    splits_head: bool = False,
+) -> Plan[TensorParallelLayout]:
+    """The plan with these shares; raises `PlanError` if memory is short.
 
     With `splits_head` a model that generates has its head cut as the columns are.
     """
-    bounds = Bounds(cluster.workers, bounds_of(heads), bounds_of(columns))
     placement = shares_placement(name, cluster, model, bounds)
     passes = passes_of(cluster, bounds, model, demand)
     vocabulary = None
     if splits_head and demand.generates:
+        columns = [stop - start for start, stop in pairwise(bounds.columns)]
         vocabulary = bounds_of(largest_remainder(model.vocab_size, columns))
         placement = with_split_head(placement, bounds.group, vocabulary)
         passes = with_split_passes(passes, model, demand, bounds.group, vocabulary)

@@ -67,6 +67,10 @@ class Chooser:
     def even(self, devices: Sequence[int]) -> Division:
         return self._division(devices, (1 / len(devices),) * len(devices))
 
+    def given(self, devices: Sequence[int], ratios: Sequence[float]) -> Division:
+        """These shares, whatever they cost."""
+        return self._division(devices, ratios)
+
     def proportional(self, devices: Sequence[int]) -> Division:
         speeds = [1 / self._layer_s[rank] for rank in devices]
         return self._division(devices, [speed / sum(speeds) for speed in speeds])

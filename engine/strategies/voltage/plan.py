@@ -15,6 +15,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Slice, Work
 from engine.program.strategy import Params
+from engine.strategies.shared.by_hand import HELP, PositionsByHand, ratios_by_hand
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -62,6 +63,7 @@ class VoltageParams(Params):
         default="none",
         description="single: one device alone where all together are predicted to take longer.",
     )
+    plan: PositionsByHand | None = Field(default=None, description=HELP)
     repartition: bool = Field(
         default=False,
         description="After a change of a device's speed, divide the positions anew before the next layer.",
@@ -139,6 +141,8 @@ def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: Vo
     """The workers that compute, their shares, and who decodes."""
     named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
     chooser = Chooser(cluster, model, demand, _options(params), named)
+    if params.plan is not None:
+        return chooser.given(*ratios_by_hand("voltage", cluster, params.plan))
     if params.ratio == "search":
         division = chooser.searched()
     elif params.ratio == "even":

@@ -2067,7 +2067,7 @@ export interface components {
             objective: "latency" | "throughput";
             planned_s: number;
             /** @enum {string} */
-            planner: "exact" | "search" | "layer-wise heuristic";
+            planner: "exact" | "search" | "layer-wise heuristic" | "by_hand";
             /** @enum {string} */
             schedule: "no-bubbles" | "bubbles";
             stages: components["schemas"]["Stage"][];
