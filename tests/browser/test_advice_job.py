@@ -34,3 +34,18 @@ def test_a_showcase_fills_in_the_form_and_its_runs_can_be_compared(page: Page) -
     page.get_by_test_id("choose-other-pipeline_offload").click()
     expect(page.get_by_test_id("strategy-pipeline_offload")).to_have_attribute("aria-checked", "true")
     expect(page.get_by_test_id("predicted-tokens-per-s")).to_contain_text("17")
+
+
+def test_a_plan_is_divided_by_hand_and_its_effect_predicted(page: Page) -> None:
+    page.goto("/runs/new")
+    page.get_by_test_id("strategy-gpipe").click()
+    page.get_by_test_id("plan-edit").click()
+    expect(page.get_by_test_id("plan-effect")).to_contain_text("as long as")
+    page.get_by_test_id("plan-layers-window").fill("3")
+    expect(page.get_by_test_id("plan-effect")).to_contain_text("% longer than with the strategy’s own plan")
+    page.get_by_test_id("plan-boundary-desk").press("ArrowLeft")
+    expect(page.get_by_test_id("view-pipeline")).to_be_attached()
+    page.get_by_test_id("plan-own").click()
+    expect(page.get_by_test_id("plan-edit")).to_be_enabled()
+    page.get_by_test_id("strategy-lime").click()
+    expect(page.get_by_test_id("plan-not-by-hand")).to_be_attached()
