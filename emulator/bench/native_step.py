@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -30,6 +31,8 @@ PARTS = ("step", "arithmetic", "sending", "waiting", "the rest")
 
 class StepProfile(NamedTuple):
     """Mean seconds of a decode step, by part, as the source spends them, and bounds of two of the parts.
+
+    Arithmetic comes first, then sending, then waiting: a part does not count what is in one before it.
 
     `arithmetic_bound_s`: the source's weights read once; `link_bound_s`: what it sends or receives in a step,
     whichever is more, at the rate of its link.
@@ -77,19 +80,30 @@ def profile_of(
     name = spec.cluster.devices[source].name
     mine = [span for span in spans if span.device == name and span.token > 0]
 
-    def mean_s(kind: str) -> float:
-        return sum(span.end_s - span.start_s for span in mine if span.kind == kind) / steps
+    def covered_s(*kinds: str) -> float:
+        """Seconds per step in which at least one span of these kinds lasts."""
+        return _covered_s([(span.start_s, span.end_s) for span in mine if span.kind in kinds]) / steps
 
+    arithmetic_s, active_s = covered_s("compute"), covered_s("compute", "send")
     directions = [sum(span.bytes for span in mine if span.kind == kind) / steps for kind in ("send", "recv")]
     rate = min(link.bit_per_s for link in spec.cluster.links)
     return StepProfile(
         report.tpot_s,
-        mean_s("compute"),
-        mean_s("send"),
-        mean_s("wait"),
+        arithmetic_s,
+        active_s - arithmetic_s,
+        covered_s("compute", "send", "wait") - active_s,
         _read_bytes(spec, report.plan, source) / memory_byte_per_s,
         max(directions) * BITS_PER_BYTE / rate,
     )
+
+
+def _covered_s(intervals: Sequence[tuple[float, float]]) -> float:
+    """Seconds that intervals [start, end) cover together."""
+    total_s, until_s = 0.0, -math.inf
+    for start_s, end_s in sorted(intervals):
+        total_s += max(0.0, end_s - max(start_s, until_s))
+        until_s = max(until_s, end_s)
+    return total_s
 
 
 def _read_bytes(spec: RunSpec, plan: Plan, rank: int) -> int:

@@ -57,10 +57,11 @@ def test_a_steps_parts_are_those_of_the_source_and_the_rest_completes_the_step()
     spans = [
         Span("n0", "compute", "block", 0, 0.0, 9.0, token=0),  # the prompt
         Span("n1", "compute", "block", 4, 0.0, 9.0, token=1),  # not the source
-        Span("n0", "compute", "block", 0, 0.0, 0.012 * steps, token=1),
-        Span("n0", "send", "hidden", 0, 0.0, 0.001 * steps, bytes=1250 * steps, token=1),
+        Span("n0", "compute", "block", 0, 10.0, 10.0 + 0.012 * steps, token=1),
+        Span("n0", "send", "hidden", 0, 20.0, 20.0 + 0.001 * steps, bytes=1250 * steps, token=1),
         Span("n0", "recv", "hidden", 0, 0.0, 0.005 * steps, bytes=2500 * steps, token=1),
-        Span("n0", "wait", "recv hidden", -1, 0.0, 0.015 * steps, token=1),
+        # one program waits while another computes, and for longer
+        Span("n0", "wait", "recv hidden", -1, 10.0, 10.0 + 0.027 * steps, token=1),
     ]
     found = profile_of(spec, report, spans, memory_byte_per_s=1e10)
     assert (found.arithmetic_s, found.sending_s, found.waiting_s) == pytest.approx((0.012, 0.001, 0.015))
