@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.calibration.runtime import (
-    MODELS,
     PROMPT_ROWS,
     Sent,
     messages,
+    resumes,
     run_native,
-    spec_of,
+    talking,
     with_messages,
 )
 from emulator.network.probe import probe
@@ -31,8 +31,8 @@ def with_link_messages(found: Calibration) -> Calibration:
     """
     if not all(item.ok for item in probe().items if item.needed):
         return found
-    sent = [Sent(*item) for item in call(over_a_link)]
-    runtime = with_messages(found.profile.runtime, sent)
+    sent, resumed = call(over_a_link)
+    runtime = with_messages(found.profile.runtime, [Sent(*item) for item in sent], resumed)
     profile: HostProfile = found.profile.model_copy(update={"runtime": runtime})
     device: DeviceSpec = found.device.model_copy(
         update={
@@ -45,10 +45,14 @@ def with_link_messages(found: Calibration) -> Calibration:
 
 
 def over_a_link() -> list[Any]:
-    """Called in namespaces of its own: the messages of pipelines, without the time of their link."""
+    """Called in namespaces of its own: messages without the time of their link, and `resumes` by run."""
     from emulator.network.mininet_network import MininetNetwork
 
     use_host_kernels()
-    specs = [spec_of(MODELS[-1], 2, "gpipe", rows, RATE_BIT_PER_S) for rows in PROMPT_ROWS]
+    specs = talking(PROMPT_ROWS, RATE_BIT_PER_S)
     with MininetNetwork(specs[0].cluster, 1.0) as network:
-        return [item for spec in specs for item in messages(run_native(spec, network), RATE_BIT_PER_S)]
+        runs = [run_native(spec, network) for spec in specs]
+    return [
+        [item for run in runs for item in messages(run, RATE_BIT_PER_S)],
+        [resumes(run) for run in runs],
+    ]

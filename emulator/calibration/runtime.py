@@ -156,6 +156,22 @@ def messages(run: Run, link_bit_per_s: float = math.inf) -> list[Sent]:
     ]
 
 
+def resumes(run: Run) -> list[float]:
+    """From the use of a message to the start of the operation that it lets an idle device begin."""
+    found = []
+    spans = [item for item in run.trace if isinstance(item, Span) and item.kind in ("recv", "compute")]
+    spans.sort(key=lambda span: (span.device, span.end_s if span.kind == "recv" else span.start_s))
+    idle_s: dict[str, float] = {}
+    for before, after in pairwise(spans):
+        if before.kind == "compute":
+            idle_s[before.device] = before.end_s
+            continue
+        is_idle = before.end_s >= idle_s.get(before.device, 0.0)
+        if is_idle and (before.device, "compute") == (after.device, after.kind):
+            found.append(after.start_s - before.end_s)
+    return found
+
+
 def message_costs(sent: Sequence[Sent]) -> tuple[float, float]:
     """(fixed seconds, seconds per byte) of a message, both ends together, from the means by size.
 
@@ -180,15 +196,29 @@ def message_costs(sent: Sequence[Sent]) -> tuple[float, float]:
 def measure_runtime(quick: bool) -> RuntimeCosts:
     """Run requests on one and on two devices over loopback. Raises `HostError`."""
     costs = computing_costs([run_native(spec_of(model, 1, "single", 32)) for model in MODELS])
-    rows = PROMPT_ROWS[-2:] if quick else PROMPT_ROWS
-    sent = [item for count in rows for item in messages(run_native(spec_of(MODELS[-1], 2, "gpipe", count)))]
-    return with_messages(costs, sent)
+    runs = [run_native(spec) for spec in talking(PROMPT_ROWS[-2:] if quick else PROMPT_ROWS)]
+    sent = [item for run in runs for item in messages(run)]
+    return with_messages(costs, sent, [resumes(run) for run in runs])
 
 
-def with_messages(costs: RuntimeCosts, sent: Sequence[Sent]) -> RuntimeCosts:
-    """A message's costs are counted at its two ends alike: the trace does not say which end took them."""
+def talking(rows: Sequence[int], bit_per_s: float = 1e12) -> list[RunSpec]:
+    """Runs of two devices with few messages (a pipeline), and with many at once (tensor parallelism)."""
+    pipelines = [spec_of(MODELS[-1], 2, "gpipe", count, bit_per_s) for count in rows]
+    return [*pipelines, *(spec_of(MODELS[-1], 2, "megatron", count, bit_per_s) for count in rows[-2:])]
+
+
+def with_messages(
+    costs: RuntimeCosts, sent: Sequence[Sent], resumed: Sequence[Sequence[float]]
+) -> RuntimeCosts:
+    """A message's costs are counted at its two ends alike: the trace does not say which end took them. What
+    resuming a program takes beyond its dispatch (`resumed`, by run) is the receiver's.
+    """
     fixed_s, byte_s = message_costs(sent)
-    return costs.model_copy(update={"send_s": fixed_s / 2, "receive_s": fixed_s / 2, "byte_s": byte_s / 2})
+    means = [trimmed_mean(gaps) for gaps in resumed if gaps]
+    resume_s = max(0.0, statistics.fmean(means) - costs.dispatch_s) if means else 0.0
+    return costs.model_copy(
+        update={"send_s": fixed_s / 2, "receive_s": fixed_s / 2 + resume_s, "byte_s": byte_s / 2}
+    )
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:

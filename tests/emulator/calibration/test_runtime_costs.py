@@ -2,7 +2,15 @@
 
 import pytest
 
-from emulator.calibration.runtime import Run, Sent, computing_costs, message_costs, messages, with_messages
+from emulator.calibration.runtime import (
+    Run,
+    Sent,
+    computing_costs,
+    message_costs,
+    messages,
+    resumes,
+    with_messages,
+)
 from engine.domain.host_times import RuntimeCosts
 from engine.domain.trace import Span
 from engine.ops.cost import NATIVE_INLINE_FLOPS
@@ -67,6 +75,27 @@ def test_the_time_on_a_link_is_no_cost_of_the_runtime():
 
 
 def test_a_messages_costs_are_counted_at_both_ends():
-    found = with_messages(RuntimeCosts(dispatch_s=1.0), [Sent(0, 2e-4), Sent(1_000_000, 2e-4 + 2e-3)])
+    sent = [Sent(0, 2e-4), Sent(1_000_000, 2e-4 + 2e-3)]
+    found = with_messages(RuntimeCosts(dispatch_s=1e-5), sent, [])
     assert (found.send_s, found.receive_s) == (pytest.approx(1e-4), pytest.approx(1e-4))
-    assert (found.byte_s, found.dispatch_s) == (pytest.approx(1e-9), 1.0)
+    assert (found.byte_s, found.dispatch_s) == (pytest.approx(1e-9), 1e-5)
+
+
+def test_resuming_a_program_beyond_its_dispatch_is_the_receivers():
+    found = with_messages(RuntimeCosts(dispatch_s=1e-5), [Sent(0, 2e-4)], [[1e-4] * 3, [3e-4] * 9, []])
+    assert found.receive_s == pytest.approx(1e-4 + 2e-4 - 1e-5)
+
+
+def test_a_message_resumes_the_operation_that_follows_it_on_its_device():
+    def span(device, kind, start_s, end_s):
+        return Span(device, kind, "x", 0, start_s, end_s)
+
+    trace = [
+        span("d1", "compute", 0.0, 1.0),
+        span("d1", "recv", 0.5, 2.0),
+        span("d1", "compute", 2.25, 3.0),
+        span("d1", "recv", 2.5, 2.75),  # arrives while the device computes
+        span("d1", "compute", 3.5, 4.0),
+        span("d0", "recv", 0.0, 3.9),
+    ]
+    assert resumes(Run(None, trace)) == [0.25]
