@@ -17,9 +17,10 @@ from engine.domain.experiment import Experiment, World
 from engine.experiments.campaign import carry_out_all, tasks_of
 from engine.experiments.carry_out import version_of
 from engine.experiments.expand import expand
+from engine.experiments.figure_data import figure_data
 from engine.experiments.results import Row, rows
 from engine.experiments.store import Store
-from engine.reproductions.document import document
+from engine.reproductions.document import PICTURES, document
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
 from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, figure_verdicts
 
@@ -62,9 +63,24 @@ def run(args: argparse.Namespace) -> int:
         _show_figures(found[chosen[0].name])
     _show_counts(found)
     if args.write:
-        write_between(DOCUMENT, START, END, document())
+        write_between(DOCUMENT, START, END, document(_pictures(DOCUMENT.parent / PICTURES)))
         sys.stdout.write(f"{DOCUMENT} written.\n")
     return 0
+
+
+def _pictures(folder: Path) -> dict[str, list[str]]:
+    """Draw every plot with lines from the shipped results; names of the files by experiment."""
+    from engine.experiments.plot import svg  # matplotlib is loaded only to draw
+
+    folder.mkdir(exist_ok=True)
+    written: dict[str, list[str]] = {}
+    for one in experiments():
+        for figure in one.figures:
+            if figure.kind == "lines":
+                file = folder / f"{one.name}-{figure.name}.svg"
+                file.write_text(svg(figure_data(one, figure, shipped_rows(one))), encoding="utf-8")
+                written.setdefault(one.name, []).append(file.name)
+    return written
 
 
 def _chosen(names: Sequence[str]) -> list[Experiment]:

@@ -210,6 +210,8 @@ def _number(value: float, unit: str) -> str:
         return f"{1e3 * value:.3g} {MILLI[unit]}"
     if unit in GIGA and abs(value) >= 1e9:
         return f"{value / 1e9:.3g} {GIGA[unit]}"
+    if unit == "1/s":
+        return f"{value:.3g} tokens/s"
     return f"{value:.3g} {unit}".strip()
 
 
