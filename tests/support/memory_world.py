@@ -173,6 +173,9 @@ class MemoryDevice:
     def keep_logits(self, requests, index, start, logits):
         self.world.kept |= named_pieces(requests, index, start, logits)
 
+    def occupy(self, duration_s: float) -> None:
+        """Nothing here takes time."""
+
     def mark(self, name, **facts):
         self.marks.append((name, facts))
 
