@@ -48,6 +48,12 @@ export const router = createBrowserRouter([
         }),
       },
       {
+        path: 'experiments/reproductions',
+        lazy: async () => ({
+          Component: (await import('./pages/experiments/reproductions/ReproductionsPage')).ReproductionsPage,
+        }),
+      },
+      {
         path: 'experiments/:id',
         lazy: async () => ({ Component: (await import('./pages/experiments/result/ResultPage')).ResultPage }),
       },

@@ -33,6 +33,14 @@ export function ExperimentsPage() {
       about="One question, many runs: a figure and a table instead of a single report."
       actions={
         <>
+          <Button
+            component={Link}
+            to="/experiments/reproductions"
+            variant="default"
+            data-testid="open-reproductions"
+          >
+            Reproductions of papers
+          </Button>
           {mayWrite && <ImportButton />}
           {start}
         </>
