@@ -25,3 +25,11 @@ export type PublishedAnswer = Schemas['PublishedRow'];
 export type PivotAnswer = Schemas['TableData'];
 export type TableCellAnswer = Schemas['TableCell'];
 export type AnalysisAnswer = Schemas['AnalysisOut'];
+/** An experiment that comes with EdgeLoom, whole: a copy of it can be stored. */
+export type ShippedExperiment = Schemas['ShippedOut'];
+/** What the reproductions of the papers come to, by the shipped results. */
+export type Reproductions = Schemas['Reproductions'];
+export type PaperSummary = Schemas['PaperSummary'];
+export type ReproductionSummary = Schemas['ExperimentSummary'];
+/** One published figure beside ours. */
+export type FigureVerdict = Schemas['FigureVerdict'];

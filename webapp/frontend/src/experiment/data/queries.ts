@@ -7,11 +7,14 @@ import type {
   AnalysisAnswer,
   ExperimentRow,
   FigureAnswer,
+  FigureVerdict,
   MetricRow,
   PivotAnswer,
   PreviewAnswer,
+  Reproductions,
   RowAnswer,
   RowsAnswer,
+  ShippedExperiment,
   StoredExperiment,
 } from './answers';
 import type { FactorOption } from './design';
@@ -140,5 +143,32 @@ export function useTable(id: number, table: TableSpec | null, token: string) {
     placeholderData: keepPreviousData,
     staleTime: Infinity,
     retry: false,
+  });
+}
+
+/** The experiments that come with EdgeLoom: those to start from, then those of the papers. */
+export function useShipped() {
+  return useQuery({
+    queryKey: ['shipped experiments'],
+    queryFn: ({ signal }) => api.get<ShippedExperiment[]>('/experiments/shipped', signal),
+    staleTime: Infinity,
+  });
+}
+
+/** How the published figures of the papers compare with ours. */
+export function useReproductions() {
+  return useQuery({
+    queryKey: ['reproductions'],
+    queryFn: ({ signal }) => api.get<Reproductions>('/experiments/reproductions', signal),
+    staleTime: Infinity,
+  });
+}
+
+/** Every published figure of one experiment beside ours. */
+export function useReproduction(name: string) {
+  return useQuery({
+    queryKey: ['reproductions', name],
+    queryFn: ({ signal }) => api.get<FigureVerdict[]>(`/experiments/reproductions/${name}`, signal),
+    staleTime: Infinity,
   });
 }

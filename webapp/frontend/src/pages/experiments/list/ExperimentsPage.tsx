@@ -12,6 +12,7 @@ import { useExperiments } from '@/experiment/data/queries';
 import { ago } from '@/format/units';
 import { ExperimentBadge } from '../ExperimentBadge';
 import { ImportButton } from './ImportButton';
+import { ShippedPanel } from './ShippedPanel';
 
 /** The page /experiments: all experiments, newest first. */
 export function ExperimentsPage() {
@@ -39,7 +40,7 @@ export function ExperimentsPage() {
             variant="default"
             data-testid="open-reproductions"
           >
-            Reproductions of papers
+            Reproductions
           </Button>
           {mayWrite && <ImportButton />}
           {start}
@@ -59,6 +60,7 @@ export function ExperimentsPage() {
         </Card>
       )}
       {query.data && query.data.length > 0 && <List rows={query.data} />}
+      <ShippedPanel />
     </Page>
   );
 }

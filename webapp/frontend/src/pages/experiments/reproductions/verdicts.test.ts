@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shares } from './verdicts';
+import { deviationText, shares } from './verdicts';
 
 describe('the verdicts of a table', () => {
   it('are shown from the best to the worst, those that occur, by their share', () => {
@@ -12,5 +12,17 @@ describe('the verdicts of a table', () => {
 
   it('are none where nothing is known', () => {
     expect(shares({})).toEqual([]);
+  });
+});
+
+describe('a deviation', () => {
+  it('is written in whole percent with its sign, and not at all where no number is published', () => {
+    expect([0.123, -0.4, 0.004, -0.004, null].map(deviationText)).toEqual([
+      '+12 %',
+      '−40 %',
+      '0 %',
+      '0 %',
+      '',
+    ]);
   });
 });

@@ -1,46 +1,33 @@
-/** How near our values are to published ones, and the summary that the server sends. */
+/** How near our values are to published ones: the verdicts in one order, with one colour each. */
+import type { FigureVerdict } from '@/experiment/data/answers';
 
-export type Nearness = 'within 10 %' | 'within 30 %' | 'direction holds' | 'does not hold' | 'not known';
+export type Nearness = FigureVerdict['verdict'];
 
-/** From the best to the worst; each verdict has one colour and, in the bars, one place. */
+/** From the best to the worst. */
 export const NEARNESS: readonly { name: Nearness; color: string }[] = [
-  { name: 'within 10 %', color: '#2f8a4c' },
-  { name: 'within 30 %', color: '#7fbf9d' },
-  { name: 'direction holds', color: '#d9982a' },
-  { name: 'does not hold', color: '#c23b3b' },
-  { name: 'not known', color: '#9aa4b0' },
+  { name: 'within 10 %', color: 'var(--loom-good)' },
+  { name: 'within 30 %', color: 'color-mix(in srgb, var(--loom-good) 50%, var(--loom-surface))' },
+  { name: 'direction holds', color: 'var(--loom-warn)' },
+  { name: 'does not hold', color: 'var(--loom-bad)' },
+  { name: 'not known', color: 'var(--loom-wire)' },
 ];
 
-export interface Reproductions {
-  papers: {
-    paper: string;
-    title: string;
-    figures: number;
-    in_experiments: number;
-    checked: number;
-    left_out: number;
-    counts: Partial<Record<Nearness, number>>;
-  }[];
-  experiments: {
-    paper: string;
-    name: string;
-    title: string;
-    description: string;
-    figures: number;
-    points: number;
-    counts: Partial<Record<Nearness, number>>;
-    worlds: string[];
-    code_versions: string[];
-    assumptions: string[];
-  }[];
-  others: { kind: string; reason: string; figures: number }[];
+export function colorOf(verdict: Nearness): string {
+  return NEARNESS.find(({ name }) => name === verdict)!.color;
 }
 
 /** The verdicts that occur, with their share of all in percent. */
-export function shares(counts: Partial<Record<Nearness, number>>) {
+export function shares(counts: Readonly<Record<string, number>>) {
   const total = NEARNESS.reduce((sum, { name }) => sum + (counts[name] ?? 0), 0);
   return NEARNESS.flatMap(({ name, color }) => {
     const count = counts[name] ?? 0;
     return count > 0 ? [{ name, color, count, percent: (count / total) * 100 }] : [];
   });
+}
+
+/** By how much ours differs: "+12 %"; nothing where no number is published. */
+export function deviationText(deviation: number | null): string {
+  if (deviation === null) return '';
+  const percent = Math.round(deviation * 100);
+  return percent === 0 ? '0 %' : `${percent > 0 ? '+' : '−'}${Math.abs(percent)} %`;
 }

@@ -1,0 +1,92 @@
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { renderToStaticMarkup } from 'react-dom/server';
+import { MemoryRouter } from 'react-router';
+import { describe, expect, it } from 'vitest';
+import type { FigureVerdict, Reproductions } from '@/experiment/data/answers';
+import { Summary } from './ReproductionsPage';
+import { VerdictTable } from './VerdictTable';
+
+function html(content: ReactNode): string {
+  return renderToStaticMarkup(
+    <MantineProvider>
+      <QueryClientProvider client={new QueryClient()}>
+        <MemoryRouter>{content}</MemoryRouter>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+}
+
+const summary: Reproductions = {
+  papers: [
+    {
+      paper: 'voltage',
+      title: 'Voltage',
+      source: 'Hu, Li. ICDCS 2024',
+      strategy: 'voltage',
+      figures: 14,
+      in_experiments: 9,
+      checked: 4,
+      left_out: 1,
+      counts: { 'within 10 %': 9 },
+    },
+  ],
+  experiments: [
+    {
+      paper: 'voltage',
+      name: 'voltage-fig4',
+      title: 'One to six machines',
+      description: 'Figure 4.',
+      figures: 4,
+      points: 39,
+      counts: { 'within 10 %': 3, 'does not hold': 1 },
+      fitted: 1,
+      worlds: ['simulated'],
+      code_versions: ['abc'],
+      assumptions: ['200 words are 200 tokens.'],
+    },
+  ],
+  others: [
+    { kind: 'checked', reason: 'sizes of the models', figures: 4 },
+    { kind: 'left out', reason: 'no number is published', figures: 1 },
+  ],
+};
+
+const verdict: FigureVerdict = {
+  id: 'voltage.fig4.ViT',
+  experiment: 'voltage-fig4',
+  world: 'simulated',
+  where: 'Fig. 4',
+  what: 'ViT, six machines',
+  published: '29.1 %',
+  ours: '23 %',
+  deviation: -0.21,
+  verdict: 'within 30 %',
+  fitted: false,
+  reason: 'The machines are not named.',
+};
+
+describe('the page of reproductions', () => {
+  it('accounts for every figure of a paper and gives the reason for those that no experiment has', () => {
+    const page = html(<Summary {...summary} />);
+    expect(page).toContain('14 figures: 9 in experiments, 4 checked by tests, 1 left out');
+    expect(page).toContain('aria-label="3 within 10 %, 1 does not hold"');
+    expect(page).toContain('<b>1</b><span>no number is published</span>');
+  });
+
+  it('shows a published value beside ours, how far they are apart and why', () => {
+    const table = html(<VerdictTable verdicts={[verdict, { ...verdict, id: 'other', fitted: true }]} />);
+    for (const text of ['29.1 %', '23 %', '−21 %', 'within 30 %', 'The machines are not named.'])
+      expect(table).toContain(text);
+    expect(table.match(/, fitted/g)).toHaveLength(1);
+    expect(table).not.toContain('>World<');
+  });
+
+  it('names the world where an experiment has several', () => {
+    const table = html(<VerdictTable verdicts={[verdict, { ...verdict, world: 'emulated' }]} />);
+    expect(table).toContain('>World<');
+    expect(table).toContain('>predicted<');
+    expect(table).toContain('>emulated<');
+  });
+});
