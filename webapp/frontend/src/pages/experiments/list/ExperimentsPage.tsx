@@ -120,7 +120,7 @@ function Points({ row: { total, done, failed } }: { row: ExperimentRow }) {
   if (total === 0)
     return (
       <Text size="sm" c="dimmed">
-        not started
+        –
       </Text>
     );
   return (

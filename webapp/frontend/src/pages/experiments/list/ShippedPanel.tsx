@@ -14,7 +14,7 @@ export function ShippedPanel() {
   const papers = query.data.filter(({ paper }) => paper !== '').length;
   return (
     <Panel title="To start from" about="shipped with EdgeLoom" testId="shipped" flush>
-      <Table verticalSpacing="sm">
+      <Table verticalSpacing="sm" horizontalSpacing="md">
         <Table.Tbody>
           {query.data
             .filter(({ paper }) => paper === '')

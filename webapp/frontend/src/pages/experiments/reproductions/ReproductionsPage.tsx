@@ -76,7 +76,7 @@ function Paper({ paper, experiments }: { paper: PaperSummary; experiments: Repro
         </Text>
       }
     >
-      <Text size="xs" c="dimmed" px="md" pt={8}>
+      <Text size="xs" c="dimmed" px="md" py={8}>
         {source}
       </Text>
       {experiments.map((one) => (

@@ -17,7 +17,7 @@ export function VerdictTable({ verdicts }: { verdicts: readonly FigureVerdict[] 
             <Table.Th ta="right">Published</Table.Th>
             <Table.Th ta="right">Ours</Table.Th>
             <Table.Th ta="right" />
-            <Table.Th w={140}>Verdict</Table.Th>
+            <Table.Th w={185}>Verdict</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -38,7 +38,7 @@ export function VerdictTable({ verdicts }: { verdicts: readonly FigureVerdict[] 
               </Table.Td>
               {worlds.size > 1 && <Table.Td>{one.world === 'simulated' ? 'predicted' : one.world}</Table.Td>}
               <Table.Td className={classes.value}>{one.published}</Table.Td>
-              <Table.Td className={classes.value}>{one.ours}</Table.Td>
+              <Table.Td className={classes.ours}>{one.ours}</Table.Td>
               <Table.Td className={classes.value}>
                 <Text span size="xs" c="dimmed">
                   {deviationText(one.deviation)}
