@@ -114,6 +114,7 @@ def test_a_shipped_experiment_is_copied_and_a_reproduction_opened(page: Page) ->
     page.goto("/experiments")
     page.get_by_test_id("copy-scaling").click()
     page.wait_for_url(re.compile(r"/experiments/\d+$"))
+    expect(page.get_by_role("heading", name="How much faster do more devices get?")).to_be_visible()
     page.get_by_test_id("predict").wait_for()
     page.goto("/experiments")
     page.get_by_test_id("open-reproductions").click()
