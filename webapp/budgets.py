@@ -16,7 +16,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from topologies.files import MAX_DEVICES, MAX_LINKS
 
-MAX_DEVICES_EMULATED = 64
+MAX_DEVICES_EMULATED = 80
 MAX_CHANGES = 2000
 MAX_PROMPT_CHARS = 200_000
 MAX_PREDICTED_STEPS = 2_000_000
