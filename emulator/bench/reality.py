@@ -35,10 +35,10 @@ from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
 REPEATS = 3
-REQUESTS = 3
+REQUESTS = 2
 PROMPT_TOKENS, NEW_TOKENS = 128, 16
 SINGLES = (*CATALOGUE, *CONFIGS)
-STRATEGIES = ("megatron", "gpipe", "voltage", "galaxy")
+STRATEGIES = ("megatron", "gpipe", "voltage")
 RATES = (20e6, 100e6, 1e9)
 DEVICES = {2: ("tinyllama-42m", "gpt2"), 4: ("tinyllama-42m",)}
 """Models by number of devices."""

@@ -16,7 +16,6 @@ The result is a `Calibration`: the tables for the compute model `measured`, and 
 from __future__ import annotations
 
 import json
-import math
 import os
 import statistics
 import sys
@@ -56,7 +55,7 @@ if TYPE_CHECKING:  # torch takes a while to import
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SIDES = (32, 128, 384, 1024, 3072)  # of the matrices
 ROUNDS = 2
-"""How often everything is timed, some time apart. Of kernels the least counts, of passes the mean."""
+"""How often passes are timed, some time apart; their mean counts."""
 
 SMALLEST = (
     "tiny-gpt2",
@@ -134,13 +133,11 @@ def host_profile(
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    times: dict[Name, float] = {}
     passes: list[list[TimedOperation]] = []
     operations: list[list[TimedOperation]] = []
     with torch.inference_mode(), TimedKernels(torch) as kernels:
+        times = {name: figure.seconds() for name, figure in kernels.figures(rows, sides)}
         for _ in range(ROUNDS):
-            for name, figure in kernels.figures(rows, sides):
-                times[name] = min(figure.seconds(), times.get(name, math.inf))
             passes.append(time_operations(passes_of, pass_rows))
             operations.append(time_operations(stores, operation_rows))
         tables = as_tables(times)

@@ -43,7 +43,7 @@ FULL = Shapes(
     ),
     (1, 8, 34, 128, 384),
 )
-QUICK = Shapes((("gpt2", 128, 12), ("llama", 448, 8), ("gpt2", 1024, 12)), (1, 34, 200))
+QUICK = Shapes((("gpt2", 128, 12), ("llama", 448, 8), ("bert", 640, 6), ("gpt2", 1024, 12)), (1, 34, 200))
 
 
 def stores(shapes: Shapes, directory: Path) -> list[WeightStore]:
