@@ -17,6 +17,9 @@ WIDTHS = (32, 128, 384, 1024, 3072)
 SHAPES = ((1, 1), (1, 4), (4, 1))
 """A layer's matrices as multiples of their smaller side: of attention, and of the feed-forward part."""
 
+PEAK_WIDTH = 128
+"""Narrower products take hardly longer than their call, so that their own rate is not known well."""
+
 TRAFFIC_BYTES = 8
 """An element-wise pass reads and writes 4 bytes per element."""
 
@@ -31,8 +34,9 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
         (rows, width): _product_flop_per_s(profile, rows, width)
         for rows, width in combinations(ROW_POINTS, WIDTHS)
     }
-    peak = max(rates.values())
-    reading = max(rate * 2 for (rows, _), rate in rates.items() if rows == 1)  # 2 FLOPs per 4 bytes
+    peak = max(rate for (_, width), rate in rates.items() if width >= PEAK_WIDTH)
+    # one row: 2 FLOPs per element of 4 bytes
+    reading = max(rate * 2 for (rows, width), rate in rates.items() if rows == 1 and width >= PEAK_WIDTH)
     passes = [item.overhead_s for item in profile.passes if item.name != ATTENTION]
     calls_s = statistics.fmean([profile.op_overhead_s, *passes])
     runtime = profile.runtime
@@ -51,7 +55,9 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
         receive_overhead_s=_short(runtime.receive_s),
         byte_overhead_s=_short(runtime.byte_s),
         efficiencies=tuple(
-            Efficiency(rows=rows, width=width, frac=min(1.0, float(f"{rate / peak:.4f}")), basis="measured")
+            Efficiency(
+                rows=rows, width=width, frac=min(1.0, max(1e-4, round(rate / peak, 4))), basis="measured"
+            )
             for (rows, width), rate in rates.items()
         ),
         measured_scale=1 + round(runtime.turn_frac, 4),
@@ -67,6 +73,11 @@ def _product_flop_per_s(profile: HostProfile, rows: int, width: int) -> float:
         seconds = profile.product_s("", rows, inner * width, cols * width, 1) - profile.op_overhead_s
         logs.append(math.log(2 * rows * inner * cols * width**2 / seconds))
     return math.exp(statistics.fmean(logs))
+
+
+def _frac(share: float) -> float:
+    """A share of the peak as a table has it: above 0, and at most 1."""
+    return min(1.0, max(1e-4, round(share, 4)))
 
 
 def _short(value: float) -> float:
