@@ -43,6 +43,8 @@ def test_one_device_is_compared_with_plain_torch_and_several_with_both_baselines
     names = [name for name, _ in native.speeds_at(Place(4, 1e8))]
     assert names[:2] == ["torch, tensor parallel over gloo", "torch, pipeline over gloo"]
     assert "EdgeLoom megatron" in names and "EdgeLoom gpipe" in names
+    assert names[-1] == "EdgeLoom megatron, all_reduce ring"
+    assert names[-1] not in [name for name, _ in native.speeds_at(Place(4, 1e9))]
 
 
 def test_the_model_has_105_8_million_parameters():
