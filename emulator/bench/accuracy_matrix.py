@@ -18,12 +18,12 @@ from emulator.session.points import emulation
 from engine.cli.command import Environment
 from engine.cli.experiment_command import sources_of
 from engine.domain.units import human
-from engine.experiments.campaign import Task, tasks_of
-from engine.experiments.carry_out import Emulation, carry_out
-from engine.experiments.expand import Point, expand
-from engine.experiments.files import load_file
-from engine.experiments.results import Result
-from engine.experiments.store import Store
+from engine.experiments.design.expand import Point, expand
+from engine.experiments.design.files import load_file
+from engine.experiments.execution.campaign import Task, tasks_of
+from engine.experiments.execution.point import Emulation, carry_out
+from engine.experiments.execution.store import Store
+from engine.experiments.results.rows import Result
 from engine.reports.against_model import percentile_95
 
 EXPERIMENT = Path(__file__).with_name("accuracy_matrix.toml")

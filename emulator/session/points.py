@@ -8,8 +8,8 @@ from pathlib import Path
 from emulator.session.client import emulate
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
-from engine.experiments.carry_out import Emulation
-from engine.experiments.version import code_version, hash_of
+from engine.experiments.execution.point import Emulation
+from engine.experiments.execution.version import code_version, hash_of
 
 EMULATOR = Path(__file__).parents[1]
 ROOMS = ("host", "network", "calibration", "session")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.showcase import Showcase
 from engine.domain.spec import RunSpec
-from engine.experiments.carry_out import Emulation
+from engine.experiments.execution.point import Emulation
 
 
 class Environment(NamedTuple):

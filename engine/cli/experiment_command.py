@@ -18,20 +18,21 @@ from engine.cli.scenario_file import read_scenario
 from engine.cli.tables import console_for, table
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
-from engine.domain.experiment import Experiment, World
-from engine.experiments.campaign import Task, carry_out_all, tasks_of
-from engine.experiments.carry_out import Emulation, version_of
-from engine.experiments.claims import verdicts
-from engine.experiments.expand import Point, expand
-from engine.experiments.figure_data import check_figure
-from engine.experiments.pivot import TableData, check_table, table_data
-from engine.experiments.presented import unit_and_factor
-from engine.experiments.report_html import cell_text, place_text, summary
-from engine.experiments.results import REPEATABLE, Row, rows
-from engine.experiments.seeds import seed_changes
-from engine.experiments.shipped_files import load
-from engine.experiments.sources import Sources
-from engine.experiments.store import Store
+from engine.domain.experiment import Experiment
+from engine.domain.presented import World
+from engine.experiments.design.expand import Point, expand
+from engine.experiments.design.seeds import seed_changes
+from engine.experiments.design.shipped_files import load
+from engine.experiments.design.sources import Sources
+from engine.experiments.execution.campaign import Task, carry_out_all, tasks_of
+from engine.experiments.execution.point import Emulation, version_of
+from engine.experiments.execution.store import Store
+from engine.experiments.presentation.figure_data import check_figure
+from engine.experiments.presentation.report_html import cell_text, place_text, summary
+from engine.experiments.results.claims import verdicts
+from engine.experiments.results.numbers_as_text import unit_and_factor
+from engine.experiments.results.pivot import TableData, check_table, table_data
+from engine.experiments.results.rows import REPEATABLE, Row, rows
 
 STYLES = {"holds": "green", "holds in direction": "yellow", "does not hold": "red"}
 ACTIONS = {
@@ -204,7 +205,7 @@ def _problems(campaign: Campaign, problems: list[Row]) -> Table:
 
 
 def _report(campaign: Campaign, output: Path) -> int:
-    from engine.experiments.report_files import write_report  # it loads matplotlib
+    from engine.experiments.presentation.report_files import write_report  # it loads matplotlib
 
     found = campaign.rows()
     if not any(row.finished for row in found):

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from engine.domain.units import human_s
-from engine.experiments.campaign import Task
-from engine.experiments.results import Result
+from engine.experiments.execution.campaign import Task
+from engine.experiments.results.rows import Result
 
 LINES = 10
 """Lines that a pipe or a file gets over the whole time."""

@@ -12,7 +12,7 @@ from engine.cli.command import Command, Environment
 from engine.cli.tables import console_for, table
 from engine.domain.cluster import DeviceSpec
 from engine.domain.units import human
-from engine.experiments.shipped_files import load, shipped_names
+from engine.experiments.design.shipped_files import load, shipped_names
 from engine.models.catalogue import rows as catalogue_rows
 from engine.models.families.family import keys_read, restrictions
 from engine.models.families.registry import FAMILIES

@@ -13,13 +13,14 @@ from engine.cli.document import write_between
 from engine.cli.experiment_command import sources_of
 from engine.cli.tables import console_for, table
 from engine.domain.errors import SpecError
-from engine.domain.experiment import Experiment, World
-from engine.experiments.campaign import carry_out_all, tasks_of
-from engine.experiments.carry_out import version_of
-from engine.experiments.expand import expand
-from engine.experiments.figure_data import figure_data
-from engine.experiments.results import Row, rows
-from engine.experiments.store import Store
+from engine.domain.experiment import Experiment
+from engine.domain.presented import World
+from engine.experiments.design.expand import expand
+from engine.experiments.execution.campaign import carry_out_all, tasks_of
+from engine.experiments.execution.point import version_of
+from engine.experiments.execution.store import Store
+from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.results.rows import Row, rows
 from engine.reproductions.document import PICTURES, document
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
 from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, figure_verdicts
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _pictures(folder: Path) -> dict[str, list[str]]:
     """Draw every plot with lines from the shipped results; names of the files by experiment."""
-    from engine.experiments.plot import svg  # matplotlib is loaded only to draw
+    from engine.experiments.presentation.plot import svg  # matplotlib is loaded only to draw
 
     folder.mkdir(exist_ok=True)
     written: dict[str, list[str]] = {}

@@ -13,8 +13,8 @@ from pathlib import Path
 from engine.domain.claim import Ended
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
-from engine.experiments.files import load_file
-from engine.experiments.results import Row
+from engine.experiments.design.files import load_file
+from engine.experiments.results.rows import Row
 from engine.reproductions.figures import PAPERS
 
 EXPERIMENTS = Path(__file__).parent / "experiments"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from engine.domain.experiment import World
+from engine.domain.presented import World
 from engine.domain.values import Count, Value
 from engine.reproductions.coverage import figures_of, rules
 from engine.reproductions.figures import figures, papers

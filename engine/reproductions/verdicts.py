@@ -11,13 +11,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.domain.experiment import Experiment, World
+from engine.domain.experiment import Experiment
+from engine.domain.presented import World
 from engine.domain.quantity import Coordinates
 from engine.domain.units import human
 from engine.domain.values import Value
-from engine.experiments.claims import Verdict, verdicts
-from engine.experiments.published import PublishedRow, compare_published
-from engine.experiments.results import Row
+from engine.experiments.results.claims import Verdict, verdicts
+from engine.experiments.results.published import PublishedRow, compare_published
+from engine.experiments.results.rows import Row
 from engine.reproductions.figures import figures
 
 Nearness = Literal["within 10 %", "within 30 %", "direction holds", "does not hold", "not known"]

@@ -92,7 +92,7 @@ def test_the_wheel_has_the_code_and_the_data_and_nothing_else(wheel: Path) -> No
         "topologies/traces/walk.csv",
         "topologies/papers/lime-e1.toml",
         "topologies/showcases/lime.toml",
-        "engine/experiments/report.html.jinja",
+        "engine/experiments/presentation/report.html.jinja",
         "engine/reproductions/coverage.toml",
         "engine/reproductions/experiments/voltage-fig4.toml",
         "emulator/bench/accuracy_matrix.toml",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.domain.experiment import Experiment
-from engine.experiments.results import Row
+from engine.experiments.results.rows import Row
 
 METHODS = {
     "name": "method",

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
-from engine.experiments.results import Result, failure
+from engine.experiments.results.rows import Result, failure
 from tests.support.experiments import RATES, STRATEGIES, fields
 from tests.support.web import Browser
 from webapp.errors import Conflict

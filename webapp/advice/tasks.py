@@ -19,7 +19,7 @@ from engine.advice.changes import tried
 from engine.advice.values import Assessment, Objective
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec, spec_digest
-from engine.experiments.version import ENGINE, code_version, hash_of
+from engine.experiments.execution.version import ENGINE, code_version, hash_of
 from engine.strategies.registry import strategy
 from webapp.celery import app
 from webapp.redis import client, push

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import cast
 
 from engine.domain.errors import SpecError
-from engine.domain.experiment import Experiment, World
-from engine.experiments.best import Best, best
-from engine.experiments.claims import verdicts
-from engine.experiments.figure_data import FigureData, figure_data
-from engine.experiments.pivot import table_data
-from engine.experiments.published import compare_published
-from engine.experiments.results import REFUSED, Result, Row
+from engine.domain.experiment import Experiment
+from engine.domain.presented import World
+from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.presentation.figure_values import FigureData
+from engine.experiments.results.best import Best, best
+from engine.experiments.results.claims import verdicts
+from engine.experiments.results.pivot import table_data
+from engine.experiments.results.published import compare_published
+from engine.experiments.results.rows import REFUSED, Result, Row
 from webapp.clusters.validation import Problem
 from webapp.experiments.models import Cell, Execution
 from webapp.experiments.schemas import AnalysisOut

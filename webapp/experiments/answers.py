@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import read
-from engine.experiments.results import Row
+from engine.experiments.results.rows import Row
 from webapp.experiments import services
 from webapp.experiments.analysis import rows_of
 from webapp.experiments.executions import value_of

@@ -9,9 +9,10 @@ from ninja import Router
 from ninja.responses import Status
 
 from engine.domain.errors import SpecError
-from engine.experiments.figure_data import FigureData, figure_data
-from engine.experiments.metrics import METRICS, Metric
-from engine.experiments.pivot import TableData, table_data
+from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.presentation.figure_values import FigureData
+from engine.experiments.results.metrics import METRICS, Metric
+from engine.experiments.results.pivot import TableData, table_data
 from engine.reproductions.summary import Reproductions
 from engine.reproductions.verdicts import FigureVerdict
 from webapp import budgets

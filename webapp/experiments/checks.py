@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from engine.domain.errors import SpecError
-from engine.experiments.expand import Point
+from engine.experiments.design.expand import Point
 from webapp import budgets
 from webapp.clusters.validation import Problem
 from webapp.experiments import analysis, computations, executions, services

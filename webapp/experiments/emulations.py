@@ -15,7 +15,7 @@ from engine.domain.errors import EdgeLoomError
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report
-from engine.experiments.results import failure, result_of
+from engine.experiments.results.rows import failure, result_of
 from webapp import budgets
 from webapp.experiments import computations
 from webapp.experiments.computations import about_of

@@ -13,7 +13,7 @@ from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read, to_document
-from engine.experiments.expand import Point, expand
+from engine.experiments.design.expand import Point, expand
 from webapp import budgets
 from webapp.errors import Conflict
 from webapp.experiments import announcing, computations, sizes

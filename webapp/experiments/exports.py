@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from engine.domain.errors import SpecError
-from engine.domain.experiment import Experiment, Figure, Table
-from engine.experiments import export, plot
-from engine.experiments.expand import Point
-from engine.experiments.figure_data import FigureData, figure_data
-from engine.experiments.files import dump_toml
-from engine.experiments.pivot import table_data
-from engine.experiments.report_html import html_report
-from engine.experiments.results import Row
+from engine.domain.experiment import Experiment
+from engine.domain.presented import Figure, Table
+from engine.experiments.design.expand import Point
+from engine.experiments.design.files import dump_toml
+from engine.experiments.presentation import export, plot
+from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.presentation.figure_values import FigureData
+from engine.experiments.presentation.report_html import html_report
+from engine.experiments.results.pivot import table_data
+from engine.experiments.results.rows import Row
 from webapp.experiments import computations
 from webapp.experiments.models import Execution
 

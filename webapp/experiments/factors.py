@@ -12,7 +12,7 @@ import topologies
 from engine.domain.cluster import ClusterSpec, ComputeModel
 from engine.domain.errors import SpecError
 from engine.domain.quantity import Coordinate
-from engine.experiments.paths import unit_of
+from engine.experiments.design.paths import unit_of
 from engine.models import catalogue
 from engine.strategies.registry import STRATEGIES
 from webapp import budgets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from engine.domain.experiment import Experiment
-from engine.experiments.shipped_files import load, shipped_names
+from engine.experiments.design.shipped_files import load, shipped_names
 from engine.reproductions import shipped as papers
 from engine.reproductions import summary
 from engine.reproductions.summary import Reproductions

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from ninja import Schema
 from pydantic import Field
 
-from engine.domain.experiment import World
+from engine.domain.presented import World
 from engine.domain.spec import RunSpec
 from webapp import budgets
 from webapp.experiments.models import OPEN, Cell, Computation, Execution

@@ -8,13 +8,14 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import Field
 
-from engine.domain.experiment import Experiment, Figure, Table, World
+from engine.domain.experiment import Experiment
+from engine.domain.presented import Figure, Table, World
 from engine.domain.quantity import Coordinates
-from engine.experiments.best import Best
-from engine.experiments.claims import Verdict
-from engine.experiments.figure_data import FigureData
-from engine.experiments.pivot import TableData
-from engine.experiments.published import PublishedRow
+from engine.experiments.presentation.figure_values import FigureData
+from engine.experiments.results.best import Best
+from engine.experiments.results.claims import Verdict
+from engine.experiments.results.pivot import TableData
+from engine.experiments.results.published import PublishedRow
 from webapp.clusters.validation import Problem
 from webapp.experiments.progress import WorldProgress
 

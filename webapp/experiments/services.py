@@ -13,7 +13,7 @@ from ninja.errors import HttpError
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
-from engine.experiments.files import parse_toml
+from engine.experiments.design.files import parse_toml
 from webapp import budgets
 from webapp.bodies import check_value
 from webapp.errors import Conflict

@@ -13,7 +13,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec, WeightsRef
-from engine.experiments.sources import Sources
+from engine.experiments.design.sources import Sources
 from webapp import budgets
 from webapp.catalogue import resolve_model
 from webapp.clusters import services as clusters

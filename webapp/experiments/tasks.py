@@ -19,7 +19,7 @@ from celery.signals import worker_process_init
 from engine.domain.errors import HostError, PlanError, RunError, SpecError
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
-from engine.experiments.results import Result, failure, result_of
+from engine.experiments.results.rows import Result, failure, result_of
 from engine.runs.predict import predict
 from webapp.celery import app
 from webapp.experiments import computations, versions

@@ -6,7 +6,7 @@ from functools import cache
 
 from django.conf import settings
 
-from engine.experiments.version import code_version, hash_of
+from engine.experiments.execution.version import code_version, hash_of
 
 EMULATED = ("engine", "emulator")
 """Folders of the checkout on which an emulation depends."""

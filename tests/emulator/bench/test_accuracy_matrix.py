@@ -1,12 +1,12 @@
 """The accuracy matrix: which runs are carried out within the time, and what the table says of them."""
 
 from emulator.bench.accuracy_matrix import EXPERIMENT, carry_out_for, table_of
-from engine.experiments.campaign import Task
-from engine.experiments.carry_out import Emulation
-from engine.experiments.expand import Point, expand
-from engine.experiments.files import load_file
-from engine.experiments.results import Result
-from engine.experiments.sources import Sources
+from engine.experiments.design.expand import Point, expand
+from engine.experiments.design.files import load_file
+from engine.experiments.design.sources import Sources
+from engine.experiments.execution.campaign import Task
+from engine.experiments.execution.point import Emulation
+from engine.experiments.results.rows import Result
 from engine.runs.predict import predict
 from engine.strategies.registry import STRATEGIES
 from tests.support.small_cases import LLAMA, spec_of, star

@@ -20,12 +20,12 @@ from engine.cli.commands import COMMANDS
 from engine.cli.experiment_progress import PointsProgress
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
-from engine.experiments.campaign import Task
-from engine.experiments.carry_out import Emulation
-from engine.experiments.expand import expand
-from engine.experiments.results import Result
-from engine.experiments.shipped_files import load, shipped_names
-from engine.experiments.sources import Sources
+from engine.experiments.design.expand import expand
+from engine.experiments.design.shipped_files import load, shipped_names
+from engine.experiments.design.sources import Sources
+from engine.experiments.execution.campaign import Task
+from engine.experiments.execution.point import Emulation
+from engine.experiments.results.rows import Result
 from engine.runs.predict import predict
 
 ROOT = Path(__file__).parents[3]

@@ -17,15 +17,15 @@ from engine.domain.errors import HostError
 from engine.domain.experiment import Experiment
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
-from engine.experiments import campaign
-from engine.experiments.campaign import Task, carry_out_all, tasks_of
-from engine.experiments.carry_out import Emulation, carry_out
-from engine.experiments.expand import Point, expand
-from engine.experiments.metrics import METRICS, metric, metrics_of
-from engine.experiments.results import Result, rows
-from engine.experiments.sources import Sources
-from engine.experiments.store import Store
-from engine.experiments.version import code_version, hash_of
+from engine.experiments.design.expand import Point, expand
+from engine.experiments.design.sources import Sources
+from engine.experiments.execution import campaign
+from engine.experiments.execution.campaign import Task, carry_out_all, tasks_of
+from engine.experiments.execution.point import Emulation, carry_out
+from engine.experiments.execution.store import Store
+from engine.experiments.execution.version import code_version, hash_of
+from engine.experiments.results.metrics import METRICS, metric, metrics_of
+from engine.experiments.results.rows import Result, rows
 from engine.runs.predict import predict
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
@@ -196,8 +196,8 @@ import os, signal, sys
 from pathlib import Path
 sys.path[:0] = [{root!r}]
 from tests.engine.experiments.test_carrying_out import points, NOW
-from engine.experiments.campaign import carry_out_all, tasks_of
-from engine.experiments.store import Store
+from engine.experiments.execution.campaign import carry_out_all, tasks_of
+from engine.experiments.execution.store import Store
 if __name__ == "__main__":
     tasks = tasks_of(points("single", "megatron", "gpipe", "voltage"), ["simulated"], {{}}, NOW)
     for number, one in enumerate(carry_out_all(tasks, Store(Path({store!r})).add, jobs=1)):

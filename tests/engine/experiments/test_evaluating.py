@@ -8,16 +8,16 @@ import pytest
 from scipy import stats
 
 from engine.domain.errors import SpecError
-from engine.domain.experiment import Figure, Table
+from engine.domain.presented import Figure, Table
 from engine.domain.quantity import Quantity
-from engine.experiments.best import best
-from engine.experiments.break_even import crossings
-from engine.experiments.cells import T_975, T_975_MORE, cells, interval
-from engine.experiments.claims import verdicts
-from engine.experiments.figure_data import figure_data
-from engine.experiments.pivot import table_data
-from engine.experiments.published import compare_published
-from engine.experiments.units import in_unit
+from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.results.best import best
+from engine.experiments.results.break_even import crossings
+from engine.experiments.results.cells import T_975, T_975_MORE, cells, interval
+from engine.experiments.results.claims import verdicts
+from engine.experiments.results.pivot import table_data
+from engine.experiments.results.published import compare_published
+from engine.experiments.results.units import in_unit
 from tests.support.experiment_rows import METHODS, RATES, experiment_of, rows_of
 
 TOTAL = Quantity(metric="total_s")

@@ -11,9 +11,9 @@ import topologies
 from engine.domain.errors import SpecError
 from engine.domain.experiment import MAX_POINTS, Experiment
 from engine.domain.spec import RunSpec, spec_digest
-from engine.experiments.expand import Point, expand
-from engine.experiments.files import dump_toml, parse_toml
-from engine.experiments.sources import Sources
+from engine.experiments.design.expand import Point, expand
+from engine.experiments.design.files import dump_toml, parse_toml
+from engine.experiments.design.sources import Sources
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
 BASE = {"cluster": "lab-3", "model": "gpt2", "strategy": "single"}

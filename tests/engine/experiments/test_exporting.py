@@ -12,16 +12,16 @@ from typing import Any
 import pandas
 import pytest
 
-from engine.domain.experiment import Figure, Table
-from engine.experiments.export import csv_text, figure_csv, json_text, latex, parquet_bytes
-from engine.experiments.figure_data import figure_data
-from engine.experiments.files import dump_toml, parse_json, parse_toml
-from engine.experiments.frame import dataset, frame
-from engine.experiments.pivot import table_data
-from engine.experiments.plot import pdf, svg
-from engine.experiments.presented import shown, shown_in, unit_and_factor
-from engine.experiments.report_files import write_report
-from engine.experiments.results import Row
+from engine.domain.presented import Figure, Table
+from engine.experiments.design.files import dump_toml, parse_json, parse_toml
+from engine.experiments.presentation.export import csv_text, figure_csv, json_text, latex, parquet_bytes
+from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.presentation.plot import pdf, svg
+from engine.experiments.presentation.report_files import write_report
+from engine.experiments.results.frame import dataset, frame
+from engine.experiments.results.numbers_as_text import shown, shown_in, unit_and_factor
+from engine.experiments.results.pivot import table_data
+from engine.experiments.results.rows import Row
 from tests.support.experiment_rows import METHODS, RATES, experiment_of, rows_of
 
 VALUES = {

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.domain.experiment import Experiment, Published
-from engine.experiments.published import PublishedRow
-from engine.experiments.results import Row
+from engine.domain.experiment import Experiment
+from engine.domain.presented import Published
+from engine.experiments.results.published import PublishedRow
+from engine.experiments.results.rows import Row
 from engine.reproductions.figures import figures
 from engine.reproductions.shipped import experiment, shipped_rows, write_rows
 from engine.reproductions.summary import counted

@@ -6,10 +6,11 @@ import pytest
 
 import topologies
 from engine.domain.errors import SpecError
-from engine.domain.experiment import Experiment, Published
-from engine.experiments.expand import expand
-from engine.experiments.files import dump_toml, parse_toml
-from engine.experiments.sources import Sources
+from engine.domain.experiment import Experiment
+from engine.domain.presented import Published
+from engine.experiments.design.expand import expand
+from engine.experiments.design.files import dump_toml, parse_toml
+from engine.experiments.design.sources import Sources
 from engine.reproductions.coverage import problems, rule_of
 from engine.reproductions.figures import figures
 from engine.reproductions.shipped import experiment, experiments, figure_ids, shown_metrics

@@ -9,9 +9,9 @@ import pytest
 
 import topologies
 from engine.domain.quantity import Coordinates
-from engine.experiments.expand import Point, expand
-from engine.experiments.metrics import metrics_of
-from engine.experiments.sources import Sources
+from engine.experiments.design.expand import Point, expand
+from engine.experiments.design.sources import Sources
+from engine.experiments.results.metrics import metrics_of
 from engine.reproductions.figures import figures, papers
 from engine.reproductions.shipped import experiment, experiments, shipped_rows
 from engine.reproductions.summary import reproductions, verdicts_of

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from engine.domain.errors import HostError
 from engine.domain.experiment import Experiment
-from engine.experiments.expand import Point
-from engine.experiments.export import csv_text, figure_csv, json_text, latex, parquet_bytes
-from engine.experiments.figure_data import figure_data
-from engine.experiments.files import dump_toml
-from engine.experiments.pivot import table_data
-from engine.experiments.plot import pdf, svg
-from engine.experiments.report_html import html_report
-from engine.experiments.results import Row
+from engine.experiments.design.expand import Point
+from engine.experiments.design.files import dump_toml
+from engine.experiments.presentation.export import csv_text, figure_csv, json_text, latex, parquet_bytes
+from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.presentation.plot import pdf, svg
+from engine.experiments.presentation.report_html import html_report
+from engine.experiments.results.pivot import table_data
+from engine.experiments.results.rows import Row
 
 
 def write_report(

@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from engine.domain.experiment import Experiment, Table
+from engine.domain.experiment import Experiment
+from engine.domain.presented import Table
 from engine.domain.values import Value
-from engine.experiments.cells import Cell, cells, interval, label_of
-from engine.experiments.figure_data import known_axis
-from engine.experiments.metrics import metric
-from engine.experiments.results import Row
-from engine.experiments.units import better_of, title_of_quantity, unit_of_quantity
+from engine.experiments.results.cells import Cell, cells, interval, known_axis, label_of
+from engine.experiments.results.metrics import metric
+from engine.experiments.results.rows import Row
+from engine.experiments.results.units import better_of, title_of_quantity, unit_of_quantity
 
 Headings = tuple[str, ...]
 

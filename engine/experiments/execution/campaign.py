@@ -14,11 +14,11 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple
 
 from engine.domain.errors import RunError
-from engine.domain.experiment import World
+from engine.domain.presented import World
 from engine.domain.spec import RunSpec
-from engine.experiments.carry_out import Emulation, carry_out, version_of
-from engine.experiments.expand import Point
-from engine.experiments.results import REPEATABLE, Key, Result, failure, is_stale
+from engine.experiments.design.expand import Point
+from engine.experiments.execution.point import Emulation, carry_out, version_of
+from engine.experiments.results.rows import REPEATABLE, Key, Result, failure, is_stale
 
 PR_SET_PDEATHSIG = 1
 """From Linux' <linux/prctl.h>: the signal that a process gets when its parent has died."""

@@ -9,11 +9,11 @@ from itertools import combinations, pairwise
 from engine.domain.experiment import Experiment
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
-from engine.experiments.best import groups
-from engine.experiments.cells import Cell, cells, label_of, place_of
-from engine.experiments.presented import shown
-from engine.experiments.results import Row
-from engine.experiments.units import better_of
+from engine.experiments.results.best import groups
+from engine.experiments.results.cells import Cell, cells, label_of, place_of
+from engine.experiments.results.numbers_as_text import shown
+from engine.experiments.results.rows import Row
+from engine.experiments.results.units import better_of
 
 Pair = tuple[float, float, float]
 """A value of the factor, and the means of both sides there."""

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.domain.errors import Cancelled, HostError
-from engine.domain.experiment import World
+from engine.domain.presented import World
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
-from engine.experiments.results import Result, failure, result_of
-from engine.experiments.version import code_version
+from engine.experiments.execution.version import code_version
+from engine.experiments.results.rows import Result, failure, result_of
 from engine.runs.predict import predict
 
 OneRun = Callable[[RunSpec], RunReport]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-ENGINE = Path(__file__).parents[1]
+ENGINE = Path(__file__).parents[2]
 ROOMS = ("domain", "ops", "models", "program", "strategies", "worlds", "runs", "reports")
 """The rooms of the engine that make a run's numbers."""
 

@@ -14,7 +14,8 @@ from typing import Any
 import tomli_w
 
 from engine.domain.errors import SpecError
-from engine.domain.experiment import Experiment, Level
+from engine.domain.experiment import Experiment
+from engine.domain.factor import Level
 
 TABLES = {"factor": "factors", "point": "points", "figure": "figures", "table": "tables", "claim": "claims"}
 MAX_BYTES = 5_000_000

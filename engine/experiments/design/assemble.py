@@ -15,9 +15,9 @@ from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.values import Value
 from engine.domain.workload import Workload
-from engine.experiments.cluster_edits import edit_cluster
-from engine.experiments.paths import parse_path, set_at
-from engine.experiments.sources import Sources
+from engine.experiments.design.cluster_edits import edit_cluster
+from engine.experiments.design.paths import parse_path, set_at
+from engine.experiments.design.sources import Sources
 from engine.strategies.registry import strategy
 
 Setting = tuple[str, Any]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.domain.experiment import Experiment
-from engine.experiments.results import Row
+from engine.experiments.results.rows import Row
 
 if TYPE_CHECKING:
     import pandas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.domain.errors import SpecError
 from engine.domain.quantity import Quantity
-from engine.experiments.metrics import metric
+from engine.experiments.results.metrics import metric
 
 MULTIPLES: dict[str, dict[str, float]] = {
     "s": {"s": 1, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0},

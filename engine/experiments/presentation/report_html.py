@@ -10,19 +10,20 @@ from typing import Any
 
 from engine.domain.experiment import Experiment
 from engine.domain.quantity import Quantity
-from engine.experiments.best import best
-from engine.experiments.cells import label_of
-from engine.experiments.claims import verdicts
-from engine.experiments.expand import Point
-from engine.experiments.figure_data import FigureData, figure_data
-from engine.experiments.files import dump_toml
-from engine.experiments.pivot import TableCell, TableData, table_data
-from engine.experiments.plot import svg
-from engine.experiments.presented import shown, shown_in, unit_and_factor
-from engine.experiments.published import PublishedRow, compare_published
-from engine.experiments.results import Row
-from engine.experiments.seeds import seed_changes
-from engine.experiments.units import unit_of_quantity
+from engine.experiments.design.expand import Point
+from engine.experiments.design.files import dump_toml
+from engine.experiments.design.seeds import seed_changes
+from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.presentation.figure_values import FigureData
+from engine.experiments.presentation.plot import svg
+from engine.experiments.results.best import best
+from engine.experiments.results.cells import label_of
+from engine.experiments.results.claims import verdicts
+from engine.experiments.results.numbers_as_text import shown, shown_in, unit_and_factor
+from engine.experiments.results.pivot import TableCell, TableData, table_data
+from engine.experiments.results.published import PublishedRow, compare_published
+from engine.experiments.results.rows import Row
+from engine.experiments.results.units import unit_of_quantity
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 MAX_PROBLEMS = 200

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
-from engine.experiments.files import load_file
+from engine.experiments.design.files import load_file
 
 FOLDER = Path(__file__).with_name("shipped")
 

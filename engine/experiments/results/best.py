@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from engine.domain.experiment import Experiment
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
-from engine.experiments.cells import Cell, cells, label_of, overlap, place_of
-from engine.experiments.results import Row
-from engine.experiments.units import better_of
+from engine.experiments.results.cells import Cell, cells, label_of, overlap, place_of
+from engine.experiments.results.rows import Row
+from engine.experiments.results.units import better_of
 
 
 class Best(Value):

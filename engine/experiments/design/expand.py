@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from engine.domain.errors import SpecError
-from engine.domain.experiment import Experiment, Factor, Level
+from engine.domain.experiment import Experiment
+from engine.domain.factor import Factor, Level
 from engine.domain.quantity import Coordinates
 from engine.domain.spec import RunSpec, spec_digest
-from engine.experiments.assemble import Assembler, Setting
-from engine.experiments.conditions import check_condition, holds
-from engine.experiments.paths import check_path, unit_of
-from engine.experiments.sources import Sources
+from engine.experiments.design.assemble import Assembler, Setting
+from engine.experiments.design.conditions import check_condition, holds
+from engine.experiments.design.paths import check_path, unit_of
+from engine.experiments.design.sources import Sources
 
 
 class Point(NamedTuple):

@@ -6,12 +6,14 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from engine.domain.experiment import Experiment, same_coordinate
+from engine.domain.errors import SpecError
+from engine.domain.experiment import Experiment
+from engine.domain.factor import same_coordinate
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
-from engine.experiments.conditions import holds
-from engine.experiments.presented import shown
-from engine.experiments.results import Row
+from engine.experiments.design.conditions import holds
+from engine.experiments.results.numbers_as_text import shown
+from engine.experiments.results.rows import Row
 
 T_975 = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
@@ -230,3 +232,10 @@ def _problem(group: Sequence[Row], has_baseline: bool, quantity: Quantity) -> st
         base = ", ".join(f"{name} = {value}" for name, value in quantity.relative_to.items())
         return f"The baseline ({base}) has no value here."
     return f"These runs have no {quantity.metric}."
+
+
+def known_axis(experiment: Experiment, name: str, place: str) -> None:
+    """Raises `SpecError` unless `name` is a factor or `world`."""
+    known = [*(factor.name for factor in experiment.factors), "world"]
+    if name not in known:
+        raise SpecError(f"{place}: there is no factor {name}: there are {', '.join(known)}.")

@@ -8,11 +8,11 @@ import json
 from collections.abc import Sequence
 
 from engine.domain.experiment import Experiment
-from engine.experiments.figure_data import FigureData
-from engine.experiments.frame import frame
-from engine.experiments.pivot import TableCell, TableData
-from engine.experiments.presented import shown_in, unit_and_factor
-from engine.experiments.results import Row
+from engine.experiments.presentation.figure_values import FigureData
+from engine.experiments.results.frame import frame
+from engine.experiments.results.numbers_as_text import shown_in, unit_and_factor
+from engine.experiments.results.pivot import TableCell, TableData
+from engine.experiments.results.rows import Row
 
 LATEX_SPECIAL = str.maketrans(
     {

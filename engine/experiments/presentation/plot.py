@@ -12,8 +12,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.experiments.figure_data import PUBLISHED, Axis, FigureData, Line, Panel, Spot
-from engine.experiments.presented import shown
+from engine.experiments.presentation.axes import axis_title, rotation_of, scale_x, set_scale
+from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Line, Panel, Spot
+from engine.experiments.presentation.heat_map import draw_heat_map, split_worlds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +44,6 @@ STYLE: dict[Any, Any] = {
 PANEL_INCHES = (4.2, 2.7)
 MAX_COLUMNS = 3
 LEGEND_COLUMNS = 4
-MIN_TICK_FRACTION = 0.19
-"""Least distance of two ticks at tested values, of the length of the axis."""
 
 
 def picture(figure: FigureData) -> Picture:
@@ -52,7 +51,7 @@ def picture(figure: FigureData) -> Picture:
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Picture
 
-    panels = _split_worlds(figure) if figure.kind == "heatmap" else list(figure.panels)
+    panels = split_worlds(figure) if figure.kind == "heatmap" else list(figure.panels)
     columns = max(1, min(MAX_COLUMNS, len(panels)))
     lines = max(1, math.ceil(len(panels) / columns))
     with rc_context(STYLE):
@@ -100,7 +99,7 @@ def _saved(figure: FigureData, kind: Literal["svg", "pdf", "png"]) -> bytes:
 
 def _draw(axes: Axes, figure: FigureData, panel: Panel) -> None:
     if figure.kind == "heatmap":
-        _draw_heat_map(axes, figure, panel)
+        draw_heat_map(axes, figure, panel)
         return
     if figure.kind == "bars":
         _draw_bars(axes, figure, panel)
@@ -108,10 +107,10 @@ def _draw(axes: Axes, figure: FigureData, panel: Panel) -> None:
         for line in panel.lines:
             _draw_line(axes, figure, line)
     if figure.kind != "bars":
-        _scale_x(axes, figure, panel)
-    _set_scale(axes, "y", figure.y)
-    axes.set_ylabel(_axis_title(figure.y))
-    axes.set_xlabel(_axis_title(figure.x))
+        scale_x(axes, figure, panel)
+    set_scale(axes, "y", figure.y)
+    axes.set_ylabel(axis_title(figure.y))
+    axes.set_xlabel(axis_title(figure.x))
     if panel.label:
         axes.set_title(panel.label)
 
@@ -146,7 +145,7 @@ def _draw_bars(axes: Axes, figure: FigureData, panel: Panel) -> None:
         if line.world == PUBLISHED:
             xs = [categories.index(str(spot.x)) + offsets.get(line.label, 0.0) for spot in line.spots]
             axes.plot(xs, [spot.y or 0.0 for spot in line.spots], "D", color="black", zorder=3)
-    axes.set_xticks(range(len(categories)), categories, rotation=_rotation(categories))
+    axes.set_xticks(range(len(categories)), categories, rotation=rotation_of(categories))
     axes.grid(visible=False, axis="x")
 
 
@@ -185,89 +184,6 @@ def _draw_bars_of(
 
 def _colour(figure: FigureData, line: Line) -> str:
     return COLOURS[figure.series.index(line.label) % len(COLOURS) if line.label in figure.series else 0]
-
-
-def _draw_heat_map(axes: Axes, figure: FigureData, panel: Panel) -> None:
-    columns, lines = list(figure.x.categories or ()), list(figure.series)
-    values = [[math.nan] * len(columns) for _ in lines]
-    for line in panel.lines:
-        for spot in line.spots:
-            if spot.y is not None:
-                values[lines.index(line.label)][columns.index(str(spot.x))] = spot.y
-    from matplotlib.colors import LogNorm, Normalize
-
-    known = [value for row in values for value in row if not math.isnan(value)]
-    is_log = figure.y.log and bool(known) and min(known) > 0
-    norm = (LogNorm if is_log else Normalize)(min(known, default=0.0), max(known, default=1.0))
-    image = axes.imshow(values, aspect="auto", cmap="viridis", norm=norm)
-    for y, row in enumerate(values):
-        for x, value in enumerate(row):
-            text = "–" if math.isnan(value) else shown(value, figure.y.unit)
-            is_dark = not math.isnan(value) and norm(value) < 0.6
-            axes.text(x, y, text, ha="center", va="center", fontsize=6, color="white" if is_dark else "black")
-    axes.set_xticks(range(len(columns)), columns, rotation=_rotation(columns))
-    axes.set_yticks(range(len(lines)), lines)
-    axes.set_xlabel(_axis_title(figure.x))
-    axes.set_ylabel(figure.series_title)
-    axes.grid(visible=False)
-    axes.set_title(panel.label or _axis_title(figure.y))
-    if axes.figure is not None:
-        bar = axes.figure.colorbar(image, ax=axes, label=_axis_title(figure.y))
-        _format_ticks(bar.ax.yaxis, figure.y)
-
-
-def _split_worlds(figure: FigureData) -> list[Panel]:
-    """A panel of its own per world, as one field has one colour."""
-    found = []
-    for panel in figure.panels:
-        worlds = list(dict.fromkeys(line.world for line in panel.lines))
-        for world in worlds:
-            own = tuple(line for line in panel.lines if line.world == world)
-            label = ", ".join(part for part in (panel.label, world if len(worlds) > 1 else "") if part)
-            found.append(Panel(label=label, lines=own))
-    return found
-
-
-def _scale_x(axes: Axes, figure: FigureData, panel: Panel) -> None:
-    if figure.x.categories is not None:
-        categories = list(figure.x.categories)
-        axes.set_xticks(range(len(categories)), categories, rotation=_rotation(categories))
-        return
-    _set_scale(axes, "x", figure.x)
-    values = sorted(
-        {float(spot.x) for line in panel.lines for spot in line.spots if not isinstance(spot.x, str)}
-    )
-    if figure.kind == "lines" and values:
-        axes.set_xticks(_apart(values, figure.x.log))
-        axes.set_xticks([], minor=True)
-
-
-def _apart(values: Sequence[float], is_log: bool) -> list[float]:
-    """Those of the rising `values` that are far enough from the one before to be labelled."""
-    places = [math.log(value) if is_log and value > 0 else value for value in values]
-    least = MIN_TICK_FRACTION * (places[-1] - places[0])
-    kept = [0]
-    for index, place in enumerate(places):
-        if place - places[kept[-1]] >= least > 0:
-            kept.append(index)
-    return [values[index] for index in kept]
-
-
-def _set_scale(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
-    if axis.log:
-        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    _format_ticks(axes.xaxis if which == "x" else axes.yaxis, axis)
-
-
-def _format_ticks(drawn: Any, axis: Axis) -> None:
-    from matplotlib.ticker import EngFormatter, NullFormatter, PercentFormatter
-
-    if axis.unit == "fraction":
-        drawn.set_major_formatter(PercentFormatter(xmax=1.0))
-    elif axis.unit:
-        drawn.set_major_formatter(EngFormatter(unit=axis.unit))
-    if axis.log:
-        drawn.set_minor_formatter(NullFormatter())
 
 
 def _errors(spots: Sequence[Spot]) -> list[list[float]] | None:
@@ -314,11 +230,3 @@ def _x(figure: FigureData, spot: Spot) -> float:
     if figure.x.categories is not None:
         return float(figure.x.categories.index(str(spot.x)))
     return float(spot.x)
-
-
-def _axis_title(axis: Axis) -> str:
-    return f"{axis.title} ({axis.unit})" if axis.unit and axis.unit != "fraction" else axis.title
-
-
-def _rotation(labels: Sequence[str]) -> float:
-    return 30.0 if sum(len(label) for label in labels) > 40 else 0.0

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engine.domain.errors import HostError, SpecError
-from engine.experiments.results import Key, Result
+from engine.experiments.results.rows import Key, Result
 
 FOLDER = "points"
 DIGITS = 2

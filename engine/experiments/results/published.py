@@ -5,12 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from engine.domain.experiment import Experiment, Published
+from engine.domain.experiment import Experiment
+from engine.domain.presented import Published
 from engine.domain.quantity import Coordinates
 from engine.domain.values import Value
-from engine.experiments.cells import Cell, cells, chosen
-from engine.experiments.results import Row
-from engine.experiments.units import in_unit, unit_of_quantity
+from engine.experiments.results.cells import Cell, cells, chosen
+from engine.experiments.results.rows import Row
+from engine.experiments.results.units import in_unit, unit_of_quantity
 
 
 class PublishedRow(Value):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from engine.domain.errors import SpecError
-from engine.experiments.paths import Step, names_of
-from engine.experiments.sources import Sources
+from engine.experiments.design.paths import Step, names_of
+from engine.experiments.design.sources import Sources
 
 Document = dict[str, Any]
 KEPT_OF_A_DEVICE = ("name", "title", "role")

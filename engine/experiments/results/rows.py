@@ -9,12 +9,12 @@ from typing import Any
 from pydantic import Field
 
 from engine.domain.errors import EdgeLoomError, PlanError, RunError, SpecError
-from engine.domain.experiment import World
+from engine.domain.presented import World
 from engine.domain.quantity import Coordinate, Coordinates
 from engine.domain.report import RunReport
 from engine.domain.values import Count, Value
-from engine.experiments.expand import Point
-from engine.experiments.metrics import metrics_of
+from engine.experiments.design.expand import Point
+from engine.experiments.results.metrics import metrics_of
 
 REFUSED, NO_PLAN, FAILED = "refused", "no_plan", "failed"
 """Outcomes of points without a report, besides those of runs: the spec is refused, the strategy finds no plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.domain.scenario import SetLoss
-from engine.experiments.expand import Point
+from engine.experiments.design.expand import Point
 
 
 def seed_changes(points: Iterable[Point]) -> tuple[str, ...]:

@@ -1,0 +1,145 @@
+"""What a figure draws, as plain values: the browser and matplotlib draw the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from engine.domain.errors import SpecError
+from engine.domain.experiment import Experiment
+from engine.domain.presented import Figure
+from engine.domain.quantity import Quantity
+from engine.experiments.presentation.figure_lines import has_numbers, label_in, own_lines, published_lines
+from engine.experiments.presentation.figure_values import Axis, FigureData, Panel
+from engine.experiments.results.break_even import Crossing, crossings
+from engine.experiments.results.cells import Cell, cells, known_axis, label_of, place_of
+from engine.experiments.results.metrics import metric
+from engine.experiments.results.rows import Row
+from engine.experiments.results.units import better_of, title_of_quantity, unit_of_quantity
+
+MAX_CROSSINGS = 50
+MAX_PANELS = 64
+
+
+def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> FigureData:
+    """Raises `SpecError` where the figure names what is not there, or leaves a factor without a place."""
+    check_figure(experiment, figure)
+    found = cells(experiment, rows, figure, figure.where, figure.worlds)
+    xs = _metric_by_place(experiment, figure, rows) if figure.kind == "scatter" else {}
+    _check_places(experiment, figure, found)
+    facets = _levels(experiment, figure.facet, found) if figure.facet else [""]
+    series = _levels(experiment, figure.series, found) if figure.series else [title_of_quantity(figure)]
+    panels = []
+    for facet in facets[:MAX_PANELS]:
+        here = [cell for cell in found if label_in(experiment, figure.facet, cell) == facet]
+        lines = [
+            *own_lines(experiment, figure, here, series, xs),
+            *published_lines(experiment, figure, here, series),
+        ]
+        panels.append(
+            Panel(label=facet, lines=tuple(lines), crossings=_crossings(experiment, figure, rows, here))
+        )
+    return FigureData(
+        name=figure.name,
+        title=figure.title or figure.name.replace("-", " "),
+        kind=figure.kind,
+        caption=figure.caption,
+        x=_x_axis(experiment, figure, found),
+        y=Axis(
+            name=figure.metric,
+            title=title_of_quantity(figure),
+            unit=unit_of_quantity(figure),
+            log=figure.log_y,
+        ),
+        better=better_of(figure),
+        series_title=_title(experiment, figure.series),
+        series=tuple(series),
+        panels=tuple(panels),
+    )
+
+
+def check_figure(experiment: Experiment, figure: Figure) -> None:
+    """Raises `SpecError` for a metric or factor that is not there."""
+    place = f"figure {figure.name}"
+    metric(figure.metric)
+    if figure.kind == "scatter":
+        metric(figure.x)
+    names = {
+        "series": figure.series,
+        "facet": figure.facet,
+        **({} if figure.kind == "scatter" else {"x": figure.x}),
+    }
+    for what, name in names.items():
+        if name:
+            known_axis(experiment, name, f"{place}, {what}")
+    if figure.kind == "heatmap" and not figure.series:
+        raise SpecError(f"{place}: a heat map needs series, the factor of its rows.")
+    used = [name for name in names.values() if name]
+    for name in used:
+        if used.count(name) > 1:
+            raise SpecError(f"{place}: {name} is used twice: choose different factors.")
+
+
+def _check_places(experiment: Experiment, figure: Figure, found: Sequence[Cell]) -> None:
+    """Raises `SpecError` if cells would lie on top of each other."""
+    if figure.kind == "scatter":
+        return
+    shown = {figure.x, figure.series, figure.facet, "world"}
+    for factor in experiment.factors:
+        values = {place_of({factor.name: cell.coordinates[factor.name]}) for cell in found}
+        if factor.name not in shown and len(values) > 1:
+            raise SpecError(
+                f"figure {figure.name}: {factor.name} has {len(values)} values and no place: make it the "
+                "series or the facet, or choose one by where."
+            )
+
+
+def _levels(experiment: Experiment, name: str, found: Iterable[Cell]) -> list[str]:
+    """Labels of a coordinate among `found`, in the experiment's order."""
+    present = list(dict.fromkeys(label_of(experiment, name, cell.coordinates[name]) for cell in found))
+    factor = experiment.factor(name)
+    if factor is None:
+        return [world for world in experiment.worlds if world in present]
+    ordered = [label_of(experiment, name, level.coordinate) for level in factor.values]
+    return [label for label in ordered if label in present] + [one for one in present if one not in ordered]
+
+
+def _crossings(
+    experiment: Experiment, figure: Figure, rows: Sequence[Row], here: Sequence[Cell]
+) -> tuple[Crossing, ...]:
+    """Where two levels of the series cross along x, in this panel."""
+    if (
+        figure.kind != "lines"
+        or not figure.series
+        or figure.series == "world"
+        or not has_numbers(experiment, figure)
+    ):
+        return ()
+    facet = {figure.facet: here[0].coordinates[figure.facet]} if figure.facet and here else {}
+    found = crossings(experiment, rows, figure, figure.x, figure.series, figure.where, figure.worlds)
+    in_panel = [one for one in found if all(one.coordinates.get(name) == at for name, at in facet.items())]
+    return tuple(in_panel[:MAX_CROSSINGS])
+
+
+def _x_axis(experiment: Experiment, figure: Figure, found: Sequence[Cell]) -> Axis:
+    if figure.kind == "scatter":
+        of = metric(figure.x)
+        return Axis(name=of.name, title=of.title, unit=of.unit, log=figure.log_x)
+    factor = experiment.factor(figure.x)
+    categories = None if has_numbers(experiment, figure) else tuple(_levels(experiment, figure.x, found))
+    return Axis(
+        name=figure.x,
+        title=_title(experiment, figure.x),
+        unit=factor.unit if factor else "",
+        log=figure.log_x and categories is None,
+        categories=categories,
+    )
+
+
+def _metric_by_place(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> dict[object, float]:
+    found = cells(experiment, rows, Quantity(metric=figure.x), figure.where, figure.worlds)
+    return {place_of(cell.coordinates): cell.mean for cell in found if cell.mean is not None}
+
+
+def _title(experiment: Experiment, name: str) -> str:
+    factor = experiment.factor(name)
+    return factor.label if factor else name

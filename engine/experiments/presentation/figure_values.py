@@ -1,0 +1,71 @@
+"""The plain values of a figure: axes, panels, lines and marks."""
+
+from __future__ import annotations
+
+from engine.domain.quantity import Coordinates
+from engine.domain.values import Value
+from engine.experiments.results.break_even import Crossing
+from engine.experiments.results.cells import Repeat
+
+PUBLISHED = "published"
+
+
+class Axis(Value):
+    """`categories` are the labels in order where the axis has names; None where it has numbers in `unit`."""
+
+    name: str
+    title: str
+    unit: str
+    log: bool = False
+    categories: tuple[str, ...] | None = None
+
+
+class Spot(Value):
+    """One point, bar or field. `x` is a number, or a label of the axis' categories. Without a value `y` is
+    None and `problem` says why. `low` and `high` bound the 95 % interval, where there are several seeds.
+    """
+
+    x: float | str
+    x_label: str
+    y: float | None
+    low: float | None = None
+    high: float | None = None
+    coordinates: Coordinates
+    repeats: tuple[Repeat, ...] = ()
+    digests: tuple[str, ...] = ()
+    problem: str = ""
+    stale: bool = False
+    invalid: int = 0
+
+
+class Line(Value):
+    """The spots of one level of the series in one world; `world` is "published" for a paper's values."""
+
+    label: str
+    world: str
+    spots: tuple[Spot, ...]
+
+
+class Panel(Value):
+    """`label` is that of the facet, "" if there is only one panel."""
+
+    label: str
+    lines: tuple[Line, ...]
+    crossings: tuple[Crossing, ...] = ()
+
+
+class FigureData(Value):
+    """A figure with everything that it shows. `series` are all labels in their order, so that colours do not
+    change between panels; of a heat map they are the rows, and `y` is the colour.
+    """
+
+    name: str
+    title: str
+    kind: str
+    caption: str
+    x: Axis
+    y: Axis
+    better: str | None
+    series_title: str
+    series: tuple[str, ...]
+    panels: tuple[Panel, ...]
