@@ -24,8 +24,11 @@ READING = {
     ("post", "/api/experiments/factors"),
     ("post", "/api/experiments/{experiment_id}/figure"),
     ("post", "/api/experiments/{experiment_id}/table"),
+    ("post", "/api/account/password"),
+    ("post", "/api/account/tokens"),
+    ("delete", "/api/account/tokens/{token_id}"),
 }
-"""Unsafe methods that change nothing stored: viewers may."""
+"""Unsafe methods that change nothing stored but one's own account: viewers may."""
 
 
 def routes() -> list[tuple[str, str]]:

@@ -1,28 +1,21 @@
-"""Roles and the two guards that API routes carry: `viewer` (may read) and `operator` (may write).
-
-Roles are Django groups: every user who is logged in may read, members of the group `operator` may write,
-superusers may do everything.
+"""The guards that API routes carry: `viewer` (may read) and `operator` (may write), each for a browser's
+session or an API token, and `person` for what only somebody at a browser may do.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja.errors import HttpError
-from ninja.security import APIKeyCookie
+from ninja.security import APIKeyCookie, HttpBearer
 from ninja.utils import check_csrf
 
-GROUPS = ("viewer", "operator")
-Role = Literal["viewer", "operator", "admin"]
-
-
-def role(user: User) -> Role:
-    if user.is_superuser:
-        return "admin"
-    return "operator" if user.groups.filter(name="operator").exists() else "viewer"
+from webapp.accounts import tokens
+from webapp.accounts.models import Bearer
+from webapp.accounts.roles import role
 
 
 def refuse_forged(request: HttpRequest) -> None:
@@ -44,7 +37,7 @@ class UserRequest(HttpRequest):
     auth: User
 
 
-class Viewer(APIKeyCookie):
+class Session(APIKeyCookie):
     """A session cookie, with the CSRF token on unsafe methods."""
 
     param_name = settings.SESSION_COOKIE_NAME
@@ -59,15 +52,42 @@ class Viewer(APIKeyCookie):
         return request.user
 
 
-class Operator(Viewer):
-    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
-        user = super().authenticate(request, key)
-        if user is not None and role(user) == "viewer":
+class Token(HttpBearer):
+    """`Authorization: Bearer loom_…`. No other site can make a browser send that, so no CSRF token is needed.
+
+    A secret that is not valid is refused, also when the request carries a session.
+    """
+
+    def authenticate(self, request: HttpRequest, token: str) -> Bearer:
+        user = tokens.bearer(token)
+        if user is None:
             raise HttpError(
-                403, f"{user.username} may look but not change: ask an administrator for the group operator."
+                401, "The API token is unknown or was revoked: make a new one on the account page."
             )
         return user
 
 
-viewer = Viewer()
-operator = Operator()
+def check_operator(user: User | None) -> None:
+    """Raises 403 for somebody who is known and may only look."""
+    if user is not None and role(user) == "viewer":
+        why = "with this token" if isinstance(user, Bearer) else "ask an administrator for the group operator"
+        raise HttpError(403, f"{user.username} may look but not change: {why}.")
+
+
+class OperatorSession(Session):
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        user = super().authenticate(request, key)
+        check_operator(user)
+        return user
+
+
+class OperatorToken(Token):
+    def authenticate(self, request: HttpRequest, token: str) -> Bearer:
+        user = super().authenticate(request, token)
+        check_operator(user)
+        return user
+
+
+person = Session()
+viewer = (Token(), Session())
+operator = (OperatorToken(), OperatorSession())

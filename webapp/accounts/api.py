@@ -1,18 +1,29 @@
-"""Session: who am I, log in, log out."""
+"""Session: who am I, log in, log out. Account: password, API tokens."""
 
 from __future__ import annotations
 
-from django.contrib.auth import authenticate, login, logout
+from datetime import datetime
+
+from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
 from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from ninja import Router, Schema
 from ninja.errors import AuthenticationError, HttpError
 from ninja.responses import Status
+from pydantic import Field
 
-from webapp.accounts.access import Role, refuse_forged, role
+from engine.domain.errors import SpecError
+from webapp.accounts import tokens
+from webapp.accounts.access import UserRequest, person, refuse_forged
+from webapp.accounts.models import ApiToken, Role
+from webapp.accounts.roles import role
 
 router = Router(tags=["session"])
+MOST_CHARS = 500
+"""Of a password: hashing takes time for each."""
 
 
 class SessionOut(Schema):
@@ -22,8 +33,37 @@ class SessionOut(Schema):
 
 
 class Credentials(Schema):
-    username: str
-    password: str
+    username: str = Field(max_length=MOST_CHARS)
+    password: str = Field(max_length=MOST_CHARS)
+
+
+class PasswordChange(Schema):
+    current: str = Field(max_length=MOST_CHARS)
+    new: str = Field(max_length=MOST_CHARS)
+
+
+class TokenIn(Schema):
+    name: str = Field(min_length=1, max_length=100)
+    role: Role = "operator"
+
+
+class TokenOut(Schema):
+    id: int
+    name: str
+    role: Role
+    hint: str = Field(description="The start of the secret.")
+    created_at: datetime
+    last_used_at: datetime | None = Field(description="To the minute.")
+
+
+class NewToken(TokenOut):
+    secret: str = Field(description="Send it as `Authorization: Bearer …`. It is not shown again.")
+
+
+class Account(Schema):
+    user: str
+    role: Role
+    tokens: list[TokenOut]
 
 
 def session_of(request: HttpRequest, user: User) -> SessionOut:
@@ -49,7 +89,43 @@ def log_in(request: HttpRequest, credentials: Credentials) -> SessionOut:
     return session_of(request, user)
 
 
-@router.post("/logout", response={204: None})
+@router.post("/logout", response={204: None}, auth=person)
 def log_out(request: HttpRequest) -> Status[None]:
     logout(request)
+    return Status(204, None)
+
+
+# Account: only from a browser, so that a stolen token cannot make others or lock its owner out ------------
+@router.get("/account", response=Account, auth=person)
+def get_account(request: UserRequest) -> Account:
+    user = request.auth
+    found = [TokenOut.from_orm(token) for token in ApiToken.objects.filter(user=user)]
+    return Account(user=user.username, role=role(user), tokens=found)
+
+
+@router.post("/account/password", response={204: None}, auth=person)
+def change_password(request: UserRequest, change: PasswordChange) -> Status[None]:
+    """Ends this person's other sessions; tokens stay valid. Wrong passwords count as wrong log-ins."""
+    user = authenticate(request, username=request.auth.username, password=change.current)
+    if user is None:
+        raise SpecError("The present password is wrong: try again.", [("current", "is wrong")])
+    try:
+        validate_password(change.new, user)
+    except ValidationError as error:
+        raise SpecError(" ".join(error.messages), [("new", " ".join(error.messages))]) from error
+    user.set_password(change.new)
+    user.save(update_fields=["password"])
+    update_session_auth_hash(request, user)
+    return Status(204, None)
+
+
+@router.post("/account/tokens", response={201: NewToken}, auth=person)
+def make_token(request: UserRequest, wanted: TokenIn) -> Status[NewToken]:
+    token, secret = tokens.make(request.auth, wanted.name, wanted.role)
+    return Status(201, NewToken(secret=secret, **TokenOut.from_orm(token).dict()))
+
+
+@router.delete("/account/tokens/{int:token_id}", response={204: None}, auth=person)
+def revoke_token(request: UserRequest, token_id: int) -> Status[None]:
+    tokens.revoke(request.auth, token_id)
     return Status(204, None)

@@ -15,6 +15,7 @@ from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
 from engine.experiments.design.files import parse_toml
 from webapp import budgets
+from webapp.accounts.roles import role
 from webapp.bodies import check_value
 from webapp.errors import Conflict
 from webapp.experiments import sizes
@@ -29,7 +30,7 @@ def find(experiment_id: int) -> Experiment:
 
 
 def may_change(experiment: Experiment, user: User) -> bool:
-    return user.is_superuser or experiment.owner_id == user.pk
+    return role(user) == "admin" or experiment.owner_id == user.pk
 
 
 def owned(experiment_id: int, user: User) -> Experiment:

@@ -57,6 +57,10 @@ export const router = createBrowserRouter([
         path: 'experiments/:id',
         lazy: async () => ({ Component: (await import('./pages/experiments/result/ResultPage')).ResultPage }),
       },
+      {
+        path: 'account',
+        lazy: async () => ({ Component: (await import('./pages/account/AccountPage')).AccountPage }),
+      },
       { path: '*', element: <NotFound /> },
     ],
   },

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.core.management.base import BaseCommand, CommandParser
 
-from webapp.accounts.access import GROUPS
+from webapp.accounts.roles import GROUPS
 
 
 class Command(BaseCommand):

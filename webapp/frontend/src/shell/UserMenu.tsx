@@ -1,10 +1,11 @@
 import { Button, Menu, Text } from '@mantine/core';
 import { IconLogout, IconUser } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
+import { Link } from 'react-router';
 import { api } from '@/api/client';
 import type { Session } from '@/api/queries';
 
-/** The menu of the user who is logged in: role, API documentation, administration, log out. */
+/** The menu of the user who is logged in: role, account, API documentation, administration, log out. */
 export function UserMenu({ session }: { session: Session }) {
   const client = useQueryClient();
   const logOut = async () => {
@@ -13,7 +14,7 @@ export function UserMenu({ session }: { session: Session }) {
     client.setQueryData(['session'], null);
   };
   return (
-    <Menu position="bottom-end" width={200}>
+    <Menu position="bottom-end" width={220}>
       <Menu.Target>
         <Button variant="subtle" color="gray" leftSection={<IconUser size={16} />} data-testid="user-menu">
           {session.user}
@@ -26,6 +27,9 @@ export function UserMenu({ session }: { session: Session }) {
             {session.role}
           </Text>
         </Menu.Label>
+        <Menu.Item component={Link} to="/account" data-testid="account">
+          Password and API tokens
+        </Menu.Item>
         <Menu.Item component="a" href="/api/docs">
           API documentation
         </Menu.Item>

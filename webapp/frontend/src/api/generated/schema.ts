@@ -4,6 +4,74 @@
  */
 
 export interface paths {
+    "/api/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Account */
+        get: operations["get_account"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/account/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Change Password */
+        post: operations["change_password"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/account/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make Token */
+        post: operations["make_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/account/tokens/{token_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke Token */
+        delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/advice": {
         parameters: {
             query?: never;
@@ -870,6 +938,12 @@ export interface components {
     schemas: {
         Accepted: {
             id: number;
+        };
+        Account: {
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin";
+            tokens: components["schemas"]["TokenOut"][];
+            user: string;
         };
         AdviceOut: {
             /** @enum {string} */
@@ -1958,6 +2032,17 @@ export interface components {
             name: "compute" | "runtime" | "link" | "disk" | "wait";
             predicted_s: number;
         };
+        NewToken: {
+            /** Format: date-time */
+            created_at: string;
+            hint: string;
+            id: number;
+            last_used_at: string | null;
+            name: string;
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin";
+            secret: string;
+        };
         OnlinePlan: [
             number,
             number,
@@ -2009,6 +2094,10 @@ export interface components {
             differs: boolean;
             path: string;
             values: unknown[];
+        };
+        PasswordChange: {
+            current: string;
+            new: string;
         };
         PictureOut: {
             image: string;
@@ -2858,6 +2947,21 @@ export interface components {
             layers: components["schemas"]["LayerReport"][];
             run: number;
         };
+        TokenIn: {
+            name: string;
+            /** @enum {string} */
+            role?: "viewer" | "operator" | "admin";
+        };
+        TokenOut: {
+            /** Format: date-time */
+            created_at: string;
+            hint: string;
+            id: number;
+            last_used_at: string | null;
+            name: string;
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin";
+        };
         TomlIn: {
             toml: string;
         };
@@ -3053,6 +3157,88 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+        };
+    };
+    change_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordChange"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    make_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenIn"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewToken"];
+                };
+            };
+        };
+    };
+    revoke_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     advise: {
         parameters: {
             query?: never;

@@ -1,0 +1,64 @@
+"""API tokens: made, shown once, stored as a digest, found again, revoked."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.http import Http404
+from django.utils import timezone
+
+from engine.domain.errors import SpecError
+from webapp.accounts.models import ApiToken, Bearer, Role
+from webapp.accounts.roles import lower, role, role_named
+from webapp.errors import Conflict
+
+PREFIX = "loom_"
+"""Says what a secret that is found somewhere belongs to."""
+SECRET_BYTES = 32
+HINT_CHARS = 10
+MOST_TOKENS = 20
+"""Of one user."""
+USE_NOTED_EVERY = timedelta(minutes=1)
+"""A program may send a hundred requests a second; the time of its last one needs no write for each."""
+
+
+def make(user: User, name: str, wanted: Role) -> tuple[ApiToken, str]:
+    """A new token and its secret, which nobody can read again. Raises `SpecError`, `Conflict`."""
+    if lower(wanted, role(user)) != wanted:
+        sentence = f"{user.username} is {role(user)}: a token cannot be {wanted}."
+        raise SpecError(sentence, [("role", f"at most {role(user)}")])
+    if user.api_tokens.count() >= MOST_TOKENS:
+        raise Conflict(f"{user.username} has {MOST_TOKENS} tokens, which is the limit: revoke one first.")
+    secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    token = ApiToken.objects.create(
+        user=user, name=name, role=wanted, hint=secret[:HINT_CHARS], digest=digest_of(secret)
+    )
+    return token, secret
+
+
+def revoke(user: User, token_id: int) -> None:
+    """Raises `Http404` for a token that is not the user's."""
+    deleted, _ = user.api_tokens.filter(pk=token_id).delete()
+    if not deleted:
+        raise Http404(f"{user.username} has no token {token_id}")
+
+
+def bearer(secret: str) -> Bearer | None:
+    """Who acts with this secret; None if it is unknown or revoked, or its user may not log in any more."""
+    token = ApiToken.objects.filter(digest=digest_of(secret)).first()
+    user = token and Bearer.objects.filter(pk=token.user_id, is_active=True).first()
+    if not token or not user:
+        return None
+    now = timezone.now()
+    if token.last_used_at is None or token.last_used_at < now - USE_NOTED_EVERY:
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+    user.most = role_named(token.role)
+    return user
+
+
+def digest_of(secret: str) -> str:
+    """SHA-256 is enough for 256 random bits: nobody can try them all, as they could with passwords."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
