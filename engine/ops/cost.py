@@ -13,9 +13,9 @@ measured   this host's measured time of the kernel × measured_scale (a `HostPro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ComputeModel, DeviceSpec
 from engine.domain.efficiency import efficiency
@@ -129,6 +129,14 @@ def position_kernels(model: ModelSpec, layer: int, rows: int, heads: int, keys: 
     return (*norms, *turns)
 
 
+class OpTime(NamedTuple):
+    """Virtual seconds of an operation, and the FLOPs and bytes of its kernels."""
+
+    time_s: float
+    flops: int
+    bytes: int
+
+
 def op_time_s(
     device: DeviceSpec,
     kernels: Sequence[Kernel],
@@ -139,20 +147,50 @@ def op_time_s(
 
     Raises `SpecError` if the model is "measured" and no profile is given.
     """
+    return op_time(device, kernels, profile, override).time_s
+
+
+def op_time(
+    device: DeviceSpec,
+    kernels: Sequence[Kernel],
+    profile: HostProfile | None = None,
+    override: ComputeModel | None = None,
+) -> OpTime:
+    """As `op_time_s`, with what it counts on the way."""
     model = override or device.compute_model
-    busy = [kernel for kernel in kernels if kernel.flops]
-    if model == "flops":
-        return total_flops(busy) / device.flop_per_s
     if model in ("roofline", "serial"):
-        join: Callable[[tuple[float, float]], float] = max if model == "roofline" else sum
-        return sum(join(_kernel_s(device, kernel)) + device.op_overhead_s for kernel in busy)
+        return _bounded_time(device, kernels, serial=model == "serial")
+    flops, moved = total_flops(kernels), total_bytes(kernels)
+    if model == "flops":
+        return OpTime(flops / device.flop_per_s, flops, moved)
     if profile is None:
         raise SpecError(
             f"{device.name}: compute_model is measured and this host has no profile: run ./loom calibrate."
         )
+    busy = [kernel for kernel in kernels if kernel.flops]
     if not busy:
-        return 0.0
-    return device.measured_scale * (profile.call_s + sum(measured_s(profile, kernel) for kernel in busy))
+        return OpTime(0.0, flops, moved)
+    kernels_s = sum(measured_s(profile, kernel) for kernel in busy)
+    return OpTime(device.measured_scale * (profile.call_s + kernels_s), flops, moved)
+
+
+def _bounded_time(device: DeviceSpec, kernels: Sequence[Kernel], serial: bool) -> OpTime:
+    """The models of two bounds. Every step of a prediction comes through here: each kernel is looked at
+    once.
+    """
+    total_s, flops, moved = 0.0, 0, 0
+    byte_per_s, overhead_s = device.memory_byte_per_s, device.op_overhead_s
+    for kernel in kernels:
+        kernel_flops, kernel_bytes = kernel.flops, kernel.bytes
+        flops += kernel_flops
+        moved += kernel_bytes
+        if kernel_flops:
+            computing_s, moving_s = _flops_s(device, kernel, kernel_flops), kernel_bytes / byte_per_s
+            if serial:
+                total_s += computing_s + moving_s + overhead_s
+            else:
+                total_s += (computing_s if computing_s > moving_s else moving_s) + overhead_s
+    return OpTime(total_s, flops, moved)
 
 
 def hands_over(flops: int, paced: bool) -> bool:
@@ -167,20 +205,19 @@ def runtime_s(device: DeviceSpec, flops: int) -> float:
     return device.dispatch_s + (device.handover_s if hands_over(flops, paced=False) else 0.0)
 
 
-def _kernel_s(device: DeviceSpec, kernel: Kernel) -> tuple[float, float]:
-    """Seconds of a kernel's FLOPs and of its bytes."""
-    return flops_s(device, kernel), kernel.bytes / device.memory_byte_per_s
-
-
 def flops_s(device: DeviceSpec, kernel: Kernel) -> float:
     """Seconds of a kernel's FLOPs. Passes over data run at the peak rate."""
+    return _flops_s(device, kernel, kernel.flops)
+
+
+def _flops_s(device: DeviceSpec, kernel: Kernel, flops: int) -> float:
     if kernel.kind != "product":
-        return kernel.flops / device.flop_per_s
+        return flops / device.flop_per_s
     if device.efficiencies:
         reached = efficiency(device.efficiencies, kernel.rows, min(kernel.inner, kernel.cols))
     else:
         reached = kernel.rows / (kernel.rows + device.half_rows)
-    return kernel.flops / (device.flop_per_s * reached)
+    return flops / (device.flop_per_s * reached)
 
 
 def measured_s(profile: HostProfile, kernel: Kernel) -> float:

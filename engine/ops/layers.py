@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from engine.ops.core import Block
@@ -17,6 +17,15 @@ class Layers:
     """
 
     ops: tuple[Op, ...]
+    caches: tuple[tuple[str, int], ...] = field(init=False)
+    """(KV cache, layer) of the operations that have one."""
+
+    def __post_init__(self) -> None:
+        caches = tuple((op.cache, op.layer) for op in self.ops if op.cache)
+        object.__setattr__(self, "caches", caches)
+
+    def has_layer(self, layer: int) -> bool:
+        return self.ops[0].layer <= layer <= self.ops[-1].layer
 
 
 @lru_cache(maxsize=4096)

@@ -13,11 +13,14 @@ from engine.domain.errors import OutOfMemory, PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice, covers
 from engine.domain.units import human
+from engine.ops.layers import Layers
 from engine.ops.operation import Cost, Op
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
 
 ENDS = ("embed", "lm_head")
+NOTHING_CACHED = (0, 0)
+"""Rows and bytes of a KV cache that does not exist yet."""
 
 
 def is_of_cache(name: str, cache: str) -> bool:
@@ -38,6 +41,8 @@ class Ledger:
         self.resident: dict[Slice, int] = {}
         self._of_layer: defaultdict[int, dict[Slice, None]] = defaultdict(dict)  # the resident slices of each
         self._met: dict[int, set[Op]] = {}  # operations whose weights are resident, by their layer
+        self._met_together: set[Layers] = set()  # layers whose weights are all resident
+        self._sizes: dict[Slice, int] = {}
         self.cached: dict[tuple[str, int], tuple[int, int]] = {}  # (cache, layer) → rows, bytes
         self.on_disk: dict[tuple[str, int], int] = {}  # (cache, layer) → rows
         self.dropped: dict[tuple[str, int], tuple[int, int]] = {}  # … → rows and bytes that only the disk has
@@ -52,7 +57,9 @@ class Ledger:
         """Account for `piece`; returns its bytes (0 if it is resident already)."""
         if piece in self.resident:
             return 0
-        size = weight_bytes(self.model, piece)
+        size = self._sizes.get(piece, -1)
+        if size < 0:
+            size = self._sizes[piece] = weight_bytes(self.model, piece)
         if piece.part in ENDS and self.model.tied_head and any(s.part in ENDS for s in self.resident):
             size = max(0, size - self._shared_embedding_bytes(piece))
         self.resident[piece] = size
@@ -69,6 +76,9 @@ class Ledger:
 
     def evict(self, piece: Slice) -> None:
         self._met.pop(piece.layer, None)
+        if self._met_together:
+            away = [one for one in self._met_together if one.has_layer(piece.layer)]
+            self._met_together.difference_update(away)
         self.weights_bytes -= self.resident.pop(piece, 0)
         self._of_layer[piece.layer].pop(piece, None)
 
@@ -111,6 +121,30 @@ class Ledger:
         need_bytes = self.weights_bytes + self.kv_bytes + self.reserved_bytes + working_bytes
         if need_bytes > self.peak_bytes:
             self._check(working_bytes, f"{op.name} of layer {op.layer}" if op.layer >= 0 else op.name)
+
+    def rows_of_all(self, layers: Layers) -> int | None:
+        """Rows already in each KV cache of `layers`; None if they differ."""
+        if not layers.caches:
+            return 0
+        cached = self.cached
+        found = {cached.get(key, NOTHING_CACHED) for key in layers.caches}
+        return found.pop()[0] if len(found) == 1 and not self.dropped else None
+
+    def enter_all(self, layers: Layers, working_bytes: int, kv_rows: int, kv_bytes: int) -> None:
+        """As `enter` of one operation after the other, all with the same sizes and the same rows so far. What
+        does not fit is found, but the error is about the last operation.
+        """
+        if layers not in self._met_together:
+            for op in layers.ops:
+                self.need(op)
+            self._met_together.add(layers)
+        caches = layers.caches
+        if caches:
+            rows, size = self.cached.get(caches[0], NOTHING_CACHED)
+            self.cached.update(dict.fromkeys(caches, (rows + kv_rows, size + kv_bytes)))
+            self.kv_bytes += len(caches) * kv_bytes
+        if self.resident_bytes + working_bytes > self.peak_bytes:
+            self._check(working_bytes, f"{layers.ops[-1].name} of layer {layers.ops[-1].layer}")
 
     def store_rows(self, cache: str, layer: int, rows: int) -> int:
         """Account for writing the oldest `rows` rows of a KV cache to disk; returns the bytes that are new
@@ -183,6 +217,7 @@ class Ledger:
         self.resident.clear()
         self._of_layer.clear()
         self._met.clear()
+        self._met_together.clear()
         self.weights_bytes = 0
 
     def _check(self, working_bytes: int, what: str) -> None:

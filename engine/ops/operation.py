@@ -7,9 +7,9 @@ functions that compute the ops on real tensors are in `engine/ops/torch_kernels/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 from engine.domain.model import ModelSpec, first_alike
@@ -83,6 +83,13 @@ def alike_in_cost(op: Op, model: ModelSpec) -> Op:
 
 
 @lru_cache(maxsize=4096)
+def costs_of(op: Op, model: ModelSpec, inputs: tuple[Meta, ...]) -> Callable[[int], Cost]:
+    """`op.cost` by the number of cached rows. It remembers the last few: the devices of a step ask for the
+    same ones one after the other, and to hash a model takes longer than most costs.
+    """
+    return lru_cache(maxsize=64)(partial(op.cost, model, inputs))
+
+
 def cost_of(op: Op, model: ModelSpec, inputs: tuple[Meta, ...], cached: int) -> Cost:
-    """`op.cost`, remembered: the devices of a step ask for the same few one after the other."""
-    return op.cost(model, inputs, cached)
+    """`op.cost`, remembered."""
+    return costs_of(op, model, inputs)(cached)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -46,9 +48,16 @@ def attribute(
 ) -> Attribution:
     """The parts of [start_s, end_s) along the critical path that ends at device `source`."""
     parts: dict[str, float] = dict.fromkeys(Attribution.model_fields, 0.0)
-    for span, _, began_s, ended_s, staged_s in critical_path(spans, cluster, source, start_s, end_s):
-        parts["staging_s"] += staged_s
-        parts["wait_s" if span is None else PART[span.kind]] += ended_s - began_s - staged_s
+    for span, _, began_s, ended_s in _walk(spans, source, start_s, end_s):
+        if span is None:
+            parts["wait_s"] += ended_s - began_s
+            continue
+        took_s = ended_s - began_s
+        if span.kind == "recv":
+            staged_s = min(took_s, _staging_s(span, cluster))
+            parts["staging_s"] += staged_s
+            took_s -= staged_s
+        parts[PART[span.kind]] += took_s
     return Attribution(**parts)
 
 
@@ -56,41 +65,61 @@ def critical_path(
     spans: Iterable[Span], cluster: ClusterSpec, source: str, start_s: float, end_s: float
 ) -> Iterator[Segment]:
     """The pieces of [start_s, end_s), the last first."""
+    for span, device, began_s, ended_s in _walk(spans, source, start_s, end_s):
+        received = span is not None and span.kind == "recv"
+        staged_s = min(ended_s - began_s, _staging_s(span, cluster)) if span and received else 0.0
+        yield Segment(span, device, began_s, ended_s, staged_s)
+
+
+def _walk(
+    spans: Iterable[Span], source: str, start_s: float, end_s: float
+) -> Iterator[tuple[Span | None, str, float, float]]:
+    """The critical path as (activity, device, began, ended), the last first. Most spans of a long run are on
+    it, so it must not take long.
+    """
     endings: dict[str, list[Span]] = defaultdict(list)
     sends: dict[tuple[str, str, int], Span] = {}
     for item in spans:
-        if item.kind in RANK:
+        kind = item.kind
+        if kind in RANK:
             endings[item.device].append(item)
-        if item.kind == "send":
-            sends[item.device, item.peer, item.message] = item
+            if kind == "send":
+                sends[item.device, item.peer, item.message] = item
     for stack in endings.values():
-        stack.sort(key=lambda item: (item.end_s, RANK[item.kind]))
+        _sort(stack)
     device, now_s = source, end_s
     while now_s > start_s:
-        span = _last_ending(endings[device], now_s)
-        ended_s = start_s if span is None else max(start_s, min(now_s, span.end_s))
-        if now_s > ended_s:
-            yield Segment(None, device, ended_s, now_s)
-        if span is None:
+        stack, latest_s = endings[device], now_s + CLOCK_TOLERANCE_S
+        while stack and stack[-1].end_s > latest_s:
+            stack.pop()  # what ended later cannot be on the path any more
+        if not stack:
+            yield None, device, start_s, now_s
             return
+        span = stack.pop()
+        ended_s = span.end_s
+        if ended_s < now_s:
+            ended_s = max(ended_s, start_s)
+            yield None, device, ended_s, now_s
+        else:
+            ended_s = now_s
         began_s, at = span.start_s, device
         if span.kind == "recv":
             sent = sends.get((span.peer, span.device, span.message))
             began_s = sent.start_s if sent else span.start_s
             device = span.peer
-        began_s = max(start_s, min(ended_s, began_s))
-        staged_s = min(ended_s - began_s, _staging_s(span, cluster)) if span.kind == "recv" else 0.0
-        yield Segment(span, at, began_s, ended_s, staged_s)
+        if began_s > ended_s:
+            began_s = ended_s
+        if began_s < start_s:
+            began_s = start_s
+        yield span, at, began_s, ended_s
         now_s = began_s
 
 
-def _last_ending(stack: list[Span], now_s: float) -> Span | None:
-    """Pops the activity that ended last by `now_s`; later ones cannot be on the path any more."""
-    while stack:
-        span = stack.pop()
-        if span.end_s <= now_s + CLOCK_TOLERANCE_S:
-            return span
-    return None
+def _sort(spans: list[Span]) -> None:
+    """Sort by end, and those that end together by `RANK`, which few runs need."""
+    spans.sort(key=attrgetter("end_s"))
+    if any(a.end_s == b.end_s and RANK[a.kind] > RANK[b.kind] for a, b in pairwise(spans)):
+        spans.sort(key=lambda item: (item.end_s, RANK[item.kind]))
 
 
 def _staging_s(span: Span, cluster: ClusterSpec) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Literal
 
 from engine.domain.cluster import ClusterSpec
@@ -141,13 +142,15 @@ def fold_devices(
     peak_bytes: dict[str, int] = defaultdict(int)
     moved_bytes: dict[tuple[str, str], int] = defaultdict(int)
     for span in spans:
-        if span.kind in ("compute", "load", "store"):
-            moved_bytes[span.device, span.kind] += span.bytes
-        if span.kind == "compute":
-            busy[span.device].append((span.start_s, span.end_s))
-            flops[span.device] += span.flops
-        elif span.kind == "wait":
-            waits[span.device].append((span.start_s, span.end_s))
+        kind, name = span.kind, span.device
+        if kind == "compute":
+            busy[name].append((span.start_s, span.end_s))
+            flops[name] += span.flops
+            moved_bytes[name, "compute"] += span.bytes
+        elif kind == "wait":
+            waits[name].append((span.start_s, span.end_s))
+        elif kind == "load" or kind == "store":
+            moved_bytes[name, kind] += span.bytes
     for mark in marks:
         if mark.name == "memory":
             peak_bytes[mark.device] = max(peak_bytes[mark.device], mark.facts["peak_bytes"])
@@ -217,7 +220,7 @@ def fold_links(
 def fold_layers(spans: Iterable[Span]) -> tuple[LayerReport, ...]:
     """Per layer and device, the first forward pass: the lowest request's lowest token."""
     computed = [span for span in spans if span.kind == "compute" and span.layer >= 0]
-    first = min(((span.request, span.token) for span in computed), default=None)
+    first = min(map(attrgetter("request", "token"), computed), default=None)
     extent: dict[tuple[int, str], Interval] = {}
     for span in computed:
         if (span.request, span.token) == first:
@@ -233,8 +236,9 @@ def covered_s(intervals: Iterable[Interval]) -> float:
     """Length of the union of intervals."""
     total_s, reach_s = 0.0, float("-inf")
     for start_s, end_s in sorted(intervals):
-        total_s += max(0.0, end_s - max(start_s, reach_s))
-        reach_s = max(reach_s, end_s)
+        if end_s > reach_s:
+            total_s += end_s - (start_s if start_s > reach_s else reach_s)
+            reach_s = end_s
     return total_s
 
 

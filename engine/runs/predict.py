@@ -24,7 +24,7 @@ from engine.runs.replan import recover
 from engine.strategies.registry import strategy
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.device import Decisions
-from engine.worlds.simulated.world import Programs, SimulatedWorld
+from engine.worlds.simulated.world import Programs, SimulatedWorld, no_search_for_cycles
 
 Watch = Callable[[Event], None]
 OUTCOMES = {
@@ -75,17 +75,13 @@ def predict(
     """
     prepared = prepare(spec)
     watch(PlanMade.of(prepared.plan))
-    trace, outcome = simulate(prepared, should_stop)
-    for item in trace:
-        watch(item)
-    report = fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
-    report = report.model_copy(
-        update={
-            "versions": versions(),
-            "scenario": spec.scenario,
-            "method": method_report(spec, prepared.plan, trace),
-        }
-    )
+    with no_search_for_cycles():
+        trace, outcome = simulate(prepared, should_stop)
+        for item in trace:
+            watch(item)
+        report = fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
+        method = method_report(spec, prepared.plan, trace)
+    report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario, "method": method})
     watch(ReportMade.of(report))
     return report
 

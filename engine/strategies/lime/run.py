@@ -264,6 +264,9 @@ class Member:
         """Eq. 8 under the present conditions of links and devices, within what the target can store."""
         assert self.parking is not None, "only sources of a transfer park rows"
         ctx, layout, transfer, now = self.ctx, self.layout, self.parking.transfer, self.ctx.cluster_now
+        fits = self.online.max_tokens >= self.last_tokens
+        if not self.parking.rows and (fits or tokens < self.online.max_tokens - len(steps)):
+            return 0  # whatever the times are, see below and `rows_to_park`
         first = steps[0]
         rows, cached_rows = first.rows, first.start + first.rows
         demand = Demand(first.batch, len(steps), rows, new_tokens=2, cached_rows=cached_rows)
@@ -279,7 +282,7 @@ class Member:
         most_layers = max(stop - start for start, stop in self.bounds)
         s_per_byte, fixed_s = round_trip(now, ctx.rank, transfer.target, most_layers)
         wanted = num_rows(uncovered_s, s_per_byte, row_bytes, len(steps) * fixed_s)
-        if self.online.max_tokens >= self.last_tokens:
+        if fits:
             wanted = min(wanted, self.parking.rows)  # no further plan is due that more rows could delay
         # the target may be a step ahead
         free = transfer.free_bytes - transfer.target_bytes * (tokens + len(steps))

@@ -15,10 +15,10 @@ from engine.domain.plan import Plan, Slice, covers
 from engine.domain.scenario import Change, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.ops.cost import op_time_s, runtime_s, total_bytes, total_flops
+from engine.ops.cost import op_time, runtime_s
 from engine.ops.layers import Layers
 from engine.ops.ledger import Ledger, working_bytes
-from engine.ops.operation import Op, alike_in_cost, cost_of
+from engine.ops.operation import Cost, Op, alike_in_cost, costs_of
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.program.ctx import Note
 from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
@@ -58,8 +58,18 @@ class Price(NamedTuple):
 
 
 OnShapes = tuple[Op, tuple[Meta, ...]]
-Prices = dict[int, Price]
-"""By the number of rows in the operation's KV cache."""
+
+
+class Prices:
+    """The known prices of an operation and all alike on inputs of the same shapes, by the number of rows in
+    its KV cache; and its cost by that number.
+    """
+
+    __slots__ = ("by_rows", "cost")
+
+    def __init__(self, cost: Callable[[int], Cost]):
+        self.by_rows: dict[int, Price] = {}
+        self.cost = cost
 
 
 class Device(ABC):
@@ -81,7 +91,7 @@ class Device(ABC):
         self.ledger = Ledger(self.device.name, self.device.memory_bytes, spec.model)
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
-        self.prices: defaultdict[OnShapes, Prices] = defaultdict(dict)  # of one operation for all alike
+        self.prices: dict[OnShapes, Prices] = {}  # of one operation for all alike
         self._prices_of: dict[OnShapes, Prices] = {}
         self.arrived: Mailbox = defaultdict(deque)
         self.expected: dict[tuple[int, str], deque[Receipt]] = defaultdict(deque)
@@ -201,29 +211,36 @@ class Device(ABC):
 
     def prices_of(self, op: Op, metas: tuple[Meta, ...]) -> Prices:
         """The known prices of `op` and all that are alike on inputs of these shapes."""
-        return self.prices[alike_in_cost(op, self.model), metas]
+        key = alike_in_cost(op, self.model), metas
+        prices = self.prices.get(key)
+        if prices is None:
+            prices = self.prices[key] = Prices(costs_of(key[0], self.model, metas))
+        return prices
 
     def enter(self, op: Op, metas: tuple[Meta, ...], prices: Prices) -> Price:
         """The price of `op` with the rows in its KV cache now. Enters `op` in the memory ledger."""
-        rows = self.ledger.rows(op) if op.cache else 0
-        price = prices.get(rows)
-        if price is None:
-            price = prices[rows] = self._priced(op, metas, rows)
+        price = self.price_at(op, metas, prices, self.ledger.rows(op) if op.cache else 0)
         self.ledger.enter(op, price.working_bytes, price.kv_rows, price.kv_bytes)
         return price
 
-    def _priced(self, op: Op, metas: tuple[Meta, ...], cached: int) -> Price:
+    def price_at(self, op: Op, metas: tuple[Meta, ...], prices: Prices, rows: int) -> Price:
+        """The price of `op` with so many rows in its KV cache."""
+        price = prices.by_rows.get(rows)
+        if price is None:
+            price = prices.by_rows[rows] = self._priced(op, metas, prices, rows)
+        return price
+
+    def _priced(self, op: Op, metas: tuple[Meta, ...], prices: Prices, rows: int) -> Price:
         try:
-            cost = cost_of(alike_in_cost(op, self.model), self.model, metas, cached)
+            cost = prices.cost(rows)
         except PlanError:
-            cost = op.cost(self.model, metas, cached)  # its sentence names the layer
+            cost = op.cost(self.model, metas, rows)  # its sentence names the layer
         device = self.cluster_now.devices[self.rank].for_family(self.model.family)
-        duration_s = op_time_s(device, cost.kernels, self.spec.profile, self.spec.compute_model)
-        flops = total_flops(cost.kernels)
+        time_s, flops, moved = op_time(device, cost.kernels, self.spec.profile, self.spec.compute_model)
         return Price(
-            duration_s=duration_s / cost.speed + runtime_s(device, flops),
+            duration_s=time_s / cost.speed + runtime_s(device, flops),
             output=cost.output,
-            bytes=total_bytes(cost.kernels),
+            bytes=moved,
             flops=flops,
             working_bytes=working_bytes(metas, cost),
             kv_rows=cost.kv_rows,

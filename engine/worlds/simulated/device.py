@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from engine.domain.errors import RunError
 from engine.domain.plan import Plan, Slice
@@ -26,6 +27,13 @@ from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
 
 Decisions = Mapping[tuple[str, str], Any]
 """What a real run decided, by the device's name and the decision's."""
+
+
+class Group(NamedTuple):
+    """Consecutive layers that cost the same, and their prices."""
+
+    layers: Layers
+    prices: Prices
 
 
 class SimulatedDevice(Device):
@@ -46,9 +54,10 @@ class SimulatedDevice(Device):
     ):
         super().__init__(rank, spec, plan, emit)
         self.kernel, self.network, self.decisions = kernel, network, decisions
+        self.name = self.device.name
         self.batched = False
         self.num_programs = 0
-        self._layer_prices: dict[tuple[Layers, Meta], list[tuple[Op, Prices]]] = {}
+        self._groups: dict[tuple[Layers, Meta], list[Group]] = {}
         self.cores: SharedCores | None = None
         self.queued: deque[Callable[[], None]] = deque()  # operations on shared cores, the first under way
         self.compute_free_s = 0.0
@@ -114,19 +123,22 @@ class SimulatedDevice(Device):
             return self._compute_on(self.cores, op, price, price.output if result is None else result)
         start_s = program.now_s if program.now_s > self.compute_free_s else self.compute_free_s
         self.compute_free_s = end_s = start_s + price.duration_s
+        name, value = op.name, price.output if result is None else result
         span = Span(
-            self.device.name,
+            self.name,
             "compute",
-            op.name,
+            name,
             op.layer,
             start_s,
             end_s,
             price.bytes,
-            flops=price.flops,
-            request=program.request,
-            token=program.token,
+            0,
+            price.flops,
+            "",
+            program.request,
+            program.token,
         )
-        return self._finish_at(end_s, price.output if result is None else result, span, op.name)
+        return self._finish_at(end_s, value, span, name)
 
     async def compute_layers(self, layers: Layers, x: Tensor) -> Tensor:
         """In a batched world, one operation of the kernel, if no other program of the device could compute
@@ -138,33 +150,39 @@ class SimulatedDevice(Device):
 
     def _batch(self, layers: Layers, x: Meta) -> Handle:
         """Start all operations of `layers`; their spans are emitted when the last one ends."""
-        known, metas = self._layer_prices.get((layers, x)), (x,)
-        if known is None:
-            known = self._layer_prices[layers, x] = [(op, self.prices_of(op, metas)) for op in layers.ops]
-        program, name, spans = self.current, self.device.name, []
+        groups = self._groups.get((layers, x))
+        if groups is None:
+            groups = self._groups[layers, x] = self._groups_of(layers, (x,))
+        program, name, spans = self.current, self.name, []
+        request, token = program.request, program.token
         at_s = max(program.now_s, self.compute_free_s)
-        for op, prices in known:
-            price = self.enter(op, metas, prices)
-            end_s = at_s + price.duration_s
-            spans.append(
-                Span(
-                    name,
-                    "compute",
-                    op.name,
-                    op.layer,
-                    at_s,
-                    end_s,
-                    price.bytes,
-                    flops=price.flops,
-                    request=program.request,
-                    token=program.token,
-                )
-            )
-            at_s = end_s
+        for group in groups:
+            for op, price in zip(group.layers.ops, self._enter_group(group, (x,)), strict=True):
+                start_s, at_s = at_s, at_s + price.duration_s
+                facts = price.bytes, 0, price.flops, "", request, token
+                spans.append(Span(name, "compute", op.name, op.layer, start_s, at_s, *facts))
         self.compute_free_s = at_s
         operation = Operation(self.kernel, self, "layers", at_s, x, self._emit_all, spans)
         self.kernel.begin(operation)
         return operation
+
+    def _groups_of(self, layers: Layers, metas: tuple[Meta, ...]) -> list[Group]:
+        """`layers` in groups of consecutive ones that cost the same."""
+        of_ops = [(op, self.prices_of(op, metas)) for op in layers.ops]
+        alike = groupby(of_ops, key=lambda one: id(one[1]))
+        return [
+            Group(Layers(tuple(op for op, _ in group)), group[0][1])
+            for group in (list(found) for _, found in alike)
+        ]
+
+    def _enter_group(self, group: Group, metas: tuple[Meta, ...]) -> Sequence[Price]:
+        """The prices of the operations of `group`. Enters all in the memory ledger."""
+        ops, rows = group.layers.ops, self.ledger.rows_of_all(group.layers)
+        if rows is None:
+            return [self.enter(op, metas, group.prices) for op in ops]
+        price = self.price_at(ops[0], metas, group.prices, rows)
+        self.ledger.enter_all(group.layers, price.working_bytes, price.kv_rows, price.kv_bytes)
+        return (price,) * len(ops)
 
     def _emit_all(self, spans: Sequence[Span]) -> None:
         for span in spans:

@@ -95,7 +95,7 @@ class SimulatedWorld:
         """
         self.faults.schedule_scenario(interrupt_on_join=recover is not None)
         self._start(programs)
-        with _no_search_for_cycles():
+        with no_search_for_cycles():
             try:
                 self._run(should_stop, recover)
             finally:
@@ -172,7 +172,7 @@ class SimulatedWorld:
 
 
 @contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
+def no_search_for_cycles() -> Iterator[None]:
     """Python looks for unused reference cycles whenever it has made many objects. A trace grows by hundreds
     of thousands that are all in use, and walking through them again and again takes a third of a run's time.
     """
