@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -63,6 +64,7 @@ class MininetNetwork:
         self._outages = Outages(cluster)
         self.directions = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
         self.measured: dict[tuple[int, bool], float] = {}
+        self._probe_ends: Counter[tuple[int, bool]] = Counter()
         self._impairments = Impairments(cluster, self.layout, dilation, self.capabilities.has, changes)
         self.backend = self._impairments.name
         self._mininet: Mininet | None = None
@@ -239,6 +241,7 @@ class MininetNetwork:
                 self._asked(reading.link, reading.forward),
                 self.measured.get((reading.link, reading.forward)),
                 reading.link not in self.down,
+                self._probe_ends[reading.link, reading.forward],
             )
             for reading in self._counters.read()
         ]
@@ -250,7 +253,11 @@ class MininetNetwork:
             asked = self._asked(*key)
             if counters is None or key[0] in self.down:
                 return
-            achieved = measure_busy(self._transfer(*key), lambda key=key: counters.sent(*key))  # type: ignore[misc]
+            self._probe_ends[key] += 1
+            try:
+                achieved = measure_busy(self._transfer(*key), lambda key=key: counters.sent(*key))  # type: ignore[misc]
+            finally:
+                self._probe_ends[key] += 1
             if achieved is not None and self._asked(*key) == asked:
                 self._note({key: achieved})
 

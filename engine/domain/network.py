@@ -24,6 +24,9 @@ class LinkMeasurement(NamedTuple):
 class LinkState(NamedTuple):
     """One direction of a link now: bytes of frames sent so far, the wanted and the last measured rate
     (virtual).
+
+    `probe_ends` is the number of times that a measurement of this direction has begun or ended: while it is
+    odd, `sent_bytes` also counts the bytes of a measurement.
     """
 
     link: int
@@ -32,6 +35,7 @@ class LinkState(NamedTuple):
     set_bit_per_s: float
     measured_bit_per_s: float | None
     up: bool
+    probe_ends: int = 0
 
 
 class Network(Protocol):

@@ -167,6 +167,8 @@ async def test_a_long_history_comes_in_several_frames(live_redis, cookie: str, m
     await communicator.disconnect()
     assert events_in(found) == events
     assert len(found) > 10
+    # the client can tell how far the past goes: up to the last of these frames
+    assert {frame["head"] for frame in found} == {found[-1]["cursor"]}
 
 
 @pytest.mark.parametrize("since", ["yesterday", "-1", "1.5", "%C2%B2"])

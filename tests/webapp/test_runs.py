@@ -450,6 +450,15 @@ def test_a_replay_repeats_what_happened_under_another_strategy(alice: Browser, l
     assert run["spec"]["workload"] == alice.get(f"/runs/{run_id}").json()["spec"]["workload"]
 
 
+def test_a_replay_under_another_strategy_does_not_keep_a_name_that_is_not_true(
+    alice: Browser, live_redis
+) -> None:
+    run_id = finished(alice, name="Megatron is slow")
+    for body, name in (({}, "Megatron is slow"), ({"strategy": "single"}, "single on lab-3")):
+        again = alice.post(f"/runs/{run_id}/replay", body).json()["id"]
+        assert alice.get(f"/runs/{again}").json()["name"] == name
+
+
 def test_a_replay_with_a_bad_field_is_refused(alice: Browser, live_redis) -> None:
     run_id = finished(alice)
     assert alice.post(f"/runs/{run_id}/replay", {"strategy": "magic"}).status_code == 422

@@ -23,6 +23,7 @@ class EventFrame(Value):
     """One message of a run's WebSocket; one without events is a heartbeat."""
 
     cursor: str
+    head: str
     events: list[Event]
     server_time: float
 

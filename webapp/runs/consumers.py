@@ -1,7 +1,9 @@
 """The WebSocket of a run: every event since the client's cursor, then each new one as it comes.
 
-Server frames are `{"cursor": "17", "events": […], "server_time": epoch seconds}`; the client keeps the
-last cursor and reconnects with `?since=17`. Frames without events are heartbeats. The client sends nothing.
+Server frames are `{"cursor": "17", "head": "40", "events": […], "server_time": epoch seconds}`; the client
+keeps the last cursor and reconnects with `?since=17`. `head` is the newest batch that there was when the
+client connected: until the cursor has reached it, the client is catching up. Frames without events are
+heartbeats. The client sends nothing.
 
 Close codes: 4400 bad cursor, 4404 no such run (any more), 1013 no connection to Redis: reconnect later.
 """
@@ -18,7 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.urls import path
 
 from webapp.redis import REDIS_ERRORS
-from webapp.runs.follow import follow, is_archived
+from webapp.runs.follow import follow, is_archived, newest
 from webapp.runs.stream import Batch
 
 FRAME_CHARS = 300_000
@@ -53,9 +55,10 @@ class RunEvents(AsyncWebsocketConsumer):
 
     async def send_events(self, run_id: int, since: int) -> None:
         try:
+            head = await newest(run_id)
             async with aclosing(follow(run_id, since)) as feed:
                 async for batches in feed:
-                    for text in frames(batches, since):
+                    for text in frames(batches, since, head):
                         await self.send(text_data=text)
                     since = batches[-1].number if batches else since
             await self.close(4404, f"run {run_id} was deleted")
@@ -66,7 +69,7 @@ class RunEvents(AsyncWebsocketConsumer):
             await self.close(1011, "the feed broke")
 
 
-def frames(batches: list[Batch], since: int) -> list[str]:
+def frames(batches: list[Batch], since: int, head: int) -> list[str]:
     """The batches as frames of about FRAME_CHARS each; without batches one empty frame, the heartbeat."""
     parts: list[str] = []
     texts: list[str] = []
@@ -75,16 +78,17 @@ def frames(batches: list[Batch], since: int) -> list[str]:
         parts.append(batch.events[1:-1])
         size, cursor = size + len(batch.events), batch.number
         if size >= FRAME_CHARS:
-            texts.append(frame(cursor, parts))
+            texts.append(frame(cursor, head, parts))
             parts, size = [], 0
     if parts or not texts:
-        texts.append(frame(cursor, parts))
+        texts.append(frame(cursor, head, parts))
     return texts
 
 
-def frame(cursor: int, parts: list[str]) -> str:
+def frame(cursor: int, head: int, parts: list[str]) -> str:
     """Batches are JSON already: joined as text, never parsed on their way."""
-    return f'{{"cursor":"{cursor}","events":[{",".join(parts)}],"server_time":{time.time():.3f}}}'
+    events, now_s = ",".join(parts), time.time()
+    return f'{{"cursor":"{cursor}","head":"{head}","events":[{events}],"server_time":{now_s:.3f}}}'
 
 
 websocket_paths = [path("ws/runs/<int:run_id>", RunEvents.as_asgi())]

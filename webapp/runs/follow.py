@@ -10,9 +10,9 @@ from channels.db import database_sync_to_async
 from redis.asyncio import Redis
 
 from webapp.redis import async_client
-from webapp.runs.archive import next_segment
+from webapp.runs.archive import last_stored, next_segment
 from webapp.runs.models import Run
-from webapp.runs.stream import Batch, batch_of, stream_of
+from webapp.runs.stream import Batch, batch_of, last_added, stream_of
 
 HEARTBEAT_S = 2.0
 READ_BATCHES = 100
@@ -66,3 +66,13 @@ def is_archived(run_id: int) -> bool | None:
 @database_sync_to_async
 def read_segment(run_id: int, since: int) -> list[Batch]:
     return next_segment(run_id, since)
+
+
+@database_sync_to_async
+def newest(run_id: int) -> int:
+    """The number of the newest batch that there is; 0 if there is none. Raises Redis' errors while the run is
+    not archived.
+    """
+    stored = last_stored(run_id)
+    archived = Run.objects.filter(pk=run_id, archived=True).exists()
+    return stored if archived else max(stored, last_added(run_id))

@@ -37,15 +37,20 @@ class ReplayRequest(Value):
 
 
 def replayed(run: Run, overrides: ReplayRequest) -> RunRequest:
-    """Raises `SpecError`."""
+    """A replay with another strategy, model or cluster gets the default name, unless it is given one: the
+    run's own name may say what is not true any more. Raises `SpecError`.
+    """
     stored = read(RunRequest, run.request, f"The request of {run}", upgrade_spec)
     request = stored.needed().model_dump(mode="json")
     if run.report is not None:
         report = read_report(run.report, f"The report of {run}").needed()
         request["scenario"] = report.scenario.model_dump(mode="json")
     changed = overrides.model_dump(mode="json", exclude_unset=True)
-    if changed.get("strategy", request["strategy"]) != request["strategy"] and "params" not in changed:
+    other_strategy = changed.get("strategy", request["strategy"]) != request["strategy"]
+    if other_strategy and "params" not in changed:
         request["params"] = {}
+    if other_strategy or {"model", "cluster", "cluster_id"} & changed.keys():
+        request["name"] = ""
     if "cluster_id" in changed:
         request["cluster"] = None
     return RunRequest.parse(request | changed, "replay")

@@ -81,6 +81,12 @@ def batches(run_id: int, since: int) -> list[Batch]:
     return [batch_of(entry) for entry in entries]
 
 
+def last_added(run_id: int) -> int:
+    """The number of the newest batch in the stream; 0 if there is none. Raises Redis' errors."""
+    entries: Any = client().xrevrange(stream_of(run_id), count=1)
+    return batch_of(entries[0]).number if entries else 0
+
+
 def batch_of(entry: tuple[str, dict[str, str]]) -> Batch:
     entry_id, fields = entry
     text = upgrade_events_text(fields["events"], int(fields.get("schema", 1)))

@@ -6,8 +6,8 @@ from engine.domain.network import LinkState
 from engine.runs.link_use import LinkMeter
 
 
-def state(sent_bytes, link=0, forward=True):
-    return LinkState(link, forward, sent_bytes, 1e8, 0.9e8, up=True)
+def state(sent_bytes, link=0, forward=True, probe_ends=0):
+    return LinkState(link, forward, sent_bytes, 1e8, 0.9e8, up=True, probe_ends=probe_ends)
 
 
 def test_ten_full_frames_in_a_second_are_their_payload_in_bits():
@@ -42,3 +42,23 @@ def test_directions_and_links_are_counted_apart():
 def test_what_was_asked_for_and_measured_is_passed_on():
     (found,) = LinkMeter().sample(0.0, [state(0)])
     assert (found.set_bit_per_s, found.measured_bit_per_s, found.up) == (1e8, 0.9e8, True)
+
+
+def test_bytes_of_a_measurement_are_no_use_of_the_link():
+    meter = LinkMeter()
+    frames = 1514
+    meter.sample(0.0, [state(0)])
+    meter.sample(1.0, [state(10 * frames)])
+    used = []
+    # begun; still going on; ended since the last sample; then ten frames of the run in a second
+    for now_s, sent, ends in [(2.0, 500, 1), (3.0, 900, 1), (4.0, 1000, 2), (5.0, 1010, 2)]:
+        (found,) = meter.sample(now_s, [state(sent * frames, probe_ends=ends)])
+        used.append(found.bit_per_s)
+    assert used == pytest.approx([10 * 1448 * 8] * 4)
+
+
+def test_a_measurement_between_two_samples_is_left_out_too():
+    meter = LinkMeter()
+    meter.sample(0.0, [state(0)])
+    (found,) = meter.sample(1.0, [state(10**6, probe_ends=2)])
+    assert found.bit_per_s == 0.0

@@ -1437,6 +1437,7 @@ export interface components {
         EventFrame: {
             cursor: string;
             events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
+            head: string;
             server_time: number;
         };
         Experiment: {

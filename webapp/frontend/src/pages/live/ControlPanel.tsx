@@ -83,5 +83,7 @@ function hint(enabled: boolean, mayWrite: boolean, state: string): string {
   if (!mayWrite) return 'only operators may change a run';
   return state === 'finished' || state === 'failed' || state === 'cancelled'
     ? 'the run is over'
-    : 'possible while the run is running';
+    : state === 'running'
+      ? 'locked until the page is up to date'
+      : 'possible while the run is running';
 }

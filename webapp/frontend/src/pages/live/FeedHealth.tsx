@@ -10,10 +10,12 @@ interface Props {
   /** Whether the run is over, and whether all of its events are here. */
   over: boolean;
   complete: boolean;
+  /** Events that have arrived. */
+  events: number;
 }
 
 /** The state of the connection: its lag, and the age of the newest event. */
-export function FeedHealth({ feed, over, complete }: Props) {
+export function FeedHealth({ feed, over, complete, events }: Props) {
   const now = useNow(500);
   const age_ms = feed.lastEventAt_ms === null ? null : now - feed.lastEventAt_ms;
   const broken = feed.state === 'reconnecting' || feed.state === 'refused';
@@ -24,7 +26,7 @@ export function FeedHealth({ feed, over, complete }: Props) {
       <div className={classes.health} data-kind={kind} data-testid="feed-health" data-state={feed.state}>
         <span className={classes.lamp} />
         <Text size="xs" component="span">
-          {words(feed, over, complete)}
+          {words(feed, over, complete, events)}
         </Text>
         {!over && feed.state === 'live' && (
           <Text size="xs" c="dimmed" component="span" className={classes.age}>
@@ -42,10 +44,11 @@ export function FeedHealth({ feed, over, complete }: Props) {
   );
 }
 
-function words(feed: Feed, over: boolean, complete: boolean): string {
+function words(feed: Feed, over: boolean, complete: boolean, events: number): string {
   if (feed.state === 'refused') return feed.reason;
   if (feed.state === 'reconnecting') return 'connection lost, reconnecting';
   if (feed.state === 'connecting') return 'connecting';
+  if (feed.state === 'catching up') return `catching up, ${events.toLocaleString('en')} events`;
   if (!over) return 'live';
   return complete ? 'complete' : 'reading the last events';
 }

@@ -42,7 +42,7 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
           </Text>
         </div>
         <Group gap="sm" wrap="nowrap">
-          <FeedHealth feed={feed} over={over} complete={isOver(picture.state)} />
+          <FeedHealth feed={feed} over={over} complete={isOver(picture.state)} events={picture.events} />
           {over ? (
             <ReportButton />
           ) : (

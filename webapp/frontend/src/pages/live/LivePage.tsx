@@ -42,7 +42,7 @@ export function LivePage({ run }: { run: RunDetail }) {
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
   const plan = picture.plan ?? run.plan;
   const report = picture.report ?? run.report;
-  const active = useMemo(() => picture.devices.map((device) => device.layer), [picture.devices]);
+  const active = useMemo(() => picture.devices.map((device) => device.activity.layer), [picture.devices]);
   const generates = spec.workload.new_tokens > 0;
   const decoding = picture.tokens.length > 0;
   return (
@@ -65,7 +65,9 @@ export function LivePage({ run }: { run: RunDetail }) {
           cluster={spec.cluster}
           selection={selection}
           onSelect={setSelection}
-          enabled={mayWrite && picture.state === 'running' && !isOver(run.status)}
+          enabled={
+            mayWrite && picture.state === 'running' && store.feed.state === 'live' && !isOver(run.status)
+          }
           mayWrite={mayWrite}
         />
       </div>
@@ -86,12 +88,13 @@ export function LivePage({ run }: { run: RunDetail }) {
           devices={picture.devices.map((device) => device.name)}
           active={over ? undefined : active}
           phase={decoding ? 'decode' : 'prefill'}
-          replanned={picture.replanned}
+          made={picture.plans}
+          over={over}
         />
       )}
       {plan && (
         <MethodView
-          plan={plan}
+          plan={picture.plans.at(-1)?.plan ?? plan}
           model={spec.model}
           devices={spec.cluster.devices}
           data={store.data}

@@ -30,8 +30,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
   const mayWrite = useMayWrite();
   const recording = useRecording(run);
   const { report, spec } = run;
-  // The last plan of the run; the first one is among the frozen inputs.
-  const plan = recording.data?.plan ?? report?.plan ?? run.plan;
+  const plan = recording.data?.planInForce ?? report?.plan ?? run.plan;
   const title = run.name || `Run ${run.id}`;
   return (
     <Page
@@ -93,9 +92,9 @@ export function ReportPage({ run }: { run: RunDetail }) {
         <Seen run={run} />
         <ReportText run={run} data={recording.data} />
         <Recorded recording={recording} />
-        {plan && recording.data && (
+        {recording.data?.plan && (
           <MethodView
-            plan={plan}
+            plan={recording.data.plan}
             model={spec.model}
             devices={spec.cluster.devices}
             data={recording.data}
@@ -107,7 +106,8 @@ export function ReportPage({ run }: { run: RunDetail }) {
             plan={plan}
             model={spec.model}
             devices={spec.cluster.devices.map((device) => device.name)}
-            replanned={recording.data?.replanned}
+            made={recording.data?.plans}
+            over
           />
         )}
         {report && (

@@ -2,12 +2,13 @@ import type { RunDetail } from '@/api/types';
 import type { RunData, Token } from '@/run/data/runData';
 import { TokenText } from '@/run/panels/TokenText';
 
-/** The generated text: token by token from the events, or whole from the report if there are none. */
+/** The generated text: token by token from the events; whole, from the report, until these have been read. */
 export function ReportText({ run, data }: { run: RunDetail; data: RunData | undefined }) {
   if (run.spec.workload.new_tokens === 0) return null;
   const recorded = data?.tokens.toArray() ?? [];
-  const tokens = recorded.length > 0 ? recorded : fromReport(run);
-  return <TokenText spec={run.spec} tokens={tokens} live={false} />;
+  if (recorded.length > 0) return <TokenText spec={run.spec} tokens={recorded} live={false} />;
+  const count = run.report?.requests[0]?.token_s.length;
+  return <TokenText spec={run.spec} tokens={fromReport(run)} count={count} live={false} />;
 }
 
 /** One text per request: the report does not have the texts of single tokens. */

@@ -1,9 +1,11 @@
-import { SegmentedControl } from '@mantine/core';
+import { Group, SegmentedControl } from '@mantine/core';
 import { memo, useMemo, useState } from 'react';
 import type { ModelSpec, Plan } from '@/api/types';
 import { percent } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { Panel } from '@/components/Panel';
+import type { PlanVersion } from '@/run/data/runData';
+import { versionsOf } from './versions';
 import {
   allocate,
   describeSlice,
@@ -23,14 +25,28 @@ interface Props {
   active?: readonly (number | null)[];
   /** The phase the run is in; shown until a person chooses. */
   phase?: ShownPhase;
-  /** When and why this plan replaced the one before it. */
-  replanned?: { time_s: number; reason: string } | null;
+  /** All plans that were made, oldest first: `plan` is the last of them with what has changed since. */
+  made?: readonly PlanVersion[];
+  /** Whether the run is over: its last plan is the final one. */
+  over?: boolean;
 }
 
 /** Layer × device: which heads, columns or positions of every layer each device holds and computes. */
-export function AllocationView({ plan, model, devices, active, phase = 'prefill', replanned = null }: Props) {
+export function AllocationView({
+  plan: inForce,
+  model,
+  devices,
+  active,
+  phase = 'prefill',
+  made = NONE,
+  over = false,
+}: Props) {
   const [chosen, setChosen] = useState<ShownPhase | null>(null);
+  const [version, setVersion] = useState<string | null>(null);
   const [hover, setHover] = useState('');
+  const versions = versionsOf(inForce, made, over);
+  const one = versions.find(({ label }) => label === version) ?? versions.at(-1)!;
+  const { plan } = one;
   const differ = phasesDiffer(plan);
   const shown = chosen ?? phase;
   const allocation = useMemo(() => allocate(plan, model, shown), [plan, model, shown]);
@@ -40,9 +56,9 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
       title="Allocation"
       testId="allocation"
       about={
-        replanned ? (
+        one.about ? (
           <span className={classes.replanned} data-testid="replanned">
-            new plan at {replanned.time_s.toFixed(3)} s: {replanned.reason}
+            {one.about}
           </span>
         ) : axes ? (
           `each bar spans ${axes}`
@@ -51,18 +67,30 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
         )
       }
       extra={
-        differ && (
-          <SegmentedControl
-            size="xs"
-            value={shown}
-            onChange={(value) => setChosen(value as ShownPhase)}
-            data-testid="allocation-phase"
-            data={[
-              { value: 'prefill', label: 'Prefill' },
-              { value: 'decode', label: 'Decode' },
-            ]}
-          />
-        )
+        <Group gap="xs" wrap="nowrap">
+          {versions.length > 1 && (
+            <SegmentedControl
+              size="xs"
+              value={one.label}
+              onChange={setVersion}
+              aria-label="Plan that is shown"
+              data-testid="allocation-version"
+              data={versions.map(({ label }) => label)}
+            />
+          )}
+          {differ && (
+            <SegmentedControl
+              size="xs"
+              value={shown}
+              onChange={(value) => setChosen(value as ShownPhase)}
+              data-testid="allocation-phase"
+              data={[
+                { value: 'prefill', label: 'Prefill' },
+                { value: 'decode', label: 'Decode' },
+              ]}
+            />
+          )}
+        </Group>
       }
     >
       <div className={classes.scroll}>
@@ -86,7 +114,7 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
               name={name}
               rank={rank}
               allocation={allocation}
-              active={active?.[rank] ?? null}
+              active={plan === inForce ? (active?.[rank] ?? null) : null}
               onHover={setHover}
             />
           ))}
@@ -101,6 +129,8 @@ export function AllocationView({ plan, model, devices, active, phase = 'prefill'
     </Panel>
   );
 }
+
+const NONE: readonly PlanVersion[] = [];
 
 interface RowProps {
   name: string;

@@ -40,23 +40,21 @@ describe('activity', () => {
     return data;
   };
 
-  it('is named after the lane with most of the window; waiting only when nothing else happens', () => {
+  it('is what covers the instant; shares are of the window before it', () => {
     const data = computing();
-    const { state, shares } = activity(data.device('a')!, 1, 1);
+    const { state, shares } = activity(data.device('a')!, 0.4, 0.4);
     expect(state).toBe('computing');
-    expect(shares.compute).toBeCloseTo(0.5);
-    expect(shares.send).toBeCloseTo(0.3);
-    expect(shares.wait).toBeCloseTo(0.9);
+    expect(shares.compute).toBeCloseTo(1);
+    expect(activity(data.device('a')!, 0.6, 1).state).toBe('sending');
+    expect(activity(data.device('a')!, 0.85, 1).state).toBe('waiting');
     expect(activity(data.device('b')!, 1, 1).state).toBe('waiting');
   });
 
-  it('is sending when the window holds more of it than of computing', () => {
-    expect(activity(computing().device('a')!, 0.8, 0.4).state).toBe('sending');
-  });
-
-  it('is idle without recent spans, and lost after a failure whatever the spans', () => {
+  it('is unknown after the last span, and failed or frozen whatever the spans', () => {
     const data = computing();
-    expect(activity(data.device('b')!, 9, 1).state).toBe('idle');
+    expect(activity(data.device('b')!, 9, 1).state).toBe('no news');
+    data.apply([{ type: 'mark', time_s: 1, name: 'device_frozen', device: 'b', facts: {} }]);
+    expect(activity(data.device('b')!, 1, 1).state).toBe('frozen');
     data.apply([{ type: 'mark', time_s: 1, name: 'device_lost', device: 'a', facts: {} }]);
     expect(activity(data.device('a')!, 1, 1).state).toBe('failed');
   });

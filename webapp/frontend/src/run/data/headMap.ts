@@ -49,12 +49,15 @@ export function countsOf(row: HeadRow, block?: HeadCounts): HeadCounts {
 /** The newest allocation of every layer's heads. */
 export class HeadMap {
   readonly rows = new Map<number, HeadRow>();
+  /** Grows with every change of `rows`. */
+  version = 0;
 
   apply(mark: Mark): void {
     const { facts } = mark;
     const layer = Number(facts['layer']);
     const old = this.rows.get(layer);
     if (mark.name === 'heads') {
+      this.version += 1;
       const deviceOf = numbers(facts['device_of']);
       this.rows.set(layer, {
         layer,
@@ -71,6 +74,7 @@ export class HeadMap {
         time_s: mark.time_s,
       });
     } else if (mark.name === 'reallocated' && old) {
+      this.version += 1;
       const before = numbers(facts['device_of_before']);
       const deviceOf = numbers(facts['device_of']);
       const moved = new Set(deviceOf.flatMap((rank, head) => (rank === before[head] ? [] : [head])));

@@ -1,7 +1,10 @@
 /** How long each layer took in one forward pass: from its first start to its last end over all devices. */
 import type { Span } from '@/api/types';
+import type { SpanRing } from './rings';
 
 const KEPT_PASSES = 12;
+/** Operations of a device in which its newest forward passes are looked for. */
+const RECENT_SPANS = 1_000;
 
 interface Pass {
   request: number;
@@ -23,7 +26,20 @@ export class LayerTimes {
 
   constructor(private readonly numLayers: number) {}
 
-  add(span: Span): void {
+  /** The times at `time_s`, from those of the whole run and from the operations of every device until then. */
+  static of(numLayers: number, whole: LayerTimes, rings: readonly SpanRing[], time_s: number): LayerTimes {
+    const then = new LayerTimes(numLayers);
+    const first = whole.first;
+    if (first && Math.max(...first.end) <= time_s) then.first = first;
+    const recent = rings.flatMap((ring) => {
+      const count = Math.min(ring.length, RECENT_SPANS);
+      return Array.from({ length: count }, (_, at) => ring.view(ring.length - count + at));
+    });
+    for (const span of recent.toSorted((a, b) => a.end_s - b.end_s)) then.add(span);
+    return then;
+  }
+
+  add(span: Pick<Span, 'kind' | 'layer' | 'token' | 'request' | 'start_s' | 'end_s'>): void {
     if (span.kind !== 'compute' || span.layer < 0 || span.layer >= this.numLayers || span.token < 0) return;
     const pass = this.pass(span.request, span.token);
     pass.start[span.layer] = Math.min(pass.start[span.layer]!, span.start_s);

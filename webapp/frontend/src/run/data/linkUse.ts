@@ -1,13 +1,8 @@
 /** Utilisation, rate and conditions of a link, as the topology and the controls show them. */
 import { human, percent, seconds } from '@/format/units';
-import type { DirectionData } from './runData';
 import type { LinkView } from './snapshot';
 
-/** Measured rate over the rate that is set, from 0 to 1. */
-export function utilisation(direction: DirectionData): number {
-  if (direction.set_bit_per_s <= 0) return 0;
-  return Math.min(direction.use_bit_per_s / direction.set_bit_per_s, 1);
-}
+export { utilisation } from './parts';
 
 /** The rate that is set; both rates where the directions differ. */
 export function describeRate({ forward, backward }: LinkView): string {

@@ -13,6 +13,10 @@ const SPAN_KINDS: readonly SpanKind[] = [
 ];
 
 const FIRST_CAPACITY = 256;
+/** How many places a span may lie from its place in the order of ends. */
+const DISORDER = 32;
+/** Spans of a lane that may overlap, such as sends to several devices. */
+export const OVERLAPPING = 64;
 
 /** Interns names of operations and devices: a number per name keeps the buffers small. */
 export class Names {
@@ -108,6 +112,38 @@ export class SpanRing {
     return SPAN_KINDS[this.kind[(this.head + index) % this.capacity]!]!;
   }
 
+  /** The index of the first span that ends after `time_s`; `length` if there is none. Spans arrive nearly in the
+   * order of their ends: a few that arrived early are looked for as well. */
+  firstEndingAfter(time_s: number): number {
+    let low = 0;
+    let high = this.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.endAt(middle) > time_s) high = middle;
+      else low = middle + 1;
+    }
+    let first = low;
+    for (let index = low - 1; index >= Math.max(0, low - DISORDER); index -= 1)
+      if (this.endAt(index) > time_s) first = index;
+    return first;
+  }
+
+  /** The index of a span that goes on at `time_s`, or -1. */
+  covering(time_s: number): number {
+    const first = this.firstEndingAfter(time_s);
+    const last = Math.min(this.length, first + OVERLAPPING);
+    for (let index = first; index < last; index += 1)
+      if (this.startAt(index) <= time_s && time_s < this.endAt(index)) return index;
+    return -1;
+  }
+
+  /** The spans that have ended at `time_s`. It shares this ring's memory: read it before the next push. */
+  until(time_s: number): SpanRing {
+    const view = Object.create(this) as SpanRing;
+    view.length = this.firstEndingAfter(time_s);
+    return view;
+  }
+
   view(index: number): SpanView {
     const at = (this.head + index) % this.capacity;
     return {
@@ -154,6 +190,11 @@ export class Ring<T> {
   private head = 0;
 
   constructor(private readonly cap: number) {}
+
+  /** Number of items pushed so far, also those that were dropped. */
+  get pushed(): number {
+    return this.items.length + this.dropped;
+  }
 
   get length(): number {
     return this.items.length;

@@ -1,3 +1,4 @@
+import type { RunEvent } from '@/api/types';
 import { describe, expect, it } from 'vitest';
 
 import { describeMark, RunData } from './runData';
@@ -76,7 +77,7 @@ describe('RunData', () => {
 
   it('counts an acknowledged change and records it as an injection', () => {
     const data = new RunData(cluster, model);
-    const facts = { link: 'b--a', direction: 'forward', bit_per_s: 5e6 };
+    const facts = { link: 'b--a', direction: 'forward', bit_per_s: 5e6, by: 'ada' };
     data.apply([{ type: 'mark', time_s: 3, name: 'link_changed', device: '', facts }]);
     expect(data.links[0]).toMatchObject({
       changes: 1,
@@ -84,7 +85,7 @@ describe('RunData', () => {
       backward: { set_bit_per_s: 1e8 },
     });
     expect(data.injections).toEqual([
-      { time_s: 3, name: 'link_changed', label: expect.stringContaining('5.00 Mbit/s') },
+      { time_s: 3, name: 'link_changed', label: 'b → a 5 Mbit/s', by: 'ada' },
     ]);
     expect(data.log.last()).toMatchObject({ level: 'injection', time_s: 3 });
   });
@@ -194,17 +195,71 @@ describe('describeMark', () => {
   const mark = (name: string, device: string, facts: Record<string, unknown>) =>
     describeMark({ time_s: 1, name, device, facts });
 
-  it('names what happened, to whom, and its figures with their units', () => {
-    const facts = { link: 'a--b', direction: 'both', bit_per_s: 5e6, loss_frac: 0.02, delay_s: 0.05 };
-    expect(mark('link_changed', '', facts)).toBe(
-      'link changed · a--b · direction both, 5.00 Mbit/s, packet loss 2 %, delay 0.0500 s',
+  it('says what happened to whom, with figures in units that a person reads', () => {
+    const facts = { link: 'a--b', direction: 'both', bit_per_s: 3.6e7, loss_frac: 0.02, delay_s: 0.05 };
+    expect(mark('link_changed', '', facts)).toBe('a–b 36 Mbit/s, delay 50 ms, packet loss 2 %');
+    expect(mark('link_changed', '', { link: 'a--b', direction: 'backward', delay_s: 0 })).toBe(
+      'b → a delay 0 s',
     );
-    expect(mark('device_changed', 'b', { factor: 1.5 })).toBe('device changed · b · factor 1.50');
+    expect(mark('device_changed', 'b', { factor: 1.5 })).toBe('b takes 1.5 × as long');
+    expect(mark('disk_waits', 'b', { uncovered_s: 0.0123, free_bytes: 3.6e7, coverage: 0.5 })).toBe(
+      'disk waits · b · uncovered 12.3 ms, free 36 MB, coverage 50 %',
+    );
   });
 
   it('leaves out facts that are empty or nested', () => {
     expect(mark('replanned', '', { reason: 'b failed.', plan: {}, note: '', none: null })).toBe(
-      'replanned · reason b failed.',
+      'new plan: b failed.',
     );
+  });
+});
+
+describe('at', () => {
+  const changed = () => {
+    const data = new RunData(cluster, model);
+    const token = (time_s: number, index: number): RunEvent => ({
+      type: 'mark',
+      time_s,
+      name: 'token_emitted',
+      device: 'a',
+      facts: { request: 0, index, token: 7 },
+    });
+    const use = { bit_per_s: 5e6, set_bit_per_s: 1e8, measured_bit_per_s: null, up: true };
+    data.apply([
+      { type: 'state', state: 'running', detail: '' },
+      span({ start_s: 0, end_s: 1, layer: 0, token: 0 }),
+      token(1, 0),
+      { type: 'links', time_s: 1.5, links: [{ link: 0, forward: true, ...use }] },
+      span({ kind: 'load', start_s: 1, end_s: 2, bytes: 100, layer: 1, token: -1 }),
+      { type: 'mark', time_s: 2, name: 'link_changed', device: '', facts: { link: 'a--b', delay_s: 0.1 } },
+      { type: 'mark', time_s: 3, name: 'device_lost', device: 'b', facts: {} },
+      token(4, 1),
+      span({ start_s: 2, end_s: 5, layer: 0, token: 2 }),
+      { type: 'state', state: 'finished', detail: '' },
+    ]);
+    return data;
+  };
+
+  it('is the run as it was at an instant, while the whole stays as it is', () => {
+    const data = changed();
+    const then = data.at(2.5);
+    expect(then).toMatchObject({ time_s: 2.5, state: 'running', events: 10 });
+    expect(then.tokens.toArray().map(({ index }) => index)).toEqual([0]);
+    expect(then.links[0]!.forward).toMatchObject({ use_bit_per_s: 5e6, delay_s: 0.1 });
+    expect(then.device('b')!.failedAt_s).toBeNull();
+    expect(then.device('a')).toMatchObject({ loadedBytes: 100, loading_s: 1 });
+    expect(then.device('a')!.lanes.compute.length).toBe(2);
+    expect(data.at(1.2).links[0]!.forward).toMatchObject({ use_bit_per_s: 0, delay_s: 0 });
+    expect(data.at(3.5).device('b')!.failedAt_s).toBe(3);
+    expect(data.device('b')!.failedAt_s).toBe(3);
+    expect(data.device('a')!.lanes.compute.length).toBe(3);
+  });
+
+  it('is the run itself at its end', () => {
+    const data = changed();
+    const then = data.at(data.time_s);
+    expect(then.state).toBe('finished');
+    expect(then.tokens.toArray()).toEqual(data.tokens.toArray());
+    expect(then.layers.newest()).toEqual(data.layers.newest());
   });
 });

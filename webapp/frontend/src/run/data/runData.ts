@@ -1,59 +1,41 @@
 /** The state of one run, folded from its events. Mutable and outside React on purpose: thousands of
  * events per second are applied here; `snapshot.ts` (4 Hz) and the canvases (30 Hz) read it. */
-import type {
-  ClusterSpec,
-  Mark,
-  ModelSpec,
-  Plan,
-  RunEvent,
-  RunReport,
-  RunState,
-  Span,
-  SpanKind,
-} from '@/api/types';
-import { percent } from '@/format/units';
+import type { ClusterSpec, Mark, ModelSpec, Plan, RunEvent, RunReport, RunState, Span } from '@/api/types';
 import { type Facts, isPlan, number, text } from './facts';
+import { HeadMap } from './headMap';
 import { LayerTimes } from './layerTimes';
+import { describeMark, injectionOf, METHOD_MARKS, QUIET_MARKS, type Injection } from './marks';
+import {
+  applyDeviceMark,
+  applyLinkMark,
+  applyMemoryMark,
+  countLoad,
+  DEVICE_MARKS,
+  deviceData,
+  isCalled,
+  LANE_OF,
+  LANES,
+  LINK_MARKS,
+  linkData,
+  utilisation,
+  type DeviceData,
+  type LinkData,
+} from './parts';
+import { planNow } from './planNow';
 import { Recoveries } from './recoveries';
 import { Names, Ring, SpanRing } from './rings';
-import { HeadMap } from './headMap';
 
-export const LANES = ['compute', 'send', 'recv', 'wait'] as const;
-export type Lane = (typeof LANES)[number];
-
-const LANE_OF: Record<SpanKind, Lane> = {
-  compute: 'compute',
-  load: 'compute',
-  store: 'compute',
-  evict: 'compute',
-  stage: 'compute',
-  send: 'send',
-  recv: 'recv',
-  wait: 'wait',
-};
+export { LANES, type DeviceData, type DirectionData, type Lane, type LinkData } from './parts';
+export { describeMark, type Injection } from './marks';
 
 const SPAN_BUDGET = 400_000;
 const MAX_TOKENS = 20_000;
 const MAX_LOG = 2_000;
+const MAX_METHOD_MARKS = 2_000;
+/** Events other than spans that are kept, for the state at an earlier instant. */
+const MAX_HISTORY = 300_000;
 /** Clock events come every 0.25 s; without one, time is extrapolated for at most this long. */
 const MAX_AHEAD_WALL_S = 0.6;
-/** Marks that the event log leaves out: too many, or shown elsewhere. */
-const QUIET_MARKS = new Set(['token_emitted', 'memory', 'decided', 'heads', 'reloaded', 'request_finished']);
-/** Marks of strategies, for their views. */
-const METHOD_MARKS = new Set([
-  'promoted',
-  'copied',
-  'copies_lost',
-  'threshold',
-  'kv_transfer',
-  'unpinned',
-  'recomputed',
-  'reallocated',
-  'heads_recomputed',
-  'all_heads_pruned',
-  'repartitioned',
-]);
-const MAX_METHOD_MARKS = 2_000;
 
 export interface Token {
   request: number;
@@ -71,56 +53,20 @@ export interface LogEntry {
   text: string;
 }
 
-/** A change of the cluster: a vertical line on every chart. */
-export interface Injection {
+/** A plan of the run: from when it was in force, and why it was made; '' for the first one. */
+export interface PlanVersion {
   time_s: number;
-  name: string;
-  label: string;
+  reason: string;
+  plan: Plan;
 }
 
-export interface DirectionData {
-  use_bit_per_s: number;
-  set_bit_per_s: number;
-  measured_bit_per_s: number | null;
-  delay_s: number;
-  loss_frac: number;
-}
-
-export interface LinkData {
-  name: string;
-  a: string;
-  b: string;
-  up: boolean;
-  forward: DirectionData;
-  backward: DirectionData;
-  /** Number of applied changes; a control waits until it grows. */
-  changes: number;
-}
-
-export interface DeviceData {
-  name: string;
-  memoryBytes: number;
-  residentBytes: number;
-  peakBytes: number;
-  failedAt_s: number | null;
-  frozenAt_s: number | null;
-  /** Factor on the time of every operation. */
-  slowdown: number;
-  /** Number of applied changes, as for a link. */
-  changes: number;
-  /** Bytes of weights loaded during the run, and the seconds this took. */
-  loadedBytes: number;
-  loading_s: number;
-  lanes: Record<Lane, SpanRing>;
-}
+type Lanes = DeviceData['lanes'];
 
 export class RunData {
   state: RunState = 'queued';
   stateDetail = '';
   readonly states: { state: RunState; detail: string }[] = [];
-  plan: Plan | null = null;
-  /** When the plan in force was made, and why; null for the first one. */
-  replanned: { time_s: number; reason: string } | null = null;
+  readonly plans: PlanVersion[] = [];
   report: RunReport | null = null;
   time_s = 0;
   clock: { time_s: number; wall_s: number; at_ms: number } | null = null;
@@ -133,50 +79,34 @@ export class RunData {
   readonly recoveries = new Recoveries();
   readonly heads = new HeadMap();
   readonly methodMarks = new Ring<Mark>(MAX_METHOD_MARKS);
-  readonly layers: LayerTimes;
+  layers: LayerTimes;
   /** Number of refused changes; the log has the reasons. */
   refusals = 0;
   private readonly byName = new Map<string, DeviceData>();
   /** By request the time of its arrival or newest token: the next token's latency counts from there. */
   private readonly since_s = new Map<number, number>();
+  private readonly history = new Ring<{ time_s: number; event: RunEvent }>(MAX_HISTORY);
   private logKey = 0;
+  private inForce: { of: string; plan: Plan } | null = null;
 
-  constructor(cluster: ClusterSpec, model: ModelSpec, spanBudget = SPAN_BUDGET) {
+  constructor(
+    private readonly cluster: ClusterSpec,
+    private readonly model: ModelSpec,
+    spanBudget = SPAN_BUDGET,
+    lanesOf?: (rank: number) => Lanes,
+  ) {
     const names = new Names();
     const cap = Math.max(64, Math.floor(spanBudget / (cluster.devices.length * LANES.length)));
+    const empty = (): Lanes => ({
+      compute: new SpanRing(names, cap),
+      send: new SpanRing(names, cap),
+      recv: new SpanRing(names, cap),
+      wait: new SpanRing(names, cap),
+    });
     this.layers = new LayerTimes(model.num_layers);
-    this.devices = cluster.devices.map((device) => ({
-      name: device.name,
-      memoryBytes: device.memory_bytes,
-      residentBytes: 0,
-      peakBytes: 0,
-      failedAt_s: null,
-      frozenAt_s: null,
-      slowdown: 1,
-      changes: 0,
-      loadedBytes: 0,
-      loading_s: 0,
-      lanes: {
-        compute: new SpanRing(names, cap),
-        send: new SpanRing(names, cap),
-        recv: new SpanRing(names, cap),
-        wait: new SpanRing(names, cap),
-      },
-    }));
+    this.devices = cluster.devices.map((device, rank) => deviceData(device, lanesOf?.(rank) ?? empty()));
     for (const device of this.devices) this.byName.set(device.name, device);
-    this.links = cluster.links.map((link) => ({
-      name: `${link.a}--${link.b}`,
-      a: link.a,
-      b: link.b,
-      up: true,
-      forward: direction(link.bit_per_s, link.delay_s, link.loss_frac),
-      backward: direction(
-        link.reverse_bit_per_s ?? link.bit_per_s,
-        link.reverse_delay_s ?? link.delay_s,
-        link.reverse_loss_frac ?? link.loss_frac,
-      ),
-      changes: 0,
-    }));
+    this.links = cluster.links.map(linkData);
   }
 
   /** Applies events in order; `now_ms` is the wall clock at their arrival, for the extrapolated clock. */
@@ -187,6 +117,31 @@ export class RunData {
 
   device(name: string): DeviceData | undefined {
     return this.byName.get(name);
+  }
+
+  /** The plan that was made last; null before the first. */
+  get plan(): Plan | null {
+    return this.plans.at(-1)?.plan ?? null;
+  }
+
+  /** When the plan in force was made, and why; null for the first one. */
+  get replanned(): { time_s: number; reason: string } | null {
+    const last = this.plans.at(-1);
+    return last?.reason ? { time_s: last.time_s, reason: last.reason } : null;
+  }
+
+  /** The newest plan with what its method has changed since, and without devices that have failed. The same object
+   * until one of these changes. */
+  get planInForce(): Plan | null {
+    const made = this.plans.at(-1);
+    if (!made) return null;
+    const lost = new Set(this.devices.flatMap((one, rank) => (one.failedAt_s === null ? [] : [rank])));
+    const of = `${this.plans.length} ${this.methodMarks.pushed} ${this.heads.version} ${[...lost].join()}`;
+    if (this.inForce?.of !== of) {
+      const marks = this.methodMarks.toArray().filter((mark) => mark.time_s >= made.time_s);
+      this.inForce = { of, plan: planNow(made.plan, { marks, heads: this.heads.rows, lost }) };
+    }
+    return this.inForce.plan;
   }
 
   /** Virtual time at wall clock `now_ms`; while the run is live, extrapolated from the newest clock event. */
@@ -204,10 +159,45 @@ export class RunData {
     );
   }
 
+  /** The run as it was at `time_s`. It shares the spans with this object: read it before the next `apply`. */
+  at(time_s: number): RunData {
+    const then = new RunData(this.cluster, this.model, 0, (rank) => {
+      const { lanes } = this.devices[rank]!;
+      return {
+        compute: lanes.compute.until(time_s),
+        send: lanes.send.until(time_s),
+        recv: lanes.recv.until(time_s),
+        wait: lanes.wait.until(time_s),
+      };
+    });
+    for (let index = 0; index < this.history.length; index += 1) {
+      const entry = this.history.at(index)!;
+      if (entry.time_s <= time_s) then.applyOne(entry.event, 0);
+    }
+    for (const device of then.devices) {
+      const { compute } = device.lanes;
+      for (let index = 0; index < compute.length; index += 1)
+        if (compute.kindAt(index) === 'load') countLoad(device, compute.view(index));
+    }
+    then.layers = LayerTimes.of(
+      this.model.num_layers,
+      this.layers,
+      then.devices.map((device) => device.lanes.compute),
+      time_s,
+    );
+    then.events = this.events;
+    then.time_s = Math.min(time_s, this.time_s);
+    return then;
+  }
+
   private applyOne(event: RunEvent, now_ms: number): void {
+    if (event.type === 'span') return this.applySpan(event);
+    this.applyOther(event, now_ms);
+    this.history.push({ time_s: 'time_s' in event ? event.time_s : this.time_s, event });
+  }
+
+  private applyOther(event: Exclude<RunEvent, { type: 'span' }>, now_ms: number): void {
     switch (event.type) {
-      case 'span':
-        return this.applySpan(event);
       case 'mark':
         return this.applyMark(event);
       case 'state':
@@ -216,20 +206,10 @@ export class RunData {
         this.states.push({ state: event.state, detail: event.detail });
         return this.addLog(null, 'state', event.detail ? `${event.state}: ${event.detail}` : event.state);
       case 'plan':
-        this.plan = event;
+        this.plans.push({ time_s: this.time_s, reason: '', plan: event });
         return;
       case 'links':
-        this.time_s = Math.max(this.time_s, event.time_s);
-        for (const sample of event.links) {
-          const link = this.links[sample.link];
-          if (!link) continue;
-          const side = sample.forward ? link.forward : link.backward;
-          side.use_bit_per_s = sample.bit_per_s;
-          side.set_bit_per_s = sample.set_bit_per_s;
-          side.measured_bit_per_s = sample.measured_bit_per_s ?? side.measured_bit_per_s;
-          link.up = sample.up;
-        }
-        return;
+        return this.applyLinks(event);
       case 'clock':
         this.clock = { time_s: event.time_s, wall_s: event.wall_s, at_ms: now_ms };
         this.time_s = Math.max(this.time_s, event.time_s);
@@ -248,58 +228,58 @@ export class RunData {
 
   private applySpan(span: Span): void {
     const device = this.byName.get(span.device);
-    device?.lanes[LANE_OF[span.kind]].push(span);
-    if (device && span.kind === 'load') {
-      device.loadedBytes += span.bytes;
-      device.loading_s += span.end_s - span.start_s;
+    if (device) {
+      device.lanes[LANE_OF[span.kind]].push(span);
+      countLoad(device, span);
     }
     this.time_s = Math.max(this.time_s, span.end_s);
     this.layers.add(span);
   }
 
+  private applyLinks(event: Extract<RunEvent, { type: 'links' }>): void {
+    this.time_s = Math.max(this.time_s, event.time_s);
+    for (const sample of event.links) {
+      const link = this.links[sample.link];
+      if (!link) continue;
+      const side = sample.forward ? link.forward : link.backward;
+      side.use_bit_per_s = sample.bit_per_s;
+      side.set_bit_per_s = sample.set_bit_per_s;
+      side.measured_bit_per_s = sample.measured_bit_per_s ?? side.measured_bit_per_s;
+      link.up = sample.up;
+    }
+    for (const link of this.links)
+      link.use.push(event.time_s, Math.max(utilisation(link.forward), utilisation(link.backward)));
+  }
+
   private applyMark(mark: Mark): void {
-    const { facts } = mark;
+    const { facts, name } = mark;
     this.time_s = Math.max(this.time_s, mark.time_s);
     const device = this.byName.get(mark.device || text(facts['device']));
-    const link = this.links.find((one) => isCalled(one, facts['link']));
-    switch (mark.name) {
-      case 'token_emitted':
-        this.addToken(mark.time_s, facts);
-        break;
-      case 'request_arrived':
-        this.since_s.set(number(facts['request'], 0), mark.time_s);
-        break;
-      case 'memory':
-        if (device) {
-          device.residentBytes = number(facts['resident_bytes'], device.residentBytes);
-          device.peakBytes = Math.max(device.peakBytes, number(facts['peak_bytes'], device.residentBytes));
-        }
-        break;
-      case 'device_lost':
-      case 'device_frozen':
-      case 'device_joined':
-      case 'device_changed':
-      case 'loss_detected':
-        if (device) applyDeviceMark(device, mark);
-        break;
-      case 'replanned':
-        if (isPlan(facts['plan'])) this.plan = facts['plan'];
-        this.replanned = { time_s: mark.time_s, reason: text(facts['reason']) };
-        break;
-      case 'link_changed':
-      case 'link_down':
-      case 'link_up':
-        if (link) applyLinkMark(link, mark.name, facts);
-        break;
+    if (name === 'token_emitted') this.addToken(mark.time_s, facts);
+    else if (name === 'request_arrived') this.since_s.set(number(facts['request'], 0), mark.time_s);
+    else if (name === 'replanned') this.replan(mark);
+    else if (name === 'memory' && device) applyMemoryMark(device, mark);
+    else if (DEVICE_MARKS.has(name) && device) applyDeviceMark(device, mark);
+    else if (LINK_MARKS.has(name)) {
+      const link = this.links.find((one) => isCalled(one, facts['link']));
+      if (link) applyLinkMark(link, name, facts);
     }
     this.recoveries.apply(mark);
     this.heads.apply(mark);
-    if (METHOD_MARKS.has(mark.name)) this.methodMarks.push(mark);
-    if (QUIET_MARKS.has(mark.name)) return;
-    const label = describeMark(mark);
-    const injected = INJECTIONS.has(mark.name);
-    if (injected) this.injections.push({ time_s: mark.time_s, name: mark.name, label });
-    this.addLog(mark.time_s, injected ? 'injection' : 'info', label);
+    if (METHOD_MARKS.has(name)) this.methodMarks.push(mark);
+    if (!QUIET_MARKS.has(name)) this.tell(mark);
+  }
+
+  private replan({ time_s, facts }: Mark): void {
+    if (!isPlan(facts['plan'])) return;
+    this.plans.push({ time_s, reason: text(facts['reason']) || 'planned again', plan: facts['plan'] });
+  }
+
+  private tell(mark: Mark): void {
+    const injection = injectionOf(mark);
+    if (injection) this.injections.push(injection);
+    const who = injection?.by ? ` (${injection.by})` : '';
+    this.addLog(mark.time_s, injection ? 'injection' : 'info', `${describeMark(mark)}${who}`);
   }
 
   private addToken(time_s: number, facts: Facts): void {
@@ -321,75 +301,4 @@ export class RunData {
     this.logKey += 1;
     this.log.push({ key: this.logKey, time_s, level, text });
   }
-}
-
-const INJECTIONS = new Set([
-  'link_changed',
-  'link_down',
-  'link_up',
-  'device_lost',
-  'device_frozen',
-  'device_joined',
-  'device_changed',
-  'replanned',
-]);
-
-function direction(bit_per_s: number, delay_s: number, loss_frac: number): DirectionData {
-  return { use_bit_per_s: 0, set_bit_per_s: bit_per_s, measured_bit_per_s: null, delay_s, loss_frac };
-}
-
-/** `loss_detected` comes from the other devices; all other marks confirm a change of this device. */
-function applyDeviceMark(device: DeviceData, mark: Mark): void {
-  if (mark.name === 'loss_detected') {
-    device.failedAt_s ??= mark.time_s;
-    return;
-  }
-  device.changes += 1;
-  if (mark.name === 'device_lost') device.failedAt_s = mark.time_s;
-  if (mark.name === 'device_frozen') device.frozenAt_s = mark.time_s;
-  if (mark.name === 'device_changed') device.slowdown = number(mark.facts['factor'], device.slowdown);
-  if (mark.name === 'device_joined') {
-    device.failedAt_s = null;
-    device.frozenAt_s = null;
-  }
-}
-
-function applyLinkMark(link: LinkData, name: string, facts: Facts): void {
-  link.changes += 1;
-  if (name === 'link_down') link.up = false;
-  if (name === 'link_up') link.up = true;
-  if (name !== 'link_changed') return;
-  const which = facts['direction'];
-  for (const side of [link.forward, link.backward]) {
-    const skipped =
-      (which === 'forward' && side === link.backward) || (which === 'backward' && side === link.forward);
-    if (skipped) continue;
-    side.set_bit_per_s = number(facts['bit_per_s'], side.set_bit_per_s);
-    side.delay_s = number(facts['delay_s'], side.delay_s);
-    side.loss_frac = number(facts['loss_frac'], side.loss_frac);
-  }
-}
-
-function isCalled(link: LinkData, name: unknown): boolean {
-  return name === link.name || name === `${link.b}--${link.a}`;
-}
-
-/** One line for the event log. */
-export function describeMark(mark: Mark): string {
-  const facts = { ...mark.facts };
-  const subject = String(facts['link'] ?? (mark.device || facts['device']) ?? '');
-  delete facts['link'];
-  delete facts['device'];
-  const details = Object.entries(facts)
-    .filter(([, value]) => value !== null && value !== '' && typeof value !== 'object')
-    .map(([key, value]) => fact(key, value));
-  return [mark.name.replaceAll('_', ' '), subject, details.join(', ')].filter(Boolean).join(' · ');
-}
-
-function fact(key: string, value: unknown): string {
-  if (typeof value === 'number' && key.endsWith('bit_per_s')) return `${(value / 1e6).toPrecision(3)} Mbit/s`;
-  if (key.endsWith('loss_frac') && typeof value === 'number') return `packet loss ${percent(value)}`;
-  if (typeof value === 'number' && key.endsWith('_s')) return `${key.slice(0, -2)} ${value.toPrecision(3)} s`;
-  if (typeof value === 'number' && !Number.isInteger(value)) return `${key} ${value.toPrecision(3)}`;
-  return `${key} ${String(value)}`;
 }

@@ -6,21 +6,36 @@ import { ACTIVITY_WINDOW_WALL_S, takeSnapshot } from './snapshot';
 describe('takeSnapshot', () => {
   it('looks back a wall-clock window: the more dilated the run, the shorter in virtual time', () => {
     const data = new RunData(cluster, model);
-    // Computing in (0, 0.7], then 0.3 s of nothing: 0.75 s of wall clock at dilation 1 is (0.25, 1].
-    data.apply([span({ start_s: 0, end_s: 0.7, layer: 1 })]);
+    // Computing in (0, 0.7], then 0.3 s of waiting: 0.75 s of wall clock at dilation 1 is (0.25, 1].
+    data.apply([span({ start_s: 0, end_s: 0.7 }), span({ kind: 'wait', start_s: 0.7, end_s: 1 })]);
     data.apply([{ type: 'clock', time_s: 1, wall_s: 1 }]);
     const native = takeSnapshot(data, 1, 1).devices[0]!;
     expect(native.activity.shares.compute).toBeCloseTo(0.45 / ACTIVITY_WINDOW_WALL_S);
-    expect(native.layer).toBe(1);
-    const slow = takeSnapshot(data, 1, 10).devices[0]!;
-    expect(slow.activity.shares.compute).toBe(0);
-    expect(slow.layer).toBeNull();
+    expect(takeSnapshot(data, 1, 10).devices[0]!.activity.shares.compute).toBe(0);
   });
 
-  it('shows the layer of the newest computation, not of a load', () => {
+  it('shows the stages of a pipeline at one instant: only one of them computes', () => {
     const data = new RunData(cluster, model);
-    data.apply([span({ start_s: 0, end_s: 1, layer: 1 }), span({ kind: 'load', start_s: 1, end_s: 2 })]);
-    expect(takeSnapshot(data, 1, 1).devices[0]!.layer).toBeNull();
+    // a computes in (0, 0.4], b in (0.4, 0.8]; each waits for the other. What a does after 0.4 is not known yet.
+    data.apply([
+      span({ device: 'a', start_s: 0, end_s: 0.4, layer: 0 }),
+      span({ device: 'b', kind: 'wait', start_s: 0, end_s: 0.4 }),
+      span({ device: 'b', start_s: 0.4, end_s: 0.8, layer: 1 }),
+    ]);
+    const shown = takeSnapshot(data, 1, 1);
+    expect(shown.instant_s).toBe(0.4);
+    expect(shown.devices.map(({ activity: { state, layer } }) => [state, layer])).toEqual([
+      ['computing', 0],
+      ['waiting', null],
+    ]);
+  });
+
+  it('does not wait for a device that stays silent: it says that there is no news of it', () => {
+    const data = new RunData(cluster, model);
+    data.apply([span({ device: 'a', start_s: 0, end_s: 0.4 }), span({ device: 'b', start_s: 0, end_s: 9 })]);
+    const shown = takeSnapshot(data, 1, 1);
+    expect(shown.instant_s).toBe(7);
+    expect(shown.devices.map(({ activity: { state } }) => state)).toEqual(['no news', 'computing']);
   });
 
   it('shows no device and no link busy once the run is over', () => {

@@ -1,7 +1,7 @@
 /** The immutable snapshot of a run that React renders, taken at most four times per second. */
 import { isOver, type Plan, type RunReport, type RunState } from '@/api/types';
-import { activity, type Activity } from './activity';
-import type { RunData, DirectionData, Injection, LogEntry, Token } from './runData';
+import { activity, knownInstant_s, type Activity } from './activity';
+import type { RunData, DirectionData, Injection, LogEntry, PlanVersion, Token } from './runData';
 import type { LayerLatency } from './layerTimes';
 import type { LiveRecovery } from './recoveries';
 
@@ -15,8 +15,6 @@ export interface DeviceView {
   slowdown: number;
   changes: number;
   activity: Activity;
-  /** The layer that it computed last inside the window, or null. */
-  layer: number | null;
 }
 
 export interface LinkView {
@@ -35,10 +33,13 @@ export interface Snapshot {
   stateDetail: string;
   states: readonly { state: RunState; detail: string }[];
   time_s: number;
+  /** The instant whose activity `devices` have; null once the run is over. */
+  instant_s: number | null;
   events: number;
   droppedSpans: number;
+  /** The plan in force, and all that were made. */
   plan: Plan | null;
-  replanned: { time_s: number; reason: string } | null;
+  plans: readonly PlanVersion[];
   recoveries: LiveRecovery[];
   report: RunReport | null;
   devices: DeviceView[];
@@ -53,28 +54,46 @@ export interface Snapshot {
 
 /** Long enough for every phase of a token, short enough to be "now". */
 export const ACTIVITY_WINDOW_WALL_S = 0.75;
+/** A device that reports nothing for this long does not hold the shown instant back. */
+const PATIENCE_WALL_S = 2;
 
+/** The snapshot of `data` as it is now; `dilation` is wall seconds per virtual second. */
 export function takeSnapshot(data: RunData, version: number, dilation: number): Snapshot {
-  const window_s = ACTIVITY_WINDOW_WALL_S / Math.max(dilation, 1e-6);
   const over = isOver(data.state);
   // After the end no device is active.
-  const now_s = over ? Infinity : data.time_s;
+  const instant_s = over ? null : knownInstant_s(data, PATIENCE_WALL_S / Math.max(dilation, 1e-6));
+  return snapshotOf(data, data, instant_s, version, dilation);
+}
+
+/** The snapshot of an earlier instant. */
+export function snapshotAt(data: RunData, time_s: number, version: number, dilation: number): Snapshot {
+  return snapshotOf(data.at(time_s), data, time_s, version, dilation);
+}
+
+/** `whole` has the spans that cover the instant, also those that end after it. */
+function snapshotOf(
+  data: RunData,
+  whole: RunData,
+  instant_s: number | null,
+  version: number,
+  dilation: number,
+): Snapshot {
+  const window_s = ACTIVITY_WINDOW_WALL_S / Math.max(dilation, 1e-6);
   return {
     version,
     state: data.state,
     stateDetail: data.stateDetail,
     states: [...data.states],
     time_s: data.time_s,
+    instant_s,
     events: data.events,
     droppedSpans: data.droppedSpans,
-    plan: data.plan,
-    replanned: data.replanned,
+    plan: data.planInForce,
+    plans: [...data.plans],
     recoveries: data.recoveries.list.map((one) => ({ ...one })),
     report: data.report,
-    devices: data.devices.map((device) => {
-      const compute = device.lanes.compute;
-      const last = compute.length - 1;
-      const fresh = last >= 0 && compute.endAt(last) > now_s - window_s && compute.kindAt(last) === 'compute';
+    devices: data.devices.map((device, rank) => {
+      const { lanes } = whole.devices[rank]!;
       return {
         name: device.name,
         memoryBytes: device.memoryBytes,
@@ -84,14 +103,13 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
         frozenAt_s: device.frozenAt_s,
         slowdown: device.slowdown,
         changes: device.changes,
-        activity: activity(device, now_s, window_s),
-        layer: fresh ? compute.view(last).layer : null,
+        activity: activity({ ...device, lanes }, instant_s ?? Infinity, window_s),
       };
     }),
     links: data.links.map((link) => ({
       ...link,
-      forward: still(link.forward, over),
-      backward: still(link.backward, over),
+      forward: still(link.forward, instant_s === null),
+      backward: still(link.backward, instant_s === null),
     })),
     tokens: data.tokens.toArray(),
     log: data.log.toArray(),

@@ -9,6 +9,7 @@ import { cluster, model, span } from '@/run/data/fixtures';
 class Server {
   readonly log: { cursor: string; events: RunEvent[] }[] = [];
   readonly sockets: FakeSocket[] = [];
+  head = '0';
   open = (url: string) => {
     const socket = new FakeSocket(url);
     this.sockets.push(socket);
@@ -27,7 +28,7 @@ class Server {
   deliver(repeat = 1): void {
     const socket = this.current;
     for (const entry of this.log.filter((one) => isAfter(one.cursor, socket.since))) {
-      for (let n = 0; n < repeat; n += 1) socket.send(entry.cursor, entry.events);
+      for (let n = 0; n < repeat; n += 1) socket.send(entry.cursor, entry.events, this.head);
       socket.since = entry.cursor;
     }
   }
@@ -43,9 +44,9 @@ class FakeSocket {
     this.since = new URL(url).searchParams.get('since')!;
   }
 
-  send(cursor: string, events: RunEvent[]): void {
+  send(cursor: string, events: RunEvent[], head = '0'): void {
     if (!this.closed)
-      this.onmessage?.({ data: JSON.stringify({ cursor, events, server_time: Date.now() / 1000 }) });
+      this.onmessage?.({ data: JSON.stringify({ cursor, head, events, server_time: Date.now() / 1000 }) });
   }
 
   cut(code = 1006): void {
@@ -78,6 +79,19 @@ const tokensOf = (data: RunData) => {
 describe('Feed', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
+
+  it('catches up until it has the newest batch that there was when it connected', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    server.append([span({ token: 0 })]);
+    server.head = '3';
+    server.deliver();
+    expect(feed.state).toBe('catching up');
+    server.append([span({ token: 1 })]);
+    server.append([span({ token: 2 })]);
+    server.deliver();
+    expect(feed.state).toBe('live');
+  });
 
   it('loses nothing and repeats nothing when the connection is cut again and again', () => {
     const server = new Server();

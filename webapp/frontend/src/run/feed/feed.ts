@@ -7,7 +7,7 @@ const MAX_RETRY_MS = 8_000;
 /** The server sends a heartbeat every 2 s; after this long without a frame the connection counts as dead. */
 const SILENCE_MS = 7_000;
 
-export type FeedState = 'connecting' | 'live' | 'reconnecting' | 'refused' | 'ended';
+export type FeedState = 'connecting' | 'catching up' | 'live' | 'reconnecting' | 'refused' | 'ended';
 
 export interface FeedOptions {
   /** Address without a cursor, for example `ws://host/ws/runs/7`. */
@@ -30,6 +30,8 @@ export class Feed {
   state: FeedState = 'connecting';
   reason = '';
   cursor = '0';
+  /** The newest batch that there was when the connection was made; until the cursor is there, this is the past. */
+  head = '0';
   reconnects = 0;
   /** Milliseconds from sending to arrival, minus the smallest seen: the two clocks may differ. */
   lag_ms = 0;
@@ -85,7 +87,8 @@ export class Feed {
       this.options.onEvents(frame.events, now);
       if (this.options.isComplete?.()) return this.end();
     }
-    this.change('live', '');
+    this.head = frame.head;
+    this.change(isAfter(frame.head, this.cursor) ? 'catching up' : 'live', '');
   }
 
   private end(): void {

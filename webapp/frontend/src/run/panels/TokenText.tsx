@@ -10,12 +10,14 @@ import classes from './panels.module.css';
 interface Props {
   spec: RunSpec;
   tokens: readonly Token[];
+  /** Number of tokens that the texts stand for; without it every one of `tokens` is one. */
+  count?: number;
   /** Whether more tokens may come: then the newest one is highlighted. */
   live: boolean;
 }
 
 /** The prompt, dimmed, and the generated text, token by token. */
-export function TokenText({ spec, tokens, live }: Props) {
+export function TokenText({ spec, tokens, count: said, live }: Props) {
   const requests = requestsOf(tokens);
   const [chosen, setChosen] = useState<number | null>(null);
   const newest = tokens.at(-1)?.request ?? 0;
@@ -33,7 +35,7 @@ export function TokenText({ spec, tokens, live }: Props) {
     <Panel
       title="Generated text"
       testId="generated"
-      about={<span data-testid="token-count">{`${shown.length} of ${expected} tokens`}</span>}
+      about={<span data-testid="token-count">{`${said ?? shown.length} of ${expected} tokens`}</span>}
       extra={<RequestChoice requests={requests} value={request} onChange={setChosen} />}
     >
       <ScrollArea.Autosize mah={240} type="auto" viewportRef={box}>

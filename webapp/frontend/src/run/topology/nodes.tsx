@@ -15,7 +15,7 @@ export type SwitchNodeType = Node<{ name: string }, 'switch'>;
 /** A device: its activity now and in the last moments, and its memory. */
 export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNodeType>) {
   const { view, color, isSource, selected } = data;
-  const { state, shares } = view.activity;
+  const { state, layer, shares } = view.activity;
   const full = view.memoryBytes > 0 ? view.residentBytes / view.memoryBytes : 0;
   return (
     <div
@@ -37,9 +37,7 @@ export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNod
       <div className={classes.state} data-testid={`device-state-${view.name}`}>
         <span className={classes.lamp} />
         {state === 'failed' ? `failed at ${view.failedAt_s?.toFixed(2)} s` : state}
-        {state === 'computing' && view.layer !== null && view.layer >= 0 && (
-          <span className={classes.dim}>layer {view.layer}</span>
-        )}
+        {layer !== null && layer >= 0 && <span className={classes.dim}>layer {layer}</span>}
       </div>
       <div className={classes.activity} title="the last moments: computing, sending or receiving, waiting">
         <div style={{ width: `${shares.compute * 100}%`, background: spanColors.compute }} />

@@ -1,0 +1,124 @@
+/** Marks in words, and which of them are changes of the cluster or of the plan. */
+import type { Mark } from '@/api/types';
+import { bytes, human, percent, rate, seconds, three } from '@/format/units';
+import { type Facts, text } from './facts';
+
+/** A change of the cluster or of the plan: a marked moment on every chart. */
+export interface Injection {
+  time_s: number;
+  name: string;
+  /** What changed and to what, in a few words. */
+  label: string;
+  /** Who made it; '' for a change of the scenario and for what the run did by itself. */
+  by: string;
+}
+
+/** Marks that the event log leaves out: too many, or shown elsewhere. */
+export const QUIET_MARKS = new Set([
+  'token_emitted',
+  'memory',
+  'decided',
+  'heads',
+  'reloaded',
+  'request_finished',
+]);
+
+/** Marks of strategies, for their views. */
+export const METHOD_MARKS = new Set([
+  'promoted',
+  'copied',
+  'copies_lost',
+  'threshold',
+  'kv_transfer',
+  'unpinned',
+  'recomputed',
+  'reallocated',
+  'heads_recomputed',
+  'all_heads_pruned',
+  'repartitioned',
+]);
+
+/** Marks that become an `Injection`. */
+export const INJECTIONS = new Set([
+  'link_changed',
+  'link_down',
+  'link_up',
+  'device_lost',
+  'device_frozen',
+  'device_joined',
+  'device_changed',
+  'replanned',
+  'promoted',
+]);
+
+/** The mark as a change; null if it is none. */
+export function injectionOf(mark: Mark): Injection | null {
+  if (!INJECTIONS.has(mark.name)) return null;
+  return { time_s: mark.time_s, name: mark.name, label: describeMark(mark), by: text(mark.facts['by']) };
+}
+
+/** One line for the event log and for a marker. */
+export function describeMark(mark: Mark): string {
+  const { facts } = mark;
+  const link = text(facts['link']).replace('--', '–');
+  const device = mark.device || text(facts['device']);
+  switch (mark.name) {
+    case 'link_changed':
+      return `${arrow(facts)} ${conditions(facts)}`;
+    case 'link_down':
+      return `${link} cut`;
+    case 'link_up':
+      return `${link} restored`;
+    case 'device_changed':
+      return `${device} takes ${three(Number(facts['factor']))} × as long`;
+    case 'device_lost':
+      return `${device} failed`;
+    case 'device_frozen':
+      return `${device} frozen`;
+    case 'device_joined':
+      return `${device} joined`;
+    case 'loss_detected':
+      return `failure of ${device} detected${facts['how'] ? `: ${text(facts['how'])}` : ''}`;
+    case 'replanned':
+      return `new plan: ${text(facts['reason'])}`;
+  }
+  return [mark.name.replaceAll('_', ' '), link || device, others(facts)].filter(Boolean).join(' · ');
+}
+
+function arrow(facts: Facts): string {
+  const [a = '', b = ''] = text(facts['link']).split('--');
+  if (facts['direction'] === 'forward') return `${a} → ${b}`;
+  return facts['direction'] === 'backward' ? `${b} → ${a}` : `${a}–${b}`;
+}
+
+function conditions(facts: Facts): string {
+  const parts = ['bit_per_s', 'delay_s', 'loss_frac'].flatMap((key) =>
+    typeof facts[key] === 'number' ? [quantity(key, facts[key])] : [],
+  );
+  return parts.join(', ') || 'changed';
+}
+
+/** The facts without a place of their own in a sentence; nested ones are for the views. */
+function others(facts: Facts): string {
+  return Object.entries(facts)
+    .filter(([key, value]) => !['link', 'device', 'by'].includes(key) && isPlain(value))
+    .map(([key, value]) => quantity(key, value))
+    .join(', ');
+}
+
+function isPlain(value: unknown): boolean {
+  return value !== null && value !== '' && typeof value !== 'object';
+}
+
+function quantity(key: string, value: unknown): string {
+  const name = (suffix: string) => key.slice(0, -suffix.length).replaceAll('_', ' ');
+  if (typeof value !== 'number') return `${key.replaceAll('_', ' ')} ${String(value)}`;
+  if (key === 'bit_per_s') return rate(value);
+  if (key === 'loss_frac') return `packet loss ${percent(value)}`;
+  if (key.endsWith('bit_per_s')) return `${name('_bit_per_s')} ${rate(value)}`;
+  if (key.endsWith('_bytes')) return `${name('_bytes')} ${bytes(value)}`;
+  if (key.endsWith('_frac') || key === 'coverage')
+    return `${key.endsWith('_frac') ? name('_frac') : key} ${percent(value)}`;
+  if (key.endsWith('_s')) return `${name('_s')} ${seconds(value)}`;
+  return `${key.replaceAll('_', ' ')} ${Math.abs(value) >= 1e5 ? human(value, '').trim() : three(value)}`;
+}
