@@ -106,7 +106,8 @@ class FailureDetector:
             run.end("peer_lost", f"{sentence} and has a part in the plan.", name)
         else:
             self.reason = f"{sentence}."
-            self.pool.send_all(type="lost", rank=rank)
+            killed_s = facts["since_s"] if facts["how"] == "killed" else None
+            self.pool.send_all(type="lost", rank=rank, killed_s=killed_s)
 
     def _failure(self, rank: int, name: str) -> dict[str, object]:
         """How and since when the device has failed. Records the end of a process that nobody has made end."""

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from engine.domain.scenario import Change
+from engine.domain.scenario import Change, JoinDevice
 from engine.domain.trace import Mark, Span
 
 MARK_OF = {
@@ -160,14 +160,43 @@ def _text(work: Work) -> str:
 
 
 def as_it_happened(changes: Iterable[Change], trace: Iterable[Span | Mark]) -> tuple[Change, ...]:
-    """`changes`, which a real run applied in this order, at the times of their marks in its `trace`."""
-    marks = iter([item for item in trace if isinstance(item, Mark)])
+    """`changes`, which a real run applied in this order, at the times at which they took effect, in order.
+
+    That is the time of their marks in its `trace`. A device that joins has an effect when its process has
+    started, which takes wall time that no prediction knows: when the others ended their work for a new plan.
+    """
+    items = list(trace)
+    marks = iter([(at, item) for at, item in enumerate(items) if isinstance(item, Mark)])
     happened = []
     for change in changes:
         name = MARK_OF.get(change.kind, "link_changed")
         device, link = getattr(change, "device", ""), getattr(change, "link", "")
-        for mark in marks:
+        for at, mark in marks:
             if mark.name == name and mark.device == device and mark.facts.get("link", "") == link:
-                happened.append(change.model_copy(update={"at_s": mark.time_s}))
+                joins = isinstance(change, JoinDevice)
+                at_s = _planned_in_s(mark, items[at + 1 :]) if joins else mark.time_s
+                happened.append(change.model_copy(update={"at_s": at_s}))
                 break
-    return tuple(happened)
+    return tuple(sorted(happened, key=lambda change: change.at_s))
+
+
+def _planned_in_s(joined: Mark, after: Iterable[Span | Mark]) -> float:
+    """When the old plan ended because of a device that had `joined`: the end of the last work under it.
+
+    The time of `joined` if no plan was made for it before something else happened to the device.
+    """
+    last_s = joined.time_s
+    for item in after:
+        if isinstance(item, Span):
+            last_s = max(last_s, item.end_s)
+        elif item.name == "replanned" and joined.device in _joined_in(item):
+            return min(last_s, item.time_s)
+        elif item.device == joined.device and item.name in MARK_OF.values():
+            break
+    return joined.time_s
+
+
+def _joined_in(replanned: Mark) -> list[str]:
+    """The devices whose joining was the reason of a new plan: "a, b joined at 1.000 s." """
+    names, joined, _ = str(replanned.facts.get("reason", "")).partition(" joined at ")
+    return names.split(", ") if joined else []

@@ -51,6 +51,7 @@ class PathTimes:
             for forward in (True, False)
         }
         arriving = {src: cluster.path(src, rank) for src in others}
+        self.arriving = {src: [(hop.link, hop.forward) for hop in hops] for src, hops in arriving.items()}
         self.held = {
             src: [(hop.link, hop.forward) for hop in hops if hop.link in held]
             for src, hops in arriving.items()
@@ -72,6 +73,10 @@ class PathTimes:
     def delay_s(self, dst: int) -> float:
         """Virtual seconds of one-way delay to `dst`."""
         return sum(self.delays[way] for way in self.paths[dst])
+
+    def delay_from_s(self, src: int) -> float:
+        """Virtual seconds of one-way delay from `src`."""
+        return sum(self.delays[way] for way in self.arriving[src])
 
     def held_s(self, src: int) -> float:
         """Virtual seconds for which the receiver must hold a message from `src` after its arrival."""

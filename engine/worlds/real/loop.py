@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 
@@ -50,6 +50,12 @@ class Control(Protocol):
 
     def send(self, message: ControlMessage) -> None:
         """Send `message` to the supervisor."""
+
+
+class Lost(NamedTuple):
+    """A device was killed, of which this one learns when the path would have shown it."""
+
+    rank: int
 
 
 class _Halt(Exception):
@@ -92,7 +98,7 @@ class DeviceLoop(Device):
         self.kept: dict[str, torch.Tensor] = {}
         self.paths = PathTimes(spec.cluster, rank, held)
         self.departed_s: dict[int, float] = {}
-        self.due: list[tuple[float, int, Done | Incoming]] = []
+        self.due: list[tuple[float, int, Done | Incoming | Lost]] = []
         self.early: list[Incoming] = []
         self.serial = 0
         self.live: set[Program] = set()
@@ -162,6 +168,7 @@ class DeviceLoop(Device):
             while self.done:
                 self.done.popleft()
                 self.outstanding -= 1
+        self._lose_due(None)
         self.due.clear()
         self.early.clear()
         self.computing = 0
@@ -176,20 +183,37 @@ class DeviceLoop(Device):
         """Handle a supervisor's message about the cluster, or its order to halt."""
         if message["type"] == "change":
             change: Change = CHANGE.validate_python(message["change"])
+            if isinstance(change, JoinDevice):
+                self._lose_due(self.cluster.rank(change.device))
             self.change(change)
             self.paths.change(change)
             if isinstance(change, JoinDevice) and change.device == self.device.name:  # it was frozen
                 for pacer in (self.compute_pacer, self.disk_pacer):
                     pacer.resume(time.monotonic())
         elif message["type"] == "lost":
-            rank = message["rank"]
-            self.conditions.mark_failed(rank)
-            self.connections.close(rank)
-            self.fail_waiting(rank, self.clock.virtual(time.monotonic()))
+            rank, since_s = message["rank"], message["killed_s"]
+            if since_s is None or not self.live:
+                self._lose(rank, time.monotonic())
+            else:
+                self._later(self.clock.wall(since_s + self.paths.delay_from_s(rank)), Lost(rank))
         elif message["type"] == "status":
             self.control.send({"type": "status", "question": message["question"]} | self._status())
         elif message["type"] == "halt":
             raise _Halt
+
+    def _lose(self, rank: int, at_s: float) -> None:
+        """This device knows from wall time `at_s` that device `rank` has failed."""
+        self.conditions.mark_failed(rank)
+        self.connections.close(rank)
+        self.fail_waiting(rank, self.clock.virtual(at_s))
+
+    def _lose_due(self, rank: int | None) -> None:
+        """Learn now of the failure of device `rank` (of all devices) of which this one was to learn later."""
+        lost = {item.rank for _, _, item in self.due if isinstance(item, Lost) and rank in (None, item.rank)}
+        self.due = [entry for entry in self.due if not (isinstance(entry[2], Lost) and entry[2].rank in lost)]
+        heapq.heapify(self.due)
+        for peer in sorted(lost):
+            self._lose(peer, time.monotonic())
 
     def _status(self) -> ControlMessage:
         """Whether all programs wait for messages and nothing else goes on here, and for which messages."""
@@ -212,6 +236,8 @@ class DeviceLoop(Device):
             due_s, _, item = heapq.heappop(self.due)
             if isinstance(item, Incoming):
                 self._deliver(item, due_s)
+            elif isinstance(item, Lost):
+                self._lose(item.rank, max(due_s, time.monotonic()))
             else:
                 self._settle(item)
         if not self.live:
@@ -250,7 +276,7 @@ class DeviceLoop(Device):
         if peer not in self.failed:
             self.control.send({"type": "suspect", "rank": peer})
 
-    def _later(self, due_s: float, item: Done | Incoming) -> None:
+    def _later(self, due_s: float, item: Done | Incoming | Lost) -> None:
         self.serial += 1
         heapq.heappush(self.due, (due_s, self.serial, item))
 

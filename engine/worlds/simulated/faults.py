@@ -1,7 +1,8 @@
 """Applies the scenario of a simulated run to links and devices, and reports failed devices to their peers.
 
-A killed device is detected when its connections close. A frozen device, or one behind a link that is down,
-is detected after `silence_s` of silence, and only by devices that need it.
+A killed device is detected when its connections close, by each peer after the delay of the path from it.
+A frozen device, or one behind a link that is down, is detected after `silence_s` of silence, and only by
+devices that need it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,6 @@ from engine.worlds.common.device import takes_part
 from engine.worlds.simulated.device import SimulatedDevice
 from engine.worlds.simulated.kernel import FAULT, SimulationKernel
 from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
-
-KILL_SEEN_S = 0.01
-"""Virtual seconds from the end of a killed process until its peers see their connections closed."""
 
 MARK_NAMES = {"slow_device": "device_changed", "link_down": "link_down", "link_up": "link_up"}
 """Name of the mark for a kind of change; all other changes of links give `link_changed`."""
@@ -150,17 +148,22 @@ class FaultInjector:
         self.emit(Mark(self.kernel.now_s, name, self.cluster.devices[rank].name))
 
     def _kill(self, rank: int) -> None:
-        """Stop the device at once; its peers detect it when they see its connections closed."""
+        """Stop the device at once; each peer sees its connection closed after the delay of the path from it.
+
+        The delay is that of the path at present, also where a link of it is down: the routes stay.
+        """
         self._mark("device_lost", rank)
         self.devices[rank].frozen_since_s = None
         self._stop(rank)
         self.lost_s[rank] = at_s = self.kernel.now_s
-        self.kernel.schedule(at_s + KILL_SEEN_S, lambda: self._announce_kill(rank, at_s), FAULT)
+        for peer in [peer for peer in range(len(self.devices)) if peer != rank] or [rank]:
+            seen_s = at_s + self.network.delay_s(rank, peer)
+            self.kernel.schedule(seen_s, partial(self._announce_kill, rank, at_s, peer), FAULT)
 
-    def _announce_kill(self, rank: int, at_s: float) -> None:
-        """Announce the failure of a device killed at `at_s`, unless it has joined since."""
+    def _announce_kill(self, rank: int, at_s: float, peer: int) -> None:
+        """Tell `peer` of the failure of a device killed at `at_s`, unless it has joined since."""
         if self.lost_s[rank] == at_s:
-            self._announce_failure(rank, "killed", at_s)
+            self._announce_failure(rank, "killed", at_s, [peer])
 
     def _freeze(self, rank: int) -> None:
         self._mark("device_frozen", rank)
@@ -212,27 +215,41 @@ class FaultInjector:
         self.failed.add(rank)
         self.unsent += self.network.drop_messages_of(rank)
 
-    def _announce_failure(self, rank: int, how: str, since_s: float) -> None:
-        """Tell all devices that `rank` has failed: sends to it end, receives from it raise `PeerFailed`.
+    def _announce_failure(
+        self, rank: int, how: str, since_s: float, peers: Sequence[int] | None = None
+    ) -> None:
+        """Tell `peers` (all devices) that `rank` has failed: sends to it end, receives raise `PeerFailed`.
 
         Raises `PeerFailed` if it is the source. Does nothing if the device has joined again.
         """
         if rank not in self.failed:
             return
         now_s, name = self.kernel.now_s, self.cluster.devices[rank].name
+        self.unsent += self.network.drop_messages_of(rank)  # what was sent since it stopped
         self._mark_detected(rank, how, since_s)
         if rank == self.cluster.source_rank:
             raise PeerFailed(f"{name} failed at {now_s:.3f} s, and it is the source.", name, now_s)
+        told = [peer for peer in range(len(self.devices)) if peer != rank] if peers is None else peers
+        for peer in told:
+            self.devices[peer].conditions.mark_failed(rank)
         for message in self.unsent:
-            if message.dst == rank:
+            if message.dst == rank and message.src in told:
                 self.kernel.finish(message.handle, None)
-        for device in self.devices:
-            if device.rank != rank:
-                device.fail_waiting(rank, now_s)
+        for peer in told:
+            if peer != rank:
+                self.devices[peer].fail_waiting(rank, now_s)
 
     def _mark_detected(self, rank: int, how: str, since_s: float) -> None:
-        """Record that all devices know of the failure of `rank`."""
-        facts = {"how": how, "since_s": since_s}
-        self.emit(Mark(self.kernel.now_s, "loss_detected", self.cluster.devices[rank].name, facts))
-        for device in self.devices:
-            device.conditions.mark_failed(rank)
+        """Record that a first device knows of the failure of `rank`, unless that is recorded."""
+        itself = self.devices[rank]
+        if rank not in itself.failed:
+            facts = {"how": how, "since_s": since_s}
+            self.emit(Mark(self.kernel.now_s, "loss_detected", itself.device.name, facts))
+            itself.conditions.mark_failed(rank)
+
+    def tell_all(self) -> None:
+        """Let every device know of all failures that a first device knows of: a new plan is made."""
+        for rank in self.failed:
+            if rank in self.devices[rank].failed:
+                for device in self.devices:
+                    device.conditions.mark_failed(rank)

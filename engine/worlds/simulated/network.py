@@ -196,6 +196,10 @@ class SimulatedNetwork:
             )
         return path
 
+    def delay_s(self, src: int, dst: int) -> float:
+        """The delay from `src` to `dst` at present, without jitter: what an empty packet takes."""
+        return self.conditions.path_delay_s(self._route(src, dst))
+
     # a message's way
 
     def _prepare(self, message: SimulatedMessage) -> None:

@@ -112,6 +112,7 @@ class SimulatedWorld:
                 if recover is None:
                     raise
                 self._halt()
+                self.faults.tell_all()
                 self._start(recover(event))
 
     def _start(self, programs: Programs) -> None:

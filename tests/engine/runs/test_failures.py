@@ -122,7 +122,7 @@ def test_a_failed_device_is_recorded_and_sent_to_the_others(case):
         ("device_lost", "d1", {}),
         ("loss_detected", "d1", {"how": "killed", "since_s": 0.5}),
     ]
-    assert case.pool.got(0) == case.pool.got(2) == [{"type": "lost", "rank": 1}]
+    assert case.pool.got(0) == case.pool.got(2) == [{"type": "lost", "rank": 1, "killed_s": 0.5}]
     assert case.run.conditions.failed == {1}
     assert case.run.outcome is None
     assert case.failures.reason == "d1 failed at 0.500 s."
@@ -168,7 +168,7 @@ def test_a_device_that_the_plan_does_not_use_may_fail():
 def test_a_device_without_weights_that_talks_is_needed():
     case = Case(strategy="single", pairs=frozenset({(0, 2)}))
     case.end(2)
-    assert case.pool.got(0) == [{"type": "lost", "rank": 2}]
+    assert case.pool.got(0) == [{"type": "lost", "rank": 2, "killed_s": 0.0}]
     case.pool.close(at_once=True)
 
 

@@ -126,3 +126,28 @@ def test_changes_get_the_times_at_which_they_happened():
         Mark(3.1, "link_changed", "", {"link": "c--s"}),
     ]
     assert [change.at_s for change in as_it_happened(changes, trace)] == [1.1, 1.6, 2.3, 3.1]
+
+
+def test_a_device_that_joins_takes_effect_when_the_others_stop_for_the_new_plan():
+    changes = (JoinDevice(at_s=2.0, device="b"), SetRate(at_s=2.2, link="c--s", bit_per_s=1e6))
+    trace = [
+        Mark(2.1, "device_joined", "b"),
+        compute("a", 2.15, 0),
+        Mark(2.3, "link_changed", "", {"link": "c--s"}),
+        compute("a", 2.4, 0),
+        Mark(2.5, "replanned", "", {"reason": "b joined at 2.450 s."}),
+        compute("a", 2.9, 0),
+    ]
+    happened = as_it_happened(changes, trace)
+    assert [(change.kind, change.at_s) for change in happened] == [("set_rate", 2.3), ("join_device", 2.4)]
+
+
+def test_a_device_that_fails_again_before_a_plan_has_it_joined_when_it_did():
+    changes = (JoinDevice(at_s=2.0, device="b"), DropDevice(at_s=2.3, device="b"))
+    trace = [
+        Mark(2.1, "device_joined", "b"),
+        compute("a", 2.2, 0),
+        Mark(2.3, "device_lost", "b"),
+        Mark(2.5, "replanned", "", {"reason": "b failed at 2.300 s."}),
+    ]
+    assert [change.at_s for change in as_it_happened(changes, trace)] == [2.1, 2.3]

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.scenario import SetRate, SlowDevice
+from engine.domain.scenario import SetDelay, SetRate, SlowDevice
 from engine.program.frames import FRAME_HEADER_BYTES, FrameHeader
 from engine.runs.predict import prepare
 from engine.worlds.common.programs import Program
@@ -90,9 +90,54 @@ def test_a_suspected_peer_is_reported_unless_it_has_failed_already(make):
     device = make()
     device.watchdog.suspect(1)
     assert device.control.heard == [{"type": "suspect", "rank": 1}]
-    device.handle_message({"type": "lost", "rank": 2})
+    device.handle_message({"type": "lost", "rank": 2, "killed_s": None})
     device.watchdog.suspect(2)
     assert len(device.control.heard) == 1
+
+
+def set_delays(device, delay_s):
+    for link in device.cluster.links:
+        change = SetDelay(at_s=0.0, link=link.name, delay_s=delay_s)
+        device.handle_message({"type": "change", "change": change.model_dump(mode="json")})
+
+
+def learns_when(device, monkeypatch, until_s):
+    """Run `device`, whose program waits for d1, until wall time `until_s`; when it learned of d1's end."""
+    now_s, learned = [100.0], []
+    monkeypatch.setattr("engine.worlds.real.loop.time.monotonic", lambda: now_s[0])
+    monkeypatch.setattr(device, "_lose", lambda rank, at_s: learned.append((rank, at_s)))
+    monkeypatch.setattr(device.watchdog, "check", lambda at_s: None)
+    device._wait = lambda timeout_s: ([], [])
+    while now_s[0] < until_s:
+        device._next()
+        now_s[0] += 0.25
+    return learned
+
+
+def test_a_device_learns_of_a_killed_one_after_the_delay_of_the_path_from_it(make, monkeypatch):
+    device = make()
+    set_delays(device, 0.5)  # a virtual second over two links, and D = 4
+    device.start(Program(0, waits(device.recv(1, "x")), 0.0))
+    device.control.orders.append({"type": "lost", "rank": 1, "killed_s": 0.25})
+    assert learns_when(device, monkeypatch, 110.0) == [(1, 100.0 + 4 * 1.25)]
+
+
+@pytest.mark.parametrize("early", ["halt", "join"])
+def test_a_halt_and_a_join_do_not_wait_for_what_a_device_would_learn_later(make, monkeypatch, early):
+    device = make()
+    set_delays(device, 0.5)
+    device.start(Program(0, waits(device.recv(1, "x")), 0.0))
+    device.handle_message({"type": "lost", "rank": 1, "killed_s": 0.25})
+    assert device.failed == set()
+    learned = []
+    monkeypatch.setattr(device, "_lose", lambda rank, at_s: learned.append(rank))
+    if early == "halt":
+        device.halt()
+    else:
+        change = {"kind": "join_device", "at_s": 1.0, "device": "d1"}
+        device.handle_message({"type": "change", "change": change})
+    assert learned == [1]
+    assert not device.due
 
 
 def test_a_change_is_known_to_the_device(make):

@@ -9,17 +9,25 @@ from engine.domain.scenario import (
     JoinDevice,
     LinkDown,
     LinkUp,
+    SetDelay,
     SetLoss,
     SetRate,
     SlowDevice,
 )
-from engine.worlds.simulated.faults import KILL_SEEN_S, DeviceJoined
+from engine.worlds.simulated.faults import DeviceJoined
 from engine.worlds.simulated.kernel import FAULT
 from tests.support.message_programs import PAYLOAD, RATE, chain, receiver, run, sender, star, world_of
 
 A, B, C, D = 0, 1, 2, 3
 SILENCE_S = 0.5
+SEEN_S = 0.01
+"""From the end of a device in `slow_star` until its peers see that: the delay of two links."""
+
 MARKS = ("device_lost", "device_frozen", "device_joined", "device_changed")
+
+
+def slow_star(names="abc"):
+    return star(names, delay_s=SEEN_S / 2)
 
 
 def marks(trace, *names):
@@ -52,17 +60,17 @@ async def idles_until(ctx, time_s, dst=C):
 
 
 def test_a_killed_device_is_announced_when_its_connections_are_seen_closed():
-    world, trace = world_of(star(), [DropDevice(at_s=0.25, device="b")])
+    world, trace = world_of(slow_star(), [DropDevice(at_s=0.25, device="b")])
     lost = {}
     run(world, (A, lambda c: waits_for(c, B, lost)), (B, lambda c: sender(c, A, ["m"])))
-    assert lost == {A: ("b", 0.25 + KILL_SEEN_S)}
-    assert detected(trace) == [("b", "killed", 0.25 + KILL_SEEN_S, 0.25)]
+    assert lost == {A: ("b", 0.25 + SEEN_S)}
+    assert detected(trace) == [("b", "killed", 0.25 + SEEN_S, 0.25)]
     assert marks(trace, "device_lost") == [("device_lost", 0.25, "b")]
     assert world.faults.failed == {B}
 
 
 def test_all_devices_learn_of_a_failure_and_a_later_receive_fails_at_once():
-    world, _ = world_of(star(), [DropDevice(at_s=0.25, device="b")])
+    world, _ = world_of(slow_star(), [DropDevice(at_s=0.25, device="b")])
     lost = {}
 
     async def asks_late(ctx):
@@ -70,13 +78,13 @@ def test_all_devices_learn_of_a_failure_and_a_later_receive_fails_at_once():
         await waits_for(ctx, B, lost)
 
     run(world, (A, lambda c: waits_for(c, B, lost)), (C, asks_late))
-    assert lost == {A: ("b", 0.25 + KILL_SEEN_S), C: ("b", 1.0)}
+    assert lost == {A: ("b", 0.25 + SEEN_S), C: ("b", 1.0)}
     assert [device.failed for device in world.devices] == [{B}, {B}, {B}]
     assert world.devices[A].cluster_now.devices[B].role == "terminal"
 
 
 def test_a_send_to_a_device_that_fails_ends_when_the_failure_is_announced():
-    world, _ = world_of(star(), [DropDevice(at_s=0.25, device="b")])
+    world, _ = world_of(slow_star(), [DropDevice(at_s=0.25, device="b")])
     sent = {}
 
     async def sends(ctx):
@@ -86,7 +94,7 @@ def test_a_send_to_a_device_that_fails_ends_when_the_failure_is_announced():
         sent["second"] = ctx.now_s
 
     run(world, (A, sends))
-    assert sent == {"first": pytest.approx(0.25 + KILL_SEEN_S), "second": pytest.approx(0.25 + KILL_SEEN_S)}
+    assert sent == {"first": pytest.approx(0.25 + SEEN_S), "second": pytest.approx(0.25 + SEEN_S)}
 
 
 def joined_into(world, first=None):
@@ -102,8 +110,10 @@ def joined_into(world, first=None):
 
 
 def test_a_device_that_is_back_before_its_end_was_seen_is_announced_as_it_joins_and_once():
-    back_s = 0.25 + KILL_SEEN_S / 2
-    world, trace = world_of(star(), [DropDevice(at_s=0.25, device="b"), JoinDevice(at_s=back_s, device="b")])
+    back_s = 0.25 + SEEN_S / 2
+    world, trace = world_of(
+        slow_star(), [DropDevice(at_s=0.25, device="b"), JoinDevice(at_s=back_s, device="b")]
+    )
     assert joined_into(world) == [(f"b joined at {back_s:.3f} s.", back_s)]
     assert detected(trace) == [("b", "killed", back_s, 0.25)]
     assert marks(trace, "device_joined") == [("device_joined", back_s, "b")]
@@ -111,15 +121,15 @@ def test_a_device_that_is_back_before_its_end_was_seen_is_announced_as_it_joins_
 
 
 def test_a_device_that_fails_again_before_its_first_end_was_seen_is_announced_for_the_second():
-    again_s = 0.25 + KILL_SEEN_S * 0.6
+    again_s = 0.25 + SEEN_S * 0.6
     changes = [
         DropDevice(at_s=0.25, device="b"),
-        JoinDevice(at_s=0.25 + KILL_SEEN_S / 2, device="b"),
+        JoinDevice(at_s=0.25 + SEEN_S / 2, device="b"),
         DropDevice(at_s=again_s, device="b"),
     ]
-    world, trace = world_of(star(), changes)
+    world, trace = world_of(slow_star(), changes)
     joined_into(world)
-    assert detected(trace)[1:] == [("b", "killed", again_s + KILL_SEEN_S, again_s)]
+    assert detected(trace)[1:] == [("b", "killed", again_s + SEEN_S, again_s)]
     assert world.faults.failed == {B}
 
 
@@ -186,7 +196,7 @@ def test_behind_a_device_that_is_dropped_the_other_end_of_a_message_cannot_be_re
     lost = {}
     run(world, (A, lambda c: waits_for(c, C, lost)), (C, lambda c: sender(c, A, ["m"])))
     assert detected(trace) == [
-        ("b", "killed", 0.25 + KILL_SEEN_S, 0.25),
+        ("b", "killed", 0.25, 0.25),
         ("c", "unreachable", 0.25 + SILENCE_S, 0.25),
     ]
 
@@ -267,7 +277,7 @@ def test_a_device_that_freezes_again_is_given_the_whole_silence_again():
 
 def test_a_frozen_device_that_is_killed_is_announced_once():
     changes = [FreezeDevice(at_s=0.1, device="b"), DropDevice(at_s=0.2, device="b")]
-    world, trace = world_of(star(), changes, silence_s=SILENCE_S)
+    world, trace = world_of(slow_star(), changes, silence_s=SILENCE_S)
     lost = {}
 
     async def asks(ctx):
@@ -275,7 +285,7 @@ def test_a_frozen_device_that_is_killed_is_announced_once():
         await idles_until(ctx, 2.0)
 
     run(world, (A, asks))
-    assert detected(trace) == [("b", "killed", 0.2 + KILL_SEEN_S, 0.2)]
+    assert detected(trace) == [("b", "killed", 0.2 + SEEN_S, 0.2)]
 
 
 @pytest.mark.parametrize(("src", "dst"), [(A, B), (B, A), (B, C)])
@@ -312,10 +322,10 @@ def test_a_message_that_is_sent_over_a_link_that_is_long_down_makes_its_end_fail
 
 @pytest.mark.parametrize("fault", [DropDevice, FreezeDevice])
 def test_a_run_whose_source_fails_ends_with_an_error_that_says_so(fault):
-    world, _ = world_of(star(), [fault(at_s=0.25, device="a")], silence_s=SILENCE_S)
+    world, _ = world_of(slow_star(), [fault(at_s=0.25, device="a")], silence_s=SILENCE_S)
     with pytest.raises(PeerFailed, match=r"a failed at .*, and it is the source") as lost:
         run(world, (A, lambda c: waits_for(c, B, {})), (B, lambda c: waits_for(c, A, {})))
-    seen_s = KILL_SEEN_S if fault is DropDevice else SILENCE_S
+    seen_s = SEEN_S if fault is DropDevice else SILENCE_S
     assert lost.value.time_s == pytest.approx(0.25 + seen_s)
 
 
@@ -379,8 +389,8 @@ def test_a_device_that_joins_has_empty_memory_and_is_known_to_all_again():
 
 def test_after_a_recovery_a_device_that_is_still_frozen_is_announced_if_the_new_plan_needs_it():
     changes = [FreezeDevice(at_s=0.1, device="c"), DropDevice(at_s=1.0, device="b")]
-    world, trace = world_of(star("abcd"), changes, holders=(A, B), silence_s=SILENCE_S)
-    needs_c = world_of(star("abcd"), holders=(A, C))[0].plan
+    world, trace = world_of(slow_star("abcd"), changes, holders=(A, B), silence_s=SILENCE_S)
+    needs_c = world_of(slow_star("abcd"), holders=(A, C))[0].plan
 
     def recover(event):
         if world.plan is needs_c:
@@ -390,7 +400,7 @@ def test_after_a_recovery_a_device_that_is_still_frozen_is_announced_if_the_new_
         return [(A, receiver(world.devices[A], [(C, "m")], {})), (D, idles_until(world.devices[D], 5.0, A))]
 
     world.run([(A, receiver(world.devices[A], [(B, "m")], {}))], recover=recover)
-    announced_s = 1.0 + KILL_SEEN_S
+    announced_s = 1.0 + SEEN_S
     assert detected(trace) == [
         ("b", "killed", announced_s, 1.0),
         ("c", "frozen", announced_s + SILENCE_S, 0.1),
@@ -398,8 +408,8 @@ def test_after_a_recovery_a_device_that_is_still_frozen_is_announced_if_the_new_
 
 
 def test_a_recovery_starts_no_program_on_a_device_that_has_failed_and_is_not_announced_yet():
-    changes = [DropDevice(at_s=1.0, device="b"), DropDevice(at_s=1.0 + KILL_SEEN_S / 2, device="c")]
-    world, _ = world_of(star(), changes)
+    changes = [DropDevice(at_s=1.0, device="b"), DropDevice(at_s=1.0 + SEEN_S / 2, device="c")]
+    world, _ = world_of(slow_star(), changes)
     started = []
 
     async def starts(ctx):
@@ -416,9 +426,45 @@ def received(trace):
     return [item for item in trace if getattr(item, "kind", "") == "recv"]
 
 
-def test_what_a_failed_device_had_sent_is_not_delivered_after_its_failure_was_announced():
-    # the message has left at 1.0 and would arrive at 2.0
+def test_each_peer_learns_of_a_killed_device_after_the_delay_of_its_own_path():
+    nearer = [*star(delay_s=0.02).links[:2], star(delay_s=0.1).links[2]]
+    cluster = star().model_copy(update={"links": tuple(nearer)})
+    world, trace = world_of(cluster, [DropDevice(at_s=0.25, device="b")])
+    lost = {}
+    run(world, (A, lambda c: waits_for(c, B, lost)), (C, lambda c: waits_for(c, B, lost)))
+    assert lost == {A: ("b", 0.25 + 0.04), C: ("b", 0.25 + 0.12)}
+    assert detected(trace) == [("b", "killed", 0.25 + 0.04, 0.25)]
+
+
+def test_the_source_plans_without_a_device_whose_end_only_a_nearer_peer_has_seen():
+    links = (star(delay_s=0.1).links[0], *star(delay_s=0.02).links[1:])
+    cluster = star().model_copy(update={"links": links})
+    world, _ = world_of(cluster, [DropDevice(at_s=0.25, device="b")])
+    known = []
+
+    def recover(event):
+        known.append((pytest.approx(world.now_s), world.devices[A].failed))
+        return []
+
+    world.run([(C, waits_for_peer(world.devices[C]))], recover=recover)
+    assert known == [(0.29, {B})]
+
+
+async def waits_for_peer(ctx):
+    await ctx.recv(B, "m")
+
+
+def test_a_message_that_was_on_its_way_arrives_before_the_end_of_its_sender_is_seen():
+    # the message has left at 1.0, and arrives at 2.0; the end of its sender follows it and is seen at 2.5
     world, trace = world_of(star(delay_s=0.5), [DropDevice(at_s=1.5, device="b")])
+    run(world, (A, lambda c: waits_for(c, B, {})), (B, lambda c: sender(c, A, ["m"])))
+    assert [span.end_s for span in received(trace)] == [pytest.approx(2.0)]
+
+
+def test_what_a_failed_device_had_sent_is_not_delivered_after_its_failure_was_announced():
+    # the message has left at 1.0 and would arrive at 2.0; its sender's end is seen at 1.5 over a shorter way
+    shorter = [SetDelay(at_s=1.2, link=f"{name}--s1", delay_s=0.0) for name in "ab"]
+    world, trace = world_of(star(delay_s=0.5), [*shorter, DropDevice(at_s=1.5, device="b")])
     lost = {}
 
     async def asks_late(ctx):

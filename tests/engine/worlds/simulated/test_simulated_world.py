@@ -7,7 +7,6 @@ import pytest
 from engine.domain.errors import Deadlock, PeerFailed, PlanError
 from engine.domain.scenario import DropDevice, FreezeDevice, LinkDown, LinkUp, SetRate
 from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
-from engine.worlds.simulated.faults import KILL_SEEN_S
 from tests.support.message_programs import PAYLOAD, RATE, receiver, run, sender, star, world_of
 
 
@@ -87,7 +86,7 @@ def test_losing_a_device_that_others_wait_for_names_it_and_when_they_know():
     with pytest.raises(PeerFailed, match="b failed") as lost:
         run(world, (1, lambda c: sender(c, 0, ["m"])), (0, lambda c: receiver(c, [(1, "m")], {})))
     assert lost.value.device == "b"
-    assert lost.value.time_s == pytest.approx(0.25 + KILL_SEEN_S)
+    assert lost.value.time_s == pytest.approx(0.25)
 
 
 def test_a_program_may_catch_the_failure_of_a_peer_and_continue():
@@ -108,7 +107,7 @@ def test_a_program_may_catch_the_failure_of_a_peer_and_continue():
         (2, lambda c: sender(c, 0, ["m"])),
         (0, lambda c: tries_another(c)),
     )
-    assert times["lost"] == (pytest.approx(0.25 + KILL_SEEN_S), "b", {1})
+    assert times["lost"] == (pytest.approx(0.25), "b", {1})
     assert times["got"] == pytest.approx(1.0, abs=0.3)
 
 
