@@ -25,7 +25,7 @@ from webapp.advice.api import router as advice
 from webapp.bodies import CheckedParser
 from webapp.catalogue import router as catalogue
 from webapp.clusters.api import router as clusters
-from webapp.errors import Unavailable
+from webapp.errors import TooMany, Unavailable
 from webapp.experiments.api import router as experiments
 from webapp.health import router as health
 from webapp.openapi.document import Document
@@ -75,6 +75,10 @@ def refusal(request: HttpRequest, status: int, detail: str, fields: list[tuple[s
 def on_edgeloom_error(request: HttpRequest, error: EdgeLoomError) -> HttpResponse:
     if isinstance(error, SpecError):
         return refusal(request, 422, str(error), error.fields)
+    if isinstance(error, TooMany):
+        response = refusal(request, 429, str(error), [])
+        response.headers["Retry-After"] = str(error.retry_s)
+        return response
     return refusal(request, 503 if isinstance(error, Unavailable) else 409, str(error), [])
 
 

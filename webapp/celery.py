@@ -38,4 +38,4 @@ app.conf.update(
     task_send_sent_event=False,
     timezone="UTC",
 )
-app.autodiscover_tasks(["webapp.runs", "webapp.experiments", "webapp.advice"])
+app.autodiscover_tasks(["webapp.clusters", "webapp.runs", "webapp.experiments", "webapp.advice"])

@@ -3,16 +3,27 @@
 EdgeLoomError
 ├── SpecError 422, PlanError 409, HostError 409, RunError 409   (engine/domain/errors.py)
 ├── Conflict     409  the request does not fit the present state
+├── TooMany      429  a person has sent more than their share
 └── Unavailable  503  Redis or a worker is not there
 """
 
 from __future__ import annotations
+
+import math
 
 from engine.domain.errors import EdgeLoomError
 
 
 class Conflict(EdgeLoomError):
     """Another person changed it first, or the run is not in the state that the request needs."""
+
+
+class TooMany(EdgeLoomError):
+    """A person has asked for more than their share; `retry_s` says when asking again may help."""
+
+    def __init__(self, sentence: str, retry_s: float):
+        super().__init__(sentence)
+        self.retry_s = max(1, math.ceil(retry_s))
 
 
 class Unavailable(EdgeLoomError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,13 @@ import redis
 from django.db import connections
 
 from tests.support.web import Browser, RedisServer, Worker, person, redis_in_use
+from webapp import planning
+from webapp.celery import app as celery
+from webapp.clusters import tasks as _cluster_tasks  # noqa: F401  (makes the tasks known)
 from webapp.redis import client
+from webapp.runs import tasks as _run_tasks  # noqa: F401
+
+asked_as_it_is = planning.ask
 
 
 # Redis --------------------------------------------------------------------------------------------
@@ -83,6 +90,31 @@ def victor(db: None) -> Browser:
     browser = Browser()
     assert browser.log_in("victor").status_code == 200
     return browser
+
+
+# Planning -----------------------------------------------------------------------------------------
+@pytest.fixture(autouse=True)
+def planning_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans and fits are computed in the test's process, unless the test has a planning worker or asks for
+    `planning_as_it_is`.
+    """
+    if not {"plan_worker", "planning_as_it_is"} & set(request.fixturenames):
+        monkeypatch.setattr(planning, "ask", computed_here)
+
+
+def computed_here(task: str, arguments: list[Any], person: int) -> dict[str, Any]:
+    answers: list[dict[str, Any]] = []
+    if task not in ("plan.plan_run", "plan.validate"):
+        return asked_as_it_is(task, arguments, person)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "reply", lambda key, message: answers.append(message))
+        celery.tasks[task].run(*arguments, "reply:here")
+    return planning.opened(json.loads(json.dumps(answers[0])))
+
+
+@pytest.fixture
+def planning_as_it_is() -> None:
+    """Questions go to the workers, of which there may be none."""
 
 
 # Workers ------------------------------------------------------------------------------------------

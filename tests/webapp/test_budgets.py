@@ -9,9 +9,10 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import HostError
 from tests.support.web import Browser, person, request_body, run_spec
+from webapp import planning
 from webapp.bodies import checked_json
 from webapp.budgets import steps_of
-from webapp.runs import predictions, tasks
+from webapp.runs import tasks
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest, spec_of
 
@@ -120,7 +121,7 @@ def test_a_prompt_is_measured_before_it_is_tokenised(alice: Browser, monkeypatch
 
 def test_a_prediction_that_takes_too_long_is_ended_with_a_sentence(monkeypatch) -> None:
     answers = []
-    monkeypatch.setattr(predictions, "reply", lambda key, message: answers.append(message))
+    monkeypatch.setattr(planning, "reply", lambda key, message: answers.append(message))
 
     def endless(spec: object) -> None:
         raise SoftTimeLimitExceeded  # what Celery raises in the worker's main thread
@@ -128,8 +129,8 @@ def test_a_prediction_that_takes_too_long_is_ended_with_a_sentence(monkeypatch) 
     monkeypatch.setattr(tasks, "predict", endless)
     tasks.predict_now(run_spec().model_dump(mode="json"), "reply:1")
     with pytest.raises(HostError, match="takes more than 30 s: ask for fewer requests, tokens or devices"):
-        predictions.opened(answers[0])
-    assert tasks.predict_now.soft_time_limit == 30 < predictions.ANSWER_TIMEOUT_S
+        planning.opened(answers[0])
+    assert tasks.predict_now.soft_time_limit == 30 < planning.ANSWER_TIMEOUT_S
 
 
 # What no part behind could handle -------------------------------------------------------------------

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
-import uuid
 from typing import Any
 
 from engine.advice.changes import ranked
 from engine.advice.values import Assessment, Change, Objective
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
-from webapp.celery import app as celery
-from webapp.errors import Conflict, Unavailable
-from webapp.redis import count_up, pop, redis_needed
-from webapp.runs import predictions, workers
+from webapp import planning
+from webapp.errors import Conflict
+from webapp.redis import count_up, redis_needed
 
 PARTS = 2
 """Tasks that share the strategies: a planning worker has as many processes."""
@@ -56,28 +53,9 @@ def _document(base: RunSpec) -> dict[str, Any]:
 
 def _answers(calls: list[tuple[str, list[Any]]]) -> list[dict[str, Any]]:
     """The answers of tasks, given by name and arguments; each gets one more argument, where it answers."""
-    key = f"reply:{uuid.uuid4()}"
     with redis_needed():
-        if not workers.alive("plan"):
-            raise Unavailable(
-                "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan."
-            )
-        for name, arguments in calls:
-            celery.send_task(name, [*arguments, key], queue="plan", expires=ANSWER_TIMEOUT_S)
-        ends_s = time.monotonic() + ANSWER_TIMEOUT_S
-        answers: list[dict[str, Any]] = []
-        while len(answers) < len(calls) and time.monotonic() < ends_s:
-            text = pop(key, predictions.BLOCK_S)
-            if text is not None:
-                answers.append(_opened(json.loads(text)))
-    if len(answers) < len(calls):
-        raise Unavailable(f"No advice within {ANSWER_TIMEOUT_S} s: the planning workers are busy, try again.")
-    return answers
-
-
-def _opened(message: dict[str, Any]) -> dict[str, Any]:
-    if "superseded" in message:
+        planning.require_workers()
+        found = planning.answers(calls, time.monotonic() + ANSWER_TIMEOUT_S)
+    if any("superseded" in answer for answer in found):
         raise Conflict("You have asked for other advice meanwhile: that request is answered instead.")
-    if "error" in message:
-        predictions.opened(message)
-    return message
+    return found

@@ -12,23 +12,19 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from celery.exceptions import SoftTimeLimitExceeded
-
 from engine.advice.assess import assess
 from engine.advice.changes import tried
 from engine.advice.values import Assessment, Objective
-from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.execution.version import ENGINE, code_version, hash_of
 from engine.strategies.registry import strategy
+from webapp import planning
 from webapp.celery import app
-from webapp.redis import client, push
-from webapp.runs.predictions import sealed
+from webapp.redis import client
 from webapp.runs.tasks import with_profile
 
 LIMIT_S = 10
 """A task's time. Strategies that are not assessed within it are returned with this as their reason."""
-REPLY_KEPT_S = 60
 ASSESSMENT_KEPT_S = 24 * 3600
 
 
@@ -36,7 +32,7 @@ class Superseded(Exception):
     """The person has asked for something else meanwhile."""
 
 
-@app.task(name="plan.assess", ignore_result=True, soft_time_limit=LIMIT_S + 5)
+@app.task(name="plan.assess", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
 def assess_some(base: dict[str, Any], names: list[str], place: str, number: int, reply_to: str) -> None:
     """Assess the strategies `names`, and send the list to `reply_to`."""
 
@@ -48,7 +44,7 @@ def assess_some(base: dict[str, Any], names: list[str], place: str, number: int,
     _send(reply_to, answer)
 
 
-@app.task(name="plan.try_changes", ignore_result=True, soft_time_limit=LIMIT_S + 5)
+@app.task(name="plan.try_changes", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
 def try_changes(
     base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int, reply_to: str
 ) -> None:
@@ -64,18 +60,13 @@ def try_changes(
 
 
 def _send(reply_to: str, answer: Callable[[], dict[str, Any]]) -> None:
-    try:
-        message = answer()
-    except Superseded:
-        message = {"superseded": True}
-    except EdgeLoomError as error:
-        message = sealed(error)
-    except SoftTimeLimitExceeded:
-        message = {"error": "HostError", "detail": f"The advice takes more than {LIMIT_S} s: ask for less."}
-    except Exception as error:
-        push(reply_to, json.dumps({"error": "HostError", "detail": f"It broke: {error!r}."}), REPLY_KEPT_S)
-        raise
-    push(reply_to, json.dumps(message), REPLY_KEPT_S)
+    def or_superseded() -> dict[str, Any]:
+        try:
+            return answer()
+        except Superseded:
+            return {"superseded": True}
+
+    planning.respond(reply_to, LIMIT_S, or_superseded)
 
 
 def assess_until(specs: Sequence[RunSpec], place: str, number: int) -> list[Assessment]:

@@ -13,14 +13,15 @@ from pydantic import Field
 
 import topologies
 from engine.domain.cluster import ClusterSpec, LinkSpec
-from engine.domain.errors import SpecError
+from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.values import NonNegative, Positive
 from topologies.shapes import copies, shape
+from webapp import planning
 from webapp.accounts.access import UserRequest, operator
 from webapp.clusters import services
 from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
-from webapp.clusters.validation import Validation, validate
+from webapp.clusters.validation import Fits, Validation, validate
 
 router = Router(tags=["clusters"])
 logger = logging.getLogger(__name__)
@@ -110,9 +111,22 @@ def import_toml(request: HttpRequest, body: TomlIn) -> Drawing:
 
 
 @router.post("/validate", response=Validation)
-def validate_cluster(request: HttpRequest, body: ValidationIn) -> Validation:
-    """What is wrong with a drawing, and whether a model fits on it. Never refuses: it lists."""
-    return validate(body.spec, body.layout, body.model, body.strategy)
+def validate_cluster(request: UserRequest, body: ValidationIn) -> Validation:
+    """What is wrong with a drawing, and whether a model fits on it: it lists. With a strategy, which has to
+    plan for that, a planning worker answers.
+    """
+    if body.model is None or body.strategy is None:
+        return validate(body.spec, body.layout, body.model, None)
+    drawn = validate(body.spec, body.layout, None, None)
+    if drawn.problems:
+        return drawn
+    arguments = [body.spec, body.layout.model_dump(mode="json"), body.model, body.strategy]
+    try:
+        answer = planning.ask("plan.validate", arguments, request.auth.pk)
+    except EdgeLoomError as error:  # nobody plans, or it takes too long: the drawing itself is in order
+        fits = Fits(model=body.model, strategy=body.strategy, sentence=str(error))
+        return Validation(problems=(), fits=fits)
+    return Validation.parse(answer["validation"], "validation")
 
 
 @router.post("/shape", response=Drawing)

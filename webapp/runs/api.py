@@ -41,9 +41,9 @@ router = Router(tags=["runs"])
 
 
 @router.post("/predict", response=PredictionOut, auth=operator)
-def predict(request: HttpRequest, body: RunRequest) -> dict[str, Any]:
+def predict(request: UserRequest, body: RunRequest) -> dict[str, Any]:
     """The same run in the simulated world, by a planning worker: figures, plan, memory per device."""
-    report = predictions.request(spec_of(body))
+    report = predictions.request(spec_of(body), request.auth.pk)
     return {"report": report, "plan": report["plan"]}
 
 

@@ -20,7 +20,7 @@ from webapp import budgets
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
 from webapp.redis import REDIS_ERRORS, client, redis_needed
-from webapp.runs import closing, control, housekeeping, ownership, stream
+from webapp.runs import closing, control, housekeeping, ownership, predictions, stream
 from webapp.runs.event_log import EventLog
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.ownership import Lost, Ownership
@@ -38,10 +38,10 @@ def find(run_id: int) -> Run:
         raise Http404(f"There is no run {run_id}") from None
 
 
-def create(request: RunRequest, owner: User | None) -> Run:
-    """Check, plan, store and queue a run. Raises `SpecError`, `PlanError`, `Unavailable`.
+def create(request: RunRequest, owner: User) -> Run:
+    """Check, plan, store and queue a run. Raises `SpecError`, `PlanError`, `TooMany`, `Unavailable`.
 
-    Without Redis the run is stored as failed, so that its request is kept.
+    Without Redis or a planning worker the run is stored as failed, so that its request is kept.
     """
     spec = spec_of(request)
     # The cluster is frozen into the request: asking for the same again must not follow later edits. A picture
@@ -49,23 +49,28 @@ def create(request: RunRequest, owner: User | None) -> Run:
     frozen = request.model_copy(
         update={"cluster_id": None, "cluster": spec.cluster, "workload": spec.workload}
     )
-    run = store(frozen, spec, checked_plan(spec), owner)
+    budgets.check_emulation(spec)
+    run: Run | None = None
     try:
+        run = store(frozen, spec, predictions.plan(spec, owner.pk), owner)
         with redis_needed():
             queue(run.pk)
     except Unavailable as error:
+        run = run or store(frozen, spec, None, owner)
         closing.end_queued(run.pk, Outcome(kind="failed", sentence=str(error)))
         raise
     return run
 
 
 def checked_plan(spec: RunSpec) -> Plan:
-    """The plan of a run that may be emulated here. Raises `SpecError`, `PlanError`."""
+    """The plan of a run that may be emulated here, made in this process, which is a worker's. Raises
+    `SpecError`, `PlanError`.
+    """
     budgets.check_emulation(spec)
     return prepare(spec).plan
 
 
-def store(request: RunRequest, spec: RunSpec, plan: Plan, owner: User | None) -> Run:
+def store(request: RunRequest, spec: RunSpec, plan: Plan | None, owner: User | None) -> Run:
     """A run whose request, with everything in it, is `spec`; nothing is queued yet."""
     return Run.objects.create(
         name=request.name,
@@ -74,7 +79,7 @@ def store(request: RunRequest, spec: RunSpec, plan: Plan, owner: User | None) ->
         owner=owner,
         request=to_document(request),
         spec=to_document(spec),
-        plan=to_document(plan),
+        plan=to_document(plan) if plan else None,
         cluster_name=spec.cluster.name,
         model=request.model,
         strategy=request.strategy,

@@ -16,14 +16,15 @@ from emulator import emulate
 from emulator.calibration.known import with_profile as calibrated
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
-from engine.domain.errors import EdgeLoomError, HostError, RunError
+from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
-from engine.runs.predict import outcome_of, predict
+from engine.runs.predict import outcome_of, predict, prepare
+from webapp import planning
 from webapp.celery import app
-from webapp.runs import closing, housekeeping, live, ownership, predictions, services, storage, workers
+from webapp.runs import closing, housekeeping, live, ownership, services, storage, workers
 from webapp.runs.control import CommandFeed
 from webapp.runs.models import OVER, Run
 
@@ -35,25 +36,43 @@ FORM_LIMIT_S = 30
 RUN_LIMIT_S = 600
 
 
-@app.task(name="plan.predict", ignore_result=True, soft_time_limit=FORM_LIMIT_S)
+@app.task(
+    name="plan.predict",
+    ignore_result=True,
+    soft_time_limit=FORM_LIMIT_S,
+    time_limit=FORM_LIMIT_S + planning.GRACE_S,
+)
 def predict_now(spec: dict[str, Any], reply_to: str) -> None:
     """Predict for a form that a person is filling in, and send the report to `reply_to`."""
-    try:
+
+    def answer() -> dict[str, Any]:
         report = predict(with_profile(RunSpec.parse(spec, "run")))
-        predictions.reply(reply_to, {"report": report.model_dump(mode="json")})
-    except EdgeLoomError as error:
-        predictions.reply(reply_to, predictions.sealed(error))
-    except SoftTimeLimitExceeded:
-        sentence = (
-            f"The prediction takes more than {FORM_LIMIT_S} s: ask for fewer requests, tokens or devices."
-        )
-        predictions.reply(reply_to, predictions.sealed(HostError(sentence)))
-    except Exception as error:
-        predictions.reply(reply_to, {"error": "HostError", "detail": f"The prediction broke: {error!r}."})
-        raise
+        return {"report": report.model_dump(mode="json")}
+
+    planning.respond(reply_to, FORM_LIMIT_S, answer)
 
 
-@app.task(name="plan.predict_run", ignore_result=True, soft_time_limit=RUN_LIMIT_S)
+@app.task(
+    name="plan.plan_run",
+    ignore_result=True,
+    soft_time_limit=FORM_LIMIT_S,
+    time_limit=FORM_LIMIT_S + planning.GRACE_S,
+)
+def plan_run(spec: dict[str, Any], reply_to: str) -> None:
+    """Plan a run that a person wants to start, and send the plan to `reply_to`."""
+
+    def answer() -> dict[str, Any]:
+        return {"plan": prepare(RunSpec.parse(spec, "run")).plan.model_dump(mode="json")}
+
+    planning.respond(reply_to, FORM_LIMIT_S, answer)
+
+
+@app.task(
+    name="plan.predict_run",
+    ignore_result=True,
+    soft_time_limit=RUN_LIMIT_S,
+    time_limit=RUN_LIMIT_S + planning.GRACE_S,
+)
 def predict_run(run_id: int) -> None:
     """Predict a stored run and keep the prediction; once it has a report, with the changes that happened."""
     run = Run.objects.filter(pk=run_id).first()
@@ -66,6 +85,11 @@ def predict_run(run_id: int) -> None:
         return
     except SoftTimeLimitExceeded:
         logger.warning("run %s gets no prediction: it takes more than %d s", run_id, RUN_LIMIT_S)
+        return
+    except MemoryError:
+        logger.warning(
+            "run %s gets no prediction: it needs more than %d bytes", run_id, planning.MEMORY_BYTES
+        )
         return
     Run.objects.filter(pk=run_id).update(prediction=to_document(prediction))
 

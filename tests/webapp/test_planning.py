@@ -1,0 +1,171 @@
+"""Planning happens in workers, within limits, and nobody's questions keep others waiting."""
+
+from __future__ import annotations
+
+import base64
+import json
+import resource
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis
+from celery.exceptions import SoftTimeLimitExceeded
+
+from engine.domain.errors import HostError, PlanError
+from engine.strategies.registry import STRATEGIES
+from tests.support.web import Browser, RedisServer, Worker, request_body, wait_until
+from tests.webapp.test_budgets import line, refusal
+from webapp import planning
+from webapp.advice import tasks as _advice_tasks  # noqa: F401  (makes the tasks known)
+from webapp.celery import app as celery
+from webapp.errors import TooMany, Unavailable
+from webapp.runs.models import Run
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def no_strategy_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    for strategy in STRATEGIES:
+        monkeypatch.setattr(type(strategy), "plan", lambda *given: pytest.fail("planned in the web process"))
+
+
+def question(devices: int = 8) -> dict[str, Any]:
+    return {"spec": line(devices), "model": "gpt2", "strategy": "voltage"}
+
+
+# Where planning happens -----------------------------------------------------------------------------
+def test_a_worker_plans_a_run_and_says_whether_a_model_fits(
+    plan_worker: Worker, no_strategy_plans: None, alice: Browser
+) -> None:
+    started = alice.post("/runs", request_body())
+    assert started.status_code == 201, started.content
+    assert Run.objects.get().plan["layout"]["kind"]
+    fits = alice.post("/clusters/validate", question()).json()["fits"]
+    assert len(fits["devices"]) == 8
+    refused = alice.post("/runs", request_body(model="llama-2-13b"))
+    assert refused.status_code == 409  # the planner's own reason comes back
+
+
+def test_without_a_planning_worker_a_run_is_kept_as_failed(
+    planning_as_it_is: None, live_redis: redis.Redis, no_strategy_plans: None, alice: Browser
+) -> None:
+    assert "No planning worker is running" in refusal(alice.post("/runs", request_body()), 503)
+    assert Run.objects.get().status == "failed"
+
+
+def test_without_a_planning_worker_a_drawing_is_still_checked(
+    planning_as_it_is: None, live_redis: redis.Redis, victor: Browser
+) -> None:
+    answer = victor.post("/clusters/validate", question()).json()
+    assert answer["problems"] == []
+    assert answer["fits"]["fits"] is None
+    assert "No planning worker is running" in answer["fits"]["sentence"]
+    wrong = question() | {"spec": {**line(2), "source": "nobody"}}
+    assert victor.post("/clusters/validate", wrong).json()["problems"]
+
+
+# Turns ----------------------------------------------------------------------------------------------
+@pytest.fixture
+def somebody_plans(live_redis: redis.Redis) -> redis.Redis:
+    """A worker that is announced and takes its time: the test answers in its place."""
+    live_redis.set("worker:plan:test", json.dumps({"pid": 1, "slots": 1}), ex=60)
+    live_redis.delete("plan")
+    for key in live_redis.scan_iter(match="planning:*"):
+        live_redis.delete(key)
+    return live_redis
+
+
+def answer_one(store: redis.Redis) -> None:
+    """Take the first task of the queue and answer it."""
+    message = json.loads(str(store.lpop("plan")))
+    arguments = json.loads(base64.b64decode(message["body"]))[0]
+    planning.reply(arguments[-1], {"echo": arguments[0]})
+
+
+def test_a_person_has_two_questions_under_way_and_others_do_not_wait_for_the_rest(
+    somebody_plans: redis.Redis,
+) -> None:
+    with ThreadPoolExecutor(9) as pool:
+        many = [pool.submit(planning.ask, "plan.test", [f"ada {index}"], 1) for index in range(8)]
+        wait_until(lambda: somebody_plans.llen("plan") == 2, "two questions of ada")
+        other = pool.submit(planning.ask, "plan.test", ["bob"], 2)
+        wait_until(lambda: somebody_plans.llen("plan") == 3, "bob's question beside two of ada's")
+        for _ in range(3):
+            answer_one(somebody_plans)
+        assert other.result(20) == {"echo": "bob"}
+        for _ in range(6):
+            wait_until(lambda: somebody_plans.llen("plan"), "ada's next question")
+            answer_one(somebody_plans)
+        assert sorted(each.result(20)["echo"] for each in many) == [f"ada {index}" for index in range(8)]
+    assert not list(somebody_plans.scan_iter(match="planning:*"))
+
+
+def test_whose_turn_does_not_come_is_told_so(somebody_plans: redis.Redis, monkeypatch) -> None:
+    for index in range(planning.AT_ONCE):
+        somebody_plans.set(f"planning:1:{index}", "another", ex=60)
+    monkeypatch.setattr(planning, "ANSWER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(planning, "BLOCK_S", 1)
+    with pytest.raises(TooMany, match="2 of your questions are being computed"):
+        planning.ask("plan.test", [], 1)
+    with pytest.raises(Unavailable, match="busy"):
+        planning.ask("plan.test", [], 2)
+
+
+def test_a_refusal_for_too_many_says_when_to_try_again(
+    planning_as_it_is: None, somebody_plans: redis.Redis, monkeypatch, alice: Browser
+) -> None:
+    person = alice.client.session["_auth_user_id"]
+    for index in range(planning.AT_ONCE):
+        somebody_plans.set(f"planning:{person}:{index}", "another", ex=60)
+    monkeypatch.setattr(planning, "ANSWER_TIMEOUT_S", 0.2)
+    response = alice.post("/predict", request_body())
+    assert "try again" in refusal(response, 429)
+    assert response["Retry-After"] == "5"
+
+
+# Limits of a task -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("raised", "sentence"),
+    [
+        (SoftTimeLimitExceeded(), "This takes more than 7 s: ask for fewer requests, tokens or devices."),
+        (MemoryError(), "This needs more than 3 GiB: ask for fewer requests, tokens or devices."),
+        (PlanError("It does not fit."), "It does not fit."),
+    ],
+)
+def test_a_question_that_meets_a_limit_is_answered_with_a_sentence(
+    live_redis: redis.Redis, raised: Exception, sentence: str
+) -> None:
+    def answer() -> dict[str, Any]:
+        raise raised
+
+    planning.respond("reply:here", 7, answer)
+    with pytest.raises((HostError, PlanError), match=sentence):
+        planning.opened(json.loads(str(live_redis.lpop("reply:here"))))
+
+
+def test_every_task_of_the_planning_queue_has_a_time_limit() -> None:
+    planned = [task for name, task in celery.tasks.items() if name.startswith("plan.")]
+    assert len(planned) >= 6
+    for task in planned:
+        assert task.soft_time_limit and task.time_limit > task.soft_time_limit, task.name
+
+
+def test_a_planning_process_gets_a_memory_error_instead_of_the_machines_memory(monkeypatch) -> None:
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda which, pair: limits.append((which, pair[0])))
+    queues = SimpleNamespace(queues=SimpleNamespace(consume_from={"plan": None}))
+    monkeypatch.setattr(planning, "app", SimpleNamespace(amqp=queues))
+    planning.limit_memory()
+    assert limits == [(resource.RLIMIT_DATA, 3 * 2**30)]
+    queues.queues.consume_from = {"emulate": None}
+    planning.limit_memory()
+    assert len(limits) == 1
+
+
+def test_without_redis_a_question_says_so(planning_as_it_is: None, own_redis: RedisServer) -> None:
+    own_redis.stop()
+    with pytest.raises(Unavailable, match="Redis does not answer"):
+        planning.ask("plan.test", [], 1)
