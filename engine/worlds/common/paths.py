@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.scenario import Change, SetDelay, SetRate
 from engine.domain.units import BITS_PER_BYTE, transfer_s
+from engine.worlds.common.own_links import OwnLink
+
+DirectedLink = tuple[int, bool]
 
 
 def sender_cost_s(device: DeviceSpec, size_bytes: int) -> float:
@@ -52,6 +56,9 @@ class PathTimes:
         }
         arriving = {src: cluster.path(src, rank) for src in others}
         self.arriving = {src: [(hop.link, hop.forward) for hop in hops] for src, hops in arriving.items()}
+        self.last_link = {src: (hops[-1].link, hops[-1].forward) for src, hops in arriving.items()}
+        self.leaving: defaultdict[DirectedLink, OwnLink] = defaultdict(OwnLink)
+        self.entering: defaultdict[DirectedLink, OwnLink] = defaultdict(OwnLink)
         self.held = {
             src: [(hop.link, hop.forward) for hop in hops if hop.link in held]
             for src, hops in arriving.items()
@@ -88,6 +95,26 @@ class PathTimes:
         back = [(hop.link, hop.forward) for hop in self.cluster.path(dst, self.rank)]
         round_trip_s = sum(self.delays[way] for way in (*there, *back) if way[0] not in self.held_links)
         return math.ceil(round_trip_s * min(self.rates[way] for way in there) / BITS_PER_BYTE)
+
+    def departs_s(self, dst: int, size_bytes: int, start_s: float) -> float:
+        """When a message that starts at `start_s` is through this device's own link at the earliest, among
+        the others that leave over it.
+        """
+        way = self.paths[dst][0]
+        return self.leaving[way].enter(dst, size_bytes * BITS_PER_BYTE, self.rates[way], start_s)
+
+    def arrives_s(self, src: int, size_bytes: int, due_s: float) -> float:
+        """When a message that an idle path delivers at `due_s` is through the last link at the earliest,
+        among the others that arrive over it.
+        """
+        way = self.last_link[src]
+        rate, size_bits = self.rates[way], size_bytes * BITS_PER_BYTE
+        return max(due_s, self.entering[way].enter(src, size_bits, rate, due_s - size_bits / rate))
+
+    def forget_messages(self) -> None:
+        """All messages under way are dropped."""
+        self.leaving.clear()
+        self.entering.clear()
 
     def transfer_s(self, dst: int, size_bytes: int) -> float:
         """Virtual seconds on the slowest link to `dst`."""

@@ -151,9 +151,13 @@ class RealDevice(DeviceLoop):
         return False
 
     def _due_s(self, dst: int, size_bytes: int) -> float:
-        """The wall time at which an idle path delivers a message that is sent now, after the last one."""
-        begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + sender_cost_s(self.device, size_bytes)
-        self.departed_s[dst] = begun_s + self.paths.transfer_s(dst, size_bytes)
+        """The wall time at which a path that nobody else uses delivers a message that is sent now, after all
+        that this device has sent.
+        """
+        cost_s = sender_cost_s(self.device, size_bytes)
+        begun_s = max(self.now_s, self.departed_s.get(dst, 0.0)) + cost_s
+        alone_s = begun_s + self.paths.transfer_s(dst, size_bytes)
+        self.departed_s[dst] = max(alone_s, self.paths.departs_s(dst, size_bytes, self.now_s + cost_s))
         received_s = receiver_cost_s(self.cluster.devices[dst], size_bytes)
         return self.clock.wall(self.departed_s[dst] + self.paths.delay_s(dst) + received_s)
 

@@ -9,6 +9,8 @@ operation   host time ≤ 70 % of target · D, for operations long enough to mat
 device      the same for the sum of all operations of a device (short ones make up for each other)
 message     what the runtime spends on a message ≤ the message's time · D, on average
 cores       work of all devices that compute at the same time ≤ 65 % of the cores
+start       what the first operations are late, because caches are cold, ≤ 10 % of the first token's time · D;
+            no more than D = 4 for its sake
 """
 
 from __future__ import annotations
@@ -36,6 +38,11 @@ INLINE_HOST_S, OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 100e-6, 300e
 
 CROWDED = 1.2
 """The factor by which operations take longer when devices share cores and caches (`bench load`)."""
+
+START_LATE_S, START_SHARE, MOST_FOR_START = 3e-3, 0.1, 4.0
+"""Wall seconds that the first operations of a run are late (2 to 7 ms were seen), and how much of the first
+token's time that may be.
+"""
 
 COLDEST = 4.0
 """The largest factor by which cold caches make the runtime slower."""
@@ -93,7 +100,21 @@ def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | No
         needed.append(_ratio(_sum(messages)))
     available = cores or len(os.sched_getaffinity(0))
     needed.append(_peak_load(everything) / (CORES_SHARE * available))
+    needed.append(_needed_at_start(trace))
     return _step_up(max(needed))
+
+
+def _needed_at_start(trace: Sequence[Span | Mark]) -> float:
+    """The dilation that makes the late start of a run a small part of its first token's time."""
+    times_s = defaultdict(list)
+    for item in trace:
+        if isinstance(item, Mark):
+            times_s[item.name].append(item.time_s)
+    answers_s = times_s["token_emitted"] or times_s["request_finished"]
+    if not answers_s or not times_s["request_arrived"]:
+        return 1.0
+    first_token_s = min(answers_s) - min(times_s["request_arrived"])
+    return min(MOST_FOR_START, START_LATE_S / max(START_SHARE * first_token_s, 1e-9))
 
 
 def enough_dilation(dilation: float, used_frac: float) -> float:

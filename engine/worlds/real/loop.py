@@ -175,6 +175,7 @@ class DeviceLoop(Device):
         for pacer in (self.compute_pacer, self.disk_pacer):
             pacer.reset(time.monotonic())
         self.departed_s.clear()
+        self.paths.forget_messages()
         self.caches.clear()
         self.row_files.clear()
         super().halt()
@@ -285,10 +286,14 @@ class DeviceLoop(Device):
         usable_s = message.arrived_s + self.paths.held_s(message.src) * self.clock.dilation
         if not self.paced:
             return usable_s
-        size = FRAME_HEADER_BYTES + message.header.body_bytes
-        usable_s += receiver_cost_s(self.device, size) * self.clock.dilation
-        undisturbed = message.header.sent_s > self.paths.changed_s
-        return max(usable_s, message.header.due_s) if undisturbed else usable_s
+        header = message.header
+        size = FRAME_HEADER_BYTES + header.body_bytes
+        cost_s = receiver_cost_s(self.device, size)
+        usable_s += cost_s * self.clock.dilation
+        if header.sent_s <= self.paths.changed_s:
+            return usable_s
+        through_s = self.paths.arrives_s(message.src, size, self.clock.virtual(header.due_s) - cost_s)
+        return max(usable_s, self.clock.wall(through_s + cost_s))
 
     def _settle(self, done: Done) -> None:
         """End an operation that is due: emit its span, and resume the programs that wait for it."""
