@@ -27,6 +27,10 @@ env = environ.Env()
 STATE_DIR = Path(env.str("LOOM_STATE_DIR", default=str(BASE_DIR / ".loom"))).resolve()
 MODELS_DIR = STATE_DIR / "models"
 MACHINES_DIR = STATE_DIR / "machines"
+CALIBRATION_FILE = (
+    Path(env.str("XDG_CACHE_HOME", default="") or Path.home() / ".cache") / "edgeloom" / "calibration.json"
+)
+"""Where `./loom calibrate` keeps the times of this machine."""
 
 
 def stored_secret(path: Path) -> str:

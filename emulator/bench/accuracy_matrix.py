@@ -24,6 +24,7 @@ from engine.experiments.execution.campaign import Task, tasks_of
 from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
 from engine.experiments.results.rows import Result
+from engine.experiments.results.versions import Versions
 from engine.reports.against_model import percentile_95
 
 EXPERIMENT = Path(__file__).with_name("accuracy_matrix.toml")
@@ -45,7 +46,7 @@ def measure_accuracy_matrix(environment: Environment) -> Table:
     experiment, store = load_file(EXPERIMENT), Store(RESULTS)
     points = expand(experiment, sources_of(environment))
     known = store.read(point.digest for point in points)
-    carry_out_for(BUDGET_S, tasks_of(points, experiment.worlds, known, {}), store.add, emulation())
+    carry_out_for(BUDGET_S, tasks_of(points, experiment.worlds, known, Versions()), store.add, emulation())
     results = store.read(point.digest for point in points)
     return table_of(points, results)
 
@@ -66,7 +67,7 @@ def carry_out_for(
             return
         if task.digest in without_plan:
             continue
-        result = carry_out(task.spec, task.digest, task.world, emulated)
+        result = carry_out(*task, emulated)
         keep(result)
         if task.world == "simulated" and result.outcome != "finished":
             without_plan.add(task.digest)

@@ -24,7 +24,7 @@ def emulation() -> Emulation:
 @cache
 def emulation_version() -> str:
     """The version of the code that emulated results depend on: the engine's and the emulator's."""
-    return f"{code_version()}-{hash_of(EMULATOR / room for room in ROOMS)}"
+    return f"{code_version(on_shapes=False)}-{hash_of(EMULATOR / room for room in ROOMS)}"
 
 
 def _run(spec: RunSpec) -> RunReport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from engine.cli.tables import console_for, table
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
+from engine.domain.host_times import HostProfile
 from engine.domain.presented import World
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.seeds import seed_changes
@@ -33,6 +35,7 @@ from engine.experiments.results.claims import verdicts
 from engine.experiments.results.numbers_as_text import unit_and_factor
 from engine.experiments.results.pivot import TableData, check_table, table_data
 from engine.experiments.results.rows import REPEATABLE, Row, rows
+from engine.experiments.results.versions import Versions, calibration_digest, uses_host_times
 
 STYLES = {"holds": "green", "holds in direction": "yellow", "does not hold": "red"}
 ACTIONS = {
@@ -62,7 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--retry", action="store_true", help="repeat points that failed")
     parser.add_argument(
-        "--repeat-stale", action="store_true", help="repeat points that another version of the code made"
+        "--repeat-stale",
+        action="store_true",
+        help="repeat points that other code, or another calibration, made",
     )
 
 
@@ -74,10 +79,13 @@ class Campaign(NamedTuple):
     store: Store
     worlds: tuple[World, ...]
     emulation: Emulation | None
+    profile: HostProfile | None
+    """This host's times, if a point depends on them."""
 
     @property
-    def versions(self) -> dict[str, str]:
-        return {world: version_of(world, self.emulation) for world in self.worlds}
+    def versions(self) -> Versions:
+        code = {world: version_of(world, self.emulation) for world in self.worlds}
+        return Versions(code=code, calibration=calibration_digest(self.profile))
 
     def rows(self) -> tuple[Row, ...]:
         known = self.store.read(point.digest for point in self.points)
@@ -122,7 +130,15 @@ def _campaign(args: argparse.Namespace) -> Campaign:
     if args.action == "predict":
         worlds = ("simulated",)
     emulation = environment.emulation() if environment.emulation and "emulated" in worlds else None
-    return Campaign(experiment, points, Store(Path(args.output)), worlds, emulation)
+    profile = _host_times(points, environment)
+    return Campaign(experiment, points, Store(Path(args.output)), worlds, emulation, profile)
+
+
+def _host_times(points: Sequence[Point], environment: Environment) -> HostProfile | None:
+    """This host's times, if a point depends on them and they are known."""
+    dependent = (point.spec for point in points if point.spec and uses_host_times(point.spec))
+    spec = next(dependent, None)
+    return None if spec is None else environment.with_profile(spec).profile
 
 
 def _carry_out(campaign: Campaign, args: argparse.Namespace) -> int:
@@ -130,8 +146,9 @@ def _carry_out(campaign: Campaign, args: argparse.Namespace) -> int:
     tasks = tasks_of(
         campaign.points, campaign.worlds, known, campaign.versions, args.retry, args.repeat_stale
     )
-    environment: Environment = args.environment
-    tasks = tuple(task._replace(spec=environment.with_profile(task.spec)) for task in tasks)
+    tasks = tuple(
+        task._replace(profile=campaign.profile) if uses_host_times(task.spec) else task for task in tasks
+    )
     total = len(
         {(point.digest, world) for point in campaign.points if point.spec for world in campaign.worlds}
     )

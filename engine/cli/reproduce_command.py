@@ -21,6 +21,7 @@ from engine.experiments.execution.point import version_of
 from engine.experiments.execution.store import Store
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.results.rows import Row, rows
+from engine.experiments.results.versions import Versions
 from engine.reproductions.document import PICTURES, document
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
 from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, figure_verdicts
@@ -99,7 +100,7 @@ def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
     """Rows of all points, predicted. Those that the store has from this version of the code stay."""
     points = expand(one, sources_of(args.environment))
     store = Store(Path(args.output))
-    versions: dict[str, str] = {WORLD: version_of(WORLD)}
+    versions = Versions(code={WORLD: version_of(WORLD)})
     known = store.read(point.digest for point in points)
     tasks = tasks_of(points, (WORLD,), known, versions, repeat_stale=True)
     for number, result in enumerate(carry_out_all(tasks, store.add, args.jobs), start=1):

@@ -222,7 +222,6 @@ def test_an_upgrade_computes_anew_what_waits_and_marks_what_is_done(anna: User, 
     (taken,) = computations.take(ME, 1)
     computations.keep(taken.pk, result(taken), 0.1)
     monkeypatch.setattr(versions, "version_of", lambda world: "newer")
-    monkeypatch.setattr(executions, "version_of", lambda world: "newer")
     assert computations.adopt() == 3 and computations.adopt() == 0
     assert sorted(execution.cells.values_list("computation__code_version", flat=True))[-3:] == 3 * ["newer"]
     assert executions.retry(experiment, stale=True) == 1

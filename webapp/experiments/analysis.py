@@ -18,7 +18,7 @@ from engine.experiments.results.rows import REFUSED, Result, Row
 from webapp.clusters.validation import Problem
 from webapp.experiments.models import Cell, Execution
 from webapp.experiments.schemas import AnalysisOut
-from webapp.experiments.versions import version_of
+from webapp.experiments.versions import reason_stale
 
 
 def rows_of(execution: Execution) -> tuple[Row, ...]:
@@ -39,7 +39,9 @@ def row_of(cell: Cell) -> Row | None:
         result = Result.model_validate(stored, extra="ignore", context={"extra": "ignore"})
     else:
         return None
-    stale = computation is not None and computation.code_version != version_of(world)
+    stale = computation is not None and bool(
+        reason_stale(world, computation.code_version, result.calibration)
+    )
     run = str(computation.run_id or "") if computation else ""
     about = result.model_dump(exclude={"run"}) | {"run": run, "stale": stale}
     return Row(coordinates=cell.coordinates, seed=cell.seed, **about)

@@ -20,7 +20,7 @@ from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.experiments.progress import progress
 from webapp.experiments.rows import cursor_now, rows
 from webapp.experiments.schemas import ExperimentState, RowOut, RowsOut
-from webapp.experiments.versions import version_of
+from webapp.experiments.versions import reason_stale, version_of
 
 NOTHING = {"total": 0, "done": 0, "failed": 0, "open": 0}
 
@@ -94,10 +94,15 @@ def detail(experiment: Experiment, user: User) -> dict[str, Any]:
 
 
 def num_stale(execution: Execution) -> int:
-    """Cells whose result another version of the code has computed."""
+    """Cells whose result another version of the code, or another calibration, has computed."""
     ended = execution.cells.filter(computation__state__in=("done", "failed"))
-    made = ended.values_list("world", "computation__code_version").annotate(Count("pk")).order_by()
-    return sum(count for world, version, count in made if version != version_of(world))
+    made = ended.values_list("world", "computation__code_version", "computation__result__calibration")
+    counted = made.annotate(Count("pk")).order_by()
+    return sum(
+        count
+        for world, version, calibration, count in counted
+        if reason_stale(world, version, calibration or "")
+    )
 
 
 def rows_since(experiment: Experiment, since: float) -> RowsOut:

@@ -173,6 +173,21 @@ def relink(computation: Computation, only: Execution | None = None) -> int:
     return cells.update(computation=new, linked_at=timezone.now())
 
 
+def renew(computation: Computation, execution: Execution) -> bool:
+    """Let a stale result be computed anew, for the cells of `execution`; False if it is not stale.
+
+    The result of older code stays, for whoever looks at it; that of an older calibration is replaced.
+    """
+    calibration = (computation.result or {}).get("calibration", "")
+    if not versions.reason_stale(computation.world, computation.code_version, calibration):
+        return False
+    if computation.code_version != versions.version_of(computation.world):
+        relink(computation, only=execution)
+        return True
+    ended = Computation.objects.filter(pk=computation.pk, state=computation.state)
+    return bool(ended.update(state="waiting", attempts=0, run=None, worker="", changed_at=timezone.now()))
+
+
 # Ending -------------------------------------------------------------------------------------------
 def keep(
     computation_id: int, result: Value, wall_s: float, worker: str = "", dilation: float | None = None

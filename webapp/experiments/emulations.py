@@ -16,6 +16,7 @@ from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report
 from engine.experiments.results.rows import failure, result_of
+from engine.experiments.results.versions import calibration_of
 from webapp import budgets
 from webapp.experiments import computations
 from webapp.experiments.computations import about_of
@@ -127,6 +128,7 @@ def collect_one(computation: Computation, stopped: bool = False) -> bool:
     if stored.value.outcome.kind == "failed":
         return computations.fail(computation.pk, stored.value.outcome.sentence)
     about = about_of(computation, computation.code_version)
+    about["calibration"] = calibration_of(computations.spec_of(computation), stored.value.spec.profile)
     result = result_of(stored.value, run=str(run.pk), **about)
     wall_s = (run.finished_at - run.started_at).total_seconds() if run.finished_at and run.started_at else 0.0
     return computations.keep(computation.pk, result, wall_s, dilation=stored.value.dilation)

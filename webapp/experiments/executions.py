@@ -20,7 +20,6 @@ from webapp.experiments import announcing, computations, sizes
 from webapp.experiments.announcing import announce
 from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
 from webapp.experiments.sources import Limits, sources
-from webapp.experiments.versions import version_of
 from webapp.runs import services as runs
 
 
@@ -183,7 +182,7 @@ def set_state(executions: QuerySet[Execution], state: str) -> int:
 
 
 def retry(experiment: Experiment, stale: bool) -> int:
-    """Let the points that failed wait again or, if `stale`, those of older code be computed anew.
+    """Let the points that failed wait again or, if `stale`, those of other versions be computed anew.
 
     Returns how many computations that are.
     """
@@ -194,10 +193,7 @@ def retry(experiment: Experiment, stale: bool) -> int:
     of_it = Computation.objects.filter(cells__execution=newest).distinct()
     if stale:
         ended = of_it.filter(state__in=("done", "failed"))
-        old = [one for one in ended if one.code_version != version_of(one.world)]
-        for computation in old:
-            computations.relink(computation, only=newest)
-        count = len(old)
+        count = sum(computations.renew(computation, newest) for computation in ended)
     else:
         failed = list(of_it.filter(state="failed").values_list("pk", flat=True))
         count = Computation.objects.filter(pk__in=failed, state="failed").update(

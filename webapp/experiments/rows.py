@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.experiments.models import Cell, Execution
-from webapp.experiments.versions import version_of
+from webapp.experiments.versions import reason_stale
 
 OVERLAP_S = 5.0
 """A cursor lies so far in the past: a change may be stored a moment after its time."""
@@ -43,12 +43,13 @@ def row(cell: Cell) -> dict[str, Any]:
         "wall_s": None,
         "code_version": "",
         "calibration": "",
-        "stale": False,
+        "stale": "",
     }
     computation = cell.computation
     if computation is None:
         return found
     result = computation.result or {}
+    calibration = result.get("calibration", "")
     ended = computation.state in ("done", "failed")
     return found | {
         "state": computation.state,
@@ -58,6 +59,6 @@ def row(cell: Cell) -> dict[str, Any]:
         "run_id": computation.run_id,
         "wall_s": computation.wall_s,
         "code_version": computation.code_version,
-        "calibration": result.get("calibration", ""),
-        "stale": ended and computation.code_version != version_of(cell.world),
+        "calibration": calibration,
+        "stale": reason_stale(cell.world, computation.code_version, calibration) if ended else "",
     }

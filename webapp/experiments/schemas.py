@@ -59,7 +59,7 @@ class ExperimentOut(ExperimentRow):
     unreadable: str
     started_version: int | None = Field(description="The version that rows and figures are of.")
     progress: dict[World, WorldProgress]
-    stale: int = Field(description="Rows that another version of the code has computed.")
+    stale: int = Field(description="Rows that another version of the code or another calibration has made.")
     code_version: str
 
 
@@ -100,7 +100,7 @@ class RowOut(Schema):
     wall_s: float | None
     code_version: str
     calibration: str
-    stale: bool
+    stale: str = Field(description='Why it is stale, as words to follow "made by"; empty if it is not.')
 
 
 class RowsOut(Schema):

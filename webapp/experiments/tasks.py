@@ -20,6 +20,7 @@ from engine.domain.errors import HostError, PlanError, RunError, SpecError
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.experiments.results.rows import Result, failure, result_of
+from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
 from webapp.celery import app
 from webapp.experiments import computations, versions
@@ -99,11 +100,12 @@ def result_of_point(computation: Computation) -> Result:
     """A run that cannot be planned has a result, too. Raises `HostError`, and whatever breaks the program."""
     about = about_of(computation, versions.version_of(computation.world))
     try:
-        spec = with_profile(computations.spec_of(computation))
+        asked = computations.spec_of(computation)
+        spec = with_profile(asked)
         report = calculate(spec) if computation.world == "calculated" else predict(spec)
     except (SpecError, PlanError, RunError) as error:
         return failure(error, **about)
-    return result_of(report, **about)
+    return result_of(report, calibration=calibration_of(asked, spec.profile), **about)
 
 
 def calculate(spec: RunSpec) -> RunReport:

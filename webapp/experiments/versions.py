@@ -1,12 +1,17 @@
-"""The version of the code that results depend on, by world."""
+"""The versions that results depend on: of the code by world, and the calibration of the server's machine."""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
+from typing import cast
 
 from django.conf import settings
 
+from engine.domain.calibration import read_calibration
+from engine.domain.errors import SpecError
+from engine.domain.presented import World
 from engine.experiments.execution.version import code_version, hash_of
+from engine.experiments.results.versions import Versions, calibration_digest
 
 EMULATED = ("engine", "emulator")
 """Folders of the checkout on which an emulation depends."""
@@ -16,5 +21,28 @@ EMULATED = ("engine", "emulator")
 def version_of(world: str) -> str:
     """Of this process: it hashes the files once."""
     if world != "emulated":
-        return code_version()
+        return code_version(on_shapes=world == "simulated")
     return hash_of(settings.BASE_DIR / folder for folder in EMULATED)
+
+
+def reason_stale(world: str, code_version: str, calibration: str) -> str:
+    """Why a result made by these is stale, as words to follow "made by"; "" if it is not."""
+    now = Versions(code={cast(World, world): version_of(world)}, calibration=present_calibration())
+    return now.reason_stale(world, code_version, calibration)
+
+
+def present_calibration() -> str:
+    """Of the server's machine, "" if it is not calibrated. The file is read again when it has changed."""
+    try:
+        changed_ns = settings.CALIBRATION_FILE.stat().st_mtime_ns
+    except OSError:
+        return ""
+    return _calibration(changed_ns)
+
+
+@lru_cache(maxsize=1)
+def _calibration(changed_ns: int) -> str:
+    try:
+        return calibration_digest(read_calibration(settings.CALIBRATION_FILE).profile)
+    except SpecError:
+        return ""  # of another version of the program: workers calibrate anew

@@ -14,11 +14,13 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import NamedTuple
 
 from engine.domain.errors import RunError
+from engine.domain.host_times import HostProfile
 from engine.domain.presented import World
 from engine.domain.spec import RunSpec
 from engine.experiments.design.expand import Point
-from engine.experiments.execution.point import Emulation, carry_out, version_of
+from engine.experiments.execution.point import Emulation, attempt, carry_out, version_of
 from engine.experiments.results.rows import REPEATABLE, Key, Result, failure, is_stale
+from engine.experiments.results.versions import Versions
 
 PR_SET_PDEATHSIG = 1
 """From Linux' <linux/prctl.h>: the signal that a process gets when its parent has died."""
@@ -28,23 +30,24 @@ AHEAD_PER_PROCESS = 2
 
 
 class Task(NamedTuple):
-    """One run to carry out, for all points that share it."""
+    """One run to carry out, for all points that share it; `profile` are this host's times, if needed."""
 
     spec: RunSpec
     digest: str
     world: World
+    profile: HostProfile | None = None
 
 
 def tasks_of(
     points: Sequence[Point],
     worlds: Sequence[World],
     known: Mapping[Key, Result],
-    versions: Mapping[str, str],
+    versions: Versions,
     retry: bool = False,
     repeat_stale: bool = False,
 ) -> tuple[Task, ...]:
     """What is left to do, each run once: the quick worlds first. `retry` repeats runs that failed for a
-    reason that may have gone, `repeat_stale` results of another version of the code.
+    reason that may have gone, `repeat_stale` results of other versions.
     """
     found: dict[Key, Task] = {}
     for world in sorted(worlds, key=("simulated", "calculated", "emulated").index):
@@ -74,14 +77,14 @@ def carry_out_all(
         yield result
     for task in tasks:
         if task.world == "emulated":
-            result = carry_out(task.spec, task.digest, task.world, emulation)
+            result = carry_out(*task, emulation)
             keep(result)
             yield result
 
 
 def _one_by_one(tasks: Sequence[Task]) -> Iterator[Result]:
     for task in tasks:
-        yield carry_out(task.spec, task.digest, task.world)
+        yield carry_out(*task)
 
 
 def _in_pool(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
@@ -111,13 +114,13 @@ def _until_broken(waiting: deque[Task], jobs: int, suspects: list[Task]) -> Iter
     try:
         while waiting or running:
             while waiting and len(running) < AHEAD_PER_PROCESS * jobs:
-                running[pool.submit(carry_out, *waiting[0])] = waiting[0]
+                running[pool.submit(attempt, *waiting[0])] = waiting[0]
                 waiting.popleft()
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 result = future.result()
                 del running[future]
-                yield result
+                yield result.model_copy(update={"code_version": version_of(result.world)})
     except BrokenProcessPool:
         suspects += running.values()
     finally:

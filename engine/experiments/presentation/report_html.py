@@ -62,7 +62,7 @@ def summary(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]
     ]
     stale = sum(row.stale for row in rows)
     invalid = sum(row.metrics.get("valid") == 0 for row in rows)
-    more = f"; {stale} made by another version of the code" if stale else ""
+    more = f"; {stale} made by another version of the code or another calibration" if stale else ""
     more += f"; {invalid} with times that are not valid" if invalid else ""
     seeds = "1 seed" if len(experiment.seeds) == 1 else f"{len(experiment.seeds)} seeds"
     return f"{len(points)} points ({seeds}): {', '.join(done)} finished{more}."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from engine.domain.report import RunReport
 from engine.domain.values import Count, Value
 from engine.experiments.design.expand import Point
 from engine.experiments.results.metrics import metrics_of
+from engine.experiments.results.versions import Versions
 
 REFUSED, NO_PLAN, FAILED = "refused", "no_plan", "failed"
 """Outcomes of points without a report, besides those of runs: the spec is refused, the strategy finds no plan
@@ -30,8 +30,8 @@ Key = tuple[str, str]
 class Result(Value):
     """What one run gave, without its coordinates, which each experiment has its own of.
 
-    `code_version` is that of the code that made it, `calibration` a hash of the host's times where the run
-    depended on them. `run` names where the whole report is kept, "" if it is not. `wall_s` is how long it
+    `code_version` is that of the code that made it, `calibration` a hash of the host's times where
+    operations took them. `run` names where the whole report is kept, "" if it is not. `wall_s` is how long it
     took.
     """
 
@@ -51,7 +51,7 @@ class Result(Value):
 
 
 class Row(Value):
-    """One result at its point. `stale`: made by another version of the code."""
+    """One result at its point. `stale`: made by another version of the code, or by another calibration."""
 
     coordinates: Coordinates
     seed: Count
@@ -83,9 +83,6 @@ class Row(Value):
 
 def result_of(report: RunReport, digest: str, world: World, **about: Any) -> Result:
     """The result in a report; `about` are the other fields of `Result`."""
-    if "calibration" not in about and report.spec.profile is not None:
-        text = report.spec.profile.model_dump_json()
-        about["calibration"] = hashlib.sha256(text.encode()).hexdigest()[:12]
     return Result(
         digest=digest,
         world=world,
@@ -112,11 +109,11 @@ def rows(
     points: Iterable[Point],
     worlds: Iterable[World],
     results: Mapping[Key, Result],
-    versions: Mapping[str, str],
+    versions: Versions,
 ) -> tuple[Row, ...]:
     """A row of every point and world that has a result or cannot have one, in the order of the points.
 
-    `versions` has the present version of the code by world: results of another one are stale.
+    Results of other versions than the present ones are stale.
     """
     found = []
     every_world = tuple(worlds)
@@ -134,7 +131,6 @@ def rows(
     return tuple(found)
 
 
-def is_stale(result: Result, versions: Mapping[str, str]) -> bool:
-    """Whether another version of the code made it than the present one of its world, where both are known."""
-    now = versions.get(result.world, "")
-    return bool(now and result.code_version) and result.code_version != now
+def is_stale(result: Result, versions: Versions) -> bool:
+    """Whether other versions made it than the present ones, where both are known."""
+    return bool(versions.reason_stale(result.world, result.code_version, result.calibration))

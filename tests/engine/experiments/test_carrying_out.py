@@ -23,13 +23,15 @@ from engine.experiments.execution import campaign
 from engine.experiments.execution.campaign import Task, carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
-from engine.experiments.execution.version import code_version, hash_of
+from engine.experiments.execution.version import TENSORS_ONLY, code_version, hash_of
 from engine.experiments.results.metrics import METRICS, metric, metrics_of
 from engine.experiments.results.rows import Result, rows
+from engine.experiments.results.versions import Versions, calibration_digest
 from engine.runs.predict import predict
+from tests.support.host_profiles import a_profile
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
-NOW = {"simulated": "now"}
+NOW = Versions(code={"simulated": "now"})
 
 
 def points(*strategies: str, **base: Any) -> tuple[Point, ...]:
@@ -92,7 +94,7 @@ def test_a_program_error_is_a_failed_result_and_a_missing_emulator_is_no_result(
     def broken(spec: RunSpec) -> RunReport:
         raise ZeroDivisionError("oops")
 
-    found = carry_out(spec_of(point), point.digest, "emulated", Emulation(broken, "e1"))
+    found = carry_out(spec_of(point), point.digest, "emulated", emulation=Emulation(broken, "e1"))
     assert (found.outcome, found.code_version) == ("failed", "e1")
     assert found.sentence == "the program failed: ZeroDivisionError: oops"
     with pytest.raises(HostError, match="cannot emulate"):
@@ -227,3 +229,56 @@ def test_the_version_of_the_code_changes_with_a_byte_of_it(tmp_path: Path) -> No
     assert hash_of([tmp_path / "room"]) == before
     file.write_text("x = 2\n")
     assert hash_of([tmp_path / "room"]) != before
+
+
+def test_comments_docstrings_and_layout_are_no_other_version_and_left_out_folders_do_not_count(
+    tmp_path: Path,
+) -> None:
+    file, apart = tmp_path / "room" / "code.py", tmp_path / "room" / "real"
+    apart.mkdir(parents=True)
+    file.write_text("def f(x):\n    return x + 1\n")
+    (apart / "code.py").write_text("y = 1\n")
+    before = hash_of([tmp_path / "room"], [apart])
+    file.write_text('"""Text."""\n\n\ndef f(x):\n    """More."""\n    # why\n    return (x +\n        1)\n')
+    (apart / "code.py").write_text("y = 2\n")
+    assert hash_of([tmp_path / "room"], [apart]) == before
+    assert hash_of([tmp_path / "room"]) != before
+    file.write_text('def f(x):\n    return x + "1"\n')
+    assert hash_of([tmp_path / "room"], [apart]) != before
+
+
+def test_a_prediction_on_shapes_loads_nothing_that_its_version_leaves_out() -> None:
+    modules = tuple("engine." + folder.replace("/", ".") for folder in TENSORS_ONLY)
+    script = f"""
+import sys
+from tests.engine.experiments.test_carrying_out import points, spec_of
+from engine.runs.predict import predict
+loaded = set(sys.modules)
+[predict(spec_of(point)) for point in points("voltage", "edgeformer", "lime")]
+assert not [name for name in set(sys.modules) - loaded if name.startswith({modules!r})]
+assert not [name for name in loaded if name.startswith({modules!r})]
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# Calibrations -------------------------------------------------------------------------------------
+def test_a_result_has_the_calibration_that_its_operations_took_and_another_one_makes_it_stale() -> None:
+    (point,) = points("single", compute_model="measured")
+    (free,) = points("single")
+    old, new = a_profile("old"), a_profile("new")
+    found = carry_out(spec_of(point), point.digest, "simulated", old)
+    assert found.outcome == "finished" and found.calibration == calibration_digest(old) != ""
+    assert carry_out(spec_of(free), free.digest, "simulated", old).calibration == ""
+    own = spec_of(point).model_copy(update={"profile": old})
+    assert carry_out(own, "its own times", "simulated").calibration == ""
+    same = Versions(code={"simulated": found.code_version}, calibration=calibration_digest(old))
+    other = same.model_copy(update={"calibration": calibration_digest(new)})
+    known = {found.key: found}
+    assert tasks_of([point], ["simulated"], known, same, repeat_stale=True) == ()
+    assert len(tasks_of([point], ["simulated"], known, other, repeat_stale=True)) == 1
+    (row,) = rows([point], ["simulated"], known, other)
+    assert row.stale and row.calibration == found.calibration
+    assert other.reason_stale("simulated", "x", found.calibration) == (
+        "another version of the code and another calibration of the host"
+    )
+    assert Versions(code=same.code).reason_stale("simulated", found.code_version, found.calibration) == ""

@@ -2454,7 +2454,7 @@ export interface components {
             reason: string;
             run_id: number | null;
             seed: number;
-            stale: boolean;
+            stale: string;
             /** @enum {string} */
             state: "waiting" | "running" | "done" | "failed" | "problem";
             wall_s: number | null;

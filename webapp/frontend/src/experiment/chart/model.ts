@@ -22,7 +22,7 @@ export interface Mark {
   problem: string | null;
   /** One more thing to know: the place in the paper, runs that do not count, the point in a scatter plot. */
   note?: string;
-  /** Computed by another version of the code than the present one. */
+  /** Made by another version of the code, or another calibration, than the present one. */
   stale: boolean;
 }
 

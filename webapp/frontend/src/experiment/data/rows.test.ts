@@ -17,7 +17,7 @@ function row(index: number, world: 'simulated' | 'emulated', more: Partial<RowAn
     wall_s: null,
     code_version: '',
     calibration: '',
-    stale: false,
+    stale: '',
     ...more,
   };
 }

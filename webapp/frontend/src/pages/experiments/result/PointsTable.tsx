@@ -152,7 +152,7 @@ function State({ row }: { row: RowAnswer }) {
             size="sm"
             variant="light"
             color="yellow"
-            title={`Computed by version ${row.code_version.slice(0, 12)}`}
+            title={`Made by ${row.stale}`}
           >
             stale
           </Badge>

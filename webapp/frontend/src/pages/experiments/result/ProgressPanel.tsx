@@ -60,15 +60,15 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
               onClick={() => again('stale')}
               data-testid="retry-stale"
             >
-              Repeat {stored.stale} of an older version
+              Repeat {stored.stale} of other versions
             </Button>
           )}
         </Group>
       </div>
       {stored.stale > 0 && (
         <Text size="xs" c="var(--loom-warn)" mt={6}>
-          {stored.stale} {stored.stale === 1 ? 'row was' : 'rows were'} computed by another version of the
-          code than the present one, {stored.code_version.slice(0, 12)}.
+          {stored.stale} {stored.stale === 1 ? 'row was' : 'rows were'} made by another version of the
+          code, or by another calibration of the host, than the present ones. The rows below say which.
         </Text>
       )}
       {edited && (
