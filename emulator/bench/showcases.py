@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from emulator.bench.rows import Table
 from emulator.session.client import emulate
+from emulator.session.until_valid import until_valid
 from engine.cli.command import Environment
 from engine.domain.report import RunReport
 from engine.domain.showcase import Claim, Showcase
@@ -39,7 +40,7 @@ Runs = dict[str, RunReport]
 
 def measure_showcases(environment: Environment, run: Callable[[RunSpec], RunReport] | None = None) -> Table:
     """`run` carries out a spec on emulated devices."""
-    run = run or (lambda spec: emulate(spec, lambda events: None))
+    run = run or emulated_until_valid
     rows: list[tuple[str, ...]] = []
     for showcase in environment.showcases():
         sys.stderr.write(f"  {showcase.name}\n")
@@ -48,6 +49,10 @@ def measure_showcases(environment: Environment, run: Callable[[RunSpec], RunRepo
         emulated = {name: run(spec) for name, spec in specs.items()} if showcase.emulated else {}
         rows += rows_of(showcase, predicted, emulated)
     return Table(TITLE, COLUMNS, tuple(rows))
+
+
+def emulated_until_valid(spec: RunSpec) -> RunReport:
+    return until_valid(lambda asked: emulate(asked, lambda events: None), spec)
 
 
 def rows_of(showcase: Showcase, predicted: Runs, emulated: Runs) -> list[tuple[str, ...]]:
