@@ -15,8 +15,8 @@ FACTOR = 2.0
 
 
 def until_valid(run: Callable[[RunSpec], RunReport], spec: RunSpec) -> RunReport:
-    """The report of `run`. Where the dilation is chosen automatically and the times are not valid, because
-    this machine was busy or slower than expected, the run is repeated with twice the dilation. The last report
+    """The report of `run`; where the dilation is chosen automatically and the times are not valid, that of
+    another attempt with twice the dilation: this machine was busy, or slower than expected. The last report
     counts, also if it is not valid either.
     """
     report = run(spec)
