@@ -7,6 +7,7 @@ REDIS_URL          redis://127.0.0.1:6391/0         the private Redis that ./loo
 SECRET_KEY         generated once, kept in a file
 ALLOWED_HOSTS      loopback names only              comma-separated; HTTP and WebSocket both check it
 CSRF_TRUSTED_ORIGINS  none                          https://… origins, behind a proxy
+LOOM_SHARED        off                              every operator may change what others made
 LOOM_HTTPS         off                              cookies over HTTPS only, trust X-Forwarded-Proto
 DEBUG              off
 """
@@ -110,6 +111,9 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_CALLABLE = "webapp.accounts.access.locked_out"
+
+# A small lab may want every operator to stop, change and delete everybody's runs and clusters.
+SHARED = env.bool("LOOM_SHARED", default=False)
 
 # Database -----------------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("DATABASE_URL", default=f"sqlite:///{STATE_DIR / 'edgeloom.sqlite3'}")}

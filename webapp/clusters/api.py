@@ -18,6 +18,7 @@ from engine.domain.values import NonNegative, Positive
 from topologies.shapes import copies, shape
 from webapp import planning
 from webapp.accounts.access import UserRequest, operator
+from webapp.accounts.rights import Rights
 from webapp.clusters import services
 from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
@@ -48,6 +49,8 @@ class ClusterOut(Drawing):
     num_links: int
     version: int
     owner: str
+    template: bool
+    locked: str | None = Field(description="Why you may not change it; null if you may.")
 
 
 class TomlIn(Schema):
@@ -69,7 +72,7 @@ class ShapeIn(Schema):
     delay_s: NonNegative = 0.0
 
 
-def row(cluster: Cluster) -> ClusterOut:
+def row(cluster: Cluster, rights: Rights) -> ClusterOut:
     spec = services.spec_of(cluster)
     return ClusterOut(
         id=cluster.pk,
@@ -83,16 +86,18 @@ def row(cluster: Cluster) -> ClusterOut:
         layout=services.layout_of(cluster),
         version=cluster.version,
         owner=cluster.owner.username if cluster.owner else "",
+        template=cluster.template,
+        locked=services.locked(cluster, rights),
     )
 
 
 @router.get("", response=list[ClusterOut])
-def list_clusters(request: HttpRequest) -> list[ClusterOut]:
+def list_clusters(request: UserRequest) -> list[ClusterOut]:
     """Those that can be read: a cluster that a newer version of EdgeLoom stored may be left out."""
-    rows = []
+    rows, rights = [], Rights.of(request.auth)
     for cluster in Cluster.objects.select_related("owner"):
         try:
-            rows.append(row(cluster))
+            rows.append(row(cluster, rights))
         except SpecError as error:
             logger.warning("the list of clusters leaves out %s: %s", cluster.name, error)
     return rows
@@ -100,7 +105,8 @@ def list_clusters(request: HttpRequest) -> list[ClusterOut]:
 
 @router.post("", response={201: ClusterOut}, auth=operator)
 def create_cluster(request: UserRequest, drawing: Drawing) -> Status[ClusterOut]:
-    return Status(201, row(services.create(drawing.spec, drawing.layout, request.auth)))
+    made = services.create(drawing.spec, drawing.layout, request.auth)
+    return Status(201, row(made, Rights.of(request.auth)))
 
 
 @router.post("/import", response=Drawing, auth=operator)
@@ -139,19 +145,20 @@ def make_shape(request: HttpRequest, body: ShapeIn) -> Drawing:
 
 
 @router.get("/{int:cluster_id}", response=ClusterOut)
-def get_cluster(request: HttpRequest, cluster_id: int) -> ClusterOut:
-    return row(services.find(cluster_id))
+def get_cluster(request: UserRequest, cluster_id: int) -> ClusterOut:
+    return row(services.find(cluster_id), Rights.of(request.auth))
 
 
 @router.put("/{int:cluster_id}", response=ClusterOut, auth=operator)
-def update_cluster(request: HttpRequest, cluster_id: int, edit: Edit) -> ClusterOut:
-    return row(services.update(cluster_id, edit.spec, edit.layout, edit.version))
+def update_cluster(request: UserRequest, cluster_id: int, edit: Edit) -> ClusterOut:
+    changed = services.update(cluster_id, edit.spec, edit.layout, edit.version, request.auth)
+    return row(changed, Rights.of(request.auth))
 
 
 @router.delete("/{int:cluster_id}", response={204: None}, auth=operator)
-def delete_cluster(request: HttpRequest, cluster_id: int) -> Status[None]:
+def delete_cluster(request: UserRequest, cluster_id: int) -> Status[None]:
     """Runs keep their own copy of the cluster."""
-    services.find(cluster_id).delete()
+    services.owned(cluster_id, request.auth).delete()
     return Status(204, None)
 
 

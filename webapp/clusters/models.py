@@ -7,12 +7,15 @@ from django.db import models
 
 
 class Cluster(models.Model):
-    """`spec` is a dumped `ClusterSpec`; `version` counts the edits, for optimistic locking."""
+    """`spec` is a dumped `ClusterSpec`; `version` counts the edits, for optimistic locking.
+    A `template` comes with every installation and is never changed.
+    """
 
     name = models.CharField(max_length=31, unique=True)
     title = models.CharField(max_length=200, blank=True)
     spec = models.JSONField()
     layout = models.JSONField(default=dict)
+    template = models.BooleanField(default=False)
     version = models.PositiveIntegerField(default=1)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -7,12 +7,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.http import Http404
 from django.utils import timezone
+from ninja.errors import HttpError
 
 import topologies
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.stored import read, to_document
 from webapp import budgets
+from webapp.accounts.rights import Rights
 from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
 from webapp.errors import Conflict
@@ -33,7 +35,7 @@ DEMO = (
 
 def find(cluster_id: int) -> Cluster:
     try:
-        return Cluster.objects.get(pk=cluster_id)
+        return Cluster.objects.select_related("owner").get(pk=cluster_id)
     except Cluster.DoesNotExist:
         raise Http404(f"There is no cluster {cluster_id}") from None
 
@@ -64,9 +66,27 @@ def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Clust
         raise name_taken(spec) from error
 
 
-def update(cluster_id: int, spec: ClusterSpec, layout: CanvasLayout, version: int) -> Cluster:
-    """Store edits made to `version`; raises `Conflict` if a newer version has been stored since."""
+def locked(cluster: Cluster, rights: Rights) -> str | None:
+    """Why a person may not change the cluster; None if they may."""
+    if cluster.template and rights.role != "viewer":
+        return "It comes with EdgeLoom and stays as it is: save it under another name, and change that."
+    return rights.locked(cluster.owner)
+
+
+def owned(cluster_id: int, user: User) -> Cluster:
+    """The cluster, for somebody who is about to change it. Raises 403 if they may not."""
     cluster = find(cluster_id)
+    reason = locked(cluster, Rights.of(user))
+    if reason is not None:
+        raise HttpError(403, reason.replace("It ", f"{cluster.name} ", 1) if reason[:3] == "It " else reason)
+    return cluster
+
+
+def update(cluster_id: int, spec: ClusterSpec, layout: CanvasLayout, version: int, user: User) -> Cluster:
+    """Store edits made to `version`; raises `Conflict` if a newer version has been stored since, and 403 if
+    the user may not change it.
+    """
+    cluster = owned(cluster_id, user)
     budgets.check_cluster(spec, "spec")
     try:
         with transaction.atomic():
@@ -99,6 +119,7 @@ def ensure_demo() -> list[str]:
     for name in DEMO:
         if not Cluster.objects.filter(name=name).exists():
             spec = topologies.load(name)
-            create(spec, arrange(spec), owner=None)
+            made_here = create(spec, arrange(spec), owner=None)
+            Cluster.objects.filter(pk=made_here.pk).update(template=True)
             made.append(name)
     return made

@@ -8,14 +8,13 @@ from django.contrib.auth.models import User
 from django.db.models import F, QuerySet
 from django.http import Http404
 from django.utils import timezone
-from ninja.errors import HttpError
 
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
 from engine.experiments.design.files import parse_toml
 from webapp import budgets
-from webapp.accounts.roles import role
+from webapp.accounts import rights
 from webapp.bodies import check_value
 from webapp.errors import Conflict
 from webapp.experiments import sizes
@@ -30,19 +29,13 @@ def find(experiment_id: int) -> Experiment:
 
 
 def may_change(experiment: Experiment, user: User) -> bool:
-    return role(user) == "admin" or experiment.owner_id == user.pk
+    return rights.Rights.of(user).locked(experiment.owner) is None
 
 
 def owned(experiment_id: int, user: User) -> Experiment:
-    """The experiment, for somebody who is about to change it. Raises 403 for all but its owner and
-    administrators.
-    """
+    """The experiment, for somebody who is about to change it. Raises 403 if they may not."""
     experiment = find(experiment_id)
-    if not may_change(experiment, user):
-        owner = experiment.owner.username if experiment.owner else "nobody"
-        raise HttpError(
-            403, f"{experiment} belongs to {owner}: save a copy of it as your own, and change that."
-        )
+    rights.require(user, experiment.owner, experiment, ", or save a copy of it as your own")
     return experiment
 
 

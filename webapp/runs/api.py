@@ -17,6 +17,7 @@ from engine.domain.stored import Stored, read_report, to_document
 from engine.reports.compare import compare
 from webapp import budgets
 from webapp.accounts.access import UserRequest, operator
+from webapp.accounts.rights import Rights
 from webapp.errors import Conflict
 from webapp.redis import redis_needed
 from webapp.runs import archive, exports, predictions, services
@@ -33,6 +34,7 @@ from webapp.runs.schemas import (
     RunEdit,
     RunRow,
     detail,
+    name_of,
     queue_positions,
     row,
 )
@@ -59,11 +61,12 @@ def start_run(request: UserRequest, body: RunRequest) -> Status[dict[str, Any]]:
 
 
 @router.get("/runs", response=list[RunRow])
-def list_runs(request: HttpRequest, filters: Query[Filters]) -> list[dict[str, Any]]:
+def list_runs(request: UserRequest, filters: Query[Filters]) -> list[dict[str, Any]]:
     """Newest first."""
     positions = queue_positions()
     page = filtered(filters)[filters.offset : filters.offset + filters.limit]
-    return [row(run, positions.get(run.pk)) for run in page]
+    rights = Rights.of(request.auth)
+    return [row(run, rights, positions.get(run.pk)) for run in page]
 
 
 def filtered(filters: Filters) -> QuerySet[Run]:
@@ -92,21 +95,21 @@ def filtered(filters: Filters) -> QuerySet[Run]:
 
 
 @router.get("/runs/{int:run_id}", response=RunDetail)
-def get_run(request: HttpRequest, run_id: int) -> dict[str, Any]:
-    return detail(services.find(run_id))
+def get_run(request: UserRequest, run_id: int) -> dict[str, Any]:
+    return detail(services.find(run_id), Rights.of(request.auth))
 
 
 @router.patch("/runs/{int:run_id}", response=RunDetail, auth=operator)
-def edit_run(request: HttpRequest, run_id: int, edit: RunEdit) -> dict[str, Any]:
-    services.find(run_id)
+def edit_run(request: UserRequest, run_id: int, edit: RunEdit) -> dict[str, Any]:
+    services.owned(run_id, request.auth)
     budgets.check_labels(edit.notes or "", edit.tags or [])
     Run.objects.filter(pk=run_id).update(**edit.model_dump(exclude_none=True))
-    return detail(services.find(run_id))
+    return detail(services.find(run_id), Rights.of(request.auth))
 
 
 @router.delete("/runs/{int:run_id}", response={204: None}, auth=operator)
-def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
-    run = services.find(run_id)
+def delete_run(request: UserRequest, run_id: int) -> Status[None]:
+    run = services.owned(run_id, request.auth)
     if run.status in ACTIVE:
         raise Conflict(f"{run} is {run.status}: cancel it before deleting it.")
     services.delete(run)
@@ -115,7 +118,7 @@ def delete_run(request: HttpRequest, run_id: int) -> Status[None]:
 
 @router.post("/runs/{int:run_id}/cancel", response={202: None}, auth=operator)
 def cancel_run(request: UserRequest, run_id: int) -> Status[None]:
-    services.cancel(services.find(run_id), request.auth.username)
+    services.cancel(services.owned(run_id, request.auth), request.auth.username)
     return Status(202, None)
 
 
@@ -124,7 +127,7 @@ def change_run(request: UserRequest, run_id: int, body: ChangeIn) -> Status[dict
     """Request a change now; the run's events confirm it when it is in force (`link_changed`, `device_lost`,
     …).
     """
-    number = services.change(services.find(run_id), body.command, request.auth.username)
+    number = services.change(services.owned(run_id, request.auth), body.command, request.auth.username)
     return Status(202, {"id": number})
 
 
@@ -198,7 +201,7 @@ def compare_runs(request: HttpRequest, ids: str, baseline: int | None = None) ->
     reports = [stored_report(run).needed() for run in runs]
     data = compare(reports, chosen.index(base)).model_dump()
     for column, run in zip(data["runs"], runs, strict=True):
-        column |= {"id": run.pk, "name": row(run)["name"]}
+        column |= {"id": run.pk, "name": name_of(run)}
     return data | {"baseline": base}
 
 

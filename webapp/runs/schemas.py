@@ -16,6 +16,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_report, read_spec, upgrade_spec
 from engine.domain.values import Fraction, NonNegative, Positive, Value
 from engine.reports.compare import Comparison, RunColumn
+from webapp.accounts.rights import Rights
 from webapp.runs.models import Run
 
 
@@ -36,6 +37,7 @@ class RunRow(Schema):
     model: str
     strategy: str
     owner: str
+    locked: str | None = Field(description="Why you may not change it; null if you may.")
     queue_position: int | None = Field(description="1 is next; None unless queued.")
     outcome: OutcomeKind | None
     latency_s: float | None
@@ -115,10 +117,14 @@ class ComparisonOut(Comparison):
     runs: tuple[ComparedRun, ...]
 
 
-def row(run: Run, position: int | None = None) -> dict[str, Any]:
+def name_of(run: Run) -> str:
+    return run.name or f"{run.strategy} on {run.cluster_name}"
+
+
+def row(run: Run, rights: Rights, position: int | None = None) -> dict[str, Any]:
     return {
         "id": run.pk,
-        "name": run.name or f"{run.strategy} on {run.cluster_name}",
+        "name": name_of(run),
         "status": run.status,
         "detail": run.detail,
         "created_at": run.created_at,
@@ -128,6 +134,7 @@ def row(run: Run, position: int | None = None) -> dict[str, Any]:
         "model": run.model,
         "strategy": run.strategy,
         "owner": run.owner.username if run.owner else "",
+        "locked": rights.locked(run.owner),
         "queue_position": position,
         "outcome": run.outcome or None,
         "latency_s": run.latency_s,
@@ -140,14 +147,14 @@ def row(run: Run, position: int | None = None) -> dict[str, Any]:
     }
 
 
-def detail(run: Run) -> dict[str, Any]:
+def detail(run: Run, rights: Rights) -> dict[str, Any]:
     documents = {
         "spec": read_spec(run.spec, f"The spec of {run}"),
         "plan": read_plan(run.plan, f"The plan of {run}") if run.plan else None,
         "report": read_report(run.report, f"The report of {run}") if run.report else None,
         "prediction": read_report(run.prediction, f"The prediction of {run}") if run.prediction else None,
     }
-    return row(run, queue_positions().get(run.pk)) | {
+    return row(run, rights, queue_positions().get(run.pk)) | {
         "notes": run.notes,
         "request": {key: value for key, value in upgrade_spec(run.request).items() if key != "schema"},
         **{name: stored.value if stored else None for name, stored in documents.items()},

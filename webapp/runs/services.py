@@ -17,6 +17,7 @@ from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
 from engine.runs.predict import prepare
 from webapp import budgets
+from webapp.accounts import rights
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
 from webapp.redis import REDIS_ERRORS, client, redis_needed
@@ -36,6 +37,13 @@ def find(run_id: int) -> Run:
         return Run.objects.select_related("owner").get(pk=run_id)
     except Run.DoesNotExist:
         raise Http404(f"There is no run {run_id}") from None
+
+
+def owned(run_id: int, user: User) -> Run:
+    """The run, for somebody who is about to change it. Raises 403 if they may not."""
+    run = find(run_id)
+    rights.require(user, run.owner, f"Run {run.pk}")
+    return run
 
 
 def create(request: RunRequest, owner: User) -> Run:

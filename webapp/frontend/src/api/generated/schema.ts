@@ -1171,11 +1171,13 @@ export interface components {
             created_at: string;
             id: number;
             layout: components["schemas"]["CanvasLayout"];
+            locked: string | null;
             name: string;
             num_devices: number;
             num_links: number;
             owner: string;
             spec: components["schemas"]["ClusterSpec"];
+            template: boolean;
             title: string;
             /** Format: date-time */
             updated_at: string;
@@ -2485,6 +2487,7 @@ export interface components {
             finished_at: string | null;
             id: number;
             latency_s: number | null;
+            locked: string | null;
             model: string;
             name: string;
             notes: string;
@@ -2579,6 +2582,7 @@ export interface components {
             finished_at: string | null;
             id: number;
             latency_s: number | null;
+            locked: string | null;
             model: string;
             name: string;
             outcome: ("finished" | "out_of_memory" | "out_of_time" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;

@@ -37,7 +37,7 @@ export function ClusterCard({ cluster, mayWrite }: { cluster: ClusterRow; mayWri
             {plural(cluster.num_links, 'link')}
           </Text>
           <Text size="xs" c="dimmed">
-            {ago(cluster.updated_at, now)}
+            {cluster.template ? 'template' : cluster.owner} · {ago(cluster.updated_at, now)}
           </Text>
         </Group>
       </div>
@@ -121,6 +121,8 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
                 leftSection={<IconTrash size={15} />}
                 color="red"
                 onClick={askAndRemove}
+                disabled={cluster.locked !== null}
+                title={cluster.locked ?? undefined}
                 data-testid={`delete-${name}`}
               >
                 Delete

@@ -1,9 +1,10 @@
 import { Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { NAME_PATTERN } from '@/cluster/drawing';
+import type { Conflict } from './useSave';
 
 interface Props {
-  message: string;
+  conflict: Conflict | null;
   name: string;
   onClose: () => void;
   onReload: () => void;
@@ -11,25 +12,25 @@ interface Props {
   onSaveAs: (name: string) => void;
 }
 
-/** Somebody else saved this cluster in the meantime: keep both versions, theirs, or mine. */
-export function ConflictDialog({ message, name, onClose, onReload, onOverwrite, onSaveAs }: Props) {
+/** The drawing cannot be stored in its place: save it under another name, or settle who wins. */
+export function ConflictDialog({ conflict, name, onClose, onReload, onOverwrite, onSaveAs }: Props) {
   const [copy, setCopy] = useState('');
   const proposed = copy || `${name.slice(0, 25)}-copy`;
   return (
     <Modal
-      opened={message !== ''}
+      opened={conflict !== null}
       onClose={onClose}
-      title="Somebody else saved this cluster"
+      title={conflict?.forbidden ? 'Save a copy' : 'Somebody else saved this cluster'}
       centered
       size="md"
     >
       <Stack>
         <Text size="sm" data-testid="conflict">
-          {message}
+          {conflict?.message}
         </Text>
         <Group align="flex-end" gap="xs">
           <TextInput
-            label="Keep both: save mine as"
+            label={conflict?.forbidden ? 'Save mine as' : 'Keep both: save mine as'}
             value={proposed}
             flex={1}
             onChange={(event) => setCopy(event.currentTarget.value)}
@@ -44,14 +45,16 @@ export function ConflictDialog({ message, name, onClose, onReload, onOverwrite, 
             Save as
           </Button>
         </Group>
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onReload} data-testid="conflict-reload">
-            Take theirs
-          </Button>
-          <Button variant="light" color="red" onClick={onOverwrite} data-testid="conflict-overwrite">
-            Replace with mine
-          </Button>
-        </Group>
+        {!conflict?.forbidden && (
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onReload} data-testid="conflict-reload">
+              Take theirs
+            </Button>
+            <Button variant="light" color="red" onClick={onOverwrite} data-testid="conflict-overwrite">
+              Replace with mine
+            </Button>
+          </Group>
+        )}
       </Stack>
     </Modal>
   );

@@ -104,7 +104,7 @@ function Workbench({ onReload }: { onReload: () => void }) {
         onTake={(drawing) => take(drawing, !isNew)}
       />
       <ConflictDialog
-        message={saving.conflict}
+        conflict={saving.conflict}
         name={spec.name}
         onClose={saving.dismiss}
         onOverwrite={saving.overwrite}

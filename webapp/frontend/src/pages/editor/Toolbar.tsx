@@ -15,6 +15,7 @@ import {
 import { useReactFlow } from '@xyflow/react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
+import { useClusters } from '@/api/queries';
 import { autoLayout } from '@/cluster/autoLayout';
 import classes from './editor.module.css';
 import { move } from '@/cluster/drawing';
@@ -27,6 +28,19 @@ interface Props {
   onSave: () => void;
   onImport: () => void;
   onShape: () => void;
+}
+
+/** Whose cluster it is, if this person may only save a copy. */
+function Whose({ id }: { id: number }) {
+  const cluster = useClusters().data?.find((row) => row.id === id);
+  if (!cluster?.locked) return null;
+  return (
+    <Tooltip label={cluster.locked}>
+      <Badge variant="light" color="gray" data-testid="locked">
+        {cluster.template ? 'template' : `of ${cluster.owner || 'nobody'}`}
+      </Badge>
+    </Tooltip>
+  );
 }
 
 /** Buttons above the canvas: undo, redo, arrange, fit, import, export, shapes and save. */
@@ -56,7 +70,10 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
           read only
         </Badge>
       ) : (
-        <State unsaved={unsaved} isNew={id === 0} />
+        <>
+          <State unsaved={unsaved} isNew={id === 0} />
+          <Whose id={id} />
+        </>
       )}
       {!empty && (
         <Badge variant="light" color={numProblems ? 'red' : 'teal'} data-testid="validity">

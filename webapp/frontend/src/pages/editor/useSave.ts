@@ -8,12 +8,18 @@ import { positionsOf } from '@/cluster/autoLayout';
 import type { Drawing } from '@/cluster/drawing';
 import { editor } from './editorStore';
 
-/** Saves the drawing. `conflict` has the server's message if somebody else saved a newer version. */
+/** Why the drawing could not be stored in its place: somebody else saved it, or it is not this person's. */
+export interface Conflict {
+  message: string;
+  forbidden: boolean;
+}
+
+/** Saves the drawing; after a `conflict` it can be saved under another name. */
 export function useSave() {
   const navigate = useNavigate();
   const client = useQueryClient();
   const [busy, setBusy] = useState(false);
-  const [conflict, setConflict] = useState('');
+  const [conflict, setConflict] = useState<Conflict | null>(null);
 
   const finish = useCallback(
     async (row: ClusterRow, sent: Drawing) => {
@@ -31,11 +37,12 @@ export function useSave() {
     async (send: (drawing: Drawing) => Promise<ClusterRow>) => {
       const { history } = editor();
       setBusy(true);
-      setConflict('');
+      setConflict(null);
       try {
         await finish(await send(withPositions(history.present)), history.present);
       } catch (error) {
-        if (error instanceof ApiError && error.status === 409) setConflict(error.message);
+        if (error instanceof ApiError && (error.status === 409 || error.status === 403))
+          setConflict({ message: error.message, forbidden: error.status === 403 });
         else
           notifications.show({ color: 'red', title: 'Not saved', message: sentence(error), autoClose: 8000 });
       } finally {
@@ -72,7 +79,7 @@ export function useSave() {
     [attempt],
   );
 
-  return { busy, conflict, save, overwrite, saveAs, dismiss: () => setConflict('') };
+  return { busy, conflict, save, overwrite, saveAs, dismiss: () => setConflict(null) };
 }
 
 /** Saves a position for every node, also for those placed automatically. */

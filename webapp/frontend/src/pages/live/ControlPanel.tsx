@@ -15,11 +15,12 @@ interface Props {
   onSelect: (selection: Selection) => void;
   /** Whether changes are possible now. */
   enabled: boolean;
-  mayWrite: boolean;
+  /** Why this person may not change the run; null if they may. */
+  locked: string | null;
 }
 
 /** Controls of a running run: rate, delay, packet loss and state of links; speed, failure and return of devices. */
-export function ControlPanel({ runId, picture, cluster, selection, onSelect, enabled, mayWrite }: Props) {
+export function ControlPanel({ runId, picture, cluster, selection, onSelect, enabled, locked }: Props) {
   const [tab, setTab] = useState<string | null>('link');
   useEffect(() => {
     if (selection) setTab(selection.kind);
@@ -37,7 +38,7 @@ export function ControlPanel({ runId, picture, cluster, selection, onSelect, ena
             Devices
           </Tabs.Tab>
           <Text size="xs" c="dimmed" className={classes.hint}>
-            {hint(enabled, mayWrite, picture.state)}
+            {hint(enabled, locked, picture.state)}
           </Text>
         </Tabs.List>
         <Tabs.Panel value="link">
@@ -78,9 +79,9 @@ export function ControlPanel({ runId, picture, cluster, selection, onSelect, ena
   );
 }
 
-function hint(enabled: boolean, mayWrite: boolean, state: string): string {
+function hint(enabled: boolean, locked: string | null, state: string): string {
   if (enabled) return 'changes apply at once';
-  if (!mayWrite) return 'only operators may change a run';
+  if (locked) return locked;
   return state === 'finished' || state === 'failed' || state === 'cancelled'
     ? 'the run is over'
     : state === 'running'

@@ -16,11 +16,10 @@ interface Props {
   run: RunDetail;
   picture: Snapshot;
   feed: Feed;
-  mayWrite: boolean;
 }
 
 /** Name, state and clock of the run, the state of the connection, and the stop button. */
-export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
+export function LiveHeader({ run, picture, feed }: Props) {
   const state = isOver(run.status) ? run.status : picture.states.length > 0 ? picture.state : run.status;
   const over = isOver(state);
   const dilation = run.report?.dilation ?? picture.report?.dilation ?? dilationOf(picture, run);
@@ -46,7 +45,7 @@ export function LiveHeader({ run, picture, feed, mayWrite }: Props) {
           {over ? (
             <ReportButton />
           ) : (
-            <StopButton runId={run.id} queued={state === 'queued'} mayWrite={mayWrite} />
+            <StopButton runId={run.id} queued={state === 'queued'} locked={run.locked} />
           )}
         </Group>
       </Group>
@@ -101,7 +100,7 @@ function dilationOf(picture: Snapshot, run: RunDetail): number | string {
   return said && Number.isFinite(number) ? number : run.spec.dilation;
 }
 
-function StopButton({ runId, queued, mayWrite }: { runId: number; queued: boolean; mayWrite: boolean }) {
+function StopButton({ runId, queued, locked }: { runId: number; queued: boolean; locked: string | null }) {
   const [stopping, setStopping] = useState(false);
   return (
     <Button
@@ -109,9 +108,9 @@ function StopButton({ runId, queued, mayWrite }: { runId: number; queued: boolea
       variant="light"
       leftSection={<IconPlayerStopFilled size={15} />}
       data-testid="stop"
-      disabled={!mayWrite}
+      disabled={locked !== null}
       loading={stopping}
-      title={mayWrite ? undefined : 'Only operators may stop a run'}
+      title={locked ?? undefined}
       onClick={async () => {
         setStopping(true);
         if (!(await cancelRun(runId))) setStopping(false);

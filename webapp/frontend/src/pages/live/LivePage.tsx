@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useState } from 'react';
-import { useClusters, useMayWrite } from '@/api/queries';
+import { useClusters } from '@/api/queries';
 import { isOver, type RunDetail } from '@/api/types';
 import { useDocumentTitle } from '@/components/Page';
 import { AllocationView } from '@/run/allocation/AllocationView';
@@ -32,7 +32,7 @@ export function LivePage({ run }: { run: RunDetail }) {
   );
   const picture = useSnapshot(store);
   const clusters = useClusters();
-  const mayWrite = useMayWrite();
+  const { locked } = run;
   const [selection, setSelection] = useState<Selection>(null);
   useDocumentTitle(run.name || `Run ${run.id}`);
   useRefetchAtEnd(run, isOver(picture.state));
@@ -47,7 +47,7 @@ export function LivePage({ run }: { run: RunDetail }) {
   const decoding = picture.tokens.length > 0;
   return (
     <div className={classes.page}>
-      <LiveHeader run={run} picture={picture} feed={store.feed} mayWrite={mayWrite} />
+      <LiveHeader run={run} picture={picture} feed={store.feed} />
       <div className={classes.stage}>
         <Panel title="Cluster" about={spec.cluster.title || spec.cluster.name} flush fill>
           <Topology
@@ -66,9 +66,9 @@ export function LivePage({ run }: { run: RunDetail }) {
           selection={selection}
           onSelect={setSelection}
           enabled={
-            mayWrite && picture.state === 'running' && store.feed.state === 'live' && !isOver(run.status)
+            !locked && picture.state === 'running' && store.feed.state === 'live' && !isOver(run.status)
           }
-          mayWrite={mayWrite}
+          locked={locked}
         />
       </div>
       <RecoveryPanel

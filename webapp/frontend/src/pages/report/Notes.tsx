@@ -14,7 +14,8 @@ interface Edit {
 }
 
 /** Edits the run's name, tags and notes. */
-export function Notes({ run, mayWrite }: { run: RunDetail; mayWrite: boolean }) {
+export function Notes({ run }: { run: RunDetail }) {
+  const mayWrite = run.locked === null;
   const stored: Edit = { name: run.name, notes: run.notes, tags: run.tags };
   const [edit, setEdit] = useState(stored);
   const save = useChange('runs', (changed: Edit) => api.patch<RunDetail>(`/runs/${run.id}`, changed));
@@ -25,7 +26,7 @@ export function Notes({ run, mayWrite }: { run: RunDetail; mayWrite: boolean }) 
       onError: (error) => notifications.show({ title: 'Not saved', message: sentence(error), color: 'red' }),
     });
   return (
-    <Panel title="Name, tags and notes" testId="notes-panel">
+    <Panel title="Name, tags and notes" about={run.locked} testId="notes-panel">
       <div className={classes.notes}>
         <TextInput
           label="Name"

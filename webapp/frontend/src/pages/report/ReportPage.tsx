@@ -117,7 +117,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
             <LinkTable report={report} />
           </>
         )}
-        <Notes run={run} mayWrite={mayWrite} />
+        <Notes run={run} />
         <Frozen run={run} />
       </Stack>
     </Page>

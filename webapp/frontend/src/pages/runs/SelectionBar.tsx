@@ -27,6 +27,7 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
   if (chosen.length === 0) return null;
   const withReport = chosen.filter((run) => run.outcome === 'finished');
   const comparable = withReport.length === chosen.length && chosen.length >= 2 && chosen.length <= MOST;
+  const locked = chosen.find((run) => run.locked)?.locked ?? undefined;
   const askAndRemove = () =>
     confirm({
       title: chosen.length === 1 ? `Delete run ${chosen[0]?.id}?` : `Delete ${chosen.length} runs?`,
@@ -64,7 +65,7 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
       </Button>
       {mayWrite && (
         <>
-          <TagButton chosen={chosen} knownTags={knownTags} />
+          <TagButton chosen={chosen} knownTags={knownTags} locked={locked} />
           {chosen.length === 1 && (
             <Button
               size="xs"
@@ -83,6 +84,8 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
             c="var(--loom-bad)"
             leftSection={<IconTrash size={15} />}
             onClick={askAndRemove}
+            disabled={locked !== undefined}
+            title={locked}
             loading={remove.isPending}
             data-testid="delete-runs"
           >
@@ -97,8 +100,15 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
   );
 }
 
+interface TagProps {
+  chosen: readonly RunRow[];
+  knownTags: string[];
+  /** Why this person may not change one of the runs. */
+  locked: string | undefined;
+}
+
 /** The tags that all selected runs share; adding or removing one changes every selected run. */
-function TagButton({ chosen, knownTags }: { chosen: readonly RunRow[]; knownTags: string[] }) {
+function TagButton({ chosen, knownTags, locked }: TagProps) {
   const [open, setOpen] = useState(false);
   const shared = chosen[0]?.tags.filter((tag) => chosen.every((run) => run.tags.includes(tag))) ?? [];
   const change = useChange('runs', async (next: string[]) => {
@@ -115,6 +125,8 @@ function TagButton({ chosen, knownTags }: { chosen: readonly RunRow[]; knownTags
           size="xs"
           variant="default"
           leftSection={<IconTag size={15} />}
+          disabled={locked !== undefined}
+          title={locked}
           onClick={() => setOpen(!open)}
           data-testid="tag-runs"
         >

@@ -16,6 +16,7 @@ function run(id: number, facts: Partial<RunRow> = {}): RunRow {
     strategy: 'voltage',
     owner: 'ada',
     queue_position: null,
+    locked: null,
     outcome: 'finished',
     latency_s: null,
     ttft_s: null,

@@ -1,0 +1,49 @@
+"""Whose a run, a cluster or an experiment is, and who may change it.
+
+What somebody made is theirs: they and administrators may change it. With `LOOM_SHARED` every operator may,
+which suits a lab whose members trust each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from ninja.errors import HttpError
+
+from webapp.accounts.models import Role
+from webapp.accounts.roles import role
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What one person may do, looked up once for a whole list."""
+
+    person: int
+    role: Role
+
+    @classmethod
+    def of(cls, user: User) -> Rights:
+        return cls(user.pk, role(user))
+
+    def locked(self, owner: User | None) -> str | None:
+        """Why this person may not change what belongs to `owner`; None if they may."""
+        if self.role == "viewer":
+            return "You may look but not change: ask an administrator for the group operator."
+        mine = owner is not None and owner.pk == self.person
+        if mine or self.role == "admin" or settings.SHARED:
+            return None
+        if owner is None:
+            return "It belongs to nobody any more: ask an administrator."
+        return f"It belongs to {owner.username}: ask them or an administrator."
+
+
+def require(user: User, owner: User | None, what: object, remedy: str = "") -> None:
+    """Raises 403, naming `what` and its owner, unless the user may change it."""
+    reason = Rights.of(user).locked(owner)
+    if reason is None:
+        return
+    if reason.startswith("It "):
+        reason = f"{what} {reason.removeprefix('It ')}"
+    raise HttpError(403, f"{reason.removesuffix('.')}{remedy}.")
