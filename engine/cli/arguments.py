@@ -19,7 +19,6 @@ from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
 from engine.models.inputs.pictures import encoded
 from engine.strategies.registry import strategy
-from engine.strategies.shared.by_hand import division_of
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +127,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     environment: Environment = args.environment
     cluster = environment.load_cluster(args.cluster)
     model, weights = resolve(args.model, args.weights)
-    params = with_plan_of_file(parse_assignments(args.params), cluster)
+    params = with_plan_of_file(parse_assignments(args.params), cluster, model)
     strategy(args.strategy).Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()
     if args.scenario:
@@ -233,10 +232,10 @@ def parse_assignments(pairs: list[str]) -> dict[str, Any]:
     return params
 
 
-def with_plan_of_file(params: dict[str, Any], cluster: ClusterSpec) -> dict[str, Any]:
-    """`plan=FILE` read: a division made by hand, or a report or plan whose division is taken.
+def with_plan_of_file(params: dict[str, Any], cluster: ClusterSpec, model: ModelSpec) -> dict[str, Any]:
+    """`plan=FILE` read: a plan made by hand, or a report or plan that is written as if it were one.
 
-    Raises `SpecError`, and `PlanError` for a plan that cannot be divided by hand.
+    Raises `SpecError`, and `PlanError` for a plan of a strategy that takes none made by hand.
     """
     if not isinstance(params.get("plan"), str):
         return params
@@ -251,7 +250,7 @@ def with_plan_of_file(params: dict[str, Any], cluster: ClusterSpec) -> dict[str,
         document = {"schema": schema_of(document), **document["plan"]}
     if isinstance(document, dict) and "layout" in document:
         plan = read_plan(document, str(file)).needed()
-        document = division_of(plan, cluster).model_dump(mode="json")
+        document = strategy(plan.strategy).by_hand(cluster, model, plan).to_json()
     return {**params, "plan": document}
 
 

@@ -6,11 +6,13 @@ A new strategy is one file with a `Strategy` and one line in `engine/strategies/
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Literal, Self
 
+from pydantic import Field, field_validator
 from typing_extensions import TypeVar
 
+from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.method_report import MethodReport, PlanAt
@@ -27,8 +29,40 @@ class Params(Value):
     """Base of every strategy's parameters: forms, command-line options and docs derive from it."""
 
     def without_plan(self) -> Self:
-        """These parameters without a division made by hand, which holds for the devices it names only."""
-        return self.model_copy(update={"plan": None}) if "plan" in type(self).model_fields else self
+        """These parameters without a plan made by hand, which holds for the devices it names only."""
+        return self
+
+
+class DivisibleParams(Params):
+    """Base of the parameters of a strategy that also runs plans made by hand.
+
+    Such a plan divides `units`; `settings` are the further fields of `PlanByHand` and `DeviceShare` that the
+    strategy reads.
+    """
+
+    units: ClassVar[tuple[Unit, ...]]
+    settings: ClassVar[tuple[str, ...]] = ()
+    plan: PlanByHand | None = Field(
+        default=None, description="A plan made by hand, in place of the strategy's own; empty: none."
+    )
+
+    @field_validator("plan")
+    @classmethod
+    def _divides_its_units(cls, plan: PlanByHand | None) -> PlanByHand | None:
+        """Raises `ValueError` for a unit or a field that this strategy does not read."""
+        if plan is None:
+            return None
+        known = {"device", "devices", *cls.units, *cls.settings}
+        values: tuple[Value, ...] = (plan, *plan.devices)
+        said = [key for value in values for key in value.model_dump(exclude_defaults=True)]
+        for key in said:
+            if key not in known:
+                takes = " and ".join(name for name in (*cls.units, *cls.settings))
+                raise ValueError(f"has {key}, and a plan made by hand for this strategy has {takes}")
+        return plan
+
+    def without_plan(self) -> Self:
+        return self.model_copy(update={"plan": None})
 
 
 class Step(Value):
@@ -109,6 +143,17 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         if reason:
             raise PlanError(f"{self.name}: {reason}")
         return self.plan(cluster, model, workload, params.without_plan())
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[LayoutT]) -> PlanByHand:
+        """`plan` as a person could have written it: as the parameter `plan` it gives the same run.
+
+        Raises `PlanError` if this strategy takes no plans made by hand.
+        """
+        raise PlanError(f"{self.name}: it takes no plans made by hand: choose another strategy.")
+
+    def hand_steps(self, model: ModelSpec, params: ParamsT) -> Mapping[Unit, int]:
+        """In which steps a unit is divided, where not one by one: heads in whole KV groups, say."""
+        return {}
 
     def lossless_params(self) -> dict[str, Any]:
         """Parameters with which a run gives the model's own numbers, given the memory for it."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Layout, Placement, Plan, Work
@@ -21,13 +22,15 @@ from engine.ops.tensors import Meta, Tensor, zeros
 from engine.ops.tokens import Greedy
 from engine.ops.vision import ImagePrompt
 from engine.program.ctx import Ctx
-from engine.program.strategy import Params, Step, Strategy
+from engine.program.strategy import DivisibleParams, Step, Strategy
+from engine.strategies.shared.by_hand import of_device, wanted_device
 from engine.strategies.shared.demand import Pass, block_passes, check_memory, demand_of, end_passes
 from engine.strategies.shared.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
-from engine.strategies.shared.shares import fastest, named_worker
+from engine.strategies.shared.shares import fastest
 
 
-class CloudOnlyParams(Params):
+class CloudOnlyParams(DivisibleParams):
+    units = ("layers",)
     device: str = Field(default="", description="The server; empty: the fastest worker.")
     upload_bytes: Count = Field(
         default=0, description="Bytes that each request sends up besides its prompt: a picture's file, say."
@@ -54,7 +57,7 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: CloudOnlyParams
     ) -> Plan[CloudLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        named = named_worker(cluster, params.device, "parameters of cloud_only, device")
+        named = wanted_device(self.name, cluster, model, params.device, params.plan)
         rank = fastest(cluster, cluster.workers, model, demand) if named is None else named
         layers = [piece for layer in range(model.num_layers) for piece in layer_slices(layer)]
         here = {"device": rank}
@@ -82,6 +85,9 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
             "give it more memory, or name a larger server",
         )
         return placement.with_layout(CloudLayout(device=rank, upload_bytes=params.upload_bytes))
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[CloudLayout]) -> PlanByHand:
+        return of_device(cluster, model, plan.layout.device)
 
     async def forward(
         self, ctx: Ctx, plan: Plan[CloudLayout], step: Step, tokens: Tensor | None

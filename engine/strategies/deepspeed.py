@@ -10,17 +10,25 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
-from engine.program.strategy import Params
+from engine.program.strategy import DivisibleParams
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
+from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import demand_of
-from engine.strategies.shared.tensor_parallel import TensorParallel, TensorParallelLayout, split_plan
+from engine.strategies.shared.tensor_parallel import (
+    TensorParallel,
+    TensorParallelLayout,
+    bounds_plan,
+    split_plan,
+)
 
 
-class DeepSpeedParams(Params):
+class DeepSpeedParams(DivisibleParams):
+    units = ("heads", "columns")
     all_reduce: AllReduceChoice = Field(default="auto", description=ALL_REDUCE_HELP)
 
 
@@ -60,13 +68,19 @@ class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
             for count in range(len(workers), 0, -1)
             if self.supports(fewer := cluster.without(workers[count:]), model) is None
         )
-        return self.plan(equal, model, workload, params)
+        return self.plan(equal, model, workload, params.without_plan())
 
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: DeepSpeedParams
     ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
+        if params.plan is not None:
+            bounds = bounds_by_hand(self.name, cluster, model, params.plan, cluster.workers)
+            return bounds_plan(self.name, cluster, model, demand, bounds, params.all_reduce)
         devices = len(cluster.workers)
         heads = [model.num_heads // devices] * devices
         columns = [model.intermediate_size // devices] * devices
         return split_plan(self.name, cluster, model, demand, heads, columns, params.all_reduce)
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[TensorParallelLayout]) -> PlanByHand:
+        return of_shares(cluster, plan.layout)

@@ -25,9 +25,9 @@ from engine.ops.quantised import QuantisedBlock, quantised_layers, quantised_sli
 from engine.program.strategy import Step
 from engine.strategies.adaptlink.roles import primary_of
 from engine.strategies.adaptlink.time import RequestTime
+from engine.strategies.shared.by_hand import wanted_device
 from engine.strategies.shared.demand import Demand, demand_of, needed_bytes
 from engine.strategies.shared.ends import cache_of
-from engine.strategies.shared.shares import named_worker
 from engine.strategies.single import (
     OneDevice,
     OneDeviceLayout,
@@ -82,7 +82,7 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: EdgeOnlyParams
     ) -> Plan[QuantisedLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        named = named_worker(cluster, params.device, "parameters of edge_only, device")
+        named = wanted_device(self.name, cluster, model, params.device, params.plan)
         ranks = cluster.workers if named is None else (named,)
         if named is None and params.choice == "most_memory":
             ranks = (primary_of(cluster, model, demand),)

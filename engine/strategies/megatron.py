@@ -12,13 +12,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
-from engine.program.strategy import Params
+from engine.program.strategy import DivisibleParams
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
-from engine.strategies.shared.by_hand import HELP, SharesByHand, bounds_by_hand
+from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.shares import largest_remainder, layer_s
 from engine.strategies.shared.tensor_parallel import (
@@ -29,7 +30,8 @@ from engine.strategies.shared.tensor_parallel import (
 )
 
 
-class MegatronParams(Params):
+class MegatronParams(DivisibleParams):
+    units = ("heads", "columns")
     shares: Literal["equal", "proportional"] = Field(
         default="equal", description="Heads and columns per device: equal, or in proportion to its speed."
     )
@@ -42,7 +44,6 @@ class MegatronParams(Params):
         description="Where logits are computed: on the source, or cut by the vocabulary among all devices, "
         "which send their best token alone.",
     )
-    plan: SharesByHand | None = Field(default=None, description=HELP)
 
 
 class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
@@ -58,7 +59,7 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
     ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         if params.plan is not None:
-            bounds = bounds_by_hand(self.name, cluster, model, params.plan)
+            bounds = bounds_by_hand(self.name, cluster, model, params.plan, cluster.workers)
             return bounds_plan(
                 self.name, cluster, model, demand, bounds, params.all_reduce, params.head == "columns"
             )
@@ -71,6 +72,9 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
         return split_plan(
             self.name, cluster, model, demand, heads, columns, params.all_reduce, params.head == "columns"
         )
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[TensorParallelLayout]) -> PlanByHand:
+        return of_shares(cluster, plan.layout)
 
 
 def head_shares(model: ModelSpec, weights: Sequence[float]) -> tuple[int, ...]:

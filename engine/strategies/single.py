@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 from typing_extensions import TypeVar
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
@@ -24,7 +25,8 @@ from engine.ops.layers import Layers, layers
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
-from engine.program.strategy import Params, ParamsT, Step, Strategy
+from engine.program.strategy import DivisibleParams, ParamsT, Step, Strategy
+from engine.strategies.shared.by_hand import of_device, wanted_device
 from engine.strategies.shared.demand import Demand, Pass, block_passes, check_memory, demand_of, end_passes
 from engine.strategies.shared.ends import (
     cache_of,
@@ -36,10 +38,11 @@ from engine.strategies.shared.ends import (
     tag,
     wanted_rows,
 )
-from engine.strategies.shared.shares import fastest, named_worker
+from engine.strategies.shared.shares import fastest
 
 
-class SingleParams(Params):
+class SingleParams(DivisibleParams):
+    units = ("layers",)
     device: str = Field(
         default="", description="Worker that computes; empty: the source, or the fastest if that is none."
     )
@@ -66,6 +69,9 @@ class OneDevice(Strategy[ParamsT, OneDeviceLayoutT]):
     @abstractmethod
     def layers(self, model: ModelSpec, plan: Plan[OneDeviceLayoutT], step: Step) -> Layers:
         """All layers of the model."""
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[OneDeviceLayoutT]) -> PlanByHand:
+        return of_device(cluster, model, plan.layout.device)
 
     async def forward(
         self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, tokens: Tensor | None
@@ -98,7 +104,9 @@ class Single(OneDevice[SingleParams, SingleLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: SingleParams
     ) -> Plan[SingleLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        rank = _chosen(cluster, model, demand, params.device)
+        rank = wanted_device(self.name, cluster, model, params.device, params.plan)
+        if rank is None:
+            rank = _chosen(cluster, model, demand)
         placement = checked(cluster, model, whole_model_on(rank, self.name, cluster, model, demand))
         return placement.with_layout(SingleLayout(device=rank))
 
@@ -145,11 +153,7 @@ def checked(cluster: ClusterSpec, model: ModelSpec, whole: WholeModel) -> Placem
     return whole.placement
 
 
-def _chosen(cluster: ClusterSpec, model: ModelSpec, demand: Demand, name: str) -> int:
-    """Raises `SpecError` for a device that is unknown or a terminal."""
-    named = named_worker(cluster, name, "parameters of single, device")
-    if named is not None:
-        return named
+def _chosen(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> int:
     if cluster.source_rank in cluster.workers:
         return cluster.source_rank
     return fastest(cluster, cluster.workers, model, demand)

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -27,9 +28,10 @@ from engine.domain.workload import Workload
 from engine.ops.layers import layers
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
-from engine.program.strategy import Params, Step, Strategy
+from engine.program.strategy import DivisibleParams, Step, Strategy
 from engine.strategies.accelerate.device_map import OFFLOAD, balanced, infer_device_map
 from engine.strategies.accelerate.modules import ModuleTree, module_tree
+from engine.strategies.shared.by_hand import of_stages, stages_by_hand, workers_of
 from engine.strategies.shared.demand import Pass, block_passes, check_memory, demand_of, end_passes
 from engine.strategies.shared.ends import (
     cache_of,
@@ -43,7 +45,9 @@ from engine.strategies.shared.pipeline import StagesLayout, stages_placement
 from engine.strategies.shared.stages import Stage, consecutive, source_first
 
 
-class AccelerateParams(Params):
+class AccelerateParams(DivisibleParams):
+    units = ("layers",)
+    settings = ("embedding", "head")
     device_map: Literal["auto", "balanced_low_0", "sequential"] = Field(
         default="auto",
         description="auto: equal shares of the weights; balanced_low_0: spare the first device; "
@@ -85,7 +89,11 @@ class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AccelerateParams
     ) -> Plan[DeviceMapLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        homes = _homes(self.name, cluster, model, params)
+        homes = (
+            _by_hand(self.name, cluster, model, params.plan)
+            if params.plan is not None
+            else _homes(self.name, cluster, model, params)
+        )
         placement = stages_placement(_ends(self.name, model, homes), homes.stages, model.num_layers)
         passes: dict[int, list[Pass]] = {
             stage.device: [*block_passes(model, demand)] for stage in homes.stages
@@ -103,6 +111,11 @@ class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
             "lower memory_frac so that KV caches fit, or add memory",
         )
         return placement.with_layout(DeviceMapLayout(**homes._asdict()))
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[DeviceMapLayout]) -> PlanByHand:
+        ends = {"embedding": plan.layout.embed, "head": plan.layout.head}
+        names = {end: cluster.devices[rank].name for end, rank in ends.items() if rank != cluster.source_rank}
+        return of_stages(cluster, plan.layout.stages).model_copy(update=names)
 
     async def forward(
         self, ctx: Ctx, plan: Plan[DeviceMapLayout], step: Step, tokens: Tensor | None
@@ -146,6 +159,16 @@ def _ends(name: str, model: ModelSpec, homes: Homes) -> Placement:
             for rank, piece in pieces
         ),
     )
+
+
+def _by_hand(name: str, cluster: ClusterSpec, model: ModelSpec, plan: PlanByHand) -> Homes:
+    """The homes of a plan made by hand; ends that it does not name are on the source. Raises `PlanError`."""
+    stages = stages_by_hand(name, cluster, model, plan, source_first=False)
+    embed_rank, head_rank = (
+        cluster.source_rank if end is None else workers_of(name, cluster, [end])[0]
+        for end in (plan.embedding, plan.head)
+    )
+    return Homes(embed_rank, stages, head_rank)
 
 
 def _homes(name: str, cluster: ClusterSpec, model: ModelSpec, params: AccelerateParams) -> Homes:

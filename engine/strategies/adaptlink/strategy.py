@@ -9,11 +9,12 @@ attention heads move too, in whole KV groups.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.method_report import MethodReport, PlanAt
@@ -24,7 +25,8 @@ from engine.domain.values import Count, Fraction
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
-from engine.program.strategy import Done, Overlapping, Params, Step
+from engine.program.strategy import DivisibleParams, Done, Overlapping, Step
+from engine.strategies.adaptlink.by_hand import of_roles, roles_by_hand
 from engine.strategies.adaptlink.choice import Wishes, chosen_roles
 from engine.strategies.adaptlink.join import SWAP_MARGIN, roles_with
 from engine.strategies.adaptlink.layout import CommMode, FfnPartition, SharesLayout
@@ -38,7 +40,9 @@ from engine.strategies.shared.ends import embed, end_holdings, end_work, finish,
 from engine.strategies.shared.shares import named_worker
 
 
-class AdaptLinkParams(Params):
+class AdaptLinkParams(DivisibleParams):
+    units = ("columns",)
+    settings = ("split_layers", "backups")
     beta: Fraction = Field(default=0.9, gt=0, description="Fraction of a device's memory that may be used.")
     grid: Count = Field(
         default=0,
@@ -104,7 +108,9 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
             heads=params.offload_attention == "auto",
             backups=params.backups == "auto" and params.partition == "columns",
         )
-        roles = chosen_roles(room, wishes)
+        roles = (
+            chosen_roles(room, wishes) if params.plan is None else roles_by_hand(room, params.plan, wishes)
+        )
         spare = spare_of(room, roles) if wishes.backups else None
         return plan_of_roles(
             cluster, model, room.demand, room.ends, roles, params.partition, wishes.mode, spare
@@ -153,6 +159,12 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         """The primary calls backups, and devices with room for copies, only after a failure."""
         primary, servers = plan.layout.primary, plan.layout.servers
         return frozenset(pair for rank in servers for pair in ((primary, rank), (rank, primary)))
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[SharesLayout]) -> PlanByHand:
+        return of_roles(cluster, plan.layout.roles)
+
+    def hand_steps(self, model: ModelSpec, params: AdaptLinkParams) -> Mapping[Unit, int]:
+        return {"columns": model.intermediate_size // _grid(model, params.grid)}
 
     def summarise(
         self,

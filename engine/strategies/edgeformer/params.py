@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from engine.domain.values import Count, Fraction, NonNegative, Positive
-from engine.program.strategy import Params
+from engine.program.strategy import DivisibleParams
 from engine.strategies.edgeformer.allocation import Check, Fill
 from engine.strategies.edgeformer.costs import CostModel, DeadlineMode
 
@@ -17,8 +17,11 @@ OnMiss = Literal["by_cost", "exact", "nearest"]
 Scoring = Literal["var", "paper", "var_minus_entropy"]
 
 
-class EdgeFormerParams(Params):
+class EdgeFormerParams(DivisibleParams):
     """The paper gives T_max = 3.0 without saying whether per block or per pass: see `t_max_mode`."""
+
+    units = ("layers", "lent_heads")
+    settings = ("helpers",)
 
     t_max_mode: DeadlineMode = Field(
         default="ratio",

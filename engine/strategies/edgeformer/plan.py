@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement
@@ -20,10 +21,11 @@ from engine.strategies.edgeformer.costs import path_bit_per_s
 from engine.strategies.edgeformer.layout import OwnedBlocks
 from engine.strategies.edgeformer.optimal_blocks import Capacity, Moves, blocks_s, optimal_blocks
 from engine.strategies.edgeformer.params import BlockOrder
+from engine.strategies.shared.by_hand import stages_by_hand
 from engine.strategies.shared.demand import Demand, hidden
 from engine.strategies.shared.pipeline import ends_placement, stages_placement
 from engine.strategies.shared.shares import largest_remainder, layer_s
-from engine.strategies.shared.stages import Stage, consecutive, fill, rooms_of
+from engine.strategies.shared.stages import Stage, consecutive, fill, most_layers, rooms_of
 
 
 def allocate_blocks(
@@ -78,13 +80,22 @@ def _stages(devices: Sequence[Capacity], sizes: Sequence[int]) -> tuple[Stage, .
 
 
 def place_blocks(
-    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, order: BlockOrder
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    order: BlockOrder,
+    by_hand: PlanByHand | None,
 ) -> tuple[Placement, tuple[OwnedBlocks, ...]]:
     """Holdings and work, and each owner's layers. Owners hold whole blocks; neighbours need no weights.
 
     Raises `PlanError` if the workers together have too little memory.
     """
     ends = ends_placement(name, cluster, model)
+    if by_hand is not None:
+        most = most_layers(cluster, model, demand, ends)
+        given = stages_by_hand(name, cluster, model, by_hand, most, source_first=False)
+        return stages_placement(ends, given, model.num_layers), _owned(given)
     capacities = [
         Capacity(
             room.rank,
@@ -95,8 +106,11 @@ def place_blocks(
         for room in rooms_of(cluster, model, demand, ends)
     ]
     stages = allocate_blocks(capacities, model.num_layers, order, moves_of(cluster, model, demand))
-    blocks = tuple(OwnedBlocks(stage.device, stage.start, stage.stop) for stage in stages)
-    return stages_placement(ends, stages, model.num_layers), blocks
+    return stages_placement(ends, stages, model.num_layers), _owned(stages)
+
+
+def _owned(stages: Sequence[Stage]) -> tuple[OwnedBlocks, ...]:
+    return tuple(OwnedBlocks(stage.device, stage.start, stage.stop) for stage in stages)
 
 
 def moves_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> Moves:

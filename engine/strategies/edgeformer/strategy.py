@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.method_report import PlanAt
@@ -26,6 +27,7 @@ from engine.ops.tensors import Tensor, concat
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step, Strategy
 from engine.strategies.edgeformer.allocation import even_split
+from engine.strategies.edgeformer.by_hand import helpers_by_hand, of_heads, rooms_by_hand
 from engine.strategies.edgeformer.choices import MappingTables, Recluster
 from engine.strategies.edgeformer.importance import reserve_table
 from engine.strategies.edgeformer.layout import HeadsLayout, OwnedBlocks
@@ -66,11 +68,15 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         caches = demand.generates and params.decode == "kv"
         if demand.generates and not caches:
             demand = _recomputed(model, demand)
-        placement, blocks = place_blocks(self.name, cluster, model, demand, params.block_alloc)
+        placement, blocks = place_blocks(self.name, cluster, model, demand, params.block_alloc, params.plan)
         prefills = workload.requests * (1 if caches else max(1, workload.new_tokens))
         remembered = min(CAPACITY, prefills * model.num_heads)
         rooms = rooms_for_heads(cluster, model, placement, blocks, demand, caches, remembered)
+        if params.plan is not None:
+            rooms = rooms_by_hand(self.name, cluster, rooms, params.plan)
         lenders = lenders_by_rank(cluster, model, blocks, rooms, demand, params)
+        if params.plan is not None:
+            lenders = helpers_by_hand(self.name, cluster, lenders, params.plan)
         lossy = (
             params.t_max_mode != "none"
             or params.prune_below is not None
@@ -95,6 +101,9 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         """Every owner and those who may attend its heads, both ways: who gets heads depends on data."""
         pairs = {(owner, rank) for owner, ranks in enumerate(plan.layout.lenders) for rank in ranks}
         return frozenset(pairs | {(b, a) for a, b in pairs})
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[HeadsLayout]) -> PlanByHand:
+        return of_heads(cluster, plan.layout)
 
     def summarise(
         self,

@@ -14,13 +14,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
-from engine.program.strategy import Params
+from engine.program.strategy import DivisibleParams
 from engine.strategies.edgeshard.layout import DecodeSchedule, PlannedPipelineLayout
 from engine.strategies.edgeshard.plan import (
     FirstLayer,
@@ -30,14 +31,15 @@ from engine.strategies.edgeshard.plan import (
 )
 from engine.strategies.edgeshard.report import EdgeShardReport
 from engine.strategies.edgeshard.segments import Objective
-from engine.strategies.shared.by_hand import HELP, StagesByHand, stages_by_hand
+from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.shared.pipeline import Pipeline, ends_placement, stages_placement
-from engine.strategies.shared.stages import rooms_of
+from engine.strategies.shared.stages import most_layers, rooms_of
 
 
-class EdgeShardParams(Params):
+class EdgeShardParams(DivisibleParams):
+    units = ("layers",)
     objective: Literal["auto", "latency", "throughput"] = Field(
         default="auto",
         description="What the stages minimise: the time of one request, or the slowest stage or link; "
@@ -54,7 +56,6 @@ class EdgeShardParams(Params):
         "until all have the current one.",
     )
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
-    plan: StagesByHand | None = Field(default=None, description=HELP)
 
 
 class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
@@ -112,11 +113,11 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
         model: ModelSpec,
         demand: Demand,
         params: EdgeShardParams,
-        plan: StagesByHand,
+        plan: PlanByHand,
     ) -> Plan[PlannedPipelineLayout]:
         """The plan with these stages, and their planned time."""
         ends = ends_placement(self.name, cluster, model)
-        stages = stages_by_hand(cluster, model, demand, ends, plan)
+        stages = stages_by_hand(self.name, cluster, model, plan, most_layers(cluster, model, demand, ends))
         objective: Objective = "throughput" if params.objective == "throughput" else "latency"
         planned_s = planned_s_of(cluster, model, demand, stages, objective)
         layout = PlannedPipelineLayout(
@@ -128,6 +129,11 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
             bound_s=planned_s,
         )
         return stages_placement(ends, stages, model.num_layers).with_layout(layout)
+
+    def by_hand(
+        self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[PlannedPipelineLayout]
+    ) -> PlanByHand:
+        return of_stages(cluster, plan.layout.stages)
 
     def summarise(
         self,

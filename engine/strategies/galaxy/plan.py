@@ -13,6 +13,7 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -27,6 +28,7 @@ from engine.ops.tiles import Contract, Expand
 from engine.program.collectives import chunk_bounds
 from engine.strategies.galaxy.exact import Shares, best_shares, most_granules
 from engine.strategies.galaxy.time import MemberTimes, layer_of_prompt_s
+from engine.strategies.shared.by_hand import bounds_by_hand
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -50,6 +52,7 @@ EXACT_MEMBERS = 8
 """With more devices `exact` only takes over where `balance` finds no room."""
 
 Planner = Literal["exact", "balance"]
+PlannedBy = Literal["exact", "balance", "by_hand"]
 RowShares = Literal["best", "equal", "proportional"]
 
 REMEDY = "give it more memory, or add devices that take a share"
@@ -76,7 +79,7 @@ class GalaxyLayout(ShareLayout):
     rows: tuple[Count, ...]
     row_weights: tuple[NonNegative, ...]
     overlap: bool
-    planner: Planner
+    planner: PlannedBy
     predicted_layer_s: LayerTimes
 
 
@@ -200,13 +203,14 @@ def galaxy_plan(
     overlap: bool,
     planner: Planner,
     row_shares: RowShares,
+    by_hand: PlanByHand | None = None,
 ) -> Plan[GalaxyLayout]:
     """Raises `PlanError` naming every device that lacks memory for its share when no other device has room
     for it.
     """
     task = task_of(name, cluster, model, demand, overlap)
     try:
-        choice = choose(task, planner, row_shares)
+        choice = given(name, task, by_hand) if by_hand else choose(task, planner, row_shares)
     except NoRoom as error:
         devices = [(cluster.devices[task.group[i]], need) for i, need in error.needs]
         short = ", ".join(
@@ -224,7 +228,7 @@ def galaxy_plan(
             sizes,
             task.tiles,
         )
-        for i, rank in enumerate(task.group)
+        for i, rank in enumerate(bounds.group)
     }
     passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
     check_memory(cluster, model, placement, kv_bytes_of(bounds, model, demand), passes, REMEDY)
@@ -248,7 +252,7 @@ class Choice(NamedTuple):
 
     bounds: Bounds
     row_weights: tuple[float, ...]
-    planner: Planner
+    planner: PlannedBy
     layer_s: float
 
 
@@ -276,6 +280,19 @@ def choose(task: Task, planner: Planner, row_shares: RowShares) -> Choice:
     if not choices:
         raise error
     return min(choices, key=lambda choice: (choice.layer_s, choice.planner == "balance"))
+
+
+def given(name: str, task: Task, plan: PlanByHand) -> Choice:
+    """The shares of a plan made by hand. Raises `PlanError` if they are not all that there is."""
+    cluster, model = task.cluster, task.model
+    bounds = bounds_by_hand(name, cluster, model, plan, task.group, model.group_size)
+    rows_of = {share.device: share.rows for share in plan.devices}
+    weights = tuple(rows_of[cluster.devices[rank].name] for rank in bounds.group)
+    if not sum(weights):
+        raise PlanError(f"{name}: the plan made by hand gives no device any rows: give one device some.")
+    sizes = largest_remainder(task.demand.rows, weights)
+    layer_s = layer_of_prompt_s(cluster, model, task.demand, bounds, sizes, task.tiles)
+    return Choice(bounds, weights, "by_hand", layer_s)
 
 
 def _choice(task: Task, shares: Shares, row_weights: tuple[float, ...], planner: Planner) -> Choice:

@@ -9,7 +9,13 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import MethodReport, PlanAt
 from engine.domain.units import human_s
 from engine.domain.values import Count, NonNegative, Value
-from engine.strategies.galaxy.plan import GalaxyLayout, Planner
+from engine.strategies.galaxy.plan import GalaxyLayout, PlannedBy
+
+CHOSEN: dict[PlannedBy, str] = {
+    "exact": "chosen by the planner exact",
+    "balance": "chosen by the planner balance",
+    "by_hand": "made by hand",
+}
 
 
 class Member(Value):
@@ -25,7 +31,7 @@ class GalaxyShares(Value):
     """One plan. `layer_s` is the predicted time of a layer over the prompt."""
 
     time_s: NonNegative
-    planner: Planner
+    planner: PlannedBy
     members: tuple[Member, ...]
     overlap: bool
     layer_s: NonNegative
@@ -80,7 +86,7 @@ def _lines(plan: GalaxyShares) -> tuple[str, str]:
     )
     how = "in tiles beside the transfers" if plan.overlap else "after the transfers"
     return (
-        f"Shares from {human_s(plan.time_s)} on, chosen by the planner {plan.planner}: {shares}.",
+        f"Shares from {human_s(plan.time_s)} on, {CHOSEN[plan.planner]}: {shares}.",
         f"A layer over the prompt takes {human_s(plan.layer_s)}, its products {how}.",
     )
 

@@ -9,11 +9,12 @@ are transferred. A single row cannot be divided: in decode it belongs to the fir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
@@ -35,9 +36,10 @@ from engine.program.collectives import (
     rows_in,
 )
 from engine.program.ctx import Ctx, Handle
-from engine.program.strategy import Params, Step, Strategy
+from engine.program.strategy import DivisibleParams, Step, Strategy
 from engine.strategies.galaxy.plan import GalaxyLayout, Planner, RowShares, galaxy_plan
 from engine.strategies.galaxy.report import GalaxyReport
+from engine.strategies.shared.by_hand import of_shares
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, finish, tag
 from engine.strategies.shared.kv_disk import disk_rows
@@ -51,7 +53,8 @@ from engine.strategies.shared.kv_pressure import (
 from engine.strategies.shared.shares import bounds_of, largest_remainder
 
 
-class GalaxyParams(Params):
+class GalaxyParams(DivisibleParams):
+    units = ("heads", "columns", "rows")
     overlap: bool = Field(
         default=True, description="Compute tiles of the prompt's rows while others are on their way."
     )
@@ -85,9 +88,22 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
             model,
             demand,
             lambda demand: galaxy_plan(
-                self.name, cluster, model, demand, params.overlap, params.planner, params.row_shares
+                self.name,
+                cluster,
+                model,
+                demand,
+                params.overlap,
+                params.planner,
+                params.row_shares,
+                params.plan,
             ),
         )
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[GalaxyLayout]) -> PlanByHand:
+        return of_shares(cluster, plan.layout, plan.layout.row_weights)
+
+    def hand_steps(self, model: ModelSpec, params: GalaxyParams) -> Mapping[Unit, int]:
+        return {"heads": model.group_size}
 
     def summarise(
         self,

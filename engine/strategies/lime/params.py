@@ -7,11 +7,13 @@ from typing import Literal
 from pydantic import Field
 
 from engine.domain.values import Count
-from engine.program.strategy import Params
+from engine.program.strategy import DivisibleParams
 from engine.strategies.lime.allocation import Mode
 
 
-class LimeParams(Params):
+class LimeParams(DivisibleParams):
+    units = ("layers",)
+    settings = ("streams", "segments", "prefill_chunk")
     mode: Mode = Field(
         default="joint",
         description="joint: the fastest ring, layers and streamed blocks, chosen together; exact: the "

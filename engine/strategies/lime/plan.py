@@ -17,6 +17,7 @@ from engine.domain.units import human
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.strategies.lime.allocation import Ring
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, spare_bytes
+from engine.strategies.lime.by_hand import given
 from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.params import LimeParams
 from engine.strategies.lime.placement import RingPlacement, best_placement
@@ -74,6 +75,8 @@ def _chunks(model: ModelSpec, demand: Demand, params: LimeParams) -> tuple[int, 
     """Tokens of a prompt to try at a time: 0 (all), half of them, a quarter, and so on."""
     if not demand.generates or model.vision:
         return (0,)
+    if params.plan is not None and params.plan.prefill_chunk is not None:
+        return (params.plan.prefill_chunk,)
     if params.prefill_chunk:
         return (min(params.prefill_chunk, demand.rows),)
     sizes = [0]
@@ -105,14 +108,21 @@ def _plan_for(
         rank: size - params.reserve_frac * cluster.devices[rank].memory_bytes
         for rank, size in free_bytes(cluster, model, demand, ends).items()
     }
+    refused: PlanError | None = None
     for num_tokens in _lengths(model, demand, params):
         rings = Rings(cluster, model, demand, free, num_tokens)
-        choice = _choice(cluster, model, demand, params, rings, pipeline)
+        try:
+            choice = _choice(cluster, model, demand, params, rings, pipeline)
+        except PlanError as error:  # of a plan made by hand
+            refused = error
+            continue
         if choice is None:
             continue
         layout = _layout(cluster, model, demand, params, choice)
         if params.online_planner == "off" or _lasts(layout, demand):
             return request_s(rings, choice, demand.sequences), _plan(ends, layout)
+    if refused is not None:
+        raise refused
     kv_bytes = demand.cached_rows * token_bytes(model, demand)
     raise _too_small(name, cluster, model, free, kv_bytes, params)
 
@@ -137,6 +147,8 @@ def _choice(
     rings: Rings,
     pipeline: Sequence[Stage],
 ) -> Choice | None:
+    if params.plan is not None:
+        return given(rings, cluster, params.plan, params.fine_grained, demand.sequences)
     if params.mode == "joint":
         return fastest(rings, params.num_segments, params.fine_grained, demand.sequences, pipeline)
     for ranks in _rings(cluster, model, demand, rings):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.method_report import PlanAt
@@ -24,6 +25,7 @@ from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Step
 from engine.strategies.edgeshard.strategy import EdgeShard, EdgeShardParams
+from engine.strategies.lime.by_hand import of_segments
 from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.params import LimeParams
 from engine.strategies.lime.parking import keep_rows
@@ -49,8 +51,13 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
     ) -> Plan[SegmentsLayout]:
         """Raises `PlanError` if not even one layer per slot fits."""
         demand = demand_of(model, workload, self.batches_bursts)
-        pipeline = _pipeline(cluster, model, workload) if params.mode == "joint" else ()
+        pipeline = (
+            _pipeline(cluster, model, workload) if params.mode == "joint" and params.plan is None else ()
+        )
         return plan_of(self.name, cluster, model, demand, params, pipeline)
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[SegmentsLayout]) -> PlanByHand:
+        return of_segments(cluster, plan.layout)
 
     def summarise(
         self,

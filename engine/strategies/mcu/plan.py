@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -23,9 +24,12 @@ from engine.ops.operation import norm_piece, piece_of
 from engine.ops.sizes import weight_bytes
 from engine.strategies.mcu.estimate import BlockEstimate, Regime, block_estimate, block_slice_bytes, regime_of
 from engine.strategies.mcu.tree import Level, serial_hops, split, tree_levels
+from engine.strategies.shared.by_hand import bounds_by_hand
 from engine.strategies.shared.demand import Demand, Pass, check_memory, end_passes, hidden
 from engine.strategies.shared.ends import end_holdings, end_work
 from engine.strategies.shared.shares import bounds_of
+from engine.strategies.shared.stages import source_first
+from engine.strategies.shared.tensor_parallel import Bounds
 
 Phase = Literal["prefill", "decode"]
 REGIMES: tuple[Regime, ...] = ("resident", "double-buffered", "streamed")
@@ -104,12 +108,17 @@ class ChipShare(NamedTuple):
 
 
 def make_plan(
-    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, group_size: int, allow_kv_dup: bool
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    group_size: int,
+    shares: tuple[ChipShare, ...],
 ) -> Plan[TreeLayout]:
     """Raises `PlanError` naming every device that lacks memory."""
-    shares = shares_of(cluster, model, allow_kv_dup)
     group = tuple(share.rank for share in shares)
     levels = tree_levels(group, group_size)
+    _check_leaders(name, cluster, levels, shares)
     regime = max((share.regime for share in shares), key=REGIMES.index)
     root_pieces = [norm_piece(layer, "attention") for layer in range(model.num_layers)]
     root_pieces += [norm_piece(layer, "ffn") for layer in range(model.num_layers)]
@@ -159,8 +168,7 @@ def make_plan(
 
 def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tuple[ChipShare, ...]:
     """The share of every chip that has one. The first is the root: the source, if that is a chip."""
-    source, workers = cluster.source_rank, cluster.workers
-    group = (source, *(rank for rank in workers if rank != source)) if source in workers else workers
+    group = source_first(cluster)
     cut = model.num_kv_heads < len(group) and allow_kv_dup
     units, unit = (model.num_heads, 1) if cut else (model.num_kv_heads, model.group_size)
     heads = bounds_of([unit * number for number in split(units, len(group))])
@@ -168,9 +176,30 @@ def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tup
     used = sum(
         heads[i] < heads[i + 1] or columns[i] < columns[i + 1] for i in range(len(group))
     )  # the split gives more to the first, so these are the first ones
-    ranges = [((heads[i], heads[i + 1]), (columns[i], columns[i + 1])) for i in range(used)]
+    bounds = Bounds(group[:used], heads[: used + 1], columns[: used + 1])
+    return _with_regimes(cluster, model, bounds, unit)
+
+
+def shares_by_hand(
+    name: str, cluster: ClusterSpec, model: ModelSpec, plan: PlanByHand, allow_kv_dup: bool
+) -> tuple[ChipShare, ...]:
+    """The shares of a plan made by hand, the root's first. A chip without heads and columns takes no part.
+
+    Raises `PlanError` if they are not all that there is.
+    """
+    some = [share for share in plan.devices if share.heads or share.columns]
+    plan = plan.model_copy(update={"devices": tuple(some)})
+    unit = 1 if allow_kv_dup else model.group_size
+    bounds = bounds_by_hand(name, cluster, model, plan, source_first(cluster), unit)
+    return _with_regimes(cluster, model, bounds, unit)
+
+
+def _with_regimes(cluster: ClusterSpec, model: ModelSpec, bounds: Bounds, unit: int) -> tuple[ChipShare, ...]:
+    """The shares of a group with what is on each chip at a time; heads are divided in steps of `unit`."""
+    group = bounds.group
+    ranges = list(zip(pairwise(bounds.heads), pairwise(bounds.columns), strict=True))
     largest = max(block_slice_bytes(model, *one) for one in ranges)
-    limits = [cluster.devices[rank].on_chip_weight_bytes for rank in group[:used]]
+    limits = [cluster.devices[rank].on_chip_weight_bytes for rank in group]
     regimes = [regime_of(largest, model.num_layers, limit) for limit in limits if limit is not None]
     regime: Regime = max(regimes, key=REGIMES.index, default="resident")
     return tuple(
@@ -181,8 +210,25 @@ def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tup
             _column_tiles(model, one[1], limit if regime == "streamed" else None),
             "resident" if limit is None else regime,
         )
-        for rank, one, limit in zip(group, ranges, limits, strict=False)
+        for rank, one, limit in zip(group, ranges, limits, strict=True)
     )
+
+
+def _check_leaders(
+    name: str, cluster: ClusterSpec, levels: Sequence[Level], shares: Sequence[ChipShare]
+) -> None:
+    """Raises `PlanError` unless every leader has heads where a member below it has, and columns likewise: it
+    adds their partial sums to its own.
+    """
+    units = {share.rank: {"heads": share.has_heads, "columns": share.has_columns} for share in shares}
+    for member, leader in (pair for level in levels for pair in level):
+        for unit, has in units[member].items():
+            if has and not units[leader][unit]:
+                names = [cluster.devices[rank].name for rank in (leader, member)]
+                raise PlanError(
+                    f"{name}: {names[0]} leads {names[1]} in the reduction tree and has no {unit}, which "
+                    f"{names[1]} has: give {names[0]} some, too."
+                )
 
 
 def _head_tiles(

@@ -13,10 +13,11 @@ hidden state; with more chips than KV heads some chips have columns only, unless
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
+from engine.domain.by_hand import DeviceShare, PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
@@ -27,15 +28,16 @@ from engine.ops.core import Add, Attention, FeedForward, Norm, Residual
 from engine.ops.operation import LayerPart, Op
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
-from engine.program.strategy import Done, Params, Step, Strategy
-from engine.strategies.mcu.plan import ChipShare, TreeLayout, make_plan
+from engine.program.strategy import DivisibleParams, Done, Step, Strategy
+from engine.strategies.mcu.plan import ChipShare, TreeLayout, make_plan, shares_by_hand, shares_of
 from engine.strategies.mcu.report import McuReport
 from engine.strategies.mcu.tree import broadcast_from_root, reduce_to_root, tree_neighbours
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 
 
-class McuParams(Params):
+class McuParams(DivisibleParams):
+    units = ("heads", "columns")
     group_size: int = Field(default=4, ge=2, description="Chips of a group, one of which leads it.")
     allow_kv_dup: bool = Field(
         default=False,
@@ -59,7 +61,28 @@ class Mcu(Strategy[McuParams, TreeLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: McuParams
     ) -> Plan[TreeLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        return make_plan(self.name, cluster, model, demand, params.group_size, params.allow_kv_dup)
+        if params.plan is not None:
+            shares = shares_by_hand(self.name, cluster, model, params.plan, params.allow_kv_dup)
+        else:
+            shares = shares_of(cluster, model, params.allow_kv_dup)
+        return make_plan(self.name, cluster, model, demand, params.group_size, shares)
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[TreeLayout]) -> PlanByHand:
+        layout = plan.layout
+        chips = zip(layout.group, layout.heads, layout.columns, strict=True)
+        return PlanByHand(
+            devices=tuple(
+                DeviceShare(
+                    device=cluster.devices[rank].name,
+                    heads=heads[1] - heads[0],
+                    columns=columns[1] - columns[0],
+                )
+                for rank, heads, columns in chips
+            )
+        )
+
+    def hand_steps(self, model: ModelSpec, params: McuParams) -> Mapping[Unit, int]:
+        return {"heads": 1 if params.allow_kv_dup else model.group_size}
 
     def summarise(
         self,

@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement, Plan, Slice
@@ -23,8 +24,9 @@ from engine.ops.core import Block
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
-from engine.program.strategy import Params, Step
+from engine.program.strategy import DivisibleParams, Step
 from engine.strategies.pipeline_offload.slots import Cycle, cycles_of, num_missing, turns_of
+from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.ends import cache_of, layer_slices
 from engine.strategies.shared.pipeline import (
@@ -40,7 +42,8 @@ from engine.strategies.shared.stages import Room, Stage, all_rooms, consecutive,
 Schedule = Literal["continuous", "flush"]
 
 
-class PipelineOffloadParams(Params):
+class PipelineOffloadParams(DivisibleParams):
+    units = ("layers",)
     schedule: Schedule = Field(
         default="continuous",
         description="continuous: a request of a burst starts its next token at once; flush: all wait until "
@@ -77,7 +80,13 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
         demand = demand_of(model, workload, self.batches_bursts)
         ends = ends_placement(self.name, cluster, model)
         rooms = all_rooms(cluster, model, demand, ends)
-        if sum(room.layers for room in rooms) >= model.num_layers:
+        if params.plan is not None:
+            most = {
+                room.rank: max(room.layers, least)
+                for room, least in zip(rooms, _most(model, demand, rooms), strict=True)
+            }
+            stages = stages_by_hand(self.name, cluster, model, params.plan, most)
+        elif sum(room.layers for room in rooms) >= model.num_layers:
             stages = stages_of(cluster, model, demand, ends, "memory")
         else:
             stages = _overfull(cluster, model, demand, ends, rooms)
@@ -109,6 +118,11 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
             for held in plan.holdings
         )
         return plan.model_copy(update={"holdings": holdings})
+
+    def by_hand(
+        self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[PipelineOffloadLayout]
+    ) -> PlanByHand:
+        return of_stages(cluster, plan.layout.stages)
 
     def continuous(self, plan: Plan[PipelineOffloadLayout]) -> bool:
         return plan.layout.schedule == "continuous"
@@ -154,12 +168,10 @@ def _sizes(model: ModelSpec, demand: Demand) -> tuple[int, int]:
     return weights_bytes, demand.kv_bytes(model, model.num_kv_heads)
 
 
-def _overfull(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, rooms: Sequence[Room]
-) -> tuple[Stage, ...]:
-    """Stages in proportion to memory, each with room for one slot and the KV caches of all its layers."""
+def _most(model: ModelSpec, demand: Demand, rooms: Sequence[Room]) -> list[int]:
+    """How many layers each room holds if all their weights take turns in one slot."""
     layer_bytes, kv_bytes = _sizes(model, demand)
-    most = [
+    return [
         0
         if room.layers == 0
         else int((room.bytes - layer_bytes) // kv_bytes)
@@ -167,6 +179,13 @@ def _overfull(
         else model.num_layers
         for room in rooms
     ]
+
+
+def _overfull(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, rooms: Sequence[Room]
+) -> tuple[Stage, ...]:
+    """Stages in proportion to memory, each with room for one slot and the KV caches of all its layers."""
+    most = _most(model, demand, rooms)
     if sum(most) < model.num_layers:
         raise too_small(cluster, model, demand, ends.strategy, rooms)
     weights = [room.bytes if room.layers else 0.0 for room in rooms]

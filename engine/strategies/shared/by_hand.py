@@ -1,182 +1,61 @@
-"""Plans divided by hand: how many layers, heads and columns, or positions each device gets. Pure.
+"""Check plans made by hand, and write plans as if they were made by hand. Pure.
 
-Such a division is a parameter of the strategies that can run any one; it passes the same checks of cover and
-of memory as one that the strategy chose.
+The amounts must be those of the model, on workers of the cluster. Everything else is checked as in any plan:
+every part of the model once, and enough memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeVar
+from collections.abc import Mapping, Sequence
 
-from pydantic import Field, field_validator
-
+from engine.domain.by_hand import DeviceShare, PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Placement, Plan
-from engine.domain.values import Count, Name, Value
-from engine.strategies.shared.demand import Demand
-from engine.strategies.shared.pipeline import StagesLayout
-from engine.strategies.shared.shares import bounds_of
-from engine.strategies.shared.stages import Stage, all_rooms, consecutive
+from engine.strategies.shared.shares import bounds_of, named_worker
+from engine.strategies.shared.stages import Stage, consecutive
 from engine.strategies.shared.tensor_parallel import Bounds, ShareLayout
-from engine.strategies.voltage.layout import PositionsLayout
 
-HELP = "A division made by hand, in place of the strategy's own; empty: the strategy divides."
-NOT_BY_HAND = (
-    "its plan cannot be divided by hand: more than the shares of its devices follows from its rules."
-)
-
-
-class StageShare(Value):
-    """So many consecutive layers on `device`."""
-
-    device: Name
-    layers: Count
+WORDS: Mapping[Unit, str] = {
+    "layers": "layers",
+    "heads": "attention heads",
+    "columns": "feed-forward columns",
+    "rows": "rows",
+    "lent_heads": "lent heads",
+}
+SUM_TOLERANCE = 1e-9
 
 
-class MemberShare(Value):
-    """So many query heads and feed-forward columns of every layer on `device`."""
-
-    device: Name
-    heads: Count
-    columns: Count
-
-
-class RowShare(Value):
-    """`device` gets positions in proportion to `rows`."""
-
-    device: Name
-    rows: Count
+def whole_of(model: ModelSpec, unit: Unit) -> int | None:
+    """How many of `unit` there are to divide; None for weights and limits, which have no given sum."""
+    sizes: dict[Unit, int] = {
+        "layers": model.num_layers,
+        "heads": model.num_heads,
+        "columns": model.intermediate_size,
+    }
+    return sizes.get(unit)
 
 
-class StagesByHand(Value):
-    """Stages in the order of computation."""
-
-    kind: Literal["stages"] = "stages"
-    stages: tuple[StageShare, ...] = Field(min_length=1)
-
-    @field_validator("stages")
-    @classmethod
-    def _once(cls, shares: tuple[StageShare, ...]) -> tuple[StageShare, ...]:
-        return named_once(shares)
-
-
-class SharesByHand(Value):
-    """Shares of every layer, in the order of the devices' ranks."""
-
-    kind: Literal["shares"] = "shares"
-    shares: tuple[MemberShare, ...] = Field(min_length=1)
-
-    @field_validator("shares")
-    @classmethod
-    def _once(cls, shares: tuple[MemberShare, ...]) -> tuple[MemberShare, ...]:
-        return named_once(shares)
-
-
-class PositionsByHand(Value):
-    """Shares of the positions; rows are weights, so that the division holds for prompts of any length."""
-
-    kind: Literal["positions"] = "positions"
-    positions: tuple[RowShare, ...] = Field(min_length=1)
-
-    @field_validator("positions")
-    @classmethod
-    def _once(cls, shares: tuple[RowShare, ...]) -> tuple[RowShare, ...]:
-        return named_once(shares)
-
-
-ByHand = StagesByHand | SharesByHand | PositionsByHand
-
-
-Share = TypeVar("Share", StageShare, MemberShare, RowShare)
-
-
-def named_once(shares: tuple[Share, ...]) -> tuple[Share, ...]:
-    names = [share.device for share in shares]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name} is named twice: give each device one share")
-    return shares
-
-
-def stages_by_hand(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, plan: StagesByHand
-) -> tuple[Stage, ...]:
-    """Raises `PlanError` if the layers are not all layers, or too many for a device, or the source has layers
-    but not the first.
-    """
-    name, given = ends.strategy, [share for share in plan.stages if share.layers]
-    _check_total(name, "layers", sum(share.layers for share in given), model.num_layers, model)
-    rooms = {room.rank: room for room in all_rooms(cluster, model, demand, ends)}
-    ranks = _workers(name, cluster, [share.device for share in given])
-    if cluster.source_rank in ranks[1:]:
+def check_whole(
+    name: str, model: ModelSpec, shares: Sequence[DeviceShare], unit: Unit, step: int = 1
+) -> None:
+    """Raises `PlanError` unless the shares are all of `unit`, each in whole steps."""
+    given, whole = sum(share.amount(unit) for share in shares), whole_of(model, unit)
+    if given != whole:
         raise PlanError(
-            f"{name}: {cluster.source} is the source and has layers that are not the first: put its "
-            "stage first."
+            f"{name}: the plan made by hand divides {given:g} {WORDS[unit]}, and {model.name} has {whole}: "
+            "give every one to one device."
         )
-    for rank, share in zip(ranks, given, strict=True):
-        if share.layers > rooms[rank].layers:
+    for share in shares:
+        if share.amount(unit) % step:
             raise PlanError(
-                f"{name}: {share.device} has memory for {rooms[rank].layers} layers, and the plan made by "
-                f"hand gives it {share.layers}: give it fewer."
+                f"{name}: {share.device} gets {share.amount(unit):g} {WORDS[unit]}, which are divided in "
+                f"steps of {step} here: give it a multiple of {step}."
             )
-    return consecutive(ranks, [share.layers for share in given])
 
 
-def bounds_by_hand(name: str, cluster: ClusterSpec, model: ModelSpec, plan: SharesByHand) -> Bounds:
-    """Raises `PlanError` if heads or columns are not all there are."""
-    given = sorted(plan.shares, key=lambda share: cluster.rank(share.device))
-    given = [share for share in given if share.heads or share.columns]
-    _check_total(name, "attention heads", sum(share.heads for share in given), model.num_heads, model)
-    columns = sum(share.columns for share in given)
-    _check_total(name, "feed-forward columns", columns, model.intermediate_size, model)
-    return Bounds(
-        _workers(name, cluster, [share.device for share in given]),
-        bounds_of([share.heads for share in given]),
-        bounds_of([share.columns for share in given]),
-    )
-
-
-def ratios_by_hand(
-    name: str, cluster: ClusterSpec, plan: PositionsByHand
-) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Ranks, and their shares of the positions. Raises `PlanError` if no device gets any."""
-    total = sum(share.rows for share in plan.positions)
-    if not total:
-        raise PlanError(f"{name}: the plan made by hand gives no device any position: give one device some.")
-    given = sorted(plan.positions, key=lambda share: cluster.rank(share.device))
-    ranks = _workers(name, cluster, [share.device for share in given])
-    return ranks, tuple(share.rows / total for share in given)
-
-
-def division_of(plan: Plan, cluster: ClusterSpec) -> ByHand:
-    """The division of a plan as one could have made it by hand.
-
-    Raises `PlanError` for a plan that has more to it than its devices' shares.
-    """
-    layout, names = plan.layout, [device.name for device in cluster.devices]
-    if isinstance(layout, StagesLayout):
-        stages = [StageShare(device=names[one.device], layers=one.num_layers) for one in layout.stages]
-        return StagesByHand(stages=tuple(stages))
-    if isinstance(layout, ShareLayout):
-        members = [
-            MemberShare(
-                device=names[rank],
-                heads=layout.heads[i + 1] - layout.heads[i],
-                columns=layout.columns[i + 1] - layout.columns[i],
-            )
-            for i, rank in enumerate(layout.group)
-        ]
-        return SharesByHand(shares=tuple(members))
-    if isinstance(layout, PositionsLayout):
-        rows = [RowShare(device=names[shard.device], rows=shard.size) for shard in layout.shards]
-        return PositionsByHand(positions=tuple(rows))
-    raise PlanError(f"{plan.strategy}: {NOT_BY_HAND}")
-
-
-def _workers(name: str, cluster: ClusterSpec, devices: Sequence[str]) -> tuple[int, ...]:
+def workers_of(name: str, cluster: ClusterSpec, devices: Sequence[str]) -> tuple[int, ...]:
+    """The ranks of these devices. Raises `PlanError` for a terminal, `SpecError` for an unknown one."""
     ranks = tuple(cluster.rank(device) for device in devices)
     for rank, device in zip(ranks, devices, strict=True):
         if rank not in cluster.workers:
@@ -184,9 +63,119 @@ def _workers(name: str, cluster: ClusterSpec, devices: Sequence[str]) -> tuple[i
     return ranks
 
 
-def _check_total(name: str, what: str, given: int, whole: int, model: ModelSpec) -> None:
-    if given != whole:
+def stages_by_hand(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    plan: PlanByHand,
+    most: Mapping[int, int] | None = None,
+    source_first: bool = True,
+) -> tuple[Stage, ...]:
+    """The layers of each device as stages, in the order of the plan.
+
+    `most` has the layers for which each worker has memory, by rank. With `source_first` the source has the
+    first layers or none. Raises `PlanError`.
+    """
+    check_whole(name, model, plan.devices, "layers")
+    given = [share for share in plan.devices if share.layers]
+    ranks = workers_of(name, cluster, [share.device for share in given])
+    if source_first and cluster.source_rank in ranks[1:]:
         raise PlanError(
-            f"{name}: the plan made by hand divides {given} {what}, and {model.name} has {whole}: give every "
-            "one to one device."
+            f"{name}: {cluster.source} is the source and has layers that are not the first: put its "
+            "stage first."
         )
+    for rank, share in zip(ranks, given, strict=True):
+        if most is not None and share.layers > most.get(rank, 0):
+            raise PlanError(
+                f"{name}: {share.device} has memory for {most.get(rank, 0)} layers, and the plan made by "
+                f"hand gives it {share.layers}: give it fewer."
+            )
+    return consecutive(ranks, [share.layers for share in given])
+
+
+def bounds_by_hand(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    plan: PlanByHand,
+    order: Sequence[int],
+    head_step: int = 1,
+) -> Bounds:
+    """Heads and columns of each named device, in this `order` of ranks. Raises `PlanError`."""
+    check_whole(name, model, plan.devices, "heads", head_step)
+    check_whole(name, model, plan.devices, "columns")
+    workers_of(name, cluster, [share.device for share in plan.devices])
+    given = sorted(plan.devices, key=lambda share: order.index(cluster.rank(share.device)))
+    return Bounds(
+        tuple(cluster.rank(share.device) for share in given),
+        bounds_of([share.heads for share in given]),
+        bounds_of([share.columns for share in given]),
+    )
+
+
+def ratios_by_hand(
+    name: str, cluster: ClusterSpec, plan: PlanByHand
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Ranks in their order, and their shares of the positions. Raises `PlanError` if no device gets any."""
+    total = sum(share.rows for share in plan.devices)
+    if not total:
+        raise PlanError(f"{name}: the plan made by hand gives no device any rows: give one device some.")
+    if abs(total - 1) < SUM_TOLERANCE:  # shares already: division would change their last digits
+        total = 1
+    workers_of(name, cluster, [share.device for share in plan.devices])
+    given = sorted(plan.devices, key=lambda share: cluster.rank(share.device))
+    return tuple(cluster.rank(share.device) for share in given), tuple(share.rows / total for share in given)
+
+
+def wanted_device(
+    name: str, cluster: ClusterSpec, model: ModelSpec, device: str, plan: PlanByHand | None
+) -> int | None:
+    """The rank of the one device that computes, by the parameter `device` or a plan made by hand; None if
+    neither says one. Raises `SpecError` for a device that is no worker, `PlanError` for several.
+    """
+    named = named_worker(cluster, device, f"parameters of {name}, device")
+    if plan is None:
+        return named
+    check_whole(name, model, plan.devices, "layers")
+    given = [share.device for share in plan.devices if share.layers]
+    if len(given) > 1:
+        raise PlanError(
+            f"{name}: it computes on one device, and the plan made by hand gives layers to {len(given)}: "
+            "give all layers to one."
+        )
+    (rank,) = workers_of(name, cluster, given)
+    if named not in (None, rank):
+        raise PlanError(
+            f"{name}: device is {device}, and the plan made by hand has all layers on {given[0]}: leave one "
+            "of the two empty."
+        )
+    return rank
+
+
+def of_device(cluster: ClusterSpec, model: ModelSpec, rank: int) -> PlanByHand:
+    """All layers on one device."""
+    return PlanByHand(devices=(DeviceShare(device=cluster.devices[rank].name, layers=model.num_layers),))
+
+
+def of_stages(cluster: ClusterSpec, stages: Sequence[Stage]) -> PlanByHand:
+    """The layers of a pipeline's stages."""
+    shares = [
+        DeviceShare(device=cluster.devices[stage.device].name, layers=stage.num_layers) for stage in stages
+    ]
+    return PlanByHand(devices=tuple(shares))
+
+
+def of_shares(
+    cluster: ClusterSpec, layout: ShareLayout, row_weights: Sequence[float] | None = None
+) -> PlanByHand:
+    """Heads and columns of a group's members, and their weights for dividing rows."""
+    shares = [
+        DeviceShare(
+            device=cluster.devices[rank].name,
+            heads=layout.heads[i + 1] - layout.heads[i],
+            columns=layout.columns[i + 1] - layout.columns[i],
+            rows=0 if row_weights is None else row_weights[i],
+        )
+        for i, rank in enumerate(layout.group)
+    ]
+    return PlanByHand(devices=tuple(shares))

@@ -83,6 +83,11 @@ def all_rooms(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Plac
     )
 
 
+def most_layers(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> dict[int, int]:
+    """How many layers every worker has memory for, by rank."""
+    return {room.rank: room.layers for room in all_rooms(cluster, model, demand, ends)}
+
+
 def stages_of(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, by: StagesBy
 ) -> tuple[Stage, ...]:

@@ -13,7 +13,7 @@ from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.tpi_llm.plan import SlidingWindowLayout, streams_as_needed, with_streams
-from engine.strategies.tpi_llm.strategy import SlidingWindow, TPIParams, bounds_by_ratio
+from engine.strategies.tpi_llm.strategy import SlidingWindow, TPIParams, chosen_bounds
 
 
 class TPILLMOffload(SlidingWindow[TPIParams]):
@@ -33,7 +33,7 @@ class TPILLMOffload(SlidingWindow[TPIParams]):
             cluster,
             model,
             demand,
-            bounds_by_ratio(cluster, model, demand, params),
+            chosen_bounds(self.name, cluster, model, demand, params),
             params.window,
             params.all_reduce,
             lambda share: streams_as_needed(share, params.window, demand.cached_rows),

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
@@ -19,7 +20,8 @@ from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.collectives import AllReduce
 from engine.program.ctx import Ctx
-from engine.program.strategy import Done, Params, ParamsT, Step
+from engine.program.strategy import DivisibleParams, Done, ParamsT, Step
+from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.shared.shares import bounds_of, layer_s
@@ -35,7 +37,8 @@ from engine.strategies.tpi_llm.plan import (
 from engine.strategies.tpi_llm.window import window_of
 
 
-class TPIParams(Params):
+class TPIParams(DivisibleParams):
+    units = ("heads", "columns")
     ratio: str = Field(
         default="",
         description="Share of each worker, the source's first, like 0.5, 0.25, 0.25; empty: by speed.",
@@ -62,6 +65,9 @@ class TPILLMParams(TPIParams):
 class SlidingWindow(TensorParallel[ParamsT, SlidingWindowLayout]):
     """Runs `window` and `streams` of a plan's layout. They differ in which blocks stream from when."""
 
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[SlidingWindowLayout]) -> PlanByHand:
+        return of_shares(cluster, plan.layout)
+
     def continuous(self, plan: Plan[SlidingWindowLayout]) -> bool:
         """All steps of a request at once: weights for the next token load before this one is sampled."""
         return True
@@ -87,9 +93,15 @@ class SlidingWindow(TensorParallel[ParamsT, SlidingWindowLayout]):
             await window.settle()
 
 
-def bounds_by_ratio(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: TPIParams) -> Bounds:
-    """Whole KV groups and columns of each worker, the source being the first of them if it is one."""
+def chosen_bounds(
+    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: TPIParams
+) -> Bounds:
+    """Heads and columns of each worker, the source being the first of them if it is one: as made by hand, or
+    whole KV groups by ratio.
+    """
     group = source_first(cluster)
+    if params.plan is not None:
+        return bounds_by_hand(name, cluster, model, params.plan, group)
     if params.ratio:
         ratios = ratios_of(params.ratio, len(group))
     else:
@@ -112,7 +124,7 @@ class TPILLM(SlidingWindow[TPILLMParams]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: TPILLMParams
     ) -> Plan[SlidingWindowLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        bounds = bounds_by_ratio(cluster, model, demand, params)
+        bounds = chosen_bounds(self.name, cluster, model, demand, params)
         return plan_under(
             params.kv_pressure,
             model,

@@ -14,8 +14,8 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Slice, Work
-from engine.program.strategy import Params
-from engine.strategies.shared.by_hand import HELP, PositionsByHand, ratios_by_hand
+from engine.program.strategy import DivisibleParams
+from engine.strategies.shared.by_hand import ratios_by_hand
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -33,7 +33,8 @@ from engine.strategies.voltage.partition import last_layer, shards_for
 from engine.strategies.voltage.positions import OrderChoice, PositionShard
 
 
-class VoltageParams(Params):
+class VoltageParams(DivisibleParams):
+    units = ("rows",)
     ratio: Literal["even", "proportional", "search"] = Field(
         default="even",
         description="Positions per device: equal (the paper), by speed, or searched for the shortest "
@@ -63,7 +64,6 @@ class VoltageParams(Params):
         default="none",
         description="single: one device alone where all together are predicted to take longer.",
     )
-    plan: PositionsByHand | None = Field(default=None, description=HELP)
     repartition: bool = Field(
         default=False,
         description="After a change of a device's speed, divide the positions anew before the next layer.",
@@ -142,14 +142,19 @@ def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: Vo
     named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
     chooser = Chooser(cluster, model, demand, _options(params), named)
     if params.plan is not None:
-        return chooser.given(*ratios_by_hand("voltage", cluster, params.plan))
-    if params.ratio == "search":
+        division = chooser.given(*ratios_by_hand("voltage", cluster, params.plan))
+        if division.owner is not None and division.owner not in division.devices:
+            raise PlanError(
+                f"voltage: decode_owner is {params.decode_owner}, which the plan made by hand does not name: "
+                "name it there too."
+            )
+    elif params.ratio == "search":
         division = chooser.searched()
     elif params.ratio == "even":
         division = chooser.even(cluster.workers)
     else:
         division = chooser.proportional(cluster.workers)
-    if params.fallback == "single" and len(division.devices) > 1:
+    if params.plan is None and params.fallback == "single" and len(division.devices) > 1:
         division = chooser.faster(division, chooser.alone())
     if named is not None and division.owner is not None and division.owner != named:
         raise PlanError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import permutations
 
+from engine.domain.by_hand import DeviceShare, PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.method_report import MethodReport, PlanAt
@@ -53,6 +54,14 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
             return frozenset()
         ranks = {shard.device for shard in shards} | {cluster.source_rank}
         return frozenset(permutations(ranks, 2))
+
+    def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[PositionsLayout]) -> PlanByHand:
+        shares = zip(plan.layout.devices, plan.layout.ratios, strict=True)
+        return PlanByHand(
+            devices=tuple(
+                DeviceShare(device=cluster.devices[rank].name, rows=ratio) for rank, ratio in shares
+            )
+        )
 
     def summarise(
         self,

@@ -379,12 +379,12 @@ def test_advice_takes_no_strategy(loom: Any) -> None:
 def test_a_plan_from_a_file_is_run_and_a_reports_division_taken(loom: Any, tmp_path: Path) -> None:
     by_hand = tmp_path / "plan.json"
     stages = [{"device": "desk", "layers": 1}, {"device": "window", "layers": 1}]
-    by_hand.write_text(json.dumps({"kind": "stages", "stages": stages}))
+    by_hand.write_text(json.dumps({"devices": stages}))
     run = ("predict", "lab-3", "--model", "tiny-gpt2", "--strategy", "gpipe")
     report = tmp_path / "report.json"
     assert loom(*run, "--set", f"plan={by_hand}", "--json", report).status == 0
     again = json.loads(loom(*run, "--set", f"plan={report}", "--json", "-").out)
-    assert again["spec"]["params"]["plan"]["stages"] == stages
+    assert again["spec"]["params"]["plan"]["devices"] == stages
     refused(loom(*run, "--set", f"plan={tmp_path / 'none.json'}"), "cannot be read")
     by_hand.write_text("{")
     refused(loom(*run, "--set", f"plan={by_hand}"), "is no JSON")

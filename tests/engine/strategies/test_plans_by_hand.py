@@ -15,7 +15,7 @@ from engine.domain.workload import Workload
 from engine.fuzz.check import outputs_of
 from engine.models import catalogue
 from engine.runs.predict import predict, prepare
-from engine.strategies.shared.by_hand import division_of
+from engine.strategies.registry import strategy as named
 
 BOARD = {"memory_bytes": 1e9, "memory_byte_per_s": 1e9, "flop_per_s": 2e9}
 
@@ -42,16 +42,20 @@ def spec_of(strategy: str, plan: dict[str, Any] | None = None, **more: Any) -> R
 
 
 def stages(**layers: int) -> dict[str, Any]:
-    return {"kind": "stages", "stages": [{"device": name, "layers": n} for name, n in layers.items()]}
+    return {"devices": [{"device": name, "layers": n} for name, n in layers.items()]}
 
 
 def shares(**given: tuple[int, int]) -> dict[str, Any]:
     rows = [{"device": name, "heads": heads, "columns": columns} for name, (heads, columns) in given.items()]
-    return {"kind": "shares", "shares": rows}
+    return {"devices": rows}
+
+
+def given(**by_device: dict[str, Any]) -> dict[str, Any]:
+    return {"devices": [{"device": name, **units} for name, units in by_device.items()]}
 
 
 def positions(**rows: int) -> dict[str, Any]:
-    return {"kind": "positions", "positions": [{"device": name, "rows": n} for name, n in rows.items()]}
+    return {"devices": [{"device": name, "rows": n} for name, n in rows.items()]}
 
 
 @pytest.mark.parametrize("strategy", ["gpipe", "edgeshard"])
@@ -83,6 +87,16 @@ def test_positions_are_divided_in_proportion_to_rows() -> None:
         ("edgeshard", stages(c=4, b=2)),
         ("megatron", shares(a=(1, 600), b=(7, 40))),
         ("voltage", positions(a=1, c=11)),
+        ("tpi_llm", shares(a=(1, 600), b=(7, 40))),
+        ("mcu", shares(b=(4, 600), c=(4, 40))),
+        (
+            "galaxy",
+            given(a={"heads": 2, "columns": 600, "rows": 1}, b={"heads": 6, "columns": 40, "rows": 3}),
+        ),
+        ("accelerate", {**stages(c=2, a=4), "head": "b"}),
+        ("pipeline_offload", stages(a=1, c=5)),
+        ("lime", {**stages(a=2, c=4), "segments": 2}),
+        ("adaptlink", {**given(b={"columns": 192}, c={"columns": 448}), "split_layers": 4}),
     ],
 )
 def test_an_uneven_plan_gives_the_models_own_numbers(strategy: str, plan: dict[str, Any]) -> None:
@@ -99,12 +113,20 @@ def test_an_uneven_plan_gives_the_models_own_numbers(strategy: str, plan: dict[s
         ("gpipe", stages(a=2, b=3), "divides 5 layers, and demo-lm has 6"),
         ("gpipe", stages(b=3, a=3), "a is the source and has layers that are not the first"),
         ("gpipe", stages(a=3, d=3), "no device d"),
-        ("gpipe", {"kind": "stages", "stages": [{"device": "a", "layers": 3}] * 2}, "a is named twice"),
-        ("gpipe", shares(a=(8, 640)), "parameters of gpipe, plan"),
+        ("gpipe", {"devices": [{"device": "a", "layers": 3}] * 2}, "a is named twice"),
+        ("gpipe", shares(a=(8, 640)), "plan: has heads"),
         ("megatron", shares(a=(4, 320), b=(3, 320)), "divides 7 attention heads, and demo-lm has 8"),
         ("megatron", shares(a=(4, 320), b=(4, 319)), "639 feed-forward columns, and demo-lm has 640"),
-        ("voltage", positions(a=0), "gives no device any position"),
-        ("galaxy", stages(a=6), "unknown key"),
+        ("voltage", positions(a=0), "gives no device any rows"),
+        ("galaxy", given(a={"heads": 8, "columns": 640}), "gives no device any rows"),
+        ("single", stages(a=3, b=3), "computes on one device"),
+        ("mcu", shares(b=(4, 0), c=(4, 640)), "b leads c in the reduction tree and has no columns"),
+        ("edgeformer", given(a={"layers": 6, "lent_heads": 9}), "a has memory for 8 heads"),
+        ("edgeformer", given(a={"layers": 6, "helpers": ["a"]}), "is its own helper"),
+        ("lime", {**stages(a=3, b=3), "segments": 4}, "segments is 4 .* a device has 3 layers"),
+        ("lime", given(a={"layers": 6, "streams": ["layer"] * 7}), "streams 7 layers per stage"),
+        ("adaptlink", given(a={"columns": 635}, b={"columns": 5}), "steps of 16"),
+        ("adaptlink", {**given(a={"columns": 320}, b={"columns": 320}), "split_layers": 7}, "choose 1 to 6"),
     ],
 )
 def test_a_plan_that_is_none_is_refused_in_a_sentence(
@@ -136,15 +158,10 @@ def test_a_terminal_gets_no_share() -> None:
 @pytest.mark.parametrize("strategy", ["gpipe", "edgeshard", "megatron", "voltage"])
 def test_the_division_of_a_plan_made_by_hand_again_gives_the_same_plan(strategy: str) -> None:
     plan = prepare(spec_of(strategy)).plan
-    division = division_of(plan, spec_of(strategy).cluster).model_dump(mode="json")
+    spec = spec_of(strategy)
+    division = named(strategy).by_hand(spec.cluster, spec.model, plan).to_json()
     again = prepare(spec_of(strategy, division)).plan
     assert (again.holdings, again.work) == (plan.holdings, plan.work)
-
-
-def test_a_plan_that_has_more_to_it_says_so() -> None:
-    spec = spec_of("lime")
-    with pytest.raises(EdgeLoomError, match="lime: its plan cannot be divided by hand"):
-        division_of(prepare(spec).plan, spec.cluster)
 
 
 def test_after_a_failure_the_strategy_divides_among_the_devices_that_are_left() -> None:

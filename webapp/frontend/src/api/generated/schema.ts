@@ -998,6 +998,11 @@ export interface components {
             title: string;
             unit: string;
         };
+        BackupShare: {
+            columns: number;
+            device: string;
+            of: string;
+        };
         BaseIn: {
             base: {
                 [key: string]: unknown;
@@ -1326,6 +1331,16 @@ export interface components {
             peak_memory_bytes: number;
             wait_s: number;
         };
+        DeviceShare: {
+            columns: number;
+            device: string;
+            heads: number;
+            helpers: string[] | null;
+            layers: number;
+            lent_heads: number;
+            rows: number;
+            streams: ("layer" | "attention" | "ffn" | "nothing")[] | null;
+        };
         DeviceSpec: {
             assumed_efficiency: number | null;
             basis: ("data sheet" | "published measurement" | "calibrated") | null;
@@ -1391,6 +1406,7 @@ export interface components {
             on_change: "reallocate" | "prune";
             /** @enum {string} */
             on_miss: "by_cost" | "exact" | "nearest";
+            plan: components["schemas"]["PlanByHand"] | null;
             prune_below: number | null;
             /** @enum {string} */
             scheduling: "dynamic" | "static";
@@ -1687,7 +1703,7 @@ export interface components {
             kv_rows: number | null;
             overlap: boolean;
             /** @enum {string} */
-            planner: "exact" | "balance";
+            planner: "exact" | "balance" | "by_hand";
             predicted_layer_s: components["schemas"]["LayerTimes"];
             row_weights: number[];
             rows: number[];
@@ -1702,7 +1718,7 @@ export interface components {
             members: components["schemas"]["Member"][];
             overlap: boolean;
             /** @enum {string} */
-            planner: "exact" | "balance";
+            planner: "exact" | "balance" | "by_hand";
             time_s: number;
         };
         HeadShare: [
@@ -2139,6 +2155,15 @@ export interface components {
             strategy: string;
             version: number;
             work: components["schemas"]["Work"][];
+        };
+        PlanByHand: {
+            backups: components["schemas"]["BackupShare"][] | null;
+            devices: components["schemas"]["DeviceShare"][];
+            embedding: string | null;
+            head: string | null;
+            prefill_chunk: number | null;
+            segments: number | null;
+            split_layers: number | null;
         };
         PlanMade: {
             holdings: components["schemas"]["Holding"][];
