@@ -106,6 +106,7 @@ def _assessment(played: _Played, lossless: bool) -> Assessment:
         energy_j=_energy_j(played, later),
         limit=limit,
         devices=computing,
+        peak_bytes=tuple(device.peak_memory_bytes for device in devices),
         simulated_tokens=played.tokens,
     )
 

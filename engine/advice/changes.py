@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from engine.advice.candidates import Candidate, candidates
-from engine.advice.values import Assessment, Change, Objective
+from engine.advice.values import WORTH_NAMING, Assessment, Change, Objective
 from engine.domain.spec import RunSpec
 
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 TRIED_STRATEGIES = 3
 """The best so far; a change that may let another one in is tried with as many of those, too."""
-WORTH_NAMING = 1.02
 BETTER: Mapping[Objective, str] = {
     "first_token_s": "as fast",
     "per_token_s": "as fast",
@@ -91,6 +90,7 @@ def _change(
         strategy_before=before.strategy if before is not None else "",
         strategy_after=after.strategy,
         gain=gain,
+        words=candidate.words,
     )
 
 

@@ -12,6 +12,10 @@ Objective = Literal[
 Resource = Literal["compute", "link", "delay", "load", "staging", "wait"]
 
 
+WORTH_NAMING = 1.02
+"""Gains below are no difference."""
+
+
 class Limit(Value):
     """What most of the critical path's time goes into: the device or link `name`, for `share_frac` of it."""
 
@@ -25,7 +29,7 @@ class Assessment(Value):
 
     A long answer is not simulated to its end: `simulated_tokens` of it are, and the others are supposed to be
     like the last of them. `total_s` and `energy_j` are of all requests that arrive at once, or of one;
-    `peak_memory_frac` is of the device that is fullest, `fullest`.
+    `peak_memory_frac` is of the device that is fullest, `fullest`; `peak_bytes` has every device's, by rank.
     """
 
     strategy: str
@@ -41,6 +45,7 @@ class Assessment(Value):
     energy_j: float | None = None
     limit: Limit | None = None
     devices: tuple[str, ...] = ()
+    peak_bytes: tuple[float, ...] = ()
     simulated_tokens: Count = 0
 
     def figure(self, objective: Objective) -> float | None:
@@ -59,7 +64,8 @@ class Assessment(Value):
 class Change(Value):
     """A change of the cluster, tried by prediction: the best figure before and after, and by which strategy.
 
-    `gain` is how many times better: 2 is half of the time, or twice the tokens per second.
+    `gain` is how many times better: 2 is half of the time, or twice the tokens per second. `words` name the
+    change.
     """
 
     kind: Literal["rate", "delay", "memory", "speed", "fewer", "more"]
@@ -70,3 +76,55 @@ class Change(Value):
     strategy_before: str
     strategy_after: str
     gain: float | None
+    words: str = ""
+
+    @property
+    def makes_a_difference(self) -> bool:
+        return self.gain is None or not 1 / WORTH_NAMING < self.gain < WORTH_NAMING
+
+
+class Move(Value):
+    """One unit of `giver` for `taker`: the figure then and what that saves, or why there is no such plan."""
+
+    giver: str
+    taker: str
+    after_s: float | None
+    saved_s: float | None
+    refusal: str = ""
+
+
+class Relief(Value):
+    """What the figure would be less if the device's computing, its disk or its links needed no time."""
+
+    what: Literal["compute", "load", "link"]
+    saved_s: float
+
+
+class DeviceReason(Value):
+    """What binds a device. `take` and `give` are the best moves of one unit to it and from it, `needs_bytes`
+    is the memory for one unit more, where only memory prevents it.
+    """
+
+    device: str
+    binding: Literal["memory", "compute", "load", "link", "idle", "none"]
+    sentence: str
+    reliefs: tuple[Relief, ...]
+    take: Move | None
+    give: Move | None
+    free_bytes: float
+    needs_bytes: float | None
+
+
+class Why(Value):
+    """The constraints of all workers under one plan, for one figure (`objective`, `figure_s`).
+
+    `unit` is what was moved at a time. Without a plan that finishes there are no `devices`, and `sentence`
+    says why.
+    """
+
+    strategy: str
+    objective: Objective
+    figure_s: float | None
+    unit: str
+    devices: tuple[DeviceReason, ...]
+    sentence: str

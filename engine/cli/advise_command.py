@@ -14,12 +14,14 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from engine.advice.assess import assess
-from engine.advice.changes import ranked, tried
-from engine.advice.values import Assessment, Change, Objective
+from engine.advice.changes import best_of, ranked, tried
+from engine.advice.values import Assessment, Change, Objective, Why
+from engine.advice.why import explain
 from engine.cli.arguments import add_run_arguments, run_spec_of
 from engine.cli.command import Command
 from engine.cli.present import check_writable, write_json
 from engine.cli.tables import console_for, table
+from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.units import human, human_j, human_s
@@ -30,6 +32,7 @@ MANY_CHANGES = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
+    add_why_argument(parser, "the best strategy")
     parser.add_argument(
         "--by", choices=get_args(Objective), default="total_s", help="what strategies are ranked by (total_s)"
     )
@@ -45,16 +48,29 @@ def run(args: argparse.Namespace) -> int:
     specs = [base.model_copy(update={"strategy": each.name, "params": {}}) for each in STRATEGIES]
     rows = ranked(assess_all(specs), args.by)
     changes = tried(base, rows, args.by, assess_all)
+    why = _why(base, rows, args.by) if args.why else None
     if args.json:
         document = {
             "by": args.by,
             "strategies": [row.model_dump(mode="json") for row in rows],
             "changes": [change.model_dump(mode="json") for change in changes],
+            **({"why": why.model_dump(mode="json")} if why is not None else {}),
         }
         write_json(json.dumps(document, indent=2, ensure_ascii=False), args.json)
     if args.json != "-":
-        console_for(sys.stdout).print(advice_group(base, rows, changes))
+        console = console_for(sys.stdout)
+        console.print(advice_group(base, rows, changes))
+        if why is not None:
+            console.print(why_group(why))
     return 0
+
+
+def _why(base: RunSpec, rows: Sequence[Assessment], objective: Objective) -> Why | None:
+    """Of the best strategy's plan; None if no strategy has one."""
+    best = best_of(rows, objective)
+    if best is None:
+        return None
+    return explain(base.model_copy(update={"strategy": best.strategy, "params": {}}), assess_all)
 
 
 def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
@@ -95,7 +111,11 @@ def advice_group(base: RunSpec, rows: Sequence[Assessment], changes: Sequence[Ch
         parts.append(Text(f"{words}; the others are taken to be like the last."))
     if changes:
         parts.append(Text("What one change would do:", "bold"))
-        parts += [Text(f"  {change.sentence}") for change in changes[:MANY_CHANGES]]
+        telling = [change for change in changes if change.makes_a_difference]
+        parts += [Text(f"  {change.sentence}") for change in telling[:MANY_CHANGES]]
+        rest = ", ".join(change.words for change in changes if not change.makes_a_difference)
+        if rest:
+            parts.append(Text(f"  No difference: {rest}."))
     return Group(*parts)
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
+from engine.advice.why import explain
+from engine.cli.advise_command import assess_all
 from engine.cli.arguments import add_run_arguments, run_spec_of
 from engine.cli.command import Command, Environment
 from engine.cli.present import check_writable, present
 from engine.cli.progress import RunProgress
+from engine.cli.tables import console_for
+from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.calibration import on_machine, read_calibration
 from engine.runs.predict import predict
 
@@ -20,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="all devices compute and send as the machine that loom calibrate --output wrote to FILE",
     )
     add_run_arguments(parser)
+    add_why_argument(parser, "this run")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,7 +37,10 @@ def run(args: argparse.Namespace) -> int:
     spec = environment.with_profile(spec)
     with RunProgress(spec, quiet_tokens=True) as progress:
         report = predict(spec, progress.event)
-    return present(report, args)
+    status = present(report, args)
+    if args.why and args.json != "-":
+        console_for(sys.stdout).print(why_group(explain(spec, assess_all)))
+    return status
 
 
 PREDICT = Command("predict", "predict a run in the simulated world", add_arguments, run)

@@ -54,14 +54,16 @@ class PlanByHand(Value):
     """The shares of all devices that take part, in the order in which they compute.
 
     `segments`: rounds of LIME's ring per token, `prefill_chunk`: tokens of the prompt that pass at a time
-    (0: all). `embedding` and `head`: the devices with the ends of the model (Accelerate). `split_layers`: how
-    many layers, from the last one back, are divided by columns, and `backups`: who has copies (AdaptLink).
+    (0: all). `decoder`: the device that generates (Voltage). `embedding` and `head`: the devices with the
+    ends of the model (Accelerate). `split_layers`: how many layers, from the last one back, are divided by
+    columns, and `backups`: who has copies (AdaptLink).
     None: the strategy chooses.
     """
 
     devices: tuple[DeviceShare, ...] = Field(min_length=1)
     segments: Count | None = None
     prefill_chunk: Count | None = None
+    decoder: Name | None = None
     embedding: Name | None = None
     head: Name | None = None
     split_layers: Count | None = None

@@ -7,11 +7,12 @@ besides.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
-from engine.domain.by_hand import PlanByHand
+from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Layout, Placement, Plan, Work
@@ -88,6 +89,9 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[CloudLayout]) -> PlanByHand:
         return of_device(cluster, model, plan.layout.device)
+
+    def hand_steps(self, model: ModelSpec, params: CloudOnlyParams) -> Mapping[Unit, int]:
+        return {"layers": model.num_layers}
 
     async def forward(
         self, ctx: Ctx, plan: Plan[CloudLayout], step: Step, tokens: Tensor | None

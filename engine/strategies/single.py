@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 from typing_extensions import TypeVar
 
-from engine.domain.by_hand import PlanByHand
+from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
@@ -72,6 +72,9 @@ class OneDevice(Strategy[ParamsT, OneDeviceLayoutT]):
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[OneDeviceLayoutT]) -> PlanByHand:
         return of_device(cluster, model, plan.layout.device)
+
+    def hand_steps(self, model: ModelSpec, params: ParamsT) -> Mapping[Unit, int]:
+        return {"layers": model.num_layers}
 
     async def forward(
         self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, tokens: Tensor | None

@@ -15,7 +15,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Slice, Work
 from engine.program.strategy import DivisibleParams
-from engine.strategies.shared.by_hand import ratios_by_hand
+from engine.strategies.shared.by_hand import ratios_by_hand, workers_of
 from engine.strategies.shared.demand import (
     Demand,
     Pass,
@@ -35,6 +35,7 @@ from engine.strategies.voltage.positions import OrderChoice, PositionShard
 
 class VoltageParams(DivisibleParams):
     units = ("rows",)
+    settings = ("decoder",)
     ratio: Literal["even", "proportional", "search"] = Field(
         default="even",
         description="Positions per device: equal (the paper), by speed, or searched for the shortest "
@@ -140,13 +141,21 @@ def _options(params: VoltageParams) -> PositionsLayout:
 def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> Division:
     """The workers that compute, their shares, and who decodes."""
     named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
+    if params.plan is not None and params.plan.decoder is not None:
+        (decoder,) = workers_of("voltage", cluster, [params.plan.decoder])
+        if named not in (None, decoder) or params.decode == "recompute":
+            raise PlanError(
+                f"voltage: the plan made by hand lets {params.plan.decoder} generate, and the parameters say "
+                "otherwise (decode_owner, decode): leave decoder out of the plan."
+            )
+        named = decoder
     chooser = Chooser(cluster, model, demand, _options(params), named)
     if params.plan is not None:
         division = chooser.given(*ratios_by_hand("voltage", cluster, params.plan))
         if division.owner is not None and division.owner not in division.devices:
             raise PlanError(
-                f"voltage: decode_owner is {params.decode_owner}, which the plan made by hand does not name: "
-                "name it there too."
+                f"voltage: {cluster.devices[division.owner].name} is to generate, and the plan made by hand "
+                "does not name it: give it rows, or 0 rows."
             )
     elif params.ratio == "search":
         division = chooser.searched()
@@ -158,7 +167,7 @@ def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: Vo
         division = chooser.faster(division, chooser.alone())
     if named is not None and division.owner is not None and division.owner != named:
         raise PlanError(
-            f"voltage: decode_owner is {params.decode_owner}, but with causal_trim only "
+            f"voltage: {cluster.devices[named].name} is to generate, but with causal_trim only "
             f"{cluster.devices[division.owner].name}, which has the last positions, fills a whole KV cache: "
             f"name it, or switch causal_trim off."
         )

@@ -57,10 +57,12 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[PositionsLayout]) -> PlanByHand:
         shares = zip(plan.layout.devices, plan.layout.ratios, strict=True)
+        owner = plan.layout.owner
         return PlanByHand(
+            decoder=None if owner is None else cluster.devices[owner].name,
             devices=tuple(
                 DeviceShare(device=cluster.devices[rank].name, rows=ratio) for rank, ratio in shares
-            )
+            ),
         )
 
     def summarise(

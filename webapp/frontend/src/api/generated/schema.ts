@@ -975,6 +975,7 @@ export interface components {
             fullest: string;
             limit: components["schemas"]["Limit"] | null;
             lossless: boolean;
+            peak_bytes: number[];
             peak_memory_bytes: number | null;
             peak_memory_frac: number | null;
             per_token_s: number | null;
@@ -1114,6 +1115,7 @@ export interface components {
             sentence: string;
             strategy_after: string;
             strategy_before: string;
+            words: string;
         };
         ChangeIn: {
             command: components["schemas"]["LiveChange"];
@@ -2158,6 +2160,7 @@ export interface components {
         };
         PlanByHand: {
             backups: components["schemas"]["BackupShare"][] | null;
+            decoder: string | null;
             devices: components["schemas"]["DeviceShare"][];
             embedding: string | null;
             head: string | null;
