@@ -29,6 +29,7 @@ from webapp.errors import TooMany, Unavailable
 from webapp.experiments.api import router as experiments
 from webapp.health import router as health
 from webapp.openapi.document import Document
+from webapp.operations.machines import router as fleet
 from webapp.pictures import router as pictures
 from webapp.runs.api import router as runs
 from webapp.scenarios import router as scenarios
@@ -64,6 +65,7 @@ api.add_router("/clusters", clusters)
 api.add_router("", runs)
 api.add_router("/experiments", experiments)
 api.add_router("", health)
+api.add_router("/fleet", fleet)
 
 
 def refusal(request: HttpRequest, status: int, detail: str, fields: list[tuple[str, str]]) -> HttpResponse:

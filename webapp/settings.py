@@ -67,6 +67,7 @@ INSTALLED_APPS = [
     "ninja",
     "webapp.accounts",
     "webapp.clusters",
+    "webapp.fleet",
     "webapp.runs",
     "webapp.experiments",
     "webapp.openapi",

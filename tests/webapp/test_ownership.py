@@ -123,7 +123,7 @@ class Hands:
 STEPS = ("renew", "speak", "speak", "store", "close", "archive")
 ACTS = st.one_of(
     st.tuples(st.sampled_from(range(3)), st.sampled_from(("claim", *STEPS))),
-    st.tuples(st.just(None), st.sampled_from(("cancel", "reap", "requeue", "redis is emptied"))),
+    st.tuples(st.just(None), st.sampled_from(("cancel", "reap", "look for work", "redis is emptied"))),
     st.tuples(st.just(None), st.sampled_from((3.0, LEASE_S + 1.0))),
 )
 
@@ -141,8 +141,9 @@ def act(run: Run, hands: list[Hands], clock: Clock, server: redis.Redis, who: in
             assert Run.objects.get(pk=run.pk).is_over
     elif what == "reap":
         housekeeping.settle_abandoned()
-    elif what == "requeue":
-        housekeeping.requeue(WORKERS[0])
+    elif what == "look for work":
+        me = workers.introduction(WORKERS[0], "emulate", 1)
+        housekeeping.look_for_work(WORKERS[0], me)
     else:
         server.delete(stream.stream_of(run.pk), stream.fence_of(run.pk))
 

@@ -253,14 +253,6 @@ def test_cancelling_a_run_whose_worker_died_closes_it(alice: Browser, live_redis
     assert run["error"] == "Cancelled by alice; the worker emulate@here had ended."
 
 
-def test_runs_that_are_missing_in_redis_are_queued_again(alice: Browser, live_redis) -> None:
-    first, second = started(alice), started(alice)
-    assert housekeeping.requeue(ME) == []
-    live_redis.delete("emulate")
-    assert housekeeping.requeue(ME) == [first, second]
-    assert live_redis.llen("emulate") == 2
-
-
 # Without Redis ------------------------------------------------------------------------------------
 def test_without_redis_starting_says_so_and_the_run_is_kept_as_failed(
     alice: Browser, own_redis: RedisServer

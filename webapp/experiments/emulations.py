@@ -21,9 +21,10 @@ from webapp import budgets
 from webapp.experiments import computations
 from webapp.experiments.computations import about_of
 from webapp.experiments.models import Cell, Computation, Execution
+from webapp.fleet import release
 from webapp.redis import REDIS_ERRORS
 from webapp.runs import services as runs
-from webapp.runs import workers
+from webapp.runs import waiting, workers
 from webapp.runs.models import ACTIVE, OVER, Run
 from webapp.runs.requests import RunRequest
 
@@ -39,8 +40,12 @@ def look_after(worker: workers.Identity, slots: int) -> None:
 
 
 def feed(worker: workers.Identity) -> Run | None:
-    """Make and queue the run of the next point, unless a run waits already. Raises Redis' errors."""
-    if Run.objects.filter(status="queued").exists():
+    """Make and queue the run of the next point, unless a run waits already that some worker can do, or this
+    worker is not to work any more. Raises Redis' errors.
+    """
+    if waiting.is_anything_possible(waiting.fleet()):
+        return None
+    if release.reason_to_rest(worker.place, release.code_version()):
         return None
     for computation_id in computations.next_waiting(("emulated",), 1):
         run = start(computation_id, worker)

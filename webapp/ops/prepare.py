@@ -18,6 +18,7 @@ def main() -> None:
     call_command("migrate", interactive=False, verbosity=0)
     call_command("ensure_admin")
     call_command("ensure_demo")
+    call_command("ensure_release")
 
 
 if __name__ == "__main__":

@@ -35,9 +35,9 @@ from webapp.runs.schemas import (
     RunRow,
     detail,
     name_of,
-    queue_positions,
     row,
 )
+from webapp.runs.waiting import places
 
 router = Router(tags=["runs"])
 
@@ -63,10 +63,10 @@ def start_run(request: UserRequest, body: RunRequest) -> Status[dict[str, Any]]:
 @router.get("/runs", response=list[RunRow])
 def list_runs(request: UserRequest, filters: Query[Filters]) -> list[dict[str, Any]]:
     """Newest first."""
-    positions = queue_positions()
+    waits = places()
     page = filtered(filters)[filters.offset : filters.offset + filters.limit]
     rights = Rights.of(request.auth)
-    return [row(run, rights, positions.get(run.pk)) for run in page]
+    return [row(run, rights, waits.get(run.pk)) for run in page]
 
 
 def filtered(filters: Filters) -> QuerySet[Run]:

@@ -1,12 +1,13 @@
 """What every worker does each few seconds, and the server when it is asked for its health: settle runs that
-have lost their owner; an emulator worker also queues runs again whose Redis message is missing.
+have lost their owner; an emulator worker also looks for runs whose Redis message is missing.
 """
 
 from __future__ import annotations
 
-from webapp.celery import app as celery
+from webapp.fleet.announcement import Announcement
 from webapp.redis import client
-from webapp.runs import closing, ownership, workers
+from webapp.runs import closing, ownership, waiting, workers
+from webapp.runs.intake import own_queue, wake
 from webapp.runs.models import ACTIVE, Run
 
 
@@ -15,14 +16,17 @@ def settle_abandoned() -> list[int]:
     return [run.pk for run in ownership.abandoned(workers.home()) if closing.settle(run)]
 
 
-def requeue(me: workers.Identity) -> list[int]:
-    """Queue again the runs that are queued in the database but not in Redis, which may have restarted empty.
+def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
+    """Wake this worker if it is idle and a queued run is for it whose message is elsewhere: Redis may have
+    restarted empty, or a worker that cannot do the run has taken it. Returns whether it did.
 
     A second message for a run does no harm: a run starts once. Raises Redis' errors.
     """
-    if client().llen("emulate") or Run.objects.filter(status__in=ACTIVE, worker=str(me)).exists():
-        return []
-    waiting = list(Run.objects.filter(status="queued").order_by("pk").values_list("pk", flat=True))
-    for run_id in waiting:
-        celery.send_task("emulate.run", [run_id], queue="emulate")
-    return waiting
+    busy = Run.objects.filter(status__in=ACTIVE, worker=str(me)).count()
+    own = own_queue(worker.worker)
+    if worker.refused or busy >= worker.slots or client().llen("emulate") or client().llen(own):
+        return False
+    if waiting.first_for(worker, waiting.fleet()) is None:
+        return False
+    wake(own)
+    return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import Self
@@ -38,6 +39,7 @@ class Publisher:
         self.log = EventLog(owner)
         self.pending: deque[Event] = deque()
         self.unstored_events = 0
+        self.behind_since: float | None = None
         self.lost = False
         self.failure: BaseException | None = None
         self.news = threading.Event()
@@ -54,6 +56,11 @@ class Publisher:
         self.thread.join()
         self._raise_failure()
 
+    def lag_s(self) -> float:
+        """How long the oldest event waits that readers cannot have yet."""
+        behind_since = self.behind_since
+        return 0.0 if behind_since is None else time.monotonic() - behind_since
+
     @property
     def idle(self) -> bool:
         """Whether readers could have everything that was published."""
@@ -63,6 +70,8 @@ class Publisher:
         """From any thread. Raises what went wrong in the publishing thread, if something did."""
         self._raise_failure()
         self.pending.extend(events)
+        if self.behind_since is None:
+            self.behind_since = time.monotonic()
         self.news.set()
 
     def _raise_failure(self) -> None:
@@ -92,6 +101,8 @@ class Publisher:
         self._take()
         try:
             self.log.send()
+            if self.idle:
+                self.behind_since = None
             if self.unstored_events >= SEGMENT_EVENTS:
                 self.log.store()
                 self.unstored_events = 0

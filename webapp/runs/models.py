@@ -14,7 +14,8 @@ class Run(models.Model):
 
     `status` is `queued`, one of ACTIVE as the run reports it, or one of OVER. Leaving `queued` is one
     UPDATE … WHERE status = 'queued', so no run starts twice. From then on until `archived`, it has one owner,
-    which `fence` and `lease_until` tell (`webapp/runs/ownership.py`). The figures of the report that lists
+    which `fence` and `lease_until` tell (`webapp/runs/ownership.py`). `need` is what it needs of its worker
+    (`webapp/fleet/need.py`). The figures of the report that lists
     show are columns, so that a list reads no report.
     """
 
@@ -37,6 +38,7 @@ class Run(models.Model):
     request = models.JSONField()
     spec = models.JSONField()
     plan = models.JSONField(null=True)
+    need = models.JSONField(default=dict)
     prediction = models.JSONField(null=True)
     report = models.JSONField(null=True)
     error = models.TextField(blank=True)

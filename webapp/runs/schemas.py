@@ -18,6 +18,7 @@ from engine.domain.values import Fraction, NonNegative, Positive, Value
 from engine.reports.compare import Comparison, RunColumn
 from webapp.accounts.rights import Rights
 from webapp.runs.models import Run
+from webapp.runs.waiting import Place, places
 
 
 class PredictionOut(Schema):
@@ -39,6 +40,7 @@ class RunRow(Schema):
     owner: str
     locked: str | None = Field(description="Why you may not change it; null if you may.")
     queue_position: int | None = Field(description="1 is next; None unless queued.")
+    starts_in_s: float | None = Field(description="An estimate for a queued run, if there is one.")
     outcome: OutcomeKind | None
     latency_s: float | None
     ttft_s: float | None
@@ -121,12 +123,14 @@ def name_of(run: Run) -> str:
     return run.name or f"{run.strategy} on {run.cluster_name}"
 
 
-def row(run: Run, rights: Rights, position: int | None = None) -> dict[str, Any]:
+def row(run: Run, rights: Rights, place: Place | None = None) -> dict[str, Any]:
+    """`place` is that of a queued run: a worker may have taken it in between."""
+    waits = place if run.status == "queued" else None
     return {
         "id": run.pk,
         "name": name_of(run),
         "status": run.status,
-        "detail": run.detail,
+        "detail": waits.problem if waits else run.detail,
         "created_at": run.created_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,
@@ -135,7 +139,8 @@ def row(run: Run, rights: Rights, position: int | None = None) -> dict[str, Any]
         "strategy": run.strategy,
         "owner": run.owner.username if run.owner else "",
         "locked": rights.locked(run.owner),
-        "queue_position": position,
+        "queue_position": waits.position if waits else None,
+        "starts_in_s": waits.starts_in_s if waits else None,
         "outcome": run.outcome or None,
         "latency_s": run.latency_s,
         "ttft_s": run.ttft_s,
@@ -154,15 +159,11 @@ def detail(run: Run, rights: Rights) -> dict[str, Any]:
         "report": read_report(run.report, f"The report of {run}") if run.report else None,
         "prediction": read_report(run.prediction, f"The prediction of {run}") if run.prediction else None,
     }
-    return row(run, rights, queue_positions().get(run.pk)) | {
+    place = places().get(run.pk) if run.status == "queued" else None
+    return row(run, rights, place) | {
         "notes": run.notes,
         "request": {key: value for key, value in upgrade_spec(run.request).items() if key != "schema"},
         **{name: stored.value if stored else None for name, stored in documents.items()},
         "problems": [stored.problem for stored in documents.values() if stored and stored.problem],
         "error": run.error or None,
     }
-
-
-def queue_positions() -> dict[int, int]:
-    queued = Run.objects.filter(status="queued").order_by("pk").values_list("pk", flat=True)
-    return {run_id: place for place, run_id in enumerate(queued, 1)}

@@ -20,9 +20,11 @@ from webapp import budgets
 from webapp.accounts import rights
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
+from webapp.fleet.need import need_of
 from webapp.redis import REDIS_ERRORS, client, redis_needed
 from webapp.runs import closing, control, housekeeping, ownership, predictions, stream
 from webapp.runs.event_log import EventLog
+from webapp.runs.intake import wake
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.ownership import Lost, Ownership
 from webapp.runs.requests import RunRequest, spec_of
@@ -88,6 +90,7 @@ def store(request: RunRequest, spec: RunSpec, plan: Plan | None, owner: User | N
         request=to_document(request),
         spec=to_document(spec),
         plan=to_document(plan) if plan else None,
+        need=need_of(spec, plan).model_dump(mode="json", exclude_defaults=True) if plan else {},
         cluster_name=spec.cluster.name,
         model=request.model,
         strategy=request.strategy,
@@ -111,7 +114,7 @@ def announce(run_id: int) -> None:
 def enqueue(run_id: int) -> None:
     """Raises Redis' errors. By name: the tasks import this module, not the other way round."""
     celery.send_task("plan.predict_run", [run_id], queue="plan")
-    celery.send_task("emulate.run", [run_id], queue="emulate")
+    wake("emulate")
 
 
 def progress(owner: Ownership, state: str, detail: str) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from celery.exceptions import SoftTimeLimitExceeded
@@ -13,9 +14,11 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.consumer import Consumer
 
 from emulator import emulate
+from emulator.calibration.known import host_name, known_calibration
 from emulator.calibration.known import with_profile as calibrated
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
+from emulator.network.probe import probe
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
@@ -24,8 +27,10 @@ from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.predict import outcome_of, predict, prepare
 from webapp import planning
 from webapp.celery import app
-from webapp.runs import closing, housekeeping, live, ownership, services, storage, workers
+from webapp.fleet.announcement import Announcement
+from webapp.runs import closing, housekeeping, live, ownership, services, storage, waiting, workers
 from webapp.runs.control import CommandFeed
+from webapp.runs.intake import QueueIntake, own_queue
 from webapp.runs.models import OVER, Run
 
 logger = logging.getLogger(__name__)
@@ -110,14 +115,21 @@ def with_profile(spec: RunSpec) -> RunSpec:
     return spec.model_copy(update={"profile": calibrated(paced).profile})
 
 
-@app.task(name="emulate.run", ignore_result=True, bind=True)
-def emulate_run(task: Any, run_id: int) -> None:
-    """Emulate the run if it is still queued, and keep its report, or why there is none."""
+@app.task(name="emulate.next", ignore_result=True, bind=True)
+def emulate_next(task: Any) -> None:
+    """Emulate the next run that is for this worker, if there is one."""
     me = workers.this_worker(task.request.hostname)
-    run = ownership.claim(run_id, me)
+    worker = next(one.announcement for one in heartbeats if one.announcement.queue == "emulate")
+    run = waiting.take(me, worker, waiting.fleet())
     if run is None:
-        logger.info("run %s is not queued any more: left alone", run_id)
+        logger.info("no run is queued that this worker can do")
         return
+    emulate_run(run, me)
+
+
+def emulate_run(run: Run, me: workers.Identity) -> None:
+    """Emulate a run that this worker has claimed, and keep its report, or why there is none."""
+    run_id = run.pk
     owner = ownership.owner_of(run)
     publisher = live.Publisher(owner)
     commands = CommandFeed(run_id, publisher)
@@ -225,21 +237,46 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
     """Start the heartbeats. An emulator worker first removes what a worker that died has left."""
     me = workers.this_worker(sender.hostname)
     queues = set(sender.app.amqp.queues.consume_from)
-    slots = sender.controller.concurrency
-    for queue in queues & set(workers.QUEUES):
-        on_beat = partial(look_after, queue, me, slots)
-        heartbeats.append(workers.Heartbeat(queue, me, on_beat, slots))
     if "emulate" in queues:
         cleanup_stale(state_directory())
+    for queue in sorted(queues & set(workers.QUEUES)):
+        introduced = workers.introduction(me, queue, sender.controller.concurrency, **abilities(queue))
+        own = [own_queue(str(me))] if queue == "emulate" else []
+        heartbeats.append(
+            workers.Heartbeat(
+                introduced, QueueIntake(sender, (queue, *own)), partial(look_after, me), partial(news, queue)
+            )
+        )
+        for name in own:
+            sender.add_task_queue(name)
     for heartbeat in heartbeats:
         heartbeat.start()
 
 
-def look_after(queue: str, me: workers.Identity, slots: int) -> None:
+def abilities(queue: str) -> dict[str, Any]:
+    """What a worker finds out once, at its start."""
+    return {
+        "processor": host_name(),
+        "capabilities": tuple(item.name for item in probe().items if item.ok) if queue == "emulate" else (),
+    }
+
+
+def news(queue: str) -> dict[str, Any]:
+    """What a worker finds out at every beat."""
+    known = known_calibration()
+    digest = sha256(known.to_json().encode()).hexdigest()[:12] if known is not None else ""
+    lag_s = max((feed.publisher.lag_s() for feed in tuple(in_progress.values())), default=0.0)
+    return {"calibration": digest, "event_lag_s": round(lag_s, 3)}
+
+
+def look_after(me: workers.Identity, worker: Announcement) -> None:
+    """A worker that is refused leaves everything to others but what nobody needs rights for."""
     housekeeping.settle_abandoned()
-    if queue == "emulate":
-        housekeeping.requeue(me)
-    workers.beat.send(sender=workers.Heartbeat, queue=queue, worker=me, slots=slots)
+    if worker.refused:
+        return
+    if worker.queue == "emulate":
+        housekeeping.look_for_work(me, worker)
+    workers.beat.send(sender=workers.Heartbeat, queue=worker.queue, worker=me, slots=worker.slots)
 
 
 @worker_shutdown.connect

@@ -1,8 +1,7 @@
-"""Which workers run: each sets a Redis key every few seconds, and the key expires soon after it stops."""
+"""Which workers run: each announces itself every few seconds, and stops taking tasks while it is refused."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -10,16 +9,18 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from django.db import connection
 from django.dispatch import Signal
 
-from webapp.redis import REDIS_ERRORS, client
+from webapp.fleet import announcement as fleet
+from webapp.fleet import release
+from webapp.fleet.announcement import Announcement
+from webapp.redis import REDIS_ERRORS
 from webapp.runs import storage
 
 BEAT_S = 2.0
-SILENT_AFTER_S = 7
 QUEUES = ("plan", "points", "emulate")
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,11 @@ class Identity(NamedTuple):
     home: str
     pid: int
     started: int
+
+    @property
+    def place(self) -> str:
+        """What a restart of the process keeps."""
+        return f"{self.node}/{self.home}"
 
     def __str__(self) -> str:
         return f"{self.node}/{self.home}/{self.pid}/{self.started}"
@@ -89,50 +95,100 @@ def started_at(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def introduction(worker: Identity, queue: str, slots: int, **more: Any) -> Announcement:
+    """What a worker can say at its start; `more` are further fields."""
+    return Announcement(
+        worker=str(worker),
+        place=worker.place,
+        node=worker.node,
+        pid=worker.pid,
+        queue=queue,
+        slots=slots,
+        version=release.code_version(),
+        **more,
+    )
+
+
 def slots(queue: str) -> int:
     """How many tasks the workers of a queue carry out at once, all together. Raises Redis' errors."""
-    keys = list(client().scan_iter(match=f"worker:{queue}:*", count=1000))
-    values: Any = client().mget(keys) if keys else []
-    return sum(json.loads(value).get("slots", 1) for value in values if value is not None)
+    return sum(one.slots for one in fleet.announced(queue) if not one.refused)
 
 
 def alive(queue: str) -> list[str]:
-    """Node names of the workers of a queue whose keys have not expired. Raises Redis' errors."""
-    keys = client().scan_iter(match=f"worker:{queue}:*", count=1000)
-    return sorted(key.split(":", 2)[2] for key in keys)
+    """Node names of the workers of a queue that take tasks. Raises Redis' errors."""
+    return sorted(one.node for one in fleet.announced(queue) if not one.refused)
+
+
+class Intake(Protocol):
+    """The tasks that a worker takes from its queue."""
+
+    def open(self, is_open: bool) -> None:
+        """Take tasks, or leave them to others. From any thread, any number of times."""
 
 
 class Heartbeat(threading.Thread):
-    """Sets one worker's key again and again until `stop`; calls `on_beat`, which may use the database."""
+    """Announces one worker of one queue again and again until `stop`, and opens or shuts its intake.
+
+    `news` gives what changes: fields of the announcement. `on_beat` gets the announcement, and may use the
+    database.
+    """
 
     def __init__(
-        self, queue: str, worker: Identity, on_beat: Callable[[], None] = lambda: None, slots: int = 1
+        self,
+        introduced: Announcement,
+        intake: Intake | None = None,
+        on_beat: Callable[[Announcement], None] = lambda announcement: None,
+        news: Callable[[], dict[str, Any]] = dict,
     ):
-        super().__init__(name=f"heartbeat of {worker.node}", daemon=True)
-        self.key = f"worker:{queue}:{worker.node}"
-        self.value = json.dumps({"pid": worker.pid, "slots": slots})
+        super().__init__(name=f"heartbeat of {introduced.node}", daemon=True)
+        self.announcement = introduced
+        self.intake = intake
         self.on_beat = on_beat
+        self.news = news
         self.stopping = threading.Event()
 
     def run(self) -> None:
         while not self.stopping.is_set():
             try:
-                client().set(self.key, self.value, ex=SILENT_AFTER_S)
-                self.on_beat()
-            except REDIS_ERRORS:
-                pass  # the next beat may find Redis again
-            except storage.ERRORS as error:
-                storage.report(error)
-            except Exception:
-                logger.exception("housekeeping of %s failed", self.key)
+                self.beat()
             finally:
                 connection.close()
             self.stopping.wait(BEAT_S)
+
+    def beat(self) -> None:
+        """Announce first: a worker whose database does not answer is alive."""
+        try:
+            fleet.announce(self.announced())
+            self._judge()
+            self.on_beat(self.announcement)
+        except REDIS_ERRORS:
+            pass  # the next beat may find Redis again
+        except storage.ERRORS as error:
+            storage.report(error)
+        except Exception:
+            logger.exception("housekeeping of %s failed", self.announcement.worker)
+
+    def announced(self) -> Announcement:
+        """With what is true now."""
+        now = fleet.present(self.announcement)
+        self.announcement = now.model_copy(update=self.news())
+        return self.announcement
+
+    def _judge(self) -> None:
+        """Find out whether this worker may work. Raises the database's errors."""
+        me = self.announcement
+        refused = release.reason_to_rest(me.place, me.version)
+        if refused != me.refused:
+            logger.warning("%s %s", me.node, f"rests: {refused}" if refused else "takes tasks again")
+            self.announcement = me.model_copy(update={"refused": refused})
+            fleet.announce(self.announcement)
+        if self.intake is not None:
+            self.intake.open(not refused)
 
     def stop(self) -> None:
         self.stopping.set()
         self.join()
         try:
-            client().delete(self.key)
+            fleet.withdraw(self.announcement)
         except REDIS_ERRORS:
-            logger.info("%s stops without Redis", self.key)
+            logger.info("%s stops without Redis", self.announcement.worker)

@@ -61,6 +61,10 @@ export const router = createBrowserRouter([
         path: 'account',
         lazy: async () => ({ Component: (await import('./pages/account/AccountPage')).AccountPage }),
       },
+      {
+        path: 'machines',
+        lazy: async () => ({ Component: (await import('./pages/machines/MachinesPage')).MachinesPage }),
+      },
       { path: '*', element: <NotFound /> },
     ],
   },

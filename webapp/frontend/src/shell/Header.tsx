@@ -14,6 +14,7 @@ const PAGES = [
   { to: '/runs', label: 'Runs', id: 'runs', end: true },
   { to: '/experiments', label: 'Experiments', id: 'experiments', end: false },
   { to: '/compare', label: 'Compare', id: 'compare', end: false },
+  { to: '/machines', label: 'Machines', id: 'machines', end: false },
 ];
 
 /** The header of every page: navigation, state of the server, and the user menu. */

@@ -588,6 +588,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Fleet */
+        get: operations["get_fleet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Drain Worker */
+        post: operations["drain_worker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/undrain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Undrain Worker */
+        post: operations["undrain_worker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/health": {
         parameters: {
             query?: never;
@@ -1689,6 +1740,11 @@ export interface components {
             sentence: string;
             strategy: string;
         };
+        FleetOut: {
+            queue: components["schemas"]["WaitingRun"][];
+            version: string;
+            workers: components["schemas"]["WorkerOut"][];
+        };
         FreezeDevice: {
             at_s: number;
             device: string;
@@ -2064,6 +2120,12 @@ export interface components {
             role: "viewer" | "operator" | "admin";
             secret: string;
         };
+        OngoingRun: {
+            id: number;
+            name: string;
+            seconds: number;
+            status: string;
+        };
         OnlinePlan: [
             number,
             number,
@@ -2150,6 +2212,9 @@ export interface components {
                 [key: string]: number;
             };
             stages: components["schemas"]["Stage"][];
+        };
+        PlaceIn: {
+            worker: string;
         };
         Plan: {
             holdings: components["schemas"]["Holding"][];
@@ -2531,6 +2596,7 @@ export interface components {
             };
             spec: components["schemas"]["RunSpec"] | null;
             started_at: string | null;
+            starts_in_s: number | null;
             /** @enum {string} */
             status: "queued" | "planning" | "building" | "calibrating" | "loading" | "running" | "verifying" | "finished" | "failed" | "cancelled";
             strategy: string;
@@ -2617,6 +2683,7 @@ export interface components {
             owner: string;
             queue_position: number | null;
             started_at: string | null;
+            starts_in_s: number | null;
             /** @enum {string} */
             status: "queued" | "planning" | "building" | "calibrating" | "loading" | "running" | "verifying" | "finished" | "failed" | "cancelled";
             strategy: string;
@@ -3119,6 +3186,17 @@ export interface components {
             ];
             tower: components["schemas"]["TowerSpec"] | null;
         };
+        WaitingRun: {
+            id: number;
+            name: string;
+            owner: string;
+            position: number;
+            problem: string;
+            refusals: {
+                [key: string]: string;
+            };
+            starts_in_s: number | null;
+        };
         WeightsRef: {
             directory: string;
             /** @enum {string} */
@@ -3151,6 +3229,26 @@ export interface components {
             /** @enum {string} */
             phase: "both" | "prefill" | "decode";
             slice: components["schemas"]["Slice"];
+        };
+        WorkerOut: {
+            available_bytes: number;
+            calibration: string;
+            capabilities: string[];
+            cores: number;
+            drained: boolean;
+            load_1min: number;
+            memory_bytes: number;
+            models: number;
+            node: string;
+            pid: number;
+            processor: string;
+            queue: string;
+            refused: string;
+            runs: components["schemas"]["OngoingRun"][];
+            silent_s: number;
+            slots: number;
+            version: string;
+            worker: string;
         };
         Workload: {
             image: string | null;
@@ -4056,6 +4154,67 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ShippedOut"][];
                 };
+            };
+        };
+    };
+    get_fleet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FleetOut"];
+                };
+            };
+        };
+    };
+    drain_worker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlaceIn"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    undrain_worker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlaceIn"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

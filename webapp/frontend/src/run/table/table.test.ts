@@ -8,6 +8,7 @@ function run(id: number, facts: Partial<RunRow> = {}): RunRow {
     name: `run ${id}`,
     status: 'finished',
     detail: '',
+    starts_in_s: null,
     created_at: `2026-01-0${id}T00:00:00Z`,
     started_at: null,
     finished_at: null,

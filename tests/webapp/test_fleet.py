@@ -1,0 +1,246 @@
+"""Several machines: what workers announce, who may work, who can do which run, and when it may start."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import redis
+
+from tests.support.web import Browser, recorded, request_body, run_spec
+from webapp.fleet import announcement as fleet
+from webapp.fleet import release
+from webapp.fleet.announcement import Announcement
+from webapp.fleet.need import Need, need_of, reason_against
+from webapp.runs import housekeeping, waiting, workers
+from webapp.runs.models import Run
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+ANN, BOB = (workers.Identity(f"emulate@{name}", f"home-of-{name}", 7, 70) for name in ("ann", "bob"))
+
+
+def machine(worker: workers.Identity = ANN, **fields: Any) -> Announcement:
+    """A worker with more than enough of everything."""
+    enough = {"cores": 8, "memory_bytes": 64 * 10**9, "version": release.code_version()}
+    return workers.introduction(worker, "emulate", 1).model_copy(update=enough | fields)
+
+
+def queue_a_run(alice: Browser, **need: Any) -> int:
+    run_id: int = alice.post("/runs", request_body()).json()["id"]
+    if need:
+        Run.objects.filter(pk=run_id).update(need=need)
+    return run_id
+
+
+# Who can do a run ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("need", "worker", "reason"),
+    [
+        ({}, {}, ""),
+        ({"memory_bytes": 2 * 10**9}, {"memory_bytes": 10**9}, "needs 2.0 GB of memory and it has 1.0 GB"),
+        ({"model": "a" * 64, "model_name": "mine"}, {"models": ("b" * 64,)}, "cannot get the model mine"),
+        ({"model": "a" * 64}, {"models": ("a" * 64,)}, ""),
+        ({"cores": 6}, {"cores": 4}, "needs 6 cores and it has 4; another worker has 8"),
+        ({"cores": 6}, {"cores": 8}, ""),
+        ({"cores": 100}, {"cores": 8}, ""),
+        ({}, {"refused": "it was drained by eve"}, "it was drained by eve"),
+    ],
+)
+def test_a_worker_leaves_a_run_to_others_for_one_reason(
+    need: dict[str, Any], worker: dict[str, Any], reason: str
+) -> None:
+    one = machine(**worker)
+    found = reason_against(Need(**need), one, [one, machine(BOB)])
+    assert reason in found and bool(reason) == bool(found)
+
+
+def test_a_run_needs_the_weights_of_all_devices_and_those_of_the_reference() -> None:
+    """tiny-gpt2 on voltage: every one of the three devices holds all weights."""
+    spec = run_spec()
+    plan = recorded()[1].plan
+    assert plan is not None
+    weights = 4 * model_numbers(spec.model)
+    need = need_of(spec, plan)
+    devices = len(spec.cluster.devices)
+    assert need.memory_bytes >= (devices + 1) * weights * 0.99
+    assert need.memory_bytes <= (devices + 1) * weights + 10**9
+
+
+def model_numbers(model: Any) -> int:
+    """Numbers of GPT-2, counted by hand: tables, and per layer two norms, attention, feed-forward."""
+    hidden, inner = model.hidden_size, model.intermediate_size
+    layer = 4 * hidden + 4 * hidden * hidden + 4 * hidden + 2 * hidden * inner + inner + hidden
+    return (model.vocab_size + model.max_positions) * hidden + model.num_layers * layer + 2 * hidden
+
+
+def test_the_first_run_that_a_worker_can_do_is_taken_and_the_others_wait(
+    alice: Browser, live_redis: redis.Redis
+) -> None:
+    large, small = queue_a_run(alice, memory_bytes=32 * 10**9), queue_a_run(alice)
+    ann, bob = machine(memory_bytes=10**10), machine(BOB)
+    taken = waiting.take(ANN, ann, [ann, bob])
+    assert taken is not None and taken.pk == small and taken.worker == str(ANN)
+    assert waiting.take(ANN, ann, [ann, bob]) is None
+    taken = waiting.take(BOB, bob, [ann, bob])
+    assert taken is not None and taken.pk == large
+
+
+# Who may work -------------------------------------------------------------------------------------
+class Tap:
+    """An intake that notes how it was set."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+
+    def open(self, is_open: bool) -> None:
+        self.is_open = is_open
+
+
+@pytest.fixture
+def ann(live_redis: redis.Redis) -> Any:
+    """Ann's heartbeat, which beats when the test says so."""
+    heart = workers.Heartbeat(machine(), Tap(), on_beat=lambda worker: None)
+    heart.beat()
+    yield heart
+    fleet.withdraw(heart.announcement)
+
+
+def page(browser: Browser) -> dict[str, Any]:
+    """The page Machines, without workers that other tests may have left."""
+    answer = browser.get("/fleet").json()
+    return answer | {"workers": [one for one in answer["workers"] if one["node"].endswith(("ann", "bob"))]}
+
+
+def test_a_drained_worker_takes_nothing_and_works_again_when_it_may(
+    ann: workers.Heartbeat, alice: Browser
+) -> None:
+    assert ann.intake.is_open and workers.alive("emulate") == ["emulate@ann"]
+    assert alice.post("/fleet/drain", {"worker": str(ANN)}).status_code == 204
+    ann.beat()
+    assert not ann.intake.is_open and "emulate@ann" not in workers.alive("emulate")
+    (shown,) = page(alice)["workers"]
+    assert (shown["refused"], shown["drained"]) == ("it was drained by alice", True)
+    later = workers.Heartbeat(machine(ANN._replace(pid=8)), Tap())
+    later.beat()
+    assert not later.intake.is_open, "a restart of its process must change nothing"
+    fleet.withdraw(later.announcement)
+    assert alice.post("/fleet/undrain", {"worker": str(ANN)}).status_code == 204
+    ann.beat()
+    assert ann.intake.is_open and workers.alive("emulate") == ["emulate@ann"]
+
+
+def test_a_viewer_may_look_at_machines_and_not_drain_them(ann: workers.Heartbeat, victor: Browser) -> None:
+    assert victor.get("/fleet").status_code == 200
+    assert victor.post("/fleet/drain", {"worker": str(ANN)}).status_code == 403
+    assert not release.is_drained(ANN.place)
+
+
+def test_draining_a_worker_that_is_not_there_says_so(alice: Browser, live_redis: redis.Redis) -> None:
+    assert alice.post("/fleet/drain", {"worker": "emulate@nowhere/x/1/1"}).status_code == 404
+
+
+def test_a_worker_with_other_code_is_refused_with_both_versions(
+    ann: workers.Heartbeat, alice: Browser
+) -> None:
+    release.prepare_release()
+    ann.announcement = ann.announcement.model_copy(update={"version": "older"})
+    ann.beat()
+    assert not ann.intake.is_open
+    (shown,) = page(alice)["workers"]
+    assert shown["refused"].startswith(
+        f"its code has the version older and the server's has {release.code_version()}"
+    )
+    run_id = queue_a_run(alice)
+    assert "version older" in alice.get(f"/runs/{run_id}").json()["detail"]
+
+
+def test_hosts_with_the_same_name_are_two_workers(ann: workers.Heartbeat, alice: Browser) -> None:
+    twin = workers.Heartbeat(machine(ANN._replace(home="another-home")))
+    twin.beat()
+    assert [one["node"] for one in page(alice)["workers"]] == ["emulate@ann", "emulate@ann"]
+    fleet.withdraw(twin.announcement)
+    assert [one["worker"] for one in page(alice)["workers"]] == [str(ANN)]
+
+
+def test_a_worker_whose_database_does_not_answer_is_still_announced(
+    ann: workers.Heartbeat, live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.db import OperationalError
+
+    def fails(place: str, version: str) -> str:
+        raise OperationalError("the database restarts")
+
+    monkeypatch.setattr(release, "reason_to_rest", fails)
+    fleet.withdraw(ann.announcement)
+    ann.beat()
+    assert workers.alive("emulate") == ["emulate@ann"]
+
+
+# Whom a message has missed ------------------------------------------------------------------------
+def test_an_idle_worker_wakes_itself_for_a_run_whose_message_is_gone(
+    alice: Browser, live_redis: redis.Redis
+) -> None:
+    me = machine()
+    own = f"emulate:{ANN}"
+    queue_a_run(alice)
+    assert not housekeeping.look_for_work(ANN, me), "its message is still in the queue"
+    live_redis.delete("emulate")
+    assert not housekeeping.look_for_work(ANN, machine(refused="it was drained by eve"))
+    assert housekeeping.look_for_work(ANN, me) and live_redis.llen(own) == 1
+    assert not housekeeping.look_for_work(ANN, me), "it has been woken already"
+    live_redis.delete(own)
+    assert waiting.take(ANN, me, [me]) is not None
+    queue_a_run(alice)
+    live_redis.delete("emulate")
+    assert not housekeeping.look_for_work(ANN, me), "it is busy"
+
+
+# When ---------------------------------------------------------------------------------------------
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def forecast(alice: Browser, fleet_now: list[Announcement], active: Any = ()) -> list[tuple[int, Any]]:
+    found = waiting.forecast(waiting.queued(), fleet_now, active, 60.0, NOW)
+    return [(place.position, place.starts_in_s) for place in found.values()]
+
+
+def test_places_in_the_queue_have_a_start_by_the_slots_that_become_free(
+    alice: Browser, live_redis: redis.Redis
+) -> None:
+    """Runs of 60 s. Ann is busy for 20 s more, Bob is idle; only Bob has memory for the third run."""
+    for _ in range(3):
+        queue_a_run(alice)
+    queue_a_run(alice, memory_bytes=32 * 10**9)
+    active = [(str(ANN), NOW - timedelta(seconds=40))]
+    both = [machine(memory_bytes=10**10), machine(BOB)]
+    assert forecast(alice, both, active) == [(1, 0.0), (2, 20.0), (3, 60.0), (4, 120.0)]
+    assert forecast(alice, both[:1], active) == [(1, 20.0), (2, 80.0), (3, 140.0), (4, None)]
+
+
+def test_a_run_that_no_worker_can_do_says_why_on_the_run_and_on_the_page(
+    ann: workers.Heartbeat, alice: Browser
+) -> None:
+    ann.announcement = ann.announcement.model_copy(update={"memory_bytes": 1})
+    run_id = queue_a_run(alice, memory_bytes=10**15)
+    reason = "the run needs 1000000.0 GB of memory"
+    run = alice.get(f"/runs/{run_id}").json()
+    assert run["queue_position"] == 1 and run["starts_in_s"] is None
+    assert run["detail"].startswith("No worker can run it: emulate@ann: " + reason)
+    (waits,) = page(alice)["queue"]
+    assert reason in waits["problem"] and reason in waits["refusals"]["emulate@ann"]
+
+
+def test_without_a_worker_a_queued_run_says_how_to_start_one(alice: Browser, live_redis: redis.Redis) -> None:
+    for key in live_redis.scan_iter(match="worker:emulate:*"):
+        live_redis.delete(key)
+    run_id = queue_a_run(alice)
+    assert "./loom worker --queue emulate" in alice.get(f"/runs/{run_id}").json()["detail"]
+
+
+def test_a_run_of_which_nothing_is_known_has_no_estimate(alice: Browser, live_redis: redis.Redis) -> None:
+    queue_a_run(alice)
+    assert waiting.typical_run_s() is None
+    one = machine()
+    (place,) = waiting.forecast(waiting.queued(), [one], [], None, NOW).values()
+    assert place.starts_in_s is None and place.problem == ""

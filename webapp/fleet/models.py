@@ -1,0 +1,29 @@
+"""Which code the fleet runs, and which workers are drained."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Release(models.Model):
+    """The version of the code that last prepared the database, in one row: other workers are refused."""
+
+    version = models.CharField(max_length=64)
+    since = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.version
+
+
+class Drain(models.Model):
+    """A worker that finishes what it does and takes nothing more, until somebody removes the row.
+
+    `worker` is its node name and home (`Identity.place`), so that a restart of its process changes nothing.
+    """
+
+    worker = models.CharField(max_length=200, unique=True)
+    by = models.CharField(max_length=150)
+    since = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.worker}, drained by {self.by}"

@@ -1,0 +1,61 @@
+"""What a run needs of the worker that emulates it, and why a worker cannot have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.domain.plan import Plan
+from engine.domain.spec import RunSpec
+from engine.domain.values import Value
+from engine.ops.sizes import model_bytes, weight_bytes
+from webapp.fleet.announcement import Announcement
+
+DEVICE_BYTES = 60_000_000
+"""What a device's process takes besides weights and caches; it is forked, so torch is shared."""
+SESSION_BYTES = 700_000_000
+"""The session, its supervisor and the libraries of the reference."""
+
+
+class Need(Value):
+    """`memory_bytes` of the host; `cores`, so many that the run keeps the dilation that it asks for; `model`,
+    the digest of the model directory that the worker must be able to get, "" for none.
+    """
+
+    memory_bytes: int = 0
+    cores: int = 1
+    model: str = ""
+    model_name: str = ""
+
+
+def need_of(spec: RunSpec, plan: Plan) -> Need:
+    """Weights of all devices, once more for the reference, and a cautious share for every process."""
+    held = sum(weight_bytes(spec.model, holding.slice) for holding in plan.holdings)
+    processes = SESSION_BYTES + DEVICE_BYTES * len(spec.cluster.devices)
+    return Need(
+        memory_bytes=held + model_bytes(spec.model) + processes,
+    )
+
+
+def reason_against(need: Need, worker: Announcement, fleet: Sequence[Announcement]) -> str:
+    """Why `worker` leaves a run with this need to others, or "".
+
+    A worker with too few cores takes a run that no other of the fleet has more cores for: the run's verdict
+    says then whether the dilation was kept.
+    """
+    if worker.refused:
+        return worker.refused
+    if need.memory_bytes > worker.memory_bytes:
+        return f"the run needs {_gb(need.memory_bytes)} of memory and it has {_gb(worker.memory_bytes)}"
+    if need.model and need.model not in worker.models:
+        return f"it cannot get the model {need.model_name} with the digest {need.model[:12]}"
+    most = max((one.cores for one in fleet if not one.refused), default=0)
+    if worker.cores < min(need.cores, most):
+        return (
+            f"at its dilation the run needs {need.cores} cores and it has {worker.cores}; "
+            f"another worker has {most}"
+        )
+    return ""
+
+
+def _gb(number: int) -> str:
+    return f"{number / 1e9:.1f} GB"

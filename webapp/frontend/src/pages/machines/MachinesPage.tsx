@@ -1,0 +1,43 @@
+import { Skeleton } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { api, sentence } from '@/api/client';
+import type { Fleet } from '@/api/types';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { Page } from '@/components/Page';
+import { Panel } from '@/components/Panel';
+import { QueueTable } from './QueueTable';
+import { WorkersTable } from './WorkersTable';
+
+const EVERY_MS = 2_000;
+
+/** The page /machines: every worker, what it does, and the runs that wait for one. */
+export function MachinesPage() {
+  const query = useQuery({
+    queryKey: ['fleet'],
+    queryFn: ({ signal }) => api.get<Fleet>('/fleet', signal),
+    refetchInterval: EVERY_MS,
+    staleTime: 0,
+  });
+  const { data } = query;
+  return (
+    <Page title="Machines" about="The workers of this server, and the runs that wait for one." wide>
+      {query.isError && <ErrorPanel message={sentence(query.error)} onRetry={() => query.refetch()} />}
+      {query.isPending && <Skeleton height={280} radius="md" />}
+      {data && (
+        <>
+          <Panel
+            title="Workers"
+            about={`The server's code has the version ${data.version}.`}
+            testId="workers"
+            flush
+          >
+            <WorkersTable workers={data.workers} version={data.version} />
+          </Panel>
+          <Panel title="Queue" about="Runs that wait to be emulated." testId="queue" flush>
+            <QueueTable queue={data.queue} />
+          </Panel>
+        </>
+      )}
+    </Page>
+  );
+}

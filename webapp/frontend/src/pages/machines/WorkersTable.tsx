@@ -1,0 +1,171 @@
+import { Anchor, Badge, Button, Stack, Table, Text, Tooltip } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { Link } from 'react-router';
+import { api, sentence } from '@/api/client';
+import { useChange, useMayWrite } from '@/api/queries';
+import type { FleetWorker } from '@/api/types';
+import { EmptyState } from '@/components/EmptyState';
+import { duration } from '@/format/units';
+import { capabilityText, hostOf, memoryText, QUEUES, state } from './worker';
+import classes from './machines.module.css';
+
+const COLORS = { working: 'yellow', ready: 'green', draining: 'orange', drained: 'gray', refused: 'red' };
+
+/** One row per worker and queue. */
+export function WorkersTable({ workers, version }: { workers: readonly FleetWorker[]; version: string }) {
+  const mayWrite = useMayWrite();
+  if (workers.length === 0) {
+    return (
+      <EmptyState
+        title="No worker is running"
+        text="Start one with ./loom up, or with ./loom worker --queue QUEUE on another machine."
+      />
+    );
+  }
+  return (
+    <div className={classes.scroll}>
+      <Table className={classes.table} verticalSpacing="xs">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Worker</Table.Th>
+            <Table.Th>State</Table.Th>
+            <Table.Th>Works on</Table.Th>
+            <Table.Th>Cores and load</Table.Th>
+            <Table.Th>Memory free</Table.Th>
+            <Table.Th>Version</Table.Th>
+            <Table.Th>Calibration</Table.Th>
+            <Table.Th>Heartbeat</Table.Th>
+            <Table.Th />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {workers.map((worker) => (
+            <Row
+              key={`${worker.queue} ${worker.worker}`}
+              worker={worker}
+              version={version}
+              mayWrite={mayWrite}
+            />
+          ))}
+        </Table.Tbody>
+      </Table>
+    </div>
+  );
+}
+
+interface RowProps {
+  worker: FleetWorker;
+  version: string;
+  mayWrite: boolean;
+}
+
+function Row({ worker, version, mayWrite }: RowProps) {
+  const now = state(worker);
+  return (
+    <Table.Tr data-testid={`worker-${worker.queue}`} data-state={now}>
+      <Table.Td>
+        <Tooltip label={worker.processor || 'Unknown processor'}>
+          <Text size="sm" fw={500}>
+            {hostOf(worker)}
+          </Text>
+        </Tooltip>
+        <Text size="xs" c="dimmed">
+          {QUEUES[worker.queue] ?? worker.queue}, process {worker.pid}
+        </Text>
+      </Table.Td>
+      <Table.Td className={classes.state}>
+        <Badge variant="light" color={COLORS[now]} data-testid="worker-state">
+          {now}
+        </Badge>
+        {worker.refused && (
+          <Text size="xs" c="dimmed" mt={2}>
+            {worker.refused}
+          </Text>
+        )}
+      </Table.Td>
+      <Table.Td>
+        <Works worker={worker} />
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm">
+          {worker.cores} {worker.cores === 1 ? 'core' : 'cores'}, load {worker.load_1min.toFixed(1)}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {capabilityText(worker)}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm">{memoryText(worker)}</Text>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm" ff="monospace" c={worker.version === version ? undefined : 'var(--loom-bad)'}>
+          {worker.version}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Text
+          size="sm"
+          ff={worker.calibration ? 'monospace' : undefined}
+          c={worker.calibration ? undefined : 'dimmed'}
+        >
+          {worker.calibration || 'not yet'}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm">{worker.silent_s < 2.5 ? 'now' : `${duration(worker.silent_s)} ago`}</Text>
+      </Table.Td>
+      <Table.Td ta="right">{mayWrite && <DrainButton worker={worker} />}</Table.Td>
+    </Table.Tr>
+  );
+}
+
+function Works({ worker }: { worker: FleetWorker }) {
+  if (worker.runs.length === 0) {
+    return (
+      <Text size="sm" c="dimmed">
+        {worker.queue === 'emulate' ? 'no run' : '–'}
+      </Text>
+    );
+  }
+  return (
+    <Stack gap={2}>
+      {worker.runs.map((run) => (
+        <Text size="sm" key={run.id}>
+          <Anchor component={Link} to={`/runs/${run.id}`} size="sm">
+            {run.name}
+          </Anchor>
+          <Text span size="xs" c="dimmed">
+            {' '}
+            {run.status} for {duration(run.seconds)}
+          </Text>
+        </Text>
+      ))}
+    </Stack>
+  );
+}
+
+function DrainButton({ worker }: { worker: FleetWorker }) {
+  const change = useChange('fleet', (action: 'drain' | 'undrain') =>
+    api.post(`/fleet/${action}`, { worker: worker.worker }),
+  );
+  const action = worker.drained ? 'undrain' : 'drain';
+  return (
+    <Tooltip
+      label={worker.drained ? 'Let it take work again' : 'It finishes what it does and takes nothing more'}
+    >
+      <Button
+        size="compact-xs"
+        variant="default"
+        loading={change.isPending}
+        onClick={() =>
+          change.mutate(action, {
+            onError: (error) => notifications.show({ color: 'red', message: sentence(error) }),
+          })
+        }
+        data-testid={`${action}-${worker.queue}`}
+      >
+        {worker.drained ? 'Undrain' : 'Drain'}
+      </Button>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import type { FleetWorker } from '@/api/types';
+import { hostOf, memoryText, state } from './worker';
+
+const RUN = { id: 1, name: 'a run', status: 'running', seconds: 3 };
+
+function worker(fields: Partial<FleetWorker>): FleetWorker {
+  const base = { node: 'emulate@lab.one', queue: 'emulate', drained: false, refused: '', runs: [] };
+  return { ...base, available_bytes: 3.24e9, memory_bytes: 16e9, ...fields } as FleetWorker;
+}
+
+test('a worker that is drained in the middle of a run is draining until the run is over', () => {
+  const refused = 'it was drained by ann';
+  expect(state(worker({ drained: true, refused, runs: [RUN] }))).toBe('draining');
+  expect(state(worker({ drained: true, refused }))).toBe('drained');
+});
+
+test('a worker is refused for its version, works on a run, or is ready', () => {
+  expect(state(worker({ refused: 'its code has the version x' }))).toBe('refused');
+  expect(state(worker({ runs: [RUN] }))).toBe('working');
+  expect(state(worker({}))).toBe('ready');
+});
+
+test('the host is what follows the queue, and memory is in decimal gigabytes', () => {
+  expect(hostOf(worker({}))).toBe('lab.one');
+  expect(memoryText(worker({}))).toBe('3.2 of 16 GB');
+});

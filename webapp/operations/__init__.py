@@ -1,0 +1,1 @@
+"""Running EdgeLoom as a service: the machines page, probes, metrics, backups, and their commands."""

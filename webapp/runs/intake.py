@@ -1,0 +1,42 @@
+"""Shuts and opens the tap of a Celery worker, and gives a worker a queue of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from celery.worker.consumer import Consumer
+
+from webapp.celery import app as celery
+
+logger = logging.getLogger(__name__)
+
+
+class QueueIntake:
+    """The queues that a Celery consumer reads. Only its own thread may change them: others pass calls on."""
+
+    def __init__(self, consumer: Consumer, queues: tuple[str, ...]):
+        self.consumer = consumer
+        self.queues = queues
+        self.is_open = True
+
+    def open(self, is_open: bool) -> None:
+        if is_open == self.is_open:
+            return
+        self.is_open = is_open
+        change: Callable[[str], Any] = (
+            self.consumer.add_task_queue if is_open else self.consumer.cancel_task_queue
+        )
+        for queue in self.queues:
+            self.consumer.call_soon(change, queue)
+
+
+def own_queue(worker: str) -> str:
+    """The queue from which only this worker takes: it wakes itself for a run that others cannot do."""
+    return f"emulate:{worker}"
+
+
+def wake(queue: str) -> None:
+    """Let a worker of this queue look for a run. Raises Redis' errors."""
+    celery.send_task("emulate.next", queue=queue)

@@ -1,0 +1,129 @@
+"""Queued runs: their order, who may take which, and when each is likely to start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from statistics import fmean
+from typing import NamedTuple
+
+from django.utils import timezone
+
+from webapp.fleet.announcement import Announcement, announced
+from webapp.fleet.need import Need, reason_against
+from webapp.redis import REDIS_ERRORS
+from webapp.runs import ownership, workers
+from webapp.runs.models import ACTIVE, Run
+
+RECENT = 20
+"""As many runs tell how long one takes."""
+
+NOBODY = "No emulating worker is running: start one with ./loom up as root, or ./loom worker --queue emulate."
+
+
+def queued() -> list[Run]:
+    """In the order in which workers take them, without their documents."""
+    light = Run.objects.filter(status="queued").order_by("pk")
+    return list(light.only("pk", "name", "status", "need", "owner_id", "created_at"))
+
+
+def need_of(run: Run) -> Need:
+    """A run that was stored before needs were noted needs nothing in particular."""
+    return Need.model_validate(run.need)
+
+
+def fleet() -> list[Announcement]:
+    """The emulating workers. Raises Redis' errors."""
+    return announced("emulate")
+
+
+def first_for(worker: Announcement, others: Sequence[Announcement]) -> Run | None:
+    """The next run that `worker` can do; `others` may include it."""
+    return next((run for run in queued() if not reason_against(need_of(run), worker, others)), None)
+
+
+def is_anything_possible(others: Sequence[Announcement]) -> bool:
+    """Whether some worker can do some run that is queued."""
+    return any(first_for(worker, others) is not None for worker in others)
+
+
+def take(me: workers.Identity, worker: Announcement, others: Sequence[Announcement]) -> Run | None:
+    """Give `me` the next run that it can do; None if there is none."""
+    for run in queued():
+        if not reason_against(need_of(run), worker, others):
+            taken = ownership.claim(run.pk, me)
+            if taken is not None:
+                return taken
+    return None
+
+
+# When ---------------------------------------------------------------------------------------------
+class Place(NamedTuple):
+    """`position` counts from 1. `starts_in_s` is None where nothing is known or nobody can do the run:
+    `problem` says why then. `refusals` is for every worker that leaves the run to others.
+    """
+
+    position: int
+    starts_in_s: float | None
+    problem: str
+    refusals: dict[str, str]
+
+
+def places() -> dict[int, Place]:
+    """The place of every queued run; without Redis, only positions."""
+    runs = queued()
+    if not runs:
+        return {}
+    try:
+        others = fleet()
+    except REDIS_ERRORS:
+        return {run.pk: Place(number, None, "", {}) for number, run in enumerate(runs, 1)}
+    active = Run.objects.filter(status__in=ACTIVE).values_list("worker", "started_at")
+    return forecast(runs, others, list(active), typical_run_s(), timezone.now())
+
+
+def forecast(
+    runs: Sequence[Run],
+    others: Sequence[Announcement],
+    active: Sequence[tuple[str, datetime | None]],
+    run_s: float | None,
+    now: datetime,
+) -> dict[int, Place]:
+    """Each run goes to the first free slot of a worker that can do it, and takes `run_s` there.
+
+    `active` has worker and start of every run that goes on.
+    """
+    free_in_s = {one.worker: _free_slots(one, active, run_s or 0.0, now) for one in others}
+    found = {}
+    for position, run in enumerate(runs, 1):
+        reasons = {one.worker: reason_against(need_of(run), one, others) for one in others}
+        able = [worker for worker, reason in reasons.items() if not reason]
+        refusals = {one.node: reasons[one.worker] for one in others if reasons[one.worker]}
+        if not able:
+            problem = "; ".join(f"{node}: {reason}" for node, reason in refusals.items())
+            sentence = f"No worker can run it: {problem}." if problem else NOBODY
+            found[run.pk] = Place(position, None, sentence, refusals)
+            continue
+        worker = min(able, key=lambda one: min(free_in_s[one]))
+        slot = free_in_s[worker].index(min(free_in_s[worker]))
+        starts_in_s = free_in_s[worker][slot]
+        free_in_s[worker][slot] += run_s or 0.0
+        found[run.pk] = Place(position, None if run_s is None else starts_in_s, "", refusals)
+    return found
+
+
+def _free_slots(
+    worker: Announcement, active: Sequence[tuple[str, datetime | None]], run_s: float, now: datetime
+) -> list[float]:
+    """Seconds until each of the worker's slots is free."""
+    begun = [start for name, start in active if name == worker.worker and start is not None]
+    left = [max(0.0, run_s - (now - start).total_seconds()) for start in begun]
+    return left[: worker.slots] + [0.0] * (worker.slots - len(left))
+
+
+def typical_run_s() -> float | None:
+    """Wall seconds of the last runs, on average; None before the first has finished."""
+    last = Run.objects.filter(status="finished", started_at__isnull=False, finished_at__isnull=False)
+    times = last.order_by("-pk").values_list("started_at", "finished_at")[:RECENT]
+    durations = [(end - start).total_seconds() for start, end in times if start and end]
+    return fmean(durations) if durations else None
