@@ -11,17 +11,19 @@ from pathlib import Path
 from engine.cli.command import Command
 from engine.cli.document import write_between
 from engine.cli.experiment_command import sources_of
+from engine.cli.experiment_progress import PointsProgress
 from engine.cli.tables import console_for, table
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.presented import World
-from engine.experiments.design.expand import expand
+from engine.experiments.design.expand import Point, expand
 from engine.experiments.execution.campaign import carry_out_all, tasks_of
 from engine.experiments.execution.point import version_of
 from engine.experiments.execution.store import Store
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.results.rows import Row, rows
 from engine.experiments.results.versions import Versions
+from engine.reproductions.compared import compared_points
 from engine.reproductions.document import PICTURES, document
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
 from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, figure_verdicts
@@ -29,6 +31,7 @@ from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, figure_v
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reproductions.md"
 START, END = "<!-- reproductions -->", "<!-- end reproductions -->"
 WORLD: World = "simulated"
+EMULATED: World = "emulated"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where results are kept, of all experiments together (results)",
     )
     parser.add_argument(
+        "--emulate",
+        action="store_true",
+        help="emulate too what published values are compared with, where the experiment has emulated points",
+    )
+    parser.add_argument(
         "--write", action="store_true", help="ship the results, and write docs/reproductions.md"
     )
 
@@ -54,13 +62,14 @@ def run(args: argparse.Namespace) -> int:
     chosen = _chosen(args.names)
     if args.jobs < 1:
         raise SpecError(f"--jobs {args.jobs}: expected at least 1.")
+    if args.emulate:
+        _check_emulation(chosen, args)
     found: dict[str, tuple[FigureVerdict, ...]] = {}
     for one in chosen:
         result = shipped_rows(one) if args.shipped else _carried_out(one, args)
         found[one.name] = figure_verdicts(one, result)
         if args.write and not args.shipped:
-            emulated = [row for row in shipped_rows(one) if row.world != WORLD]
-            write_rows(one, [*result, *emulated])
+            write_rows(one, with_shipped(one, result))
     if len(chosen) == 1:
         _show_figures(found[chosen[0].name])
     _show_counts(found)
@@ -96,19 +105,54 @@ def _chosen(names: Sequence[str]) -> list[Experiment]:
     return found
 
 
+def with_shipped(one: Experiment, found: Sequence[Row]) -> list[Row]:
+    """`found`, and the shipped emulations of points that it has no emulation of."""
+    points = {row.digest for row in found}
+    emulated = {row.digest for row in found if row.world == EMULATED}
+    kept = [row for row in shipped_rows(one) if row.world == EMULATED]
+    return [*found, *(row for row in kept if row.digest in points - emulated)]
+
+
+def _check_emulation(chosen: Sequence[Experiment], args: argparse.Namespace) -> None:
+    """Raises `SpecError` where nothing of `chosen` can be emulated, or not by this program."""
+    can = [one.name for one in experiments() if EMULATED in one.worlds]
+    if not any(one.name in can for one in chosen):
+        names = ", ".join(one.name for one in chosen)
+        raise SpecError(
+            f"--emulate: {names} has no emulated points, because its machines are larger than an emulation "
+            f"can be: there is {', '.join(can)}."
+        )
+    if args.shipped or args.environment.emulation is None:
+        what = "--shipped computes nothing" if args.shipped else "this program has no emulator"
+        raise SpecError(f"--emulate: {what}: use ./loom reproduce --emulate as root.")
+
+
 def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
-    """Rows of all points, predicted. Those that the store has from this version of the code stay."""
+    """Rows of all points, predicted, and of those that are emulated. Results that the store has from this
+    version of the code stay, so a command that was stopped goes on where it was.
+    """
     points = expand(one, sources_of(args.environment))
     store = Store(Path(args.output))
-    versions = Versions(code={WORLD: version_of(WORLD)})
     known = store.read(point.digest for point in points)
-    tasks = tasks_of(points, (WORLD,), known, versions, repeat_stale=True)
-    for number, result in enumerate(carry_out_all(tasks, store.add, args.jobs), start=1):
-        known[result.key] = result
-        sys.stderr.write(f"\r{one.name}: {number} of {len(tasks)} points ")
+    is_emulated = args.emulate and EMULATED in one.worlds
+    emulation = args.environment.emulation() if is_emulated else None
+    chosen: dict[World, Sequence[Point]] = {WORLD: points}
+    if is_emulated:
+        chosen[EMULATED] = compared_points(one, points)
+    versions = Versions(code={world: version_of(world, emulation) for world in chosen})
+    tasks = [
+        task
+        for world, wanted in chosen.items()
+        for task in tasks_of(wanted, (world,), known, versions, retry=True, repeat_stale=True)
+    ]
     if tasks:
-        sys.stderr.write("\n")
-    return rows(points, (WORLD,), known, versions)
+        sys.stderr.write(f"{one.name}\n")
+        total = sum(len({point.digest for point in wanted}) for wanted in chosen.values())
+        with PointsProgress(tasks, total, args.jobs) as progress:
+            for result in carry_out_all(tasks, store.add, args.jobs, emulation):
+                known[result.key] = result
+                progress.done(result)
+    return tuple(row for world, wanted in chosen.items() for row in rows(wanted, (world,), known, versions))
 
 
 def _show_figures(found: Sequence[FigureVerdict]) -> None:

@@ -74,19 +74,21 @@ class Trend(StatedClaim, Quantity):
 
 
 class Within(StatedClaim, Quantity):
-    """The quantity at every cell of `at` lies in [low, high], in `unit`. Direction: the mean over the cells
-    does, or misses the nearer bound by less than `within_frac` of it.
+    """The quantity at every cell of `at` lies in [low, high], in `unit`; one of the two may be left out.
+    Direction: the mean over the cells does, or misses the nearer bound by less than `within_frac` of it.
     """
 
     kind: Literal["within"] = "within"
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
     unit: str = ""
     within_frac: NonNegative = 0.3
 
     @model_validator(mode="after")
     def _in_order(self) -> Within:
-        if self.low > self.high:
+        if self.low is None and self.high is None:
+            raise ValueError("a claim within bounds needs low, high, or both")
+        if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"low is {self.low:g} and high {self.high:g}: exchange them")
         return self
 

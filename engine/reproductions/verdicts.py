@@ -195,9 +195,16 @@ def _words(experiment: Experiment, coordinates: Coordinates) -> str:
         is_number = isinstance(coordinate, int | float) and not isinstance(coordinate, bool)
         if factor and is_number and level and not level.label:
             text = human(float(coordinate), factor.unit).strip() if factor.unit else f"{coordinate:g}"
-            text = text if factor.unit else f"{factor.label.lower()} {text}"
+            text = text if factor.unit else _counted(text, factor.label.lower())
         words.append(text)
     return ", ".join(words)
+
+
+def _counted(number: str, label: str) -> str:
+    """`6 machines`, `1 machine`, `block 4`: only a plural is counted."""
+    if not label.endswith("s"):
+        return f"{label} {number}"
+    return f"{number} {label.removesuffix('s') if number == '1' else label}"
 
 
 MILLI = {"s": "ms", "J": "mJ"}

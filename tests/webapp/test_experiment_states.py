@@ -18,6 +18,7 @@ from tests.support.web import Browser
 from webapp.errors import Conflict
 from webapp.experiments import computations, executions, services, versions
 from webapp.experiments.models import Cell, Computation, Execution, Experiment
+from webapp.experiments.progress import Pace
 from webapp.runs import workers
 
 pytestmark = pytest.mark.django_db
@@ -370,3 +371,16 @@ def test_the_pages_see_a_failed_point_as_such(anna: User, alice: Browser) -> Non
     ]
     assert answer["state"] == "running"
     assert answer["progress"]["simulated"]["failed"] == 1
+
+
+# Time left ----------------------------------------------------------------------------------------
+def test_the_time_of_an_emulation_is_reckoned_with_the_dilation_of_the_most_similar_point() -> None:
+    def cell(strategy: str, rate: float, dilation: float | None = None) -> Cell:
+        computation = Computation(world="emulated", dilation=dilation)
+        return Cell(coordinates={"strategy": strategy, "rate": rate}, computation=computation)
+
+    cells = [cell("gpipe", 1e6, 2.0), cell("megatron", 1e6, 50.0), cell("megatron", 1e7), cell("single", 1e7)]
+    here = Pace(dilation=4.0, overhead_s=8.0)
+    assert here.of(cells[2], cells).wall_s(3.0) == 8.0 + 50.0 * 3.0
+    assert here.of(cells[2], cells[2:]).dilation == 4.0
+    assert here.of(cell("gpipe", 1e7), cells).dilation == 2.0

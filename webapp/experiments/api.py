@@ -18,7 +18,8 @@ from engine.reproductions.verdicts import FigureVerdict
 from webapp import budgets
 from webapp.accounts.access import UserRequest, operator
 from webapp.experiments import analysis, answers, checks, executions, exports, library, services
-from webapp.experiments.factors import FactorOption, options
+from webapp.experiments.factor_option import FactorOption
+from webapp.experiments.factors import options
 from webapp.experiments.models import Experiment
 from webapp.experiments.schemas import (
     AnalysisOut,

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, get_args
-
-from ninja import Schema
-from pydantic import Field
+from typing import Any, get_args
 
 import topologies
 from engine.domain.cluster import ClusterSpec, ComputeModel
@@ -14,42 +11,22 @@ from engine.domain.errors import SpecError
 from engine.domain.quantity import Coordinate
 from engine.experiments.design.paths import unit_of
 from engine.models import catalogue
-from engine.strategies.registry import STRATEGIES
 from webapp import budgets
 from webapp.clusters.models import Cluster
+from webapp.experiments.factor_option import Choice, FactorOption
+from webapp.experiments.parameters import parameters
 from webapp.experiments.sources import cluster as cluster_by_name
 
-Kind = Literal["number", "whole", "choice"]
+Field = tuple[str, str, str, tuple[float, float]]
+"""Field, name of the factor, title, and the range in which values make sense."""
 
-
-class Choice(Schema):
-    value: Coordinate
-    label: str
-
-
-class FactorOption(Schema):
-    """One idea: `path` with `[*]` for all of `targets`, which it may be restricted to by name."""
-
-    path: str
-    name: str
-    title: str
-    group: str
-    unit: str
-    kind: Kind
-    targets: list[str] = Field(default_factory=list)
-    choices: list[Choice] = Field(default_factory=list)
-    current: Coordinate | None = Field(description="What the base has; null if it has several or none.")
-    low: float | None = None
-    high: float | None = None
-
-
-LINK_FIELDS: tuple[tuple[str, str, str, tuple[float, float]], ...] = (
+LINK_FIELDS: tuple[Field, ...] = (
     ("bit_per_s", "rate", "Rate of the links", (1e6, 10e9)),
     ("delay_s", "delay", "Delay of the links", (0.0, 0.2)),
     ("jitter_s", "jitter", "Jitter of the links", (0.0, 0.05)),
     ("loss_frac", "loss", "Loss on the links", (0.0, 0.05)),
 )
-DEVICE_FIELDS: tuple[tuple[str, str, str, tuple[float, float]], ...] = (
+DEVICE_FIELDS: tuple[Field, ...] = (
     ("flop_per_s", "speed", "Speed of the devices", (1e8, 1e14)),
     ("memory_bytes", "memory", "Memory of the devices", (1e6, 256e9)),
     ("memory_byte_per_s", "memory_rate", "Memory bandwidth of the devices", (1e8, 2e12)),
@@ -57,7 +34,6 @@ DEVICE_FIELDS: tuple[tuple[str, str, str, tuple[float, float]], ...] = (
     ("op_overhead_s", "op_overhead", "Cost of an operation", (0.0, 1e-3)),
     ("message_overhead_s", "message_overhead", "Cost of a message", (0.0, 1e-2)),
 )
-"""Field, name of the factor, title, and the range in which values make sense."""
 
 
 def options(base: dict[str, Any]) -> list[FactorOption]:
@@ -69,7 +45,7 @@ def options(base: dict[str, Any]) -> list[FactorOption]:
         *_model(base),
         *_workload(base),
         *_run(base),
-        *_params(base),
+        *parameters(base),
     ]
 
 
@@ -87,19 +63,8 @@ def cluster_of(base: dict[str, Any]) -> ClusterSpec:
 
 def _links(cluster: ClusterSpec) -> Iterable[FactorOption]:
     targets = [f"{link.a}--{link.b}" for link in cluster.links]
-    for field, name, title, (low, high) in LINK_FIELDS if targets else ():
-        yield FactorOption(
-            path=f"cluster.links[*].{field}",
-            name=name,
-            title=title,
-            group="Links",
-            unit=unit_of(f"cluster.links[*].{field}") or "",
-            kind="number",
-            targets=targets,
-            current=_same([getattr(link, field) for link in cluster.links]),
-            low=low,
-            high=high,
-        )
+    if targets:
+        yield from _numbers("cluster.links[*]", "Links", LINK_FIELDS, targets, cluster.links)
 
 
 def _devices(cluster: ClusterSpec) -> Iterable[FactorOption]:
@@ -127,16 +92,23 @@ def _devices(cluster: ClusterSpec) -> Iterable[FactorOption]:
         choices=[Choice(value=row.name, label=row.title or row.name) for row in topologies.presets()],
         current=None,
     )
-    for field, name, title, (low, high) in DEVICE_FIELDS:
+    yield from _numbers("cluster.devices[*]", "Devices", DEVICE_FIELDS, names, cluster.devices)
+
+
+def _numbers(
+    path: str, group: str, fields: Sequence[Field], targets: list[str], items: Sequence[object]
+) -> Iterable[FactorOption]:
+    """An option per field of the links or devices `items`, whose names are `targets`."""
+    for field, name, title, (low, high) in fields:
         yield FactorOption(
-            path=f"cluster.devices[*].{field}",
+            path=f"{path}.{field}",
             name=name,
             title=title,
-            group="Devices",
-            unit=unit_of(f"cluster.devices[*].{field}") or "",
+            group=group,
+            unit=unit_of(f"{path}.{field}") or "",
             kind="number",
-            targets=names,
-            current=_same([getattr(device, field) for device in cluster.devices]),
+            targets=targets,
+            current=_same([getattr(item, field) for item in items]),
             low=low,
             high=high,
         )
@@ -239,61 +211,6 @@ def _clusters() -> list[tuple[str, str]]:
     drawn = list(Cluster.objects.order_by("name").values_list("name", "title"))
     known = {name for name, _ in drawn}
     return drawn + [(name, topologies.load(name).title) for name in topologies.names() if name not in known]
-
-
-def _params(base: dict[str, Any]) -> Iterable[FactorOption]:
-    """The parameters of the base's strategy, else of all, that are numbers, choices or switches."""
-    chosen = base.get("strategy")
-    given = base.get("params") if isinstance(base.get("params"), dict) else {}
-    assert isinstance(given, dict)
-    seen = set()
-    for strategy in STRATEGIES:
-        if chosen and strategy.name != chosen:
-            continue
-        schema = strategy.Params.model_json_schema()
-        for name, field in schema.get("properties", {}).items():
-            about = _kind_of(field, schema)
-            if about is None or name in seen:
-                continue
-            seen.add(name)
-            kind, choices = about
-            yield FactorOption(
-                path=f"params.{name}",
-                name=name[:31],
-                title=f"{strategy.title}: {name.replace('_', ' ')}",
-                group="Strategy",
-                unit=unit_of(f"params.{name}") or "",
-                kind=kind,
-                choices=[Choice(value=value, label=_shown(value)) for value in choices],
-                current=given.get(name, field.get("default")) if _is_plain(field.get("default")) else None,
-                low=field.get("minimum", field.get("exclusiveMinimum")),
-                high=field.get("maximum", field.get("exclusiveMaximum")),
-            )
-
-
-def _kind_of(field: dict[str, Any], schema: dict[str, Any]) -> tuple[Kind, list[Coordinate]] | None:
-    """Kind and choices of a parameter by its JSON schema; None for lists and objects."""
-    for part in field.get("anyOf", [field]):
-        if "$ref" in part:
-            part = schema.get("$defs", {}).get(part["$ref"].rpartition("/")[2], {})
-        if "enum" in part:
-            return "choice", list(part["enum"])
-        match part.get("type"):
-            case "boolean":
-                return "choice", [False, True]
-            case "integer":
-                return "whole", []
-            case "number":
-                return "number", []
-    return None
-
-
-def _shown(value: Coordinate) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
 
 
 def _same(values: Sequence[float]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple, cast
 
@@ -43,6 +43,17 @@ class Pace(NamedTuple):
     dilation: float = DILATION
     overhead_s: float = OVERHEAD_S
 
+    def of(self, cell: Cell, cells: Iterable[Cell]) -> Pace:
+        """With the dilation of the emulated one of `cells` that has most coordinates in common with `cell`,
+        since it depends on the method and the devices. The present one, if none of them is emulated yet.
+        """
+        found, dilation = -1, self.dilation
+        for other in cells:
+            common = len(cell.coordinates.items() & other.coordinates.items())
+            if other.computation and other.computation.dilation and common > found:
+                found, dilation = common, other.computation.dilation
+        return self._replace(dilation=dilation)
+
     def wall_s(self, virtual_s: float) -> float:
         return self.overhead_s + self.dilation * virtual_s
 
@@ -51,7 +62,8 @@ def progress(execution: Execution) -> dict[World, WorldProgress]:
     """By world."""
     found: dict[World, list[Cell]] = {}
     cells = execution.cells.select_related("computation").only(
-        "index", "world", "digest", "problem", "computation__state", "computation__wall_s"
+        *("index", "world", "digest", "problem", "coordinates"),
+        *("computation__state", "computation__wall_s", "computation__dilation"),
     )
     for cell in cells:
         found.setdefault(cast(World, cell.world), []).append(cell)
@@ -68,7 +80,8 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell]) -> WorldPr
     elif world == "emulated":
         pace = pace_here()
         virtual = predicted_totals(execution)
-        left_s = sum(pace.wall_s(virtual.get(cell.index, 0.0)) for cell in left) / at_once
+        seconds = (pace.of(cell, cells).wall_s(virtual.get(cell.index, 0.0)) for cell in left)
+        left_s = sum(seconds) / at_once
     else:
         left_s = len(left) * sum(known) / len(known) / at_once if known else None
     return WorldProgress(total=len(cells), left_s=left_s, **{state: states.count(state) for state in STATES})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from functools import singledispatch
@@ -164,7 +165,8 @@ def _trend(claim: Trend, experiment: Experiment, found: Sequence[Cell]) -> Findi
 @_judge.register
 def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Finding:
     unit = unit_of_quantity(claim)
-    low, high = in_unit(claim.low, claim.unit, unit), in_unit(claim.high, claim.unit, unit)
+    low = -math.inf if claim.low is None else in_unit(claim.low, claim.unit, unit)
+    high = math.inf if claim.high is None else in_unit(claim.high, claim.unit, unit)
     here = chosen(experiment, found, claim.at)
     means = [cell.mean for cell in here if cell.mean is not None]
     if not means:
@@ -177,7 +179,11 @@ def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Fin
         if len(means) == 1
         else f"{_shown(min(means), claim)} to {_shown(max(means), claim)}"
     )
-    sentence = f"{ends}, claimed {_shown(low, claim)} to {_shown(high, claim)}"
+    if claim.low is None or claim.high is None:
+        bound = f"at least {_shown(low, claim)}" if claim.high is None else f"at most {_shown(high, claim)}"
+    else:
+        bound = f"{_shown(low, claim)} to {_shown(high, claim)}"
+    sentence = f"{ends}, claimed {bound}"
     return _finding(
         all(low <= value <= high for value in means), near, sentence, len(means), len(here) - len(means)
     )

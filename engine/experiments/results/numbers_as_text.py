@@ -36,7 +36,9 @@ def shown_in(value: float, factor: float) -> str:
 
 
 def shown(value: float, unit: str, digits: int = 3) -> str:
-    """One number with its unit, in significant digits: "1.23 ms", "45.6 %", "12 MB"."""
+    """One number with its unit, in significant digits: "1.23 ms", "45.6 %", "12 MB". Only physical
+    units take prefixes: 1000 tokens a second are "1 000 1/s".
+    """
     if unit == "fraction":
         return f"{100 * value:.{digits}g} %"
     if unit in SCALED and 0 < abs(value) < 1:
@@ -44,4 +46,7 @@ def shown(value: float, unit: str, digits: int = 3) -> str:
         return f"{value / factor:.{digits}g} {unit}"
     if unit in ("s", "J s"):
         return f"{value:.{digits}g} {unit}"
-    return human(value, unit, digits).strip()
+    if unit in SCALED:
+        return human(value, unit, digits)
+    number = f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", " ")
+    return f"{number} {unit}".strip()

@@ -186,3 +186,4 @@ def test_numbers_have_three_digits_and_their_unit() -> None:
     assert [shown(0.0123456, "s"), shown(0.5, "fraction"), shown(1.5e7, "bit/s"), shown(-0.002, "s")] == [
         *("12.3 ms", "50 %", "15 Mbit/s", "-2 ms")
     ]
+    assert [shown(1000, "x"), shown(1.5, ""), shown(12345.6, "1/s")] == ["1 000 x", "1.5", "12 346 1/s"]

@@ -85,7 +85,7 @@ def test_values_and_claims_get_a_verdict_each() -> None:
     found = {one.id: one for one in figure_verdicts(experiment("voltage-fig4"), ROWS)}
     value, claim = found["voltage.fig4.BERT-Large-Uncased"], found["voltage.fig4.tp"]
     assert (value.published, value.ours, value.verdict) == ("27.9 %", "25 %", "within 30 %")
-    assert value.what == "BERT-Large, voltage, machines 6" and value.fitted
+    assert value.what == "BERT-Large, voltage, 6 machines" and value.fitted
     assert claim.verdict in ("direction holds", "does not hold") and not claim.fitted
     assert found["voltage.fig4.ViT"].verdict == "not known"
     assert counted(found.values()) == {"within 30 %": 1, claim.verdict: 1, "not known": 3}

@@ -3207,10 +3207,10 @@ export interface components {
                 [key: string]: boolean | number | string | (boolean | number | string)[];
             };
             figures: string[];
-            high: number;
+            high: number | null;
             /** @constant */
             kind: "within";
-            low: number;
+            low: number | null;
             metric: string;
             name: string;
             reason: string;
