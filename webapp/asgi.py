@@ -10,15 +10,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 # Django must be ready before the consumers are imported: they need its models.
 http = get_asgi_application()
 
-from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from webapp.accounts.sockets import Guard  # noqa: E402
 from webapp.runs.consumers import websocket_paths  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": http,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_paths))),
+        "websocket": Guard(URLRouter(websocket_paths)),
     }
 )

@@ -37,6 +37,9 @@ MAX_SETTINGS = 200
 """Paths that one point sets."""
 MAX_EXPERIMENTS_UNDER_WAY = 5
 """Of one person."""
+MAX_EXPERIMENTS = 500
+MAX_CLUSTERS = 500
+"""Stored ones of one person."""
 MAX_EXPERIMENT_CHARS = 1_000_000
 
 MAX_ADVISED_STEPS = 10_000
@@ -55,6 +58,12 @@ def check_cluster(cluster: ClusterSpec, path: str) -> None:
     _at_most(len(cluster.links), MAX_LINKS, "links", f"{path}.links")
     _at_most(len(cluster.title), MAX_TITLE_CHARS, "characters", f"{path}.title")
     _at_most(len(cluster.description), MAX_DESCRIPTION_CHARS, "characters", f"{path}.description")
+
+
+def check_stored(number: int, limit: int, what: str, person: str) -> None:
+    """Before one more is stored for `person`. Raises `SpecError`."""
+    if number >= limit:
+        raise SpecError(f"{person} has {number} {what}, and the limit is {limit}: delete some first.")
 
 
 def check_labels(notes: str, tags: Sequence[str]) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 
 from engine.domain.events import EVENTS, Event, Logged
 from tests.support.web import Browser, RedisServer, person, recorded
 from tests.webapp.test_live import in_pieces, new_run, published
+from webapp.accounts import tokens
+from webapp.accounts.models import ApiToken
 from webapp.asgi import application
 from webapp.runs import follow, services
 from webapp.runs.live import Publisher
@@ -60,8 +65,9 @@ class Socket(ApplicationCommunicator):
         await self.wait(PATIENCE_S)
 
 
-def socket(run_id: int, cookie: str = "", since: str = "0", origin: str = "http://localhost:8000") -> Socket:
-    headers = [(b"host", b"localhost:8000"), (b"origin", origin.encode()), (b"cookie", cookie.encode())]
+def socket(run_id: int, cookie: str = "", since: str = "0", **changed: str) -> Socket:
+    given = {"host": "localhost:8000", "origin": "http://localhost:8000", "cookie": cookie} | changed
+    headers = [(name.encode(), value.encode()) for name, value in given.items() if value]
     return Socket(
         application,
         {
@@ -92,6 +98,84 @@ async def test_a_socket_without_a_session_is_refused(live_redis) -> None:
 async def test_a_socket_from_a_foreign_page_is_refused(live_redis, cookie: str) -> None:
     run = await asyncio.to_thread(new_run)
     assert not await socket(run.pk, cookie, origin="http://evil.example").connect()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"origin": "http://localhost:9000"},  # another program of this machine
+        {"origin": "https://localhost:8000"},
+        {"origin": "null"},
+        {"origin": ""},
+        {"host": "evil.example:8000", "origin": "http://evil.example:8000"},  # a name that leads here
+        {"authorization": "Bearer loom_guess"},
+        {"authorization": "Basic YWxpY2U6eA=="},
+    ],
+)
+async def test_a_socket_needs_this_sites_host_scheme_and_port(live_redis, cookie: str, changed) -> None:
+    run = await asyncio.to_thread(new_run)
+    assert not await socket(run.pk, cookie, **changed).connect()
+
+
+async def test_a_trusted_origin_may_open_a_socket(live_redis, cookie: str, settings) -> None:
+    settings.CSRF_TRUSTED_ORIGINS = ["https://lab.example"]
+    run = await asyncio.to_thread(new_run)
+    communicator = socket(run.pk, cookie, origin="https://lab.example")
+    assert await communicator.connect()
+    await communicator.disconnect()
+
+
+async def test_behind_https_the_page_is_https(live_redis, cookie: str, settings) -> None:
+    settings.HTTPS = True
+    run = await asyncio.to_thread(new_run)
+    proxied = {"x-forwarded-proto": "https", "origin": "https://localhost:8000"}
+    communicator = socket(run.pk, cookie, **proxied)
+    assert await communicator.connect()
+    await communicator.disconnect()
+    assert not await socket(run.pk, cookie, **{**proxied, "origin": "http://localhost:8000"}).connect()
+
+
+def log_out(secret: str) -> None:
+    Session.objects.all().delete()
+
+
+def end_the_account(secret: str) -> None:
+    User.objects.update(is_active=False)
+
+
+def change_the_password(secret: str) -> None:
+    user = User.objects.get()
+    user.set_password("anvil basket 77")
+    user.save()
+
+
+def revoke_the_token(secret: str) -> None:
+    ApiToken.objects.all().delete()
+
+
+@pytest.mark.parametrize(
+    ("with_token", "end"),
+    [
+        (False, log_out),
+        (False, end_the_account),
+        (False, change_the_password),
+        (True, revoke_the_token),
+        (True, end_the_account),
+    ],
+)
+async def test_an_open_socket_ends_with_what_opened_it(
+    live_redis, cookie: str, monkeypatch: pytest.MonkeyPatch, with_token: bool, end: Callable[[str], None]
+) -> None:
+    monkeypatch.setattr("webapp.accounts.sockets.CHECK_S", 0.05)
+    run = await asyncio.to_thread(new_run)
+    secret = await asyncio.to_thread(lambda: tokens.make(User.objects.get(), "script", "viewer")[1])
+    opened_by = {"authorization": f"Bearer {secret}", "origin": ""} if with_token else {"cookie": cookie}
+    communicator = socket(run.pk, **opened_by)
+    assert await communicator.connect()
+    assert await communicator.frame() is not None
+    await asyncio.to_thread(end, secret)
+    assert await communicator.close_code() == 4401
+    await communicator.disconnect()
 
 
 async def test_a_live_run_is_seen_as_it_happens(live_redis, cookie: str) -> None:

@@ -13,7 +13,7 @@ from ninja.errors import HttpError
 from ninja.security import APIKeyCookie, HttpBearer
 from ninja.utils import check_csrf
 
-from webapp.accounts import tokens
+from webapp.accounts import rates, tokens
 from webapp.accounts.models import Bearer
 from webapp.accounts.roles import role
 
@@ -22,6 +22,12 @@ def refuse_forged(request: HttpRequest) -> None:
     """Raises 403 unless a request that changes something carries this site's CSRF token."""
     if check_csrf(request) is not None:
         raise HttpError(403, "The request carries no valid CSRF token: reload the page, then try again.")
+
+
+def count(request: HttpRequest, who: str) -> None:
+    """Raises `TooMany` for a request that changes something, if `who` has sent too many."""
+    if request.method not in ("GET", "HEAD", "OPTIONS"):
+        rates.check(who)
 
 
 def locked_out(request: HttpRequest, response: HttpResponse | None, credentials: Any) -> HttpResponse:
@@ -49,6 +55,7 @@ class Session(APIKeyCookie):
         if not request.user.is_authenticated:
             return None
         refuse_forged(request)
+        count(request, f"person {request.user.pk}")
         return request.user
 
 
@@ -64,6 +71,7 @@ class Token(HttpBearer):
             raise HttpError(
                 401, "The API token is unknown or was revoked: make a new one on the account page."
             )
+        count(request, f"person {user.pk}")
         return user
 
 

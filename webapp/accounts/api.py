@@ -17,7 +17,7 @@ from pydantic import Field
 
 from engine.domain.errors import SpecError
 from webapp.accounts import tokens
-from webapp.accounts.access import UserRequest, person, refuse_forged
+from webapp.accounts.access import UserRequest, count, person, refuse_forged
 from webapp.accounts.models import ApiToken, Role
 from webapp.accounts.roles import role
 
@@ -82,6 +82,7 @@ def get_session(request: HttpRequest) -> SessionOut:
 @router.post("/login", response=SessionOut, auth=None)
 def log_in(request: HttpRequest, credentials: Credentials) -> SessionOut:
     refuse_forged(request)
+    count(request, f"address {request.META.get('REMOTE_ADDR', '')}")
     user = authenticate(request, username=credentials.username, password=credentials.password)
     if user is None:
         raise HttpError(401, "Wrong user name or password: try again.")

@@ -53,6 +53,9 @@ def layout_of(cluster: Cluster) -> CanvasLayout:
 def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Cluster:
     """Raises `SpecError` if the name is taken, or the cluster too large."""
     budgets.check_cluster(spec, "spec")
+    if owner is not None:
+        stored = Cluster.objects.filter(owner=owner).count()
+        budgets.check_stored(stored, budgets.MAX_CLUSTERS, "clusters", owner.username)
     try:
         with transaction.atomic():
             return Cluster.objects.create(

@@ -55,6 +55,10 @@ def parse(fields: dict[str, Any] | None, toml: str | None) -> domain.Experiment:
 
 
 def create(value: domain.Experiment, name: str | None, owner: User | None) -> Experiment:
+    """Raises `SpecError` if the owner has too many."""
+    if owner is not None:
+        stored = Experiment.objects.filter(owner=owner).count()
+        budgets.check_stored(stored, budgets.MAX_EXPERIMENTS, "experiments", owner.username)
     return Experiment.objects.create(
         name=(name or value.title or value.name)[:100], document=to_document(value), owner=owner
     )

@@ -5,7 +5,8 @@ keeps the last cursor and reconnects with `?since=17`. `head` is the newest batc
 client connected: until the cursor has reached it, the client is catching up. Frames without events are
 heartbeats. The client sends nothing.
 
-Close codes: 4400 bad cursor, 4404 no such run (any more), 1013 no connection to Redis: reconnect later.
+Close codes: 4400 bad cursor, 4401 the person has logged out or may not look any more, 4404 no such run (any
+more), 1013 no connection to Redis: reconnect later.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import time
 from contextlib import aclosing
 from urllib.parse import parse_qs
 
+from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.urls import path
 
+from webapp.accounts import sockets
 from webapp.redis import REDIS_ERRORS
 from webapp.runs.follow import follow, is_archived, newest
 from webapp.runs.stream import Batch
@@ -29,12 +32,9 @@ logger = logging.getLogger(__name__)
 
 class RunEvents(AsyncWebsocketConsumer):
     feed: asyncio.Task[None] | None = None
+    guard: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
-        user = self.scope.get("user")
-        if user is None or not user.is_authenticated:
-            await self.close()  # before accept: the handshake is answered with 403
-            return
         await self.accept()
         since = parse_qs(self.scope["query_string"].decode()).get("since", ["0"])[-1]
         if not (since.isascii() and since.isdigit()):
@@ -45,8 +45,16 @@ class RunEvents(AsyncWebsocketConsumer):
             await self.close(4404, f"there is no run {run_id}")
             return
         self.feed = asyncio.create_task(self.send_events(run_id, int(since)))
+        self.guard = asyncio.create_task(self.close_after_log_out())
+
+    async def close_after_log_out(self) -> None:
+        while await database_sync_to_async(sockets.may_stay)(self.scope):
+            await asyncio.sleep(sockets.CHECK_S)
+        await self.close(sockets.ENDED, "nobody is logged in any more")
 
     async def disconnect(self, code: int) -> None:
+        if self.guard is not None:
+            self.guard.cancel()
         # Again and again: a cancellation that meets a database call is swallowed by asgiref, which waits
         # for the call and goes on.
         while self.feed is not None and not self.feed.done():

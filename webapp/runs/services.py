@@ -22,7 +22,7 @@ from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
 from webapp.fleet.need import need_of
 from webapp.redis import REDIS_ERRORS, client, redis_needed
-from webapp.runs import closing, control, housekeeping, ownership, predictions, stream
+from webapp.runs import closing, control, housekeeping, ownership, predictions, quotas, stream
 from webapp.runs.event_log import EventLog
 from webapp.runs.intake import wake
 from webapp.runs.models import ACTIVE, Run
@@ -60,6 +60,7 @@ def create(request: RunRequest, owner: User) -> Run:
         update={"cluster_id": None, "cluster": spec.cluster, "workload": spec.workload}
     )
     budgets.check_emulation(spec)
+    quotas.check_new_run(owner)
     run: Run | None = None
     try:
         run = store(frozen, spec, predictions.plan(spec, owner.pk), owner)

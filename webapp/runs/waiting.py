@@ -13,6 +13,7 @@ from webapp.fleet.announcement import Announcement, announced
 from webapp.fleet.need import Need, reason_against
 from webapp.redis import REDIS_ERRORS
 from webapp.runs import ownership, workers
+from webapp.runs.fairness import in_turn
 from webapp.runs.models import ACTIVE, Run
 
 RECENT = 20
@@ -23,7 +24,7 @@ NOBODY = "No emulating worker is running: start one with ./loom up as root, or .
 
 def queued() -> list[Run]:
     """In the order in which workers take them, without their documents."""
-    light = Run.objects.filter(status="queued").order_by("pk")
+    light = in_turn(Run.objects.filter(status="queued"))
     return list(light.only("pk", "name", "status", "need", "owner_id", "created_at"))
 
 

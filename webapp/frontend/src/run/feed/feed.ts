@@ -23,6 +23,7 @@ export interface FeedOptions {
 /** Close codes after which reconnecting is useless. */
 const REFUSALS = new Map<number, string>([
   [4400, 'The server does not accept the cursor of this page: reload it.'],
+  [4401, 'You are logged out: log in again.'],
   [4404, 'There is no such run.'],
 ]);
 

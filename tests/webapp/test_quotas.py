@@ -1,0 +1,156 @@
+"""Shares: runs of one person do not delay another's, and nobody stores or sends without end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.support.web import PASSWORD, Browser, person, request_body
+from webapp.accounts.rates import Rates
+from webapp.runs.fairness import in_turn
+from webapp.runs.models import EventSegment, Run
+
+
+@pytest.fixture(autouse=True)
+def fresh_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webapp.accounts.rates.rates", Rates())
+
+
+def stored(owner: User | None, status: str = "queued") -> Run:
+    fields: dict[str, Any] = {"request": {}, "spec": {}, "cluster_name": "x", "model": "x", "strategy": "x"}
+    return Run.objects.create(owner=owner, status=status, **fields)
+
+
+def order() -> list[str]:
+    runs = in_turn(Run.objects.filter(status="queued"))
+    return [run.owner.username if run.owner else "nobody" for run in runs]
+
+
+# Turns ----------------------------------------------------------------------------------------------
+def test_a_burst_of_one_person_does_not_delay_the_first_run_of_another(db: None) -> None:
+    ada, bob = person("ada", "operator"), person("bob", "operator")
+    first, *_ = [stored(ada) for _ in range(100)]
+    of_bob = stored(bob)
+    runs = list(in_turn(Run.objects.filter(status="queued")))
+    assert [run.pk for run in runs[:2]] == [first.pk, of_bob.pk]
+
+
+def test_people_take_turns_and_each_ones_runs_keep_their_order(db: None) -> None:
+    ada, bob = person("ada", "operator"), person("bob", "operator")
+    of_ada = [stored(ada) for _ in range(3)]
+    stored(bob)
+    stored(bob)
+    stored(None)
+    assert order() == ["ada", "bob", "nobody", "ada", "bob", "ada"]
+    assert [run.pk for run in in_turn(Run.objects.filter(owner=ada))] == [run.pk for run in of_ada]
+
+
+def test_who_has_a_run_going_waits_for_those_who_have_none(db: None) -> None:
+    ada, bob = person("ada", "operator"), person("bob", "operator")
+    stored(ada, status="running")
+    stored(bob, status="finished")
+    stored(ada)
+    stored(bob)
+    assert order() == ["bob", "ada"]
+
+
+def test_the_page_shows_the_place_in_that_order(alice: Browser) -> None:
+    ada = person("ada", "operator")
+    for _ in range(3):
+        stored(ada)
+    mine = stored(User.objects.get(username="alice"))
+    rows = {row["id"]: row["queue_position"] for row in alice.get("/runs").json()}
+    assert rows[mine.pk] == 2
+
+
+# Quotas ---------------------------------------------------------------------------------------------
+@pytest.mark.redis
+def test_a_person_has_so_many_runs_waiting(alice: Browser, live_redis: Any, settings: Any) -> None:
+    settings.MAX_RUNS_WAITING = 2
+    for _ in range(2):
+        assert alice.post("/runs", request_body()).status_code == 201
+    refused = alice.post("/runs", request_body())
+    assert refused.status_code == 409
+    assert refused.json()["detail"] == (
+        "alice has 2 runs waiting, and the limit is 2: wait until some have started, or cancel some."
+    )
+    User.objects.filter(username="alice").update(is_superuser=True)
+    assert alice.post("/runs", request_body()).status_code == 201
+
+
+@pytest.mark.redis
+def test_a_person_keeps_so_many_bytes_of_events(alice: Browser, live_redis: Any, settings: Any) -> None:
+    settings.MAX_STORED_BYTES = 3000
+    for owner in ("alice", None):  # others' do not count
+        run = stored(User.objects.filter(username=owner).first(), status="finished")
+        for first in (1, 2):
+            EventSegment.objects.create(run=run, first=first, last=first, batches=b"x" * 1499)
+    assert alice.post("/runs", request_body()).status_code == 201
+    EventSegment.objects.create(run=Run.objects.first(), first=1, last=1, batches=b"xx")
+    refused = alice.post("/runs", request_body())
+    assert refused.status_code == 409 and "delete some runs" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "path", "body"),
+    [
+        ("MAX_CLUSTERS", "/clusters", {"spec": request_body()["cluster"] | {"name": "more"}}),
+        ("MAX_EXPERIMENTS", "/experiments", {"experiment": {"name": "more", "base": request_body()}}),
+    ],
+)
+def test_a_person_stores_so_many(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch, limit: str, path: str, body: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(f"webapp.budgets.{limit}", 0)
+    refused = alice.post(path, body)
+    assert refused.status_code == 422, refused.content
+    assert "and the limit is 0: delete some first" in refused.json()["detail"]
+
+
+# Rates ----------------------------------------------------------------------------------------------
+def test_a_bucket_lets_a_minutes_worth_through_and_fills_steadily() -> None:
+    rates = Rates()
+    assert [rates.spend("ada", 60, 100.0) for _ in range(60)] == [0.0] * 60
+    assert rates.spend("ada", 60, 100.0) == pytest.approx(1.0)
+    assert rates.spend("bob", 60, 100.0) == 0.0
+    assert rates.spend("ada", 60, 100.25) == pytest.approx(0.75)
+    assert rates.spend("ada", 60, 101.0) == 0.0
+    assert rates.spend("ada", 60, 101.0) == pytest.approx(1.0)
+    assert [rates.spend("ada", 60, 1e6) for _ in range(61)].count(0.0) == 60  # never more than it holds
+
+
+def test_who_writes_too_fast_is_told_when_to_go_on_and_may_still_read(alice: Browser, settings: Any) -> None:
+    settings.WRITES_PER_MINUTE = 3
+    codes = [alice.post("/clusters/import", {"toml": ""}).status_code for _ in range(4)]
+    assert codes == [422, 422, 422, 429]
+    refused = alice.post("/clusters/import", {"toml": ""})
+    assert 1 <= int(refused["Retry-After"]) <= 20
+    assert f"try again in {refused['Retry-After']} s" in refused.json()["detail"]
+    assert alice.get("/clusters").status_code == 200
+
+
+def test_a_token_spends_from_the_same_share(alice: Browser, settings: Any) -> None:
+    secret = alice.post("/account/tokens", {"name": "script", "role": "operator"}).json()["secret"]
+    settings.WRITES_PER_MINUTE = 3
+    headers = {"Authorization": f"Bearer {secret}"}
+    codes = [
+        Client().post("/api/clusters/import", "{}", content_type="application/json", headers=headers)
+        for _ in range(4)
+    ]
+    assert [response.status_code for response in codes][-1] == 429
+    assert alice.post("/clusters/import", {"toml": ""}).status_code == 429
+
+
+def test_one_address_tries_so_many_log_ins_whatever_the_names(db: None, settings: Any) -> None:
+    settings.WRITES_PER_MINUTE = 3
+    browser = Browser()
+    codes = [browser.log_in(f"guess {number}", PASSWORD).status_code for number in range(4)]
+    assert codes == [401, 401, 401, 429]
+
+
+def test_the_default_is_far_from_what_a_person_does(settings: Any) -> None:
+    """Ten changes a second, all the time."""
+    assert settings.WRITES_PER_MINUTE == 600
