@@ -1,54 +1,93 @@
 """The accuracy matrix: every run predicted before it is emulated, and how far the prediction is off.
 
 The matrix is an experiment, `accuracy_matrix.toml`. Its results are kept in a folder and shared with
-`./loom experiment`, so it grows with every call: each carries out what is missing for ten minutes, in the
-order of the points' hashes, which has nothing to do with what is hard. The table is of all points so far.
+`./loom experiment`, so it grows with every call: each carries out what is missing for some minutes, in an
+order of which every beginning is a fair sample. The table is of all points so far (`accuracy_table.py`).
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple
 
+from emulator.bench.accuracy_table import Spread, table_of
 from emulator.bench.rows import Table
 from emulator.session.points import emulation
 from engine.cli.command import Environment
 from engine.cli.experiment_command import sources_of
-from engine.domain.units import human
+from engine.domain.experiment import Experiment
+from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.files import load_file
+from engine.experiments.design.sources import Sources
 from engine.experiments.execution.campaign import Task, tasks_of
 from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
 from engine.experiments.results.rows import Result
 from engine.experiments.results.versions import Versions
-from engine.reports.against_model import percentile_95
+from engine.runs.predict import predict
 
 EXPERIMENT = Path(__file__).with_name("accuracy_matrix.toml")
 RESULTS = Path("results")
-BUDGET_S = 600.0
-TIMES = ("total_s", "first_token_s", "per_token_s")
+MINUTES = 10.0
+LOSSY_SEEDS = (0, 1, 2)
+SPREAD_SEEDS = 20
+"""Predictions of a run that loses packets, each with another seed."""
+
+PAIRED = "condition"
+"""The factor whose levels are also counted together with those of each other factor: each of its levels but
+one has few points, and its table is read by method.
+"""
 
 
-class Compared(NamedTuple):
-    """One run, emulated and predicted. `errors`: predicted / emulated - 1, by metric, where it has one."""
-
-    coordinates: Mapping[str, object]
-    errors: Mapping[str, float]
-    same_bytes: bool
-    is_valid: bool
-
-
-def measure_accuracy_matrix(environment: Environment) -> Table:
+def measure_accuracy_matrix(environment: Environment, minutes: float = MINUTES) -> Table:
     experiment, store = load_file(EXPERIMENT), Store(RESULTS)
-    points = expand(experiment, sources_of(environment))
+    points = points_of(experiment, sources_of(environment))
     known = store.read(point.digest for point in points)
-    carry_out_for(BUDGET_S, tasks_of(points, experiment.worlds, known, Versions()), store.add, emulation())
+    done = {digest for digest, world in known if world == "emulated"}
+    tasks = in_order(points, tasks_of(points, experiment.worlds, known, Versions()), done)
+    carry_out_for(minutes * 60, tasks, store.add, emulation())
     results = store.read(point.digest for point in points)
-    return table_of(points, results)
+    return table_of(points, results, spreads_of(points, results))
+
+
+def points_of(experiment: Experiment, sources: Sources) -> tuple[Point, ...]:
+    """The points of the matrix: those that lose packets with several seeds."""
+    points = expand(experiment.model_copy(update={"seeds": LOSSY_SEEDS}), sources)
+    return tuple(point for point in points if point.seed == LOSSY_SEEDS[0] or _loses_packets(point))
+
+
+def _loses_packets(point: Point) -> bool:
+    changes = point.spec.scenario.changes if point.spec else ()
+    return any(change.kind == "set_loss" for change in changes)
+
+
+def in_order(points: Sequence[Point], tasks: Sequence[Task], done: Collection[str]) -> list[Task]:
+    """`tasks` so that every beginning of them, with the runs that are `done`, is a fair sample: next comes
+    the run whose levels, and pairs of levels with its condition, have had the least so far; of equal ones
+    the first by its hash. Of each run the prediction comes before the emulation.
+    """
+    of_run: dict[str, list[Task]] = {}
+    for task in sorted(tasks, key=lambda task: (task.digest, task.world == "emulated")):
+        of_run.setdefault(task.digest, []).append(task)
+    left = {point.digest: _strata(point) for point in points if point.digest in of_run}
+    seen = Counter(stratum for point in points if point.digest in done for stratum in _strata(point))
+    ordered: list[Task] = []
+    while left:
+        following = min(left, key=lambda digest: (sum(seen[one] for one in left[digest]), digest))
+        seen.update(left.pop(following))
+        ordered += of_run[following]
+    return ordered
+
+
+def _strata(point: Point) -> tuple[object, ...]:
+    """The levels of a point, and their pairs with its condition."""
+    levels = tuple(point.coordinates.items())
+    return levels + tuple(pair for pair in combinations(levels, 2) if PAIRED in (pair[0][0], pair[1][0]))
 
 
 def carry_out_for(
@@ -58,11 +97,11 @@ def carry_out_for(
     emulated: Emulation,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Carry out `tasks` until `budget_s` is over: of each run the prediction, then, if it finishes, the
-    emulation.
+    """Carry out `tasks` in order until `budget_s` is over; runs whose prediction does not finish are not
+    emulated. Each result is kept at once, so that a call that is killed loses one run.
     """
     until_s, without_plan = clock() + budget_s, set()
-    for task in sorted(tasks, key=lambda task: (task.digest, task.world == "emulated")):
+    for number, task in enumerate(tasks):
         if clock() > until_s:
             return
         if task.digest in without_plan:
@@ -71,78 +110,28 @@ def carry_out_for(
         keep(result)
         if task.world == "simulated" and result.outcome != "finished":
             without_plan.add(task.digest)
+        if number % 20 == 0:
+            sys.stderr.write(f"matrix: {number} of {len(tasks)} runs of both worlds done\n")
 
 
-def compared(points: Sequence[Point], results: Mapping[tuple[str, str], Result]) -> Iterator[Compared]:
-    """The points that have finished in both worlds."""
+def spreads_of(
+    points: Sequence[Point], results: Mapping[tuple[str, str], Result], seeds: int = SPREAD_SEEDS
+) -> dict[str, Spread]:
+    """By digest of an emulated point that loses packets: the predicted latencies with other seeds."""
+    known: dict[str, Spread] = {}
+    found = {}
     for point in points:
-        predicted = results.get((point.digest, "simulated"))
         emulated = results.get((point.digest, "emulated"))
-        if predicted is None or emulated is None:
+        if point.spec is None or emulated is None or emulated.outcome != "finished":
             continue
-        if predicted.outcome != "finished" or emulated.outcome != "finished":
-            continue
-        errors = {
-            name: predicted.metrics[name] / emulated.metrics[name] - 1
-            for name in TIMES
-            if emulated.metrics.get(name)
-        }
-        same_bytes = predicted.metrics["bytes"] == emulated.metrics["bytes"]
-        yield Compared(point.coordinates, errors, same_bytes, emulated.metrics.get("valid") == 1.0)
+        if _loses_packets(point):
+            run = spec_digest(point.spec.model_copy(update={"seed": 0}))
+            if run not in known:
+                known[run] = Spread(tuple(_latencies_s(point.spec, seeds)))
+            found[point.digest] = known[run]
+    return found
 
 
-def table_of(points: Sequence[Point], results: Mapping[tuple[str, str], Result]) -> Table:
-    """Errors of all runs, then of the runs of every level of every factor."""
-    found = list(compared(points, results))
-    valid = [one for one in found if one.is_valid]
-    unplanned = {
-        digest for (digest, world), result in results.items() if world == "simulated" and _is_refused(result)
-    }
-    rows = [_row("all", found), _row("all that are valid", valid)]
-    for name in points[0].coordinates:
-        levels = dict.fromkeys(point.coordinates[name] for point in points)
-        rows += [
-            _row(f"{name}: {_named(level)}", [one for one in valid if one.coordinates[name] == level])
-            for level in levels
-        ]
-    title = (
-        f"{len(found)} of {len({point.digest for point in points})} runs so far, drawn by their hashes; "
-        f"{len(unplanned)} more have no plan. Predicted / emulated - 1: median and 95 % of the amounts, and "
-        "the worst. Rows but the first are of valid runs: those whose operations this machine could pace."
-    )
-    times = ("latency", "95 %", "worst", "first token", "worst", "per token", "worst")
-    return Table(title, ("runs", "number", *times, "bytes"), tuple(rows))
-
-
-def _named(level: object) -> str:
-    return human(level, "bit/s") if isinstance(level, float) else str(level)
-
-
-def _is_refused(result: Result) -> bool:
-    return result.outcome != "finished"
-
-
-def _row(name: str, runs: Sequence[Compared]) -> tuple[str, ...]:
-    latency, first, token = ([one.errors[key] for one in runs if key in one.errors] for key in TIMES)
-    same = sum(one.same_bytes for one in runs)
-    return (
-        name,
-        str(len(runs)),
-        _percent(latency, median),
-        _percent(latency, percentile_95),
-        _worst(latency),
-        _percent(first, median),
-        _worst(first),
-        _percent(token, median),
-        _worst(token),
-        f"{same} equal" if runs else "",
-    )
-
-
-def _percent(errors: Sequence[float], of: Callable[[list[float]], float | None]) -> str:
-    amount = of([abs(error) for error in errors]) if errors else None
-    return "" if amount is None else f"{amount:.1%}"
-
-
-def _worst(errors: Sequence[float]) -> str:
-    return f"{max(errors, key=abs):+.1%}" if errors else ""
+def _latencies_s(spec: RunSpec, seeds: int) -> Iterator[float]:
+    for seed in range(seeds):
+        yield predict(spec.model_copy(update={"seed": seed})).latency_s

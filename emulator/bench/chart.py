@@ -42,24 +42,24 @@ def as_svg(chart: Chart) -> str:
         'font-family="sans-serif" font-size="11" role="img">',
         f"<title>{escape(chart.title)}</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        _text(LEFT, 16, chart.title, "start"),
-        _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, chart.x_name, "middle"),
-        _text(6, TOP - 6, chart.y_name, "start") if chart.y_name else "",
+        text_at(LEFT, 16, chart.title, "start"),
+        text_at((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, chart.x_name, "middle"),
+        text_at(6, TOP - 6, chart.y_name, "start") if chart.y_name else "",
     ]
     for step in range(5):
         y = low + (high - low) * step / 4
         _, down = at(xs[0], y)
         parts.append(f'<path d="M{LEFT} {down:.1f}H{WIDTH - RIGHT}" stroke="#dddddd"/>')
-        parts.append(_text(LEFT - 6, down + 4, chart.y_text(y), "end"))
+        parts.append(text_at(LEFT - 6, down + 4, chart.y_text(y), "end"))
     for x in xs:
-        parts.append(_text(at(x, low)[0], HEIGHT - BOTTOM + 16, chart.x_text(x), "middle"))
+        parts.append(text_at(at(x, low)[0], HEIGHT - BOTTOM + 16, chart.x_text(x), "middle"))
     for index, (name, line) in enumerate(chart.series.items()):
         colour = COLOURS[index % len(COLOURS)]
         places = [at(x, y) for x, y in line]
         path = "L".join(f"{across:.1f} {down:.1f}" for across, down in places)
         parts.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
         parts += [f'<circle cx="{a:.1f}" cy="{d:.1f}" r="2.5" fill="{colour}"/>' for a, d in places]
-        parts.append(_text(WIDTH - RIGHT + 12, TOP + 14 * index + 8, name, "start", colour))
+        parts.append(text_at(WIDTH - RIGHT + 12, TOP + 14 * index + 8, name, "start", colour))
     return "\n".join([*filter(None, parts), "</svg>\n"])
 
 
@@ -75,7 +75,7 @@ def _rounded(low: float, high: float) -> tuple[float, float]:
     return start, start + 4 * step
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str = "#333333") -> str:
+def text_at(x: float, y: float, text: str, anchor: str, colour: str = "#333333") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
 
 

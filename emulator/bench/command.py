@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.bench.accuracy_matrix import measure_accuracy_matrix
+from emulator.bench.accuracy_matrix import MINUTES, measure_accuracy_matrix
 from emulator.bench.changes import measure_changes
-from emulator.bench.chart import as_svg
+from emulator.bench.chart import Chart, as_svg
 from emulator.bench.compute import measure_compute, measure_shards
 from emulator.bench.decision import measure_decision
 from emulator.bench.lime import measure_lime
@@ -27,6 +27,7 @@ from emulator.bench.plan_speed import measure_plan_speed
 from emulator.bench.predict import measure_prediction
 from emulator.bench.reality import measure_reality
 from emulator.bench.rows import Table, as_markdown, as_text
+from emulator.bench.scatter import scatter_svg
 from emulator.bench.showcases import measure_showcases
 from emulator.bench.simulate import measure_simulate
 from emulator.bench.startup import measure_startup
@@ -34,7 +35,7 @@ from emulator.bench.strategies import measure_accuracy, measure_strategies
 from emulator.bench.wins import measure_wins
 from emulator.calibration.known import host_name
 from emulator.network.probe import probe
-from engine.cli.command import Command, Environment
+from engine.cli.command import Command
 from engine.cli.document import write_between
 from engine.domain.errors import SpecError
 
@@ -44,12 +45,16 @@ FIDELITY = "fidelity"
 
 
 class Bench(NamedTuple):
-    """`measure` gets the environment (clusters by name) and returns its table, for docs/`document`.md."""
+    """`measure` gets the environment (clusters by name) and returns its table, for docs/`document`.md.
+
+    goes_on: it also gets the minutes for which it may go on with what earlier calls have left.
+    """
 
     name: str
     help: str
-    measure: Callable[[Environment], Table]
+    measure: Callable[..., Table]
     document: str = "bench"
+    goes_on: bool = False
 
 
 BENCHES: tuple[Bench, ...] = (
@@ -71,7 +76,9 @@ BENCHES: tuple[Bench, ...] = (
     Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),
-    Bench("matrix", "predicted and emulated, for 10 minutes more", measure_accuracy_matrix, "prediction"),
+    Bench(
+        "matrix", "predicted and emulated, for some minutes more", measure_accuracy_matrix, "prediction", True
+    ),
     Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
     Bench("native", "native speed beside plain torch and gloo", measure_native, "performance"),
     Bench("native-step", "where a decode step's time goes", measure_native_step, "performance"),
@@ -85,6 +92,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = f"all, or some of: {names}; {FIDELITY} stands for {of_fidelity}"
     parser.add_argument("names", nargs="*", metavar="NAME", help=words)
     parser.add_argument("--write", action="store_true", help="update the tables in docs/")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=MINUTES,
+        help="how long `matrix` carries out runs; 0: only its table of those so far (default: %(default)g)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
     probe().require()
     for bench in chosen:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")
-        result = bench.measure(args.environment)
+        more = {"minutes": args.minutes} if bench.goes_on else {}
+        result = bench.measure(args.environment, **more)
         for table in (result.summary, result):
             if table is not None:
                 sys.stdout.write(as_text(table) + "\n")
@@ -111,7 +125,8 @@ def write(directory: Path, bench: Bench, result: Table) -> None:
     picture = ""
     if result.chart is not None:
         file = directory / f"{bench.document}-{bench.name}.svg"
-        file.write_text(as_svg(result.chart), encoding="utf-8")
+        drawn = as_svg(result.chart) if isinstance(result.chart, Chart) else scatter_svg(result.chart)
+        file.write_text(drawn, encoding="utf-8")
         picture = f"![{result.chart.title}]({file.name})\n\n"
     if result.raw:
         (directory / f"{bench.document}-{bench.name}.json").write_text(result.raw + "\n", encoding="utf-8")

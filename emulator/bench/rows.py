@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from emulator.bench.chart import Chart
+from emulator.bench.scatter import Scatter
 
 
 class Table(NamedTuple):
@@ -13,7 +14,7 @@ class Table(NamedTuple):
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    chart: Chart | None = None
+    chart: Chart | Scatter | None = None
     summary: Table | None = None
     raw: str = ""
 

@@ -15,7 +15,10 @@ from engine.reports.compare import METRICS as COMPARED
 MAX_OF_METHOD = 256
 MAX_ITEMS = 32
 MAX_DEVICES = 64
-"""Most numbers of a method's own report, items of one list in it, and devices, that a result keeps."""
+MAX_LINKS = 64
+"""Most numbers of a method's own report, items of one list in it, devices, and directions of links, that a
+result keeps.
+"""
 
 
 class Metric(Value):
@@ -82,11 +85,13 @@ METRICS: tuple[Metric, ...] = (
     ),
     *(row for row, _ in OWN),
 )
-"""Besides, there are `peak_memory_bytes[NAME]` and `busy_s[NAME]` of a device, and `method.…`: the numbers in
+"""Besides, there are `peak_memory_bytes[NAME]` and `busy_s[NAME]` of a device, `bytes[FROM--TO]` of a
+direction of a link that carried any, and `method.…`: the numbers in
 the method's own report, by their path in it, as `method.plans.0.blocks.0.ratio_s`."""
 
 _BY_NAME: Mapping[str, Metric] = MappingProxyType({row.name: row for row in METRICS})
 OF_A_DEVICE = re.compile(r"(peak_memory_bytes|busy_s)\[([a-z][a-z0-9_-]*)\]")
+OF_A_LINK = re.compile(r"bytes\[([a-z][a-z0-9_-]*)--([a-z][a-z0-9_-]*)\]")
 OF_A_METHOD = re.compile(r"method(\.[A-Za-z0-9_-]+)+")
 ENDS = (("_s", "s"), ("_bytes", "B"), ("_j", "J"), ("_frac", "fraction"))
 
@@ -98,13 +103,16 @@ def metric(name: str) -> Metric:
     if found := OF_A_DEVICE.fullmatch(name):
         general = _BY_NAME[found[1]]
         return general.model_copy(update={"name": name, "title": f"{general.title} of {found[2]}"})
+    if found := OF_A_LINK.fullmatch(name):
+        title = f"{_BY_NAME['bytes'].title} from {found[1]} to {found[2]}"
+        return _BY_NAME["bytes"].model_copy(update={"name": name, "title": title})
     if OF_A_METHOD.fullmatch(name):
         last = name.rpartition(".")[2]
         unit = next((unit for end, unit in ENDS if last.endswith(end)), "")
         return Metric(name=name, title=name.removeprefix("method.").replace("_", " "), unit=unit)
     raise SpecError(
         f"metric is {name}, which is unknown: there are {', '.join(_BY_NAME)}, peak_memory_bytes[DEVICE], "
-        "busy_s[DEVICE] and method.PATH."
+        "busy_s[DEVICE], bytes[FROM--TO] and method.PATH."
     )
 
 
@@ -117,6 +125,9 @@ def metrics_of(report: RunReport) -> dict[str, float]:
     for device in report.devices[:MAX_DEVICES]:
         found[f"peak_memory_bytes[{device.name}]"] = float(device.peak_memory_bytes)
         found[f"busy_s[{device.name}]"] = device.busy_s
+    for link in [link for link in report.links if link.bytes][:MAX_LINKS]:
+        ends = (link.a, link.b) if link.direction == "forward" else (link.b, link.a)
+        found[f"bytes[{'--'.join(ends)}]"] = float(link.bytes)
     if report.method is not None:
         numbers = _numbers(report.method.model_dump(mode="json"), "method")
         found |= dict(pair for pair, _ in zip(numbers, range(MAX_OF_METHOD), strict=False))
