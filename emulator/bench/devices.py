@@ -35,6 +35,9 @@ Summarise = Callable[["RealDevice", list[Span | Mark]], Any]
 class _NoSupervisor:
     """A supervisor that sends and receives nothing."""
 
+    def has_message(self) -> bool:
+        return False
+
     def receive(self) -> None:
         return None
 

@@ -32,11 +32,14 @@ Mailbox = dict[tuple[int, str], deque[tuple[Message, float]]]
 class Receipt(Handle):
     """Waits for a message; its value is the tensor, or `(note, tensor)` if `noted`."""
 
-    __slots__ = ("noted",)
+    __slots__ = ("noted", "peer", "tag")
 
-    def __init__(self, what: str, noted: bool):
-        super().__init__(what)
-        self.noted = noted
+    def __init__(self, tag: str, peer: str, noted: bool):
+        super().__init__("recv")
+        self.tag, self.peer, self.noted = tag, peer, noted
+
+    def name(self) -> str:
+        return f"recv {self.tag} from {self.peer}"
 
     def wanted(self, message: Message) -> Any:
         return message if self.noted else message[1]
@@ -262,7 +265,7 @@ class Device(ABC):
 
     def _receive(self, src: int, tag: str, noted: bool) -> Handle:
         """A handle for the next message with `tag` from `src`, arrived or not."""
-        handle = Receipt(f"recv {tag} from {self.cluster.devices[src].name}", noted)
+        handle = Receipt(tag, self.cluster.devices[src].name, noted)
         queue = self.arrived[src, tag]
         if queue:
             message, time_s = queue.popleft()
@@ -324,19 +327,17 @@ class Device(ABC):
 
     def waited(self, program: Program, handle: Handle) -> None:
         """Emit the wait span of a program that was blocked on a message."""
-        if isinstance(handle, Receipt) and handle.time_s > program.waiting_since_s:
-            self.emit(
-                Span(
-                    self.device.name,
-                    "wait",
-                    handle.what,
-                    -1,
-                    program.waiting_since_s,
-                    handle.time_s,
-                    request=program.request,
-                    token=program.token,
-                )
-            )
+        since_s = program.waiting_since_s
+        if isinstance(handle, Receipt) and handle.time_s > since_s:
+            self.record(self._waited, handle, since_s, program.request, program.token)
+
+    def _waited(self, handle: Receipt, since_s: float, request: int, token: int) -> None:
+        name, until_s = handle.name(), handle.time_s
+        self.emit(Span(self.device.name, "wait", name, -1, since_s, until_s, request=request, token=token))
+
+    def record(self, entry: Callable[..., None], *facts: Any) -> None:
+        """Write something into the trace, by calling `entry(*facts)` now or later."""
+        entry(*facts)
 
     def memory_mark(self, time_s: float) -> Mark:
         facts = {

@@ -23,6 +23,10 @@ class Handle:
         self.time_s = 0.0
         self.waiters: list[Program] = []
 
+    def name(self) -> str:
+        """What is waited for, in words."""
+        return self.what
+
     def __await__(self) -> Generator[Handle, None, Any]:
         if not self.done:
             yield self

@@ -7,13 +7,17 @@ import torch
 from engine.ops.tensors import payload_bytes
 from engine.program.frames import NOTE_BYTES, FrameHeader
 
+AS_ARRAYS = frozenset({torch.float32, torch.int64, torch.uint8, torch.float16})
+"""Types that numpy has, too."""
+
 
 def bytes_of(tensor: torch.Tensor) -> memoryview:
     """The tensor's bytes, without a copy where it is contiguous."""
     if payload_bytes(tensor) == 0:
         return memoryview(b"")
-    flat = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-    return memoryview(flat.numpy())  # type: ignore[arg-type]  # ndarrays do have the buffer protocol
+    whole = tensor.detach().contiguous()
+    array = (whole if whole.dtype in AS_ARRAYS else whole.view(torch.uint8)).numpy()
+    return memoryview(array).cast("B")  # type: ignore[arg-type]  # ndarrays do have the buffer protocol
 
 
 def tensor_of(header: FrameHeader, body: bytearray) -> torch.Tensor:

@@ -20,7 +20,8 @@ from engine.ops.operation import Op
 from engine.ops.tensors import dtype_of, shape_of
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.program.ctx import Decision, Note
-from engine.program.frames import EPOCHS, FrameHeader, pack_note
+from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, NOTE_BYTES, FrameHeader, pack_note
+from engine.worlds.common.device import layer_of
 from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle
 from engine.worlds.common.proof import named_pieces
@@ -112,34 +113,51 @@ class RealDevice(DeviceLoop):
         self.weights.evict(piece)
 
     def send(self, tensor: torch.Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
-        number = self.number_message(dst, tag)
-        facts = self.message_facts(tensor, tag, note, number)
-        handle = Handle(f"send {tag}")
-        sent_s = self.now_s
+        current = self.current
+        sent_s, payload = current.now_s, bytes_of(tensor)
         header = FrameHeader(
-            number,
-            facts["payload_bytes"],
-            (self.current.request, self.current.token),
+            self.number_message(dst, tag),
+            len(payload),
+            (current.request, current.token),
             self.clock.wall(sent_s),
-            self._due_s(dst, facts["bytes"]),
+            self._due_s(dst, FRAME_HEADER_BYTES + len(note) * NOTE_BYTES + len(payload)),
             dtype_of(tensor),
             shape_of(tensor),
             tag,
             len(note),
             self.epoch % EPOCHS,
         )
-        peer = self.cluster.devices[dst].name
+        handle = Handle("send")
 
         def done(at_s: float) -> None:
             end_s = max(sent_s, self.clock.virtual(at_s))
-            self.emit(Span(self.device.name, "send", start_s=sent_s, end_s=end_s, peer=peer, **facts))
+            self.record(self._sent, dst, header, sent_s, end_s)
             self.finish(handle, None, end_s)
 
         if dst in self.failed or not self._reachable(dst):
             handle.done, handle.time_s = True, sent_s
             return handle
-        self.connections.sending[dst].write(header, pack_note(note), bytes_of(tensor), done)
+        self.connections.sending[dst].write(header, pack_note(note) if note else b"", payload, done)
         return handle
+
+    def _sent(self, dst: int, header: FrameHeader, start_s: float, end_s: float) -> None:
+        request, token = header.request_token
+        self.emit(
+            Span(
+                self.device.name,
+                "send",
+                header.tag,
+                layer_of(header.tag),
+                start_s,
+                end_s,
+                FRAME_HEADER_BYTES + header.body_bytes,
+                header.payload_bytes,
+                peer=self.cluster.devices[dst].name,
+                request=request,
+                token=token,
+                message=header.message,
+            )
+        )
 
     def _reachable(self, dst: int) -> bool:
         """Whether there is a connection to `dst`. A pair that the prediction does not have connects now."""

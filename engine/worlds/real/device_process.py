@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import queue
@@ -79,7 +80,11 @@ class ControlSocket(threading.Thread):
 
     def receive(self) -> ControlMessage | None:
         """The supervisor's next message, None if there is none now."""
-        return None if self.received.empty() else self.received.get()
+        return self.received.get() if self.has_message() else None
+
+    def has_message(self) -> bool:
+        """Whether `receive` has one now."""
+        return not self.received.empty()
 
 
 class TraceWriter(threading.Thread):
@@ -159,7 +164,7 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     from engine.models.weights.store import WeightStore
     from engine.worlds.real.connections import Connections
     from engine.worlds.real.device import RealDevice
-    from engine.worlds.real.native import NativeDevice
+    from engine.worlds.real.native import NativeDevice, keep_a_core
 
     spec, plan, network = assignment.spec, assignment.plan, assignment.network
     network.enter(rank)
@@ -172,6 +177,8 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     control.on_message = connections.wake
     kind = RealDevice if assignment.paced else NativeDevice
     device = kind(rank, spec, plan, trace.emit, weights, assignment.paced, held, connections, control)
+    if isinstance(device, NativeDevice):
+        device.polls = keep_a_core(rank, spec.cluster.workers)
     connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
     control.send({"type": "listening", "port": connections.port})
     for piece in plan.held_by(rank):
@@ -234,6 +241,7 @@ class _MessageHandler:
         if not self.warm:
             device.warm_up()
             self.warm = True
+            gc.freeze()  # a collection of all that torch has made takes a tenth of a second
         return True
 
     def _prepare_first(self) -> None:

@@ -25,7 +25,7 @@ from engine.domain.trace import Span
 from engine.models.weights.store import WeightStore
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.ops.torch_kernels.storage import KVCache
-from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, unpack_note
+from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, FrameHeader, unpack_note
 from engine.worlds.common.device import Device, Emit, Receipt, layer_of
 from engine.worlds.common.paths import PathTimes, receiver_cost_s
 from engine.worlds.common.programs import Handle, Program
@@ -47,6 +47,9 @@ class Control(Protocol):
 
     def receive(self) -> ControlMessage | None:
         """The supervisor's next message, None if there is none now."""
+
+    def has_message(self) -> bool:
+        """Whether `receive` has one now."""
 
     def send(self, message: ControlMessage) -> None:
         """Send `message` to the supervisor."""
@@ -222,7 +225,7 @@ class DeviceLoop(Device):
         busy = self.outstanding or self.done or self.due or self.connections.is_writing
         return {
             "waits": not busy and (not self.early or not self.live) and len(receipts) >= bool(self.live),
-            "waiting_for": sorted({handle.what for handle in receipts if not handle.done}),
+            "waiting_for": sorted({handle.name() for handle in receipts if not handle.done}),
             "sent": self.connections.num_sent(),
             "received": self.connections.num_received(),
         }
@@ -247,10 +250,10 @@ class DeviceLoop(Device):
         if self.due:
             timeout_s = min(timeout_s, max(0.0, self.due[0][0] - LEAD_S - time.monotonic()))
         arrived, closed = self._wait(0.0 if self.done or self.early else timeout_s)
-        for incoming in self.early + arrived:
+        arrived, self.early = self.early + arrived, []
+        for incoming in arrived:
             if incoming.header.epoch == self.epoch % EPOCHS:
-                self._later(self._usable_s(incoming), incoming)
-        self.early.clear()
+                self._accept(incoming)
         while self.done:
             finished = self.done.popleft()
             self.outstanding -= 1
@@ -258,6 +261,10 @@ class DeviceLoop(Device):
         for peer in closed:
             self.watchdog.suspect(peer)
         self.watchdog.check(time.monotonic())
+
+    def _accept(self, message: Incoming) -> None:
+        """A message has arrived: it is delivered when it may be used."""
+        self._later(self._usable_s(message), message)
 
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
         """Complete messages, and peers that have closed, within `timeout_s`."""
@@ -314,8 +321,13 @@ class DeviceLoop(Device):
     def _deliver(self, message: Incoming, at_s: float) -> None:
         header = message.header
         at_virtual_s = self.clock.virtual(at_s)
-        request, token = header.request_token
         tensor = tensor_of(header, message.body)
+        self.record(self._received, message.src, header, at_virtual_s)
+        note = unpack_note(header, message.body) if header.note_size else ()
+        self.deliver(message.src, header.tag, (note, tensor), at_virtual_s)
+
+    def _received(self, src: int, header: FrameHeader, at_s: float) -> None:
+        request, token = header.request_token
         self.emit(
             Span(
                 self.device.name,
@@ -323,16 +335,15 @@ class DeviceLoop(Device):
                 header.tag,
                 layer_of(header.tag),
                 self.clock.virtual(header.sent_s),
-                at_virtual_s,
+                at_s,
                 FRAME_HEADER_BYTES + header.body_bytes,
                 header.payload_bytes,
-                peer=self.cluster.devices[message.src].name,
+                peer=self.cluster.devices[src].name,
                 request=request,
                 token=token,
                 message=header.message,
             )
         )
-        self.deliver(message.src, header.tag, (unpack_note(header, message.body), tensor), at_virtual_s)
 
     def finish(self, handle: Handle, value: Any, time_s: float) -> None:
         handle.done, handle.value, handle.time_s = True, value, time_s

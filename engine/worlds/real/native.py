@@ -3,68 +3,179 @@
 An operation of a few milliseconds runs at once in the main thread, and the program goes on with its result
 without a turn of the loop. A device that waits for a message polls for a moment before it sleeps, where every
 device has a core: waking a sleeping thread takes as long as a message.
+
+Every pass over the weights empties the processor's caches, so that code that runs once between two operations
+takes ten times as long as code in a loop. Therefore the memory ledger and the trace are kept later: what was
+done is noted, and entered when the device has nothing to do, when something asks for the ledger, or at the
+end of the run.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from engine.domain.trace import Span
 from engine.ops.cost import hands_over
+from engine.ops.layers import Layers
+from engine.ops.ledger import Ledger
 from engine.ops.operation import Op
-from engine.ops.torch_kernels import dispatch as arithmetic
+from engine.ops.tensors import Meta, meta_of
+from engine.ops.torch_kernels.dispatch import FUNCTIONS
 from engine.worlds.common.programs import Handle
 from engine.worlds.real.connections import Incoming
 from engine.worlds.real.device import RealDevice
 
 TURN_S = 10e-3
-"""A program that computes gives the loop a turn so often, for messages of peers and of the supervisor."""
+"""A program that computes looks for messages of peers and of the supervisor so often."""
 
 POLL_S = 200e-6
 """How long a device polls before it sleeps."""
 
+MOST_NOTED = 10_000
+"""Entries that wait for the ledger and the trace at most: a few hundred tokens, a megabyte."""
+
+
+def keep_a_core(rank: int, workers: Sequence[int]) -> bool:
+    """Bind this process, which is worker `rank`, to a core of its own, if every worker can have one.
+
+    Where the kernel may move processes, it wakes the receiver of a message on the core of the sender, which
+    then waits for it. Returns whether every worker has a core; a single one may use them all.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    if len(workers) > len(cores) or rank not in workers:
+        return False
+    if len(workers) > 1:
+        os.sched_setaffinity(0, {cores[list(workers).index(rank)]})
+    return True
+
 
 class NativeDevice(RealDevice):
-    """A `RealDevice` that is not paced."""
+    """A `RealDevice` that is not paced. With `polls` it may keep a core busy while it waits for a message."""
 
     def __init__(self, *args: Any) -> None:
+        self.noted: list[tuple[Any, ...]] = []
+        self.leaves: dict[tuple[type, Any], bool] = {}  # operations that leave the main thread, by shape
         super().__init__(*args)
         self.turned_s = 0.0
-        self.polls = len(os.sched_getaffinity(0)) >= len(self.cluster.workers)
+        self.polls = False
+        self.holds_messages = any(self.paths.held.values())
+
+    @property
+    def ledger(self) -> Ledger:
+        """The memory ledger, with all that was done so far."""
+        self.settle()
+        return self._ledger
+
+    @ledger.setter
+    def ledger(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def settle(self) -> None:
+        """Enter what was noted in the ledger and in the trace, in its order.
+
+        Raises `OutOfMemory` as the operation itself would have.
+        """
+        noted, self.noted = self.noted, []
+        for entry, *facts in noted:
+            entry(*facts)
+
+    def record(self, entry: Callable[..., None], *facts: Any) -> None:
+        self.noted.append((entry, *facts))
+
+    def at(self, request: int, token: int) -> None:
+        self.current.request, self.current.token = request, token
+        self.noted.append((self._remember_memory, self.current.now_s))
+
+    def _remember_memory(self, time_s: float) -> None:
+        self.emit(self.memory_mark(time_s))
 
     def compute(self, op: Op, *inputs: torch.Tensor) -> Handle:
-        price = self.price(op, inputs)
-        facts = self.compute_facts(op, price)
         began_s = time.monotonic()
-        handed_over = hands_over(price.flops, paced=False) or self.connections.is_writing
-        if handed_over or self.outstanding or self.due or began_s - self.turned_s > TURN_S:
-            return self._begin(op, inputs, 0.0, facts, handed_over)
-        value = arithmetic.run(op, self.model, self.weights, self.caches, inputs)
+        kind = (type(op), inputs[0].shape if inputs else None)
+        leaves = self.leaves.get(kind)
+        if leaves is None:
+            leaves = self.leaves[kind] = self._leaves(op, inputs)
+        if (
+            leaves
+            or self.outstanding
+            or self.due
+            or self.connections.is_writing
+            or (began_s - self.turned_s > TURN_S and self._has_news())
+        ):
+            facts = self.compute_facts(op, self.price(op, inputs))
+            return self._begin(op, inputs, 0.0, facts, leaves or self.connections.is_writing)
+        value = FUNCTIONS[type(op)](op, self.model, self.weights, self.caches, *inputs)
         ended_s = time.monotonic()
-        self.compute_pacer.settle(began_s, ended_s, ended_s, ended_s - began_s)
-        handle = Handle(op.name)
+        current, noted = self.current, self.noted
+        shapes = [(x.shape, x.dtype) for x in inputs]
+        noted.append((self._computed, op, shapes, began_s, ended_s, current.request, current.token))
+        if len(noted) > MOST_NOTED:
+            self.settle()
+        handle = Handle()
         handle.done, handle.value, handle.time_s = True, value, self.clock.virtual(ended_s)
-        start_s = self.clock.virtual(began_s)
-        self.emit(Span(self.device.name, "compute", start_s=start_s, end_s=handle.time_s, **facts))
-        self.current.now_s = max(self.current.now_s, handle.time_s)
+        current.now_s = max(current.now_s, handle.time_s)
         return handle
+
+    async def compute_layers(self, layers: Layers, x: torch.Tensor) -> torch.Tensor:
+        for op in layers.ops:
+            handle = self.compute(op, x)
+            x = handle.value if handle.done else await handle
+        return x
+
+    def _leaves(self, op: Op, inputs: tuple[torch.Tensor, ...]) -> bool:
+        """Whether `op`, and others of its type on inputs of this shape, leave the main thread."""
+        metas = tuple(map(meta_of, inputs))
+        rows = self.ledger.rows(op) if op.cache else 0
+        price = self.price_at(op, metas, self.prices_of(op, metas), rows)
+        return hands_over(price.flops, paced=False)
+
+    def _has_news(self) -> bool:
+        """Look whether the loop has something to do, after which it counts as having had its turn."""
+        arrived, closed = self.connections.wait(0.0)
+        self.early += arrived
+        for peer in closed:
+            self.watchdog.suspect(peer)
+        self.turned_s = time.monotonic()
+        return bool(arrived or closed or self.control.has_message())
+
+    def _computed(
+        self, op: Op, shapes: Any, began_s: float, ended_s: float, request: int, token: int
+    ) -> None:
+        """Enter an operation that was computed in the main thread."""
+        metas = tuple(Meta(tuple(shape), str(dtype).removeprefix("torch.")) for shape, dtype in shapes)
+        price = self.price(op, metas)
+        self.compute_pacer.settle(began_s, ended_s, ended_s, ended_s - began_s)
+        start_s, end_s = self.clock.virtual(began_s), self.clock.virtual(ended_s)
+        facts = self.compute_facts(op, price) | {"request": request, "token": token}
+        self.emit(Span(self.device.name, "compute", start_s=start_s, end_s=end_s, **facts))
 
     def _due_s(self, dst: int, size_bytes: int) -> float:
         """No receiver waits for it: a message is usable when it has arrived."""
         return 0.0
 
+    def _accept(self, message: Incoming) -> None:
+        if self.holds_messages:
+            super()._accept(message)
+        else:
+            self._deliver(message, message.arrived_s)
+
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
         if self.polls and timeout_s > 0:
             until_s = time.monotonic() + min(POLL_S, timeout_s)
             while time.monotonic() < until_s:
-                messages, closed = self.connections.wait(0.0)
+                if self.connections.is_writing:
+                    messages, closed = self.connections.wait(0.0)
+                else:
+                    messages, closed = self.connections.poll()
                 if messages or closed or self.done:
                     self.turned_s = time.monotonic()
                     return messages, closed
+            self.settle()
         found = self.connections.wait(timeout_s)
         self.turned_s = time.monotonic()
         return found

@@ -153,7 +153,7 @@ class SimulatedWorld:
     def _deadlock(self) -> RunError:
         waits = (
             f"{self.devices[program.rank].device.name} for "
-            f"{program.waiting_for.what if program.waiting_for else 'nothing'}"
+            f"{program.waiting_for.name() if program.waiting_for else 'nothing'}"
             for program in self.kernel.programs
         )
         return deadlock(waits, self.now_s)

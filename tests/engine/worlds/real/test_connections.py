@@ -88,6 +88,29 @@ def test_messages_of_one_peer_arrive_in_order(pair):
     assert [message.header.message for message in receive(far, 20)] == list(range(20))
 
 
+def test_messages_of_any_size_arrive_whole_whether_the_kernel_is_asked_or_polled(pair):
+    """Sizes around what is read at once: several messages, or a part of one, in a single read."""
+    near, far = open_both_ways(pair)
+    sizes = [0, 1, 65_424, 3, 65_536, 65_535, 200_000, 0, 5]
+    for number, size in enumerate(sizes):
+        write(near, 1, bytes([number]) * size, number)
+    got = []
+    while len(got) < len(sizes):
+        near.wait(0.0)
+        got += far.poll()[0]
+    assert [bytes(message.body) for message in got] == [bytes([n]) * size for n, size in enumerate(sizes)]
+    assert [message.header.message for message in got] == list(range(len(sizes)))
+
+
+def test_polling_names_a_peer_that_closes(pair):
+    near, far = open_both_ways(pair)
+    far.close(0)
+    closed = []
+    while not closed:
+        closed = near.poll()[1]
+    assert closed == [1] and not near.receiving
+
+
 def test_what_the_kernel_does_not_take_waits_and_the_writer_does_not(pair):
     near, far = open_both_ways(pair)
     large = bytes(30_000_000)  # more than the buffers of a connection hold

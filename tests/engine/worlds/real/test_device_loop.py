@@ -20,6 +20,9 @@ class Supervisor:
     def __init__(self):
         self.orders, self.heard = [], []
 
+    def has_message(self):
+        return False
+
     def receive(self):
         return self.orders.pop(0) if self.orders else None
 

@@ -5,6 +5,7 @@ import time
 import pytest
 import torch
 
+from engine.domain.errors import OutOfMemory
 from engine.domain.trace import Mark, Span
 from engine.ops.core import Add
 from engine.ops.cost import NATIVE_INLINE_FLOPS
@@ -19,13 +20,16 @@ from tests.support.fake_devices import small_spec
 
 
 class Heard:
-    """A supervisor that says nothing, and keeps what it is sent."""
+    """A supervisor that keeps what it is sent. `orders` are what it says next."""
 
     def __init__(self):
-        self.messages = []
+        self.messages, self.orders = [], []
+
+    def has_message(self):
+        return bool(self.orders)
 
     def receive(self):
-        return None
+        return self.orders.pop(0) if self.orders else None
 
     def send(self, message):
         self.messages.append(message)
@@ -56,6 +60,8 @@ def test_a_short_operation_is_done_at_once_and_the_program_has_moved_on_to_its_e
     x = torch.ones(1, 2, 4)
     handle = device.compute(Add(), x, x)
     assert handle.done and handle.value.tolist() == (2 * x).tolist()
+    assert not trace, "the trace is written later"
+    device.settle()
     (span,) = trace
     assert (span.kind, span.flops) == ("compute", 8)
     assert 0 <= span.start_s <= span.end_s == handle.time_s == device.now_s
@@ -80,13 +86,57 @@ def test_while_bytes_wait_to_be_sent_operations_go_to_the_compute_thread(device,
 
 
 def test_the_loop_gets_a_turn_when_a_program_has_computed_for_long(device, trace):
+    x = torch.ones(1, 1, 4)
     device.turned_s = time.monotonic() - 2 * native.TURN_S
-    handle = device.compute(Add(), torch.ones(1, 1, 4), torch.ones(1, 1, 4))
+    assert device.compute(Add(), x, x).done, "the loop has nothing to do"
+    assert device.turned_s > time.monotonic() - native.TURN_S
+    device.turned_s -= 2 * native.TURN_S
+    device.control.orders.append({"type": "status", "question": 1})
+    handle = device.compute(Add(), x, x)
     assert not handle.done and len(device.due) == 1
     device.live.add(device.current)
     device._next()
-    assert handle.done and trace[0].kind == "compute"
-    assert device.turned_s > time.monotonic() - native.TURN_S
+    assert handle.done and [span.kind for span in trace] == ["compute", "compute"]
+    assert [message["type"] for message in device.control.messages] == ["status"]
+
+
+def test_the_ledger_knows_all_that_was_computed_whenever_it_is_asked(device, trace):
+    """By hand: 2 inputs and 1 output of 2·4 float32 numbers each are 96 bytes beside the weights."""
+    x = torch.ones(1, 2, 4)
+    before = device.ledger.peak_bytes
+    device.compute(Add(), x, x)
+    device.at(3, 5)
+    assert not trace and device._ledger.peak_bytes == before
+    assert device.ledger.peak_bytes == max(before, device._ledger.weights_bytes + 96)
+    span, mark = trace
+    assert (span.request, span.token, mark.name) == (-1, -1, "memory")
+    assert mark.facts["peak_bytes"] == device.ledger.peak_bytes
+
+
+def test_memory_that_overflows_ends_the_run_when_the_operation_is_entered(device):
+    device.ledger.memory_bytes = device.ledger.weights_bytes + 95
+    x = torch.ones(1, 2, 4)
+    device.compute(Add(), x, x)
+    with pytest.raises(OutOfMemory, match="add"):
+        device.settle()
+
+
+def test_what_waits_for_the_trace_is_bounded(device, trace, monkeypatch):
+    monkeypatch.setattr(native, "MOST_NOTED", 3)
+    x = torch.ones(1, 2, 4)
+    for _ in range(9):
+        device.compute(Add(), x, x)
+    assert len(trace) == 8 and len(device.noted) == 1
+
+
+def test_every_worker_gets_a_core_of_its_own_if_there_are_as_many(monkeypatch):
+    bound = []
+    monkeypatch.setattr(native.os, "sched_getaffinity", lambda pid: {4, 7})
+    monkeypatch.setattr(native.os, "sched_setaffinity", lambda pid, cores: bound.append(cores))
+    assert native.keep_a_core(2, (1, 2)) and bound == [{7}]
+    assert native.keep_a_core(0, (0,)) and bound == [{7}], "a single one may use all"
+    assert not native.keep_a_core(0, (0, 1, 2)) and bound == [{7}]
+    assert not native.keep_a_core(0, (1, 2)) and bound == [{7}], "a source that computes nothing"
 
 
 def test_spans_are_held_until_the_program_has_ended_and_marks_are_not():
