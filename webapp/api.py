@@ -30,6 +30,7 @@ from webapp.experiments.api import router as experiments
 from webapp.health import router as health
 from webapp.openapi.document import Document
 from webapp.operations.machines import router as fleet
+from webapp.operations.models_api import router as models
 from webapp.pictures import router as pictures
 from webapp.runs.api import router as runs
 from webapp.scenarios import router as scenarios
@@ -66,6 +67,7 @@ api.add_router("", runs)
 api.add_router("/experiments", experiments)
 api.add_router("", health)
 api.add_router("/fleet", fleet)
+api.add_router("/models", models)
 
 
 def refusal(request: HttpRequest, status: int, detail: str, fields: list[tuple[str, str]]) -> HttpResponse:

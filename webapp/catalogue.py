@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -16,6 +16,8 @@ from engine.models import catalogue
 from engine.ops.sizes import model_bytes, num_parameters
 from engine.strategies.registry import STRATEGIES
 from topologies.shapes import SHAPES
+from webapp.fleet.model_library import portable
+from webapp.fleet.models import StoredModel
 from webapp.machines import machines
 
 router = Router(tags=["catalogue"])
@@ -87,11 +89,13 @@ def get_catalogue(request: HttpRequest) -> CatalogueOut:
 
 
 def models() -> list[ModelOut]:
-    """The catalogue's models, then the Hugging Face directories in `MODELS_DIR`."""
+    """The catalogue's models, those that people added, then the directories in `MODELS_DIR`."""
     found = [
         model_out(catalogue.resolve(row.name, None if row.trained else "random")[0], row.title, row.trained)
         for row in catalogue.rows()
     ]
+    added = StoredModel.objects.all()
+    found += [model_out(ModelSpec.parse(row.spec, row.name), row.name, trained=True) for row in added]
     for directory in sorted(settings.MODELS_DIR.glob("*/config.json")):
         name = directory.parent.name
         trained = any(directory.parent.glob("*.safetensors"))
@@ -125,18 +129,28 @@ def model_out(model: ModelSpec, title: str, trained: bool, name: str = "") -> Mo
 
 
 def resolve_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef]:
-    """By name only: the browser may name what is in the catalogue or in `MODELS_DIR`, not any path.
+    """By name only: the browser may name what is in the catalogue, what people added, or what is in
+    `MODELS_DIR`, not any path. The weights are named by digest: every machine finds them itself.
 
     Raises `SpecError` naming the known models.
     """
     if name in catalogue.names():
-        return catalogue.resolve(name, weights)
+        return _portable(*catalogue.resolve(name, weights))
+    added = StoredModel.objects.filter(name=name).first()
+    if added is not None:
+        kind: Literal["random", "directory"] = "random" if weights == "random" else "directory"
+        return ModelSpec.parse(added.spec, name), WeightsRef(kind=kind, digest=added.digest)
     local = {path.parent.name: path.parent for path in settings.MODELS_DIR.glob("*/config.json")}
     if name in local:
-        return catalogue.resolve(str(local[name]), weights)
-    known = ", ".join([*catalogue.names(), *sorted(local)])
+        return _portable(*catalogue.resolve(str(local[name]), weights))
+    others = StoredModel.objects.values_list("name", flat=True)
+    known = ", ".join([*catalogue.names(), *others, *sorted(local)])
     raise SpecError(
-        f"There is no model {name}: choose one of {known}, or put a Hugging Face directory into "
-        f"{settings.MODELS_DIR}.",
+        f"There is no model {name}: choose one of {known}, or add a Hugging Face directory with "
+        "./loom models add DIR.",
         [("model", f"unknown: {name}")],
     )
+
+
+def _portable(model: ModelSpec, weights: WeightsRef) -> tuple[ModelSpec, WeightsRef]:
+    return model, portable(weights)

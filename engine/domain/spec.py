@@ -20,10 +20,12 @@ class WeightsRef(Value):
     """Where the weights are. `random`: drawn from the seed; `directory`: a local Hugging Face directory.
 
     With random weights `directory` is the one that the model's config.json is from, "" if there is none.
+    `digest` says what is in it: the server names models by that alone, and each worker has its own directory.
     """
 
     kind: Literal["random", "directory"] = "random"
     directory: str = ""
+    digest: str = ""
 
 
 class RunSpec(Value):

@@ -15,6 +15,23 @@ class Release(models.Model):
         return self.version
 
 
+class StoredModel(models.Model):
+    """A model that somebody added: its name, and the digest of its files in the model store."""
+
+    name = models.CharField(max_length=60, unique=True)
+    digest = models.CharField(max_length=64, db_index=True)
+    bytes = models.BigIntegerField()
+    spec = models.JSONField()
+    by = models.CharField(max_length=150)
+    since = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Drain(models.Model):
     """A worker that finishes what it does and takes nothing more, until somebody removes the row.
 

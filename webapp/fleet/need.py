@@ -33,6 +33,8 @@ def need_of(spec: RunSpec, plan: Plan) -> Need:
     processes = SESSION_BYTES + DEVICE_BYTES * len(spec.cluster.devices)
     return Need(
         memory_bytes=held + model_bytes(spec.model) + processes,
+        model=spec.weights.digest,
+        model_name=spec.model.name,
     )
 
 

@@ -20,6 +20,7 @@ from webapp import budgets
 from webapp.accounts import rights
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
+from webapp.fleet.model_library import here
 from webapp.fleet.need import need_of
 from webapp.redis import REDIS_ERRORS, client, redis_needed
 from webapp.runs import closing, control, housekeeping, ownership, predictions, quotas, stream
@@ -78,7 +79,7 @@ def checked_plan(spec: RunSpec) -> Plan:
     `SpecError`, `PlanError`.
     """
     budgets.check_emulation(spec)
-    return prepare(spec).plan
+    return prepare(here(spec)).plan
 
 
 def store(request: RunRequest, spec: RunSpec, plan: Plan | None, owner: User | None) -> Run:

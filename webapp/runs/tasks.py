@@ -28,6 +28,7 @@ from engine.runs.predict import outcome_of, predict, prepare
 from webapp import planning
 from webapp.celery import app
 from webapp.fleet.announcement import Announcement
+from webapp.fleet.model_library import Reachable, here, without_place
 from webapp.runs import closing, housekeeping, live, ownership, services, storage, waiting, workers
 from webapp.runs.control import CommandFeed
 from webapp.runs.intake import QueueIntake, own_queue
@@ -52,7 +53,7 @@ def predict_now(spec: dict[str, Any], reply_to: str) -> None:
 
     def answer() -> dict[str, Any]:
         report = predict(with_profile(RunSpec.parse(spec, "run")))
-        return {"report": report.model_dump(mode="json")}
+        return {"report": without_place(report).model_dump(mode="json")}
 
     planning.respond(reply_to, FORM_LIMIT_S, answer)
 
@@ -67,7 +68,7 @@ def plan_run(spec: dict[str, Any], reply_to: str) -> None:
     """Plan a run that a person wants to start, and send the plan to `reply_to`."""
 
     def answer() -> dict[str, Any]:
-        return {"plan": prepare(RunSpec.parse(spec, "run")).plan.model_dump(mode="json")}
+        return {"plan": prepare(here(RunSpec.parse(spec, "run"))).plan.model_dump(mode="json")}
 
     planning.respond(reply_to, FORM_LIMIT_S, answer)
 
@@ -96,7 +97,7 @@ def predict_run(run_id: int) -> None:
             "run %s gets no prediction: it needs more than %d bytes", run_id, planning.MEMORY_BYTES
         )
         return
-    Run.objects.filter(pk=run_id).update(prediction=to_document(prediction))
+    Run.objects.filter(pk=run_id).update(prediction=to_document(without_place(prediction)))
 
 
 def spec_to_predict(run: Run) -> RunSpec:
@@ -106,11 +107,14 @@ def spec_to_predict(run: Run) -> RunSpec:
     if run.report is None:
         return with_profile(read_spec(run.spec, f"The spec of {run}").needed())
     report = read_report(run.report, f"The report of {run}").needed()
-    return report.spec.model_copy(update={"scenario": report.scenario})
+    return here(report.spec.model_copy(update={"scenario": report.scenario}))
 
 
 def with_profile(spec: RunSpec) -> RunSpec:
-    """With this host's times, where devices are modelled by them and they have been measured."""
+    """With this host's times, where devices are modelled by them and they have been measured, and with the
+    directory of its model on this host. Raises `HostError` if that is not to be had.
+    """
+    spec = here(spec)
     paced = spec.model_copy(update={"dilation": 1.0})  # the simulated world has no use for a dilation
     return spec.model_copy(update={"profile": calibrated(paced).profile})
 
@@ -136,9 +140,9 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
     with ownership.Renewal(owner, commands.stop), publisher:
         try:
             with commands, stopped_with_the_worker(run_id, commands):
-                spec = read_spec(run.spec, f"The spec of {run}").needed()
+                spec = here(read_spec(run.spec, f"The spec of {run}").needed())
                 report = emulate(spec, Watch(owner, publisher), commands.queue)
-            keep(owner, publisher, report)
+            keep(owner, publisher, without_place(report))
         except ownership.Lost as lost:
             logger.warning("%s", lost)
         except Exception as error:
@@ -230,6 +234,7 @@ def stop_runs(**kwargs: Any) -> None:
 
 
 heartbeats: list[workers.Heartbeat] = []
+reachable = Reachable()
 
 
 @worker_ready.connect
@@ -266,7 +271,7 @@ def news(queue: str) -> dict[str, Any]:
     known = known_calibration()
     digest = sha256(known.to_json().encode()).hexdigest()[:12] if known is not None else ""
     lag_s = max((feed.publisher.lag_s() for feed in tuple(in_progress.values())), default=0.0)
-    return {"calibration": digest, "event_lag_s": round(lag_s, 3)}
+    return {"calibration": digest, "event_lag_s": round(lag_s, 3), "models": reachable.digests()}
 
 
 def look_after(me: workers.Identity, worker: Announcement) -> None:

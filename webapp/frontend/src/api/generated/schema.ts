@@ -690,6 +690,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Models */
+        get: operations["list_models"];
+        put?: never;
+        /** Add Model */
+        post: operations["add_model"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove Model */
+        delete: operations["remove_model"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/models/{name}/picture": {
         parameters: {
             query?: never;
@@ -995,6 +1030,18 @@ export interface components {
             role: "viewer" | "operator" | "admin";
             tokens: components["schemas"]["TokenOut"][];
             user: string;
+        };
+        AddedModel: {
+            by: string;
+            bytes: number;
+            digest: string;
+            name: string;
+            /** Format: date-time */
+            since: string;
+        };
+        AddedModels: {
+            max_bytes: number;
+            models: components["schemas"]["AddedModel"][];
         };
         AdviceOut: {
             /** @enum {string} */
@@ -3198,6 +3245,7 @@ export interface components {
             starts_in_s: number | null;
         };
         WeightsRef: {
+            digest: string;
             directory: string;
             /** @enum {string} */
             kind: "random" | "directory";
@@ -4265,6 +4313,70 @@ export interface operations {
             query?: never;
             header?: never;
             path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_models: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddedModels"];
+                };
+            };
+        };
+    };
+    add_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    files: string[];
+                    name: string;
+                };
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AddedModel"];
+                };
+            };
+        };
+    };
+    remove_model: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
             cookie?: never;
         };
         requestBody?: never;

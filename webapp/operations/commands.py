@@ -1,0 +1,53 @@
+"""`./loom models`, `backup`, `restore`: commands that work on the server's database and model store."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from engine.cli.command import Command
+
+
+def start_django() -> None:
+    """With the settings of the environment, as the server and its workers have them."""
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    django.setup()
+
+
+# Models -------------------------------------------------------------------------------------------
+def add_models_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="add|list|remove")
+    add = actions.add_parser("add", help="check a Hugging Face directory and keep it in the model store")
+    add.add_argument("directory", type=Path)
+    add.add_argument("--name", help="how runs name it; default: the directory's name")
+    actions.add_parser("list", help="the models that were added")
+    remove = actions.add_parser("remove", help="forget a model, and its files once no name has them")
+    remove.add_argument("name")
+
+
+def run_models(args: argparse.Namespace) -> int:
+    start_django()
+    from webapp.fleet import model_library
+    from webapp.fleet.models import StoredModel
+
+    if args.action == "add":
+        directory = args.directory.expanduser().resolve()
+        added = model_library.add(directory, args.name or directory.name, by="./loom models add")
+        sys.stdout.write(f"Added {added.name}: {added.bytes:,} bytes, digest {added.digest[:12]}.\n")
+    elif args.action == "remove":
+        model_library.remove(args.name)
+        sys.stdout.write(f"Removed {args.name}.\n")
+    else:
+        for model in StoredModel.objects.all():
+            when = model.since.date().isoformat()
+            sys.stdout.write(f"{model.digest[:12]}  {model.bytes:>15,} B  {when}  {model.by}  {model.name}\n")
+    return 0
+
+
+COMMANDS = (
+    Command("models", "add models to the server, list and remove them", add_models_arguments, run_models),
+)

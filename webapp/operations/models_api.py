@@ -1,0 +1,81 @@
+"""Models over HTTP: those that people added, adding one by upload, removing one."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import File, Form, Router, Schema
+from ninja.files import UploadedFile
+from ninja.responses import Status
+from pydantic import Field
+
+from engine.domain.errors import SpecError
+from engine.domain.units import human
+from webapp.accounts.access import UserRequest, operator
+from webapp.fleet import model_library
+from webapp.fleet.models import StoredModel
+
+router = Router(tags=["models"])
+MAX_FILES = 200
+
+
+class AddedModel(Schema):
+    name: str
+    digest: str
+    bytes: int
+    by: str
+    since: datetime
+
+
+class AddedModels(Schema):
+    models: list[AddedModel]
+    max_bytes: int = Field(description="The largest model that may be uploaded.")
+
+
+@router.get("", response=AddedModels)
+def list_models(request: HttpRequest) -> AddedModels:
+    rows = [AddedModel.from_orm(row) for row in StoredModel.objects.all()]
+    return AddedModels(models=rows, max_bytes=settings.MODEL_BYTES)
+
+
+@router.post("", response={201: AddedModel}, auth=operator)
+def add_model(request: UserRequest, files: File[list[UploadedFile]], name: Form[str]) -> Status[StoredModel]:
+    """Upload the files of a Hugging Face directory: config.json, safetensors, tokenizer.json and the like.
+
+    They are checked before they are kept; large ones go to the disk as they arrive.
+    """
+    model_library.check_name(name)
+    check_sizes(files)
+    with tempfile.TemporaryDirectory(prefix="edgeloom-upload-", dir=settings.STATE_DIR) as folder:
+        for file in files:
+            with (Path(folder) / Path(file.name or "").name).open("xb") as copy:
+                shutil.copyfileobj(file, copy)
+        return Status(201, model_library.add(Path(folder), name, request.auth.username))
+
+
+def check_sizes(files: list[UploadedFile]) -> None:
+    """Raises `SpecError`."""
+    names = [Path(file.name or "").name for file in files]
+    if len(files) > MAX_FILES or len(set(names)) < len(names) or "" in names:
+        sentence = f"The upload has {len(files)} files, expected at most {MAX_FILES} with different names."
+        raise SpecError(sentence, [("files", "too many, or a name twice")])
+    total = sum(file.size or 0 for file in files)
+    if total > settings.MODEL_BYTES:
+        raise SpecError(
+            f"The files have {human(total, 'B')} together, and the limit is "
+            f"{human(settings.MODEL_BYTES, 'B')}: "
+            "add the model on the server with ./loom models add DIR.",
+            [("files", "too large")],
+        )
+
+
+@router.delete("/{name}", response={204: None}, auth=operator)
+def remove_model(request: UserRequest, name: str) -> Status[None]:
+    """Runs that are queued with this model wait until it is added again."""
+    model_library.remove(name)
+    return Status(204, None)
