@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ComputeModel, DeviceSpec
@@ -41,7 +42,9 @@ class Kernel:
     `name` names passes whose times differ between hosts: a norm, an activation, or "attention" for scores,
     softmax and values, which hosts fuse into one kernel. Only the compute model `measured` uses it.
 
-    Not frozen, because that takes three times as long to make; nobody changes one.
+    Not frozen, because that takes three times as long to make; nobody changes one. `product` and
+    `elementwise` give the same object for the same arguments: from one token to the next, few kernels of a
+    layer change.
     """
 
     kind: Literal["product", "elementwise"]
@@ -66,10 +69,12 @@ class Kernel:
         return self.count * elements * self.element_bytes
 
 
+@lru_cache(maxsize=16384)
 def product(rows: int, inner: int, cols: int, element_bytes: int, count: int = 1, name: str = "") -> Kernel:
     return Kernel("product", rows, inner, cols, count, element_bytes, name)
 
 
+@lru_cache(maxsize=16384)
 def elementwise(rows: int, cols: int, element_bytes: int, count: int = 1, name: str = "") -> Kernel:
     return Kernel("elementwise", rows, 1, cols, count, element_bytes, name)
 
@@ -129,6 +134,15 @@ def position_kernels(model: ModelSpec, layer: int, rows: int, heads: int, keys: 
     return (*norms, *turns)
 
 
+class KernelTime(NamedTuple):
+    """Virtual seconds of a kernel on a device, its FLOPs and its bytes."""
+
+    kernel: Kernel
+    time_s: float
+    flops: int
+    bytes: int
+
+
 class OpTime(NamedTuple):
     """Virtual seconds of an operation, and the FLOPs and bytes of its kernels."""
 
@@ -155,11 +169,16 @@ def op_time(
     kernels: Sequence[Kernel],
     profile: HostProfile | None = None,
     override: ComputeModel | None = None,
+    before: list[KernelTime] | None = None,
 ) -> OpTime:
-    """As `op_time_s`, with what it counts on the way."""
+    """As `op_time_s`, with what it counts on the way.
+
+    before: the kernels of the last call for the same operation on the same device, which this call replaces
+    by its own. What has not changed since is not computed again.
+    """
     model = override or device.compute_model
     if model in ("roofline", "serial"):
-        return _bounded_time(device, kernels, serial=model == "serial")
+        return _bounded_time(device, kernels, model == "serial", [] if before is None else before)
     flops, moved = total_flops(kernels), total_bytes(kernels)
     if model == "flops":
         return OpTime(flops / device.flop_per_s, flops, moved)
@@ -174,23 +193,30 @@ def op_time(
     return OpTime(device.measured_scale * (profile.call_s + kernels_s), flops, moved)
 
 
-def _bounded_time(device: DeviceSpec, kernels: Sequence[Kernel], serial: bool) -> OpTime:
-    """The models of two bounds. Every step of a prediction comes through here: each kernel is looked at
-    once.
-    """
+def _bounded_time(
+    device: DeviceSpec, kernels: Sequence[Kernel], serial: bool, before: list[KernelTime]
+) -> OpTime:
+    """The models of two bounds. Every step of a prediction comes through here."""
+    if len(before) != len(kernels):
+        before[:] = [_kernel_time(device, kernel, serial) for kernel in kernels]
     total_s, flops, moved = 0.0, 0, 0
-    byte_per_s, overhead_s = device.memory_byte_per_s, device.op_overhead_s
-    for kernel in kernels:
-        kernel_flops, kernel_bytes = kernel.flops, kernel.bytes
-        flops += kernel_flops
-        moved += kernel_bytes
-        if kernel_flops:
-            computing_s, moving_s = _flops_s(device, kernel, kernel_flops), kernel_bytes / byte_per_s
-            if serial:
-                total_s += computing_s + moving_s + overhead_s
-            else:
-                total_s += (computing_s if computing_s > moving_s else moving_s) + overhead_s
+    for index, kernel in enumerate(kernels):
+        known = before[index]
+        if known[0] is not kernel:
+            known = before[index] = _kernel_time(device, kernel, serial)
+        total_s += known[1]
+        flops += known[2]
+        moved += known[3]
     return OpTime(total_s, flops, moved)
+
+
+def _kernel_time(device: DeviceSpec, kernel: Kernel, serial: bool) -> KernelTime:
+    flops, moved = kernel.flops, kernel.bytes
+    if not flops:
+        return KernelTime(kernel, 0.0, flops, moved)
+    computing_s, moving_s = _flops_s(device, kernel, flops), moved / device.memory_byte_per_s
+    bound_s = computing_s + moving_s if serial else max(computing_s, moving_s)
+    return KernelTime(kernel, bound_s + device.op_overhead_s, flops, moved)
 
 
 def hands_over(flops: int, paced: bool) -> bool:

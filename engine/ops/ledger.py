@@ -41,6 +41,10 @@ class Ledger:
         self.resident: dict[Slice, int] = {}
         self._of_layer: defaultdict[int, dict[Slice, None]] = defaultdict(dict)  # the resident slices of each
         self._met: dict[int, set[Op]] = {}  # operations whose weights are resident, by their layer
+        self._met_until: dict[
+            int, tuple[Slice, set[Op]]
+        ] = {}  # by layer: a slice that was evicted, and those
+        # operations that have their weights again when it is loaded again, if nothing else was evicted since
         self._met_together: set[Layers] = set()  # layers whose weights are all resident
         self._sizes: dict[Slice, int] = {}
         self.cached: dict[tuple[str, int], tuple[int, int]] = {}  # (cache, layer) → rows, bytes
@@ -64,6 +68,9 @@ class Ledger:
             size = max(0, size - self._shared_embedding_bytes(piece))
         self.resident[piece] = size
         self._of_layer[piece.layer][piece] = None
+        evicted, met = self._met_until.pop(piece.layer, (None, None))
+        if met and (evicted is piece or evicted == piece):
+            self._met.setdefault(piece.layer, set()).update(met)
         self.weights_bytes += size
         self._check(0, "weights")
         return size
@@ -75,7 +82,7 @@ class Ledger:
         return rows * self.model.hidden_size * self.model.element_bytes
 
     def evict(self, piece: Slice) -> None:
-        self._met.pop(piece.layer, None)
+        self._met_until[piece.layer] = (piece, self._met.pop(piece.layer, set()))
         if self._met_together:
             away = [one for one in self._met_together if one.has_layer(piece.layer)]
             self._met_together.difference_update(away)
@@ -84,8 +91,10 @@ class Ledger:
 
     def need(self, op: Op) -> None:
         """Raises `PlanError` if weights that `op` needs are not resident."""
-        met = self._met.setdefault(op.layer, set())
-        if op in met:
+        met = self._met.get(op.layer)
+        if met is None:
+            met = self._met[op.layer] = set()
+        elif op in met:
             return
         for need in op.slices(self.model):
             if need not in self.resident and not any(
@@ -217,6 +226,7 @@ class Ledger:
         self.resident.clear()
         self._of_layer.clear()
         self._met.clear()
+        self._met_until.clear()
         self._met_together.clear()
         self.weights_bytes = 0
 

@@ -105,15 +105,15 @@ class LimeReport(MethodReport):
 def lime_report(cluster: ClusterSpec, plans: Sequence[PlanAt], trace: Sequence[Span | Mark]) -> LimeReport:
     layout = plans[-1].plan.layout
     assert isinstance(layout, SegmentsLayout), "LIME's plans have LIME's layout"
-    spans = [item for item in trace if isinstance(item, Span)]
-    marks = [item for item in trace if isinstance(item, Mark)]
-    end_s = max((span.end_s for span in spans), default=0.0)
+    loads = [item for item in trace if item.type == "span" and item.kind == "load"]
+    marks = [item for item in trace if item.type == "mark"]
+    end_s = max((item.end_s for item in trace if item.type == "span"), default=0.0)
     return LimeReport(
         mode=layout.mode,
         num_segments=layout.num_segments,
         planned_step_s=layout.planned_step_s,
         left_out=layout.left_out,
-        devices=tuple(_device(cluster, layout, rank, spans, marks, end_s) for rank in layout.ranks),
+        devices=tuple(_device(cluster, layout, rank, loads, marks, end_s) for rank in layout.ranks),
     )
 
 
@@ -121,12 +121,12 @@ def _device(
     cluster: ClusterSpec,
     layout: SegmentsLayout,
     rank: int,
-    spans: Sequence[Span],
+    all_loads: Sequence[Span],
     marks: Sequence[Mark],
     end_s: float,
 ) -> RingDevice:
     name = cluster.devices[rank].name
-    loads = [span for span in spans if span.device == name and span.kind == "load"]
+    loads = [span for span in all_loads if span.device == name]
     mine = [mark for mark in marks if mark.device == name]
     busy_s = covered_s([(span.start_s, span.end_s) for span in loads])
     waits = [mark.facts["uncovered_s"] for mark in mine if mark.name == "disk_waits"]

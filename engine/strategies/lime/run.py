@@ -98,7 +98,8 @@ class Member:
         self.ctx, self.layout, self.tokens, self.done = ctx, layout, tokens, done
         turns = turns_of(steps, layout.chunk_rows)
         self.rounds = [list(group) for _, group in groupby(turns, key=lambda turn: turn.step.index)]
-        self.place = layout.ranks.index(ctx.rank)
+        self.ranks = layout.ranks
+        self.place = self.ranks.index(ctx.rank)
         self.bounds = layout.stages_of(ctx.rank)
         self.slots = Slots(ctx, self.bounds, layout.streamed[ctx.rank])
         self.online = layout.online[ctx.rank][0]
@@ -156,7 +157,7 @@ class Member:
 
     async def _input(self, segment: int, turn: Turn) -> Tensor:
         step = turn.step
-        ctx, ranks, start = self.ctx, self.layout.ranks, self.bounds[segment][0]
+        ctx, ranks, start = self.ctx, self.ranks, self.bounds[segment][0]
         if start == 0 and self.feeds:
             await _take(ctx, self.before.pop(step.requests[0], None), ranks[-1], self.done)
         ctx.at(step.requests[0], step.index)
@@ -189,7 +190,7 @@ class Member:
 
     async def _output(self, segment: int, turn: Turn, x: Tensor) -> None:
         step = turn.step
-        ctx, ranks, stop = self.ctx, self.layout.ranks, self.bounds[segment][1]
+        ctx, ranks, stop = self.ctx, self.ranks, self.bounds[segment][1]
         if stop < ctx.model.num_layers:
             if len(ranks) == 1:
                 self.around[step.requests[0], step.start] = x

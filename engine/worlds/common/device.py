@@ -15,7 +15,7 @@ from engine.domain.plan import Plan, Slice, covers
 from engine.domain.scenario import Change, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.ops.cost import op_time, runtime_s
+from engine.ops.cost import KernelTime, op_time, runtime_s
 from engine.ops.layers import Layers
 from engine.ops.ledger import Ledger, working_bytes
 from engine.ops.operation import Cost, Op, alike_in_cost, costs_of
@@ -65,14 +65,15 @@ OnShapes = tuple[Op, tuple[Meta, ...]]
 
 class Prices:
     """The known prices of an operation and all alike on inputs of the same shapes, by the number of rows in
-    its KV cache; and its cost by that number.
+    its KV cache; its cost by that number, and the times of the kernels of the last price.
     """
 
-    __slots__ = ("by_rows", "cost")
+    __slots__ = ("by_rows", "cost", "kernels")
 
     def __init__(self, cost: Callable[[int], Cost]):
         self.by_rows: dict[int, Price] = {}
         self.cost = cost
+        self.kernels: list[KernelTime] = []
 
 
 class Device(ABC):
@@ -239,7 +240,9 @@ class Device(ABC):
         except PlanError:
             cost = op.cost(self.model, metas, rows)  # its sentence names the layer
         device = self.cluster_now.devices[self.rank].for_family(self.model.family)
-        time_s, flops, moved = op_time(device, cost.kernels, self.spec.profile, self.spec.compute_model)
+        time_s, flops, moved = op_time(
+            device, cost.kernels, self.spec.profile, self.spec.compute_model, prices.kernels
+        )
         return Price(
             duration_s=time_s / cost.speed + runtime_s(device, flops),
             output=cost.output,

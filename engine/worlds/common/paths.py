@@ -57,8 +57,7 @@ class PathTimes:
         arriving = {src: cluster.path(src, rank) for src in others}
         self.arriving = {src: [(hop.link, hop.forward) for hop in hops] for src, hops in arriving.items()}
         self.last_link = {src: (hops[-1].link, hops[-1].forward) for src, hops in arriving.items()}
-        self.leaving: defaultdict[DirectedLink, OwnLink] = defaultdict(OwnLink)
-        self.entering: defaultdict[DirectedLink, OwnLink] = defaultdict(OwnLink)
+        self.own_links: defaultdict[DirectedLink, OwnLink] = defaultdict(OwnLink)
         self.held = {
             src: [(hop.link, hop.forward) for hop in hops if hop.link in held]
             for src, hops in arriving.items()
@@ -101,7 +100,7 @@ class PathTimes:
         the others that leave over it.
         """
         way = self.paths[dst][0]
-        return self.leaving[way].enter(dst, size_bytes * BITS_PER_BYTE, self.rates[way], start_s)
+        return self.own_links[way].enter(dst, size_bytes * BITS_PER_BYTE, self.rates[way], start_s)
 
     def arrives_s(self, src: int, size_bytes: int, due_s: float) -> float:
         """When a message that an idle path delivers at `due_s` is through the last link at the earliest,
@@ -109,12 +108,11 @@ class PathTimes:
         """
         way = self.last_link[src]
         rate, size_bits = self.rates[way], size_bytes * BITS_PER_BYTE
-        return max(due_s, self.entering[way].enter(src, size_bits, rate, due_s - size_bits / rate))
+        return max(due_s, self.own_links[way].enter(src, size_bits, rate, due_s - size_bits / rate))
 
     def forget_messages(self) -> None:
         """All messages under way are dropped."""
-        self.leaving.clear()
-        self.entering.clear()
+        self.own_links.clear()
 
     def transfer_s(self, dst: int, size_bytes: int) -> float:
         """Virtual seconds on the slowest link to `dst`."""

@@ -102,7 +102,8 @@ class SimulationKernel:
         """Schedule the end of `operation`."""
         if operation.end_s < self.now_s:
             raise ValueError(f"An operation would end at {operation.end_s} s, but it is {self.now_s} s.")
-        self._queue_latest()
+        if self._latest is not None:
+            self._queue_latest()
         self._serial += 1
         operation.serial = self._serial
         self._latest = operation
@@ -122,7 +123,8 @@ class SimulationKernel:
 
     def step(self) -> None:
         """Go to the time of the next action and call it. Raises `IndexError` if none is scheduled."""
-        self._queue_latest()
+        if self._latest is not None:
+            self._queue_latest()
         self.now_s, _, _, action = heappop(self._heap)
         self._is_last = False
         action()
@@ -142,7 +144,8 @@ class SimulationKernel:
         self._should_stop, self._check_time = should_stop, check_time
         self._actions = 0
         while not is_over():
-            self._queue_latest()
+            if self._latest is not None:
+                self._queue_latest()
             if not self._heap and not when_idle():
                 return
             if check_time is not None:

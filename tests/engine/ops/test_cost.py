@@ -6,7 +6,7 @@ from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.ops import core as ops
-from engine.ops.cost import elementwise, op_time_s, product, total_bytes, total_flops
+from engine.ops.cost import elementwise, op_time, op_time_s, product, total_bytes, total_flops
 from engine.ops.quantised import QuantisedBlock
 from engine.ops.tensors import Meta
 from engine.ops.tokens import Greedy
@@ -155,3 +155,17 @@ def test_a_measured_operation_without_work_is_not_even_called():
 def test_measured_times_need_a_profile():
     with pytest.raises(SpecError, match="d0: compute_model is measured and this host has no profile"):
         op_time_s(DEVICE, [product(2, 3, 5, 4)], override="measured")
+
+
+@pytest.mark.parametrize("compute_model", ["roofline", "serial"])
+def test_times_that_reuse_those_of_the_call_before_are_the_same(compute_model):
+    op, before = ops.Block(0, "c"), []
+    for rows in (0, 1, 2, 9, 2):
+        kernels = op.cost(HAND, (X,), rows).kernels
+        found = op_time(DEVICE, kernels, override=compute_model, before=before)
+        assert found == op_time(DEVICE, kernels, override=compute_model)
+        assert (found.flops, found.bytes) == (total_flops(kernels), total_bytes(kernels))
+        assert [known.kernel for known in before] == list(kernels)
+    for others in (kernels[1:], (*kernels, elementwise(1, 50, 4))):
+        found = op_time(DEVICE, others, override=compute_model, before=before)
+        assert found == op_time(DEVICE, others, override=compute_model)
