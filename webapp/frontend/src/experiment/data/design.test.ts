@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FIRST_DRAFT } from '@/run/request/draft';
 import { star } from '@/cluster/fixtures';
 import {
+  anotherOf,
   condition,
   type Design,
   factorsOf,
@@ -172,5 +173,27 @@ describe('the name of an experiment', () => {
   it('follows from its title', () => {
     expect(slug('Four methods, 10–500 Mbit/s')).toBe('four-methods-10-500-mbit-s');
     expect(slug('4 × 4')).toBe('');
+  });
+});
+
+describe('one strategy with two sets of parameters', () => {
+  const voltage = { strategy: 'voltage', title: 'Voltage', params: {} };
+  const trimmed = { ...anotherOf(voltage, [voltage]), params: { causal_trim: true } };
+  const design: Design = { ...fourMethods, methods: [voltage, trimmed] };
+
+  it('has two levels that differ by their titles', () => {
+    expect(factorsOf(design)[0]!.values).toEqual([
+      { label: 'Voltage', set: { strategy: 'voltage' } },
+      { label: 'Voltage 2', set: { strategy: 'voltage', params: { causal_trim: true } } },
+    ]);
+    expect(numPoints(design)).toBe(24);
+  });
+
+  it('needs titles that differ', () => {
+    expect(lacks(design, cluster)).toBeNull();
+    expect(lacks({ ...design, methods: [voltage, { ...trimmed, title: ' Voltage' }] }, cluster)).toBe(
+      'Two strategies are called Voltage: rename one.',
+    );
+    expect(anotherOf(trimmed, design.methods).title).toBe('Voltage 3');
   });
 });

@@ -165,6 +165,10 @@ export function levelsOf(
 export function lacks(design: Design, cluster: ClusterSpec | null): string | null {
   if (!cluster) return 'Choose a cluster.';
   if (design.methods.length === 0) return 'Tick at least one strategy.';
+  const titles = design.methods.map(({ title }) => title.trim());
+  const twice = titles.find((title, at) => !title || titles.indexOf(title) !== at);
+  if (twice !== undefined)
+    return twice ? `Two strategies are called ${twice}: rename one.` : 'A strategy has no name.';
   for (const factor of design.factors) {
     const { problem } = levelsOf(factor);
     if (problem) return `${factor.option.title}: ${problem}`;
@@ -179,13 +183,26 @@ export function factorsOf(design: Design): Factor[] {
     title: 'Strategy',
     unit: '',
     paths: ['strategy'],
-    values: design.methods.map(({ strategy, title, params }): Level => ({
-      value: strategy,
-      label: title,
-      ...(Object.keys(params).length > 0 ? { set: { params } } : {}),
-    })),
+    values: design.methods.map((method) => levelOf(method, design.methods)),
   };
   return [strategies, ...design.factors.map(factorOf)];
+}
+
+/** A strategy that takes part twice is told apart by its title, since both have the same name. */
+function levelOf({ strategy, title, params }: Method, methods: readonly Method[]): Level {
+  const own = Object.keys(params).length > 0 ? { params } : {};
+  if (methods.filter((other) => other.strategy === strategy).length > 1)
+    return { label: title, set: { strategy, ...own } };
+  return { value: strategy, label: title, ...(own.params ? { set: own } : {}) };
+}
+
+/** Another one of the same strategy, with a title of its own: "Voltage 2". */
+export function anotherOf(method: Method, methods: readonly Method[]): Method {
+  const titles = new Set(methods.map(({ title }) => title));
+  const base = method.title.replace(/ \d+$/, '');
+  let number = 2;
+  while (titles.has(`${base} ${number}`)) number += 1;
+  return { ...method, title: `${base} ${number}` };
 }
 
 function factorOf(factor: FactorDraft): Factor {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { star } from '@/cluster/fixtures';
 import { FIRST_DRAFT } from '@/run/request/draft';
-import { type Design, type FactorOption, FIRST_VIEW, newFactor, toExperiment } from './design';
+import { type Design, type FactorOption, FIRST_VIEW, type Method, newFactor, toExperiment } from './design';
 import { reopened } from './reopen';
 import type { ExperimentDocument } from './types';
 
@@ -36,6 +36,13 @@ const again = (changed: Partial<ExperimentDocument> = {}) => reopened({ ...docum
 describe('an experiment that is opened again', () => {
   it('means the same experiment as the design that it came from', () => {
     expect(toExperiment(again().design!, cluster, undefined)).toEqual(document);
+  });
+
+  it('may have one strategy twice, with different parameters', () => {
+    const [single, trimmed] = design.methods as [Method, Method];
+    const twice = { ...design, methods: [single, trimmed, { ...trimmed, title: 'Voltage', params: {} }] };
+    const stored = toExperiment(twice, cluster, undefined);
+    expect(reopened(stored, [], []).design!.methods).toEqual(twice.methods);
   });
 
   it.each([

@@ -76,20 +76,21 @@ function runOf(base: Record<string, unknown>, cluster: ClusterSpec, { values }: 
     workload: {},
     ...base,
     cluster,
-    strategy: String(values[0]?.value),
+    strategy: String(values[0]?.set?.strategy ?? values[0]?.value),
     seed,
   };
   return fromRequest(request as unknown as RunRequest);
 }
 
 function methodOf({ value, label, set }: Level, strategies: readonly StrategyRow[]): Method {
-  const row = strategies.find(({ name }) => name === value);
+  const strategy = String(set?.strategy ?? value);
+  const row = strategies.find(({ name }) => name === strategy);
   const params: Record<string, unknown> = {};
   for (const [path, item] of Object.entries(set ?? {})) {
     if (path === 'params') Object.assign(params, item);
     else if (path.startsWith('params.')) params[path.slice('params.'.length)] = item;
   }
-  return { strategy: String(value), title: label || (row?.title ?? String(value)), params };
+  return { strategy, title: label || (row?.title ?? strategy), params };
 }
 
 /** The factor with an option made from its own values; the server's option replaces it when it is known. */

@@ -16,7 +16,7 @@ import { ModelPicker } from './ModelPicker';
 import classes from './newRun.module.css';
 import { PlanEditor } from './plan/PlanEditor';
 import { PredictionPanel } from './PredictionPanel';
-import { SchemaForm } from './SchemaForm';
+import { SchemaForm } from '@/run/params/SchemaForm';
 import { ScenarioForm } from './ScenarioForm';
 import { Section } from './Section';
 import { ShowcasePicker } from './ShowcasePicker';

@@ -85,6 +85,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
             methods={methods}
             reasons={reasons}
             onChange={(next) => set({ methods: next })}
+            deviceNames={cluster?.devices.map(({ name }) => name) ?? []}
           />
         </Section>
         <Section title="Factors" about="every combination is one point">

@@ -3,6 +3,7 @@ import { IconCheck } from '@tabler/icons-react';
 import type { StrategyRow } from '@/api/types';
 import type { Method } from '@/experiment/data/design';
 import classes from './design.module.css';
+import { Variants } from './Variants';
 
 interface Props {
   strategies: readonly StrategyRow[];
@@ -10,14 +11,16 @@ interface Props {
   /** By strategy the reason why it cannot run this model on this cluster; null if it can. */
   reasons: Readonly<Record<string, string | null>>;
   onChange: (methods: Method[]) => void;
+  /** Suggested where a parameter is the name of a device. */
+  deviceNames: string[];
 }
 
-/** The strategies to compare, each one tick. */
-export function Methods({ strategies, methods, reasons, onChange }: Props) {
-  const chosen = (name: string) => methods.some(({ strategy }) => strategy === name);
+/** The strategies to compare, each one tick; a ticked one has parameters. */
+export function Methods({ strategies, methods, reasons, onChange, deviceNames }: Props) {
+  const own = (name: string) => methods.filter(({ strategy }) => strategy === name);
   const toggle = ({ name, title }: StrategyRow) =>
     onChange(
-      chosen(name)
+      own(name).length > 0
         ? methods.filter(({ strategy }) => strategy !== name)
         : inOrder(strategies, [...methods, { strategy: name, title, params: {} }]),
     );
@@ -25,26 +28,37 @@ export function Methods({ strategies, methods, reasons, onChange }: Props) {
     <div className={classes.methods} role="group" aria-label="Strategies">
       {strategies.map((row) => {
         const reason = reasons[row.name];
+        const chosen = own(row.name);
+        const several = chosen.length > 1 ? ` × ${chosen.length}` : '';
         return (
-          <Tooltip
-            key={row.name}
-            label={reason ? `Not here: ${reason}` : row.summary}
-            multiline
-            maw={340}
-            position="right"
-          >
-            <UnstyledButton
-              role="checkbox"
-              aria-checked={chosen(row.name)}
-              aria-disabled={Boolean(reason) || undefined}
-              className={classes.method}
-              onClick={() => (reason && !chosen(row.name)) || toggle(row)}
-              data-testid={`method-${row.name}`}
+          <div key={row.name} className={classes.methodRow}>
+            <Tooltip
+              label={reason ? `Not here: ${reason}` : row.summary}
+              multiline
+              maw={340}
+              position="right"
             >
-              <span className={classes.tick}>{chosen(row.name) && <IconCheck size={12} stroke={3} />}</span>
-              <span>{methods.find(({ strategy }) => strategy === row.name)?.title ?? row.title}</span>
-            </UnstyledButton>
-          </Tooltip>
+              <UnstyledButton
+                role="checkbox"
+                aria-checked={chosen.length > 0}
+                aria-disabled={Boolean(reason) || undefined}
+                className={classes.method}
+                onClick={() => (reason && chosen.length === 0) || toggle(row)}
+                data-testid={`method-${row.name}`}
+              >
+                <span className={classes.tick}>
+                  {chosen.length > 0 && <IconCheck size={12} stroke={3} />}
+                </span>
+                <span>
+                  {chosen[0]?.title ?? row.title}
+                  {several}
+                </span>
+              </UnstyledButton>
+            </Tooltip>
+            {chosen.length > 0 && (
+              <Variants row={row} methods={methods} onChange={onChange} deviceNames={deviceNames} />
+            )}
+          </div>
         );
       })}
     </div>
