@@ -11,6 +11,7 @@ const row = (strategy: string, total: number | null, rate: number | null = null)
   first_token_s: null,
   per_token_s: null,
   peak_memory_bytes: null,
+  peak_bytes: [],
   peak_memory_frac: null,
   fullest: '',
   energy_j: null,
