@@ -28,9 +28,8 @@ from engine.ops.layout import kv_heads
 from engine.ops.torch_kernels.attention import (
     attend,
     capped,
-    heads_of,
     merge,
-    positioned_heads,
+    projected,
     rms_norm,
 )
 from engine.ops.torch_kernels.linear import linear
@@ -67,9 +66,7 @@ def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Cac
     h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
     cache = cache_of(op.cache, op.layer, first, caches)
     seen = cache.rows if cache else 0
-    q_BHTE = positioned_heads(model, op.layer, h_BTD, w, "q", heads, seen)
-    k_BKSE = positioned_heads(model, op.layer, h_BTD, w, "k", last - first, seen)
-    v_BKSE = heads_of(h_BTD, w, "v", last - first)
+    q_BHTE, k_BKSE, v_BKSE = projected(model, op.layer, h_BTD, w, heads, last - first, seen)
     if cache:
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
     offset = op.start - first * model.group_size
@@ -94,7 +91,7 @@ def expand(model: ModelSpec, w: Mapping[str, Tensor], h_BTD: Tensor) -> Tensor:
     up_BTF = linear(h_BTD, w["up.weight"], w.get("up.bias"))
     if not model.gated_ffn:
         return activation(up_BTF)
-    return activation(linear(h_BTD, w["gate.weight"], w.get("gate.bias"))) * up_BTF
+    return activation(linear(h_BTD, w["gate.weight"], w.get("gate.bias"))).mul_(up_BTF)
 
 
 def _norm(op: Norm, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class _Chosen:
     """The kernels in use in this process: by dtype, then row class, then size class."""
 
     products: dict[torch.dtype, tuple[tuple[Product, ...], ...]] = {}  # noqa: RUF012  (replaced as a whole)
+    met: dict[tuple[int, torch.Size, torch.dtype], Product] = {}  # noqa: RUF012  (replaced as a whole)
 
 
 def use(table: LinearTable | None) -> None:
@@ -46,6 +47,7 @@ def use(table: LinearTable | None) -> None:
         getattr(torch, dtype): tuple(tuple(PRODUCTS[name] for name in by_size) for by_size in by_rows)
         for dtype, by_rows in (table.grid() if table else {}).items()
     }
+    _Chosen.met = {}
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -53,11 +55,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     A matrix that is a view with gaps uses torch's default: oneDNN would copy it, a hundred times slower.
     """
-    elements = weight.numel()
-    if elements < SMALLEST_ELEMENTS or not weight.is_contiguous():
+    if not weight.is_contiguous():
         return F.linear(x, weight, bias)
-    products = _Chosen.products.get(weight.dtype)
-    rows = x.numel() // weight.shape[1]
-    if products is None or not rows:
-        return F.linear(x, weight, bias)
-    return products[row_class(rows)][size_class(elements)](x, weight, bias)
+    kind = (x.numel(), weight.shape, weight.dtype)
+    product = _Chosen.met.get(kind)
+    if product is None:
+        product = _Chosen.met[kind] = _chosen(*kind)
+    return product(x, weight, bias)
+
+
+def _chosen(numbers: int, shape: torch.Size, dtype: torch.dtype) -> Product:
+    """The kernel for an input of so many `numbers` and a matrix of this `shape`."""
+    elements, products = shape.numel(), _Chosen.products.get(dtype)
+    rows = numbers // shape[1] if elements else 0
+    if products is None or not rows or elements < SMALLEST_ELEMENTS:
+        return F.linear
+    return products[row_class(rows)][size_class(elements)]

@@ -17,9 +17,7 @@ from engine.domain.rope import LinearScaling, Llama3Scaling, Rope, YarnScaling
 
 def rotate(rope: Rope, x_BHTE: Tensor, start: int) -> Tensor:
     """Rotary positions `start`… on both halves of the first R numbers (the order of Hugging Face's Llama)."""
-    rows = x_BHTE.shape[2]
-    length = max(256, 1 << (start + rows - 1).bit_length())
-    cos, sin = (table[start : start + rows] for table in _rope_tables(rope, length, x_BHTE.dtype))
+    cos, sin = _rope_rows(rope, start, x_BHTE.shape[2], x_BHTE.dtype)
     if rope.rotary_dim == x_BHTE.shape[3]:
         return _turned(x_BHTE, cos, sin)
     x_BHTR, kept = x_BHTE[..., : rope.rotary_dim], x_BHTE[..., rope.rotary_dim :]
@@ -27,16 +25,28 @@ def rotate(rope: Rope, x_BHTE: Tensor, start: int) -> Tensor:
 
 
 def _turned(x_BHTR: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
-    low, high = x_BHTR.chunk(2, dim=-1)
-    return x_BHTR * cos_TR + torch.cat((-high, low), dim=-1) * sin_TR
+    swapped = x_BHTR.unflatten(-1, (2, -1)).flip(-2).flatten(-2)
+    return (x_BHTR * cos_TR).add_(swapped.mul_(sin_TR))
+
+
+@lru_cache(maxsize=8)
+def _rope_rows(rope: Rope, start: int, rows: int, dtype: Any) -> tuple[Tensor, Tensor]:
+    """`_rope_tables` of positions `start`…: all layers of a pass need the same."""
+    length = max(256, 1 << (start + rows - 1).bit_length())
+    cos, sin = _rope_tables(rope, length, dtype)
+    return cos[start : start + rows], sin[start : start + rows]
 
 
 @lru_cache(maxsize=32)
 def _rope_tables(rope: Rope, length: int, dtype: Any) -> tuple[Tensor, Tensor]:
-    """cos and sin of positions 0…length-1: [length, R]."""
+    """cos and sin of positions 0…length-1: [length, R]; sin of the first half is negative, as that half of a
+    row gets the other one's negative.
+    """
     angles = torch.outer(torch.arange(length, dtype=torch.float32), rope_frequencies(rope)).repeat(1, 2)
     factor = rope.scaling.attention_factor if isinstance(rope.scaling, YarnScaling) else 1.0
-    return (angles.cos() * factor).to(dtype), (angles.sin() * factor).to(dtype)
+    sin = angles.sin() * factor
+    sin[:, : rope.rotary_dim // 2].neg_()
+    return (angles.cos() * factor).to(dtype), sin.to(dtype)
 
 
 def rope_frequencies(rope: Rope) -> Tensor:

@@ -38,10 +38,10 @@ class KVCache:
         start, stop = self.rows, self.rows + keys_BKTE.shape[2]
         if self.keys.ndim != 4 or stop > self.keys.shape[2]:
             self.keys, self.values = self._grown(self.keys, keys_BKTE), self._grown(self.values, values_BKTE)
-        self.keys[:, :, start:stop] = keys_BKTE
-        self.values[:, :, start:stop] = values_BKTE
+        self.keys.narrow(2, start, stop - start).copy_(keys_BKTE)
+        self.values.narrow(2, start, stop - start).copy_(values_BKTE)
         self.rows = stop
-        return self.keys[:, :, :stop], self.values[:, :, :stop]
+        return self.keys.narrow(2, 0, stop), self.values.narrow(2, 0, stop)
 
     def evict(self, rows: int) -> None:
         """Remove the oldest `rows` rows."""

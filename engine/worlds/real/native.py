@@ -165,7 +165,7 @@ class NativeDevice(RealDevice):
             self._deliver(message, message.arrived_s)
 
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
-        if self.polls and timeout_s > 0:
+        if self.polls and timeout_s > 0 and not self.outstanding:  # polling keeps the other thread waiting
             until_s = time.monotonic() + min(POLL_S, timeout_s)
             while time.monotonic() < until_s:
                 if self.connections.is_writing:
