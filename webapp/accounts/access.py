@@ -96,6 +96,27 @@ class OperatorToken(Token):
         return user
 
 
+def check_admin(user: User | None) -> None:
+    """Raises 403 for somebody who is known and is no administrator."""
+    if user is not None and role(user) != "admin":
+        raise HttpError(403, f"{user.username} is {role(user)}: only administrators may read this.")
+
+
+class AdminSession(Session):
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        user = super().authenticate(request, key)
+        check_admin(user)
+        return user
+
+
+class AdminToken(Token):
+    def authenticate(self, request: HttpRequest, token: str) -> Bearer:
+        user = super().authenticate(request, token)
+        check_admin(user)
+        return user
+
+
 person = Session()
 viewer = (Token(), Session())
 operator = (OperatorToken(), OperatorSession())
+admin = (AdminToken(), AdminSession())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
 from django.contrib.auth.models import User
@@ -10,15 +11,15 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError, HttpError
 from ninja.responses import Status
 from pydantic import Field
 
 from engine.domain.errors import SpecError
-from webapp.accounts import tokens
-from webapp.accounts.access import UserRequest, count, person, refuse_forged
-from webapp.accounts.models import ApiToken, Role
+from webapp.accounts import audit, tokens
+from webapp.accounts.access import UserRequest, admin, count, person, refuse_forged
+from webapp.accounts.models import ApiToken, AuditEntry, Role
 from webapp.accounts.roles import role
 
 router = Router(tags=["session"])
@@ -58,6 +59,14 @@ class TokenOut(Schema):
 
 class NewToken(TokenOut):
     secret: str = Field(description="Send it as `Authorization: Bearer …`. It is not shown again.")
+
+
+class AuditRow(Schema):
+    id: int
+    at: datetime
+    who: str
+    action: str
+    what: str
 
 
 class Account(Schema):
@@ -117,16 +126,30 @@ def change_password(request: UserRequest, change: PasswordChange) -> Status[None
     user.set_password(change.new)
     user.save(update_fields=["password"])
     update_session_auth_hash(request, user)
+    audit.note(user, "changed the password")
     return Status(204, None)
 
 
 @router.post("/account/tokens", response={201: NewToken}, auth=person)
 def make_token(request: UserRequest, wanted: TokenIn) -> Status[NewToken]:
     token, secret = tokens.make(request.auth, wanted.name, wanted.role)
+    audit.note(request.auth, "made a token", f"{token.name}, {token.role}")
     return Status(201, NewToken(secret=secret, **TokenOut.from_orm(token).dict()))
 
 
 @router.delete("/account/tokens/{int:token_id}", response={204: None}, auth=person)
 def revoke_token(request: UserRequest, token_id: int) -> Status[None]:
-    tokens.revoke(request.auth, token_id)
+    name = tokens.revoke(request.auth, token_id)
+    audit.note(request.auth, "revoked a token", name)
     return Status(204, None)
+
+
+@router.get("/audit", response=list[AuditRow], auth=admin)
+def get_audit(
+    request: UserRequest,
+    before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> list[AuditEntry]:
+    """Who did what, the newest first; `before` is an id, for older lines."""
+    entries = AuditEntry.objects.all()
+    return list((entries if before is None else entries.filter(pk__lt=before))[:limit])

@@ -41,3 +41,19 @@ class Bearer(User):
 
     class Meta:
         proxy = True
+
+
+class AuditEntry(models.Model):
+    """One line of the log of who did what. `who` is text: the line outlives the account."""
+
+    at = models.DateTimeField(auto_now_add=True)
+    who = models.CharField(max_length=170, blank=True)
+    action = models.CharField(max_length=40)
+    what = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.who} {self.action} {self.what}".strip()

@@ -39,11 +39,13 @@ def make(user: User, name: str, wanted: Role) -> tuple[ApiToken, str]:
     return token, secret
 
 
-def revoke(user: User, token_id: int) -> None:
-    """Raises `Http404` for a token that is not the user's."""
-    deleted, _ = user.api_tokens.filter(pk=token_id).delete()
-    if not deleted:
+def revoke(user: User, token_id: int) -> str:
+    """Returns the token's name. Raises `Http404` for a token that is not the user's."""
+    token = user.api_tokens.filter(pk=token_id).first()
+    if token is None:
         raise Http404(f"{user.username} has no token {token_id}")
+    token.delete()
+    return token.name
 
 
 def bearer(secret: str) -> Bearer | None:

@@ -17,6 +17,7 @@ from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.values import NonNegative, Positive
 from topologies.shapes import copies, shape
 from webapp import planning
+from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.accounts.rights import Rights
 from webapp.clusters import services
@@ -152,13 +153,16 @@ def get_cluster(request: UserRequest, cluster_id: int) -> ClusterOut:
 @router.put("/{int:cluster_id}", response=ClusterOut, auth=operator)
 def update_cluster(request: UserRequest, cluster_id: int, edit: Edit) -> ClusterOut:
     changed = services.update(cluster_id, edit.spec, edit.layout, edit.version, request.auth)
+    audit.note(request.auth, "changed", f"cluster {changed.name}, now version {changed.version}")
     return row(changed, Rights.of(request.auth))
 
 
 @router.delete("/{int:cluster_id}", response={204: None}, auth=operator)
 def delete_cluster(request: UserRequest, cluster_id: int) -> Status[None]:
     """Runs keep their own copy of the cluster."""
-    services.owned(cluster_id, request.auth).delete()
+    cluster = services.owned(cluster_id, request.auth)
+    cluster.delete()
+    audit.note(request.auth, "deleted", f"cluster {cluster.name}")
     return Status(204, None)
 
 

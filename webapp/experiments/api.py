@@ -16,6 +16,7 @@ from engine.experiments.results.pivot import TableData, table_data
 from engine.reproductions.summary import Reproductions
 from engine.reproductions.verdicts import FigureVerdict
 from webapp import budgets
+from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.experiments import analysis, answers, checks, executions, exports, library, services
 from webapp.experiments.factor_option import FactorOption
@@ -117,7 +118,9 @@ def update_experiment(request: UserRequest, experiment_id: int, edit: Experiment
 @router.delete("/{int:experiment_id}", response={204: None}, auth=operator)
 def delete_experiment(request: UserRequest, experiment_id: int) -> Status[None]:
     """Its runs, and the results that other experiments share, are kept."""
-    executions.delete(services.owned(experiment_id, request.auth), request.auth.username)
+    experiment = services.owned(experiment_id, request.auth)
+    executions.delete(experiment, request.auth.username)
+    audit.note(request.auth, "deleted", f"experiment {experiment_id}, {experiment.name}")
     return Status(204, None)
 
 
@@ -158,6 +161,7 @@ def resume_experiment(request: UserRequest, experiment_id: int) -> Status[dict[s
 def cancel_experiment(request: UserRequest, experiment_id: int) -> Status[dict[str, Any]]:
     experiment = services.owned(experiment_id, request.auth)
     executions.cancel(experiment, request.auth.username)
+    audit.note(request.auth, "cancelled", f"experiment {experiment_id}, {experiment.name}")
     return Status(202, answers.detail(experiment, request.auth))
 
 

@@ -16,6 +16,7 @@ from engine.domain.report import RunReport
 from engine.domain.stored import Stored, read_report, to_document
 from engine.reports.compare import compare
 from webapp import budgets
+from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.accounts.rights import Rights
 from webapp.errors import Conflict
@@ -113,12 +114,14 @@ def delete_run(request: UserRequest, run_id: int) -> Status[None]:
     if run.status in ACTIVE:
         raise Conflict(f"{run} is {run.status}: cancel it before deleting it.")
     services.delete(run)
+    audit.note(request.auth, "deleted", f"run {run_id}, {name_of(run)}")
     return Status(204, None)
 
 
 @router.post("/runs/{int:run_id}/cancel", response={202: None}, auth=operator)
 def cancel_run(request: UserRequest, run_id: int) -> Status[None]:
     services.cancel(services.owned(run_id, request.auth), request.auth.username)
+    audit.note(request.auth, "cancelled", f"run {run_id}")
     return Status(202, None)
 
 
@@ -128,6 +131,8 @@ def change_run(request: UserRequest, run_id: int, body: ChangeIn) -> Status[dict
     …).
     """
     number = services.change(services.owned(run_id, request.auth), body.command, request.auth.username)
+    given = body.command.model_dump(mode="json", exclude_none=True)
+    audit.note(request.auth, "changed", f"run {run_id}: {json.dumps(given)}")
     return Status(202, {"id": number})
 
 

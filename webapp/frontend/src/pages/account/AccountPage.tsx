@@ -1,6 +1,7 @@
 import { SimpleGrid, Stack, Text } from '@mantine/core';
 import { type Account, useAccount } from './account';
 import { sentence } from '@/api/client';
+import { AuditPanel } from './AuditPanel';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
@@ -24,6 +25,7 @@ export function AccountPage() {
             </Panel>
           </SimpleGrid>
           <TokensPanel account={account.data} />
+          {account.data.role === 'admin' && <AuditPanel />}
         </>
       )}
     </Page>
