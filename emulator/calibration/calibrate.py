@@ -233,8 +233,10 @@ def main(extent: str, models: str, rows: str) -> int:
 
     `extent` is quick or full.
     """
+    from engine.ops.torch_kernels.heap import keep_freed_memory
     from engine.ops.torch_kernels.linear import use
 
+    keep_freed_memory()  # as device processes do
     use(measured_kernels())
     shapes = QUICK if extent == "quick" else FULL
     found = calibrate(shapes, models.split(",") if models else (), json.loads(f"[{rows}]"))

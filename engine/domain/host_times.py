@@ -41,6 +41,7 @@ class RuntimeCosts(Value):
     """What the runtime of one device process costs on this host, at native speed: fields of `DeviceSpec`.
 
     `turn_frac` is the time in which a computing device looks for messages, per second of its operations.
+    `message_work_frac` is the share of a message's costs for which its thread works; the rest it only waits.
     `slowdown[k - 1]` says how many times as long an operation takes while k devices of this host compute at
     once: they share cores, caches and memory. More devices than measured share the cores further.
     """
@@ -52,6 +53,7 @@ class RuntimeCosts(Value):
     send_s: NonNegative = 0.0
     receive_s: NonNegative = 0.0
     byte_s: NonNegative = 0.0
+    message_work_frac: float = Field(default=0.0, ge=0, le=1)
     slowdown: tuple[Annotated[float, Field(ge=1)], ...] = ()
 
     def slowdown_of(self, computing: int) -> float:

@@ -24,6 +24,7 @@ from engine.ops.torch_kernels import (
     vision,
 )
 from engine.ops.torch_kernels.core import ACTIVATIONS
+from engine.ops.torch_kernels.heap import touch
 from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, Weights
 
@@ -47,8 +48,13 @@ def run(op: Op, model: ModelSpec, weights: Weights, caches: Caches, inputs: tupl
     return FUNCTIONS[type(op)](op, model, weights, caches, *inputs)
 
 
-def warm_up(model: ModelSpec) -> None:
-    """Each kind of kernel once, on rows of the model's width: libraries set themselves up on first use."""
+def warm_up(model: ModelSpec, rows: int = 8) -> None:
+    """Each kind of kernel once, on rows of the model's width: libraries set themselves up on first use.
+
+    Afterwards this thread's heap has the pages that a layer over `rows` rows needs for its results.
+    """
+    widths = 4 * model.hidden_size + 3 * model.intermediate_size
+    touch(rows * widths * model.element_bytes)
     dtype = getattr(torch, model.dtype)
     x_TD = torch.zeros(8, model.hidden_size, dtype=dtype)
     w_FD = torch.zeros(model.intermediate_size, model.hidden_size, dtype=dtype)

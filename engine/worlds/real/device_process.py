@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 FLUSH_S = 0.025
 CONNECT_CHECK_S = 0.05
 PR_SET_PDEATHSIG = 1
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
-KEPT_BYTES = 64 << 20
-MAPPED_BYTES = 32 << 20
 
 
 class Assignment(NamedTuple):
@@ -165,6 +162,7 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     import torch
 
     from engine.models.weights.store import WeightStore
+    from engine.ops.torch_kernels.heap import keep_freed_memory
     from engine.worlds.real.connections import Connections
     from engine.worlds.real.device import RealDevice
     from engine.worlds.real.native import NativeDevice, keep_a_core
@@ -172,7 +170,7 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     spec, plan, network = assignment.spec, assignment.plan, assignment.network
     network.enter(rank)
     torch.set_num_threads(1)
-    _keep_freed_memory()
+    keep_freed_memory()
     sys.setswitchinterval(5e-4)
     trace = TraceWriter(control, holds=not assignment.paced and not spec.scenario.changes)
     weights = WeightStore(spec.model, spec.weights, spec.seed, assignment.results)
@@ -190,19 +188,6 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     handler = _MessageHandler(device, assignment, control, trace)
     while not handler.exited:
         handler.handle_message(device.wait_for_message())
-
-
-def _keep_freed_memory() -> None:
-    """Let malloc keep what an operation has freed for the next one, in whichever thread that runs.
-
-    By default a thread's memory goes back to the kernel after every operation on many rows, and is mapped and
-    cleared again for the next: a twelfth of the time of a prompt.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it
-    if mallopt is not None:
-        mallopt(M_ARENA_MAX, 1)
-        mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
-        mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES)
 
 
 class _MessageHandler:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
@@ -53,6 +54,10 @@ class Control(Protocol):
 
     def send(self, message: ControlMessage) -> None:
         """Send `message` to the supervisor."""
+
+
+MOST_WARM_ROWS = 128
+"""So many rows at most count for the memory that a thread has before the run starts."""
 
 
 class Lost(NamedTuple):
@@ -118,13 +123,15 @@ class DeviceLoop(Device):
         One thread after the other: two threads whose first products began together once spun for ever in
         MKL's list of buffers by thread.
         """
-        for number, tasks in enumerate((self.compute_tasks, self.disk_tasks), 1):
+        rows = min(self.spec.workload.prompt_tokens or MOST_WARM_ROWS, MOST_WARM_ROWS)
+        for number, (tasks, most) in enumerate(((self.compute_tasks, rows), (self.disk_tasks, 1)), 1):
             threading.Thread(target=self._work, args=(tasks,), daemon=True).start()
-            tasks.put(Task(Handle(), lambda: arithmetic.warm_up(self.model), Pacer(None), 0.0, 0.0, "", {}))
+            warm_up = partial(arithmetic.warm_up, self.model, most)
+            tasks.put(Task(Handle(), warm_up, Pacer(None), 0.0, 0.0, "", {}))
             while len(self.done) < number:
                 self.connections.wait(CHECK_PERIOD_S)
         with torch.inference_mode():
-            arithmetic.warm_up(self.model)
+            arithmetic.warm_up(self.model, rows)
         self.done.clear()
 
     def set_clock(self, clock: Clock) -> None:

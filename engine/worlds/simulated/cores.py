@@ -1,13 +1,16 @@
 """The cores of one host that all simulated devices share: how a run at native speed is predicted.
 
-On a cluster every device has its own processor. A run at native speed has one host: while k devices compute,
-each operation takes `slowdown(k)` times as long as alone (`RuntimeCosts.slowdown_of`), because cores, caches
-and memory bandwidth are shared. Operations progress together (processor sharing): when one begins or ends,
-the rate of all others changes.
+On a cluster every device has its own processor. A run at native speed has one host, and every device is a
+process of it with two threads (`engine/worlds/real/native.py`): the main thread computes short operations,
+sends and receives, one thing after the other; the compute thread computes long operations meanwhile. While
+k threads have work, all of it takes `slowdown(k)` times as long as alone (`RuntimeCosts.slowdown_of`),
+because cores, caches and memory bandwidth are shared. Work progresses together (processor sharing): when a
+piece of it begins or ends, the rate of all others changes.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from engine.worlds.simulated.kernel import SimulationKernel
@@ -16,7 +19,7 @@ DONE_FRAC = 1e-9
 
 
 class Work:
-    """An operation under way: `left_s` are the seconds that it would still take alone."""
+    """Work under way: `left_s` are the seconds that it would still take alone."""
 
     __slots__ = ("left_s", "on_end", "tolerance_s")
 
@@ -27,7 +30,7 @@ class Work:
 
 
 class SharedCores:
-    """Calls `on_end` of each operation when it has ended."""
+    """Calls `on_end` of each piece of work when it has ended."""
 
     def __init__(self, kernel: SimulationKernel, slowdown: Callable[[int], float]):
         self.kernel, self.slowdown = kernel, slowdown
@@ -36,7 +39,7 @@ class SharedCores:
         self._version = 0
 
     def begin(self, duration_s: float, on_end: Callable[[], None]) -> None:
-        """Start an operation that takes `duration_s` alone."""
+        """Start work that takes `duration_s` alone."""
         self._advance()
         self.under_way.append(Work(duration_s, on_end))
         self._schedule_next()
@@ -54,7 +57,7 @@ class SharedCores:
                 work.left_s -= done_s
 
     def _schedule_next(self) -> None:
-        """End the first operation when it is through, unless others begin or end before that."""
+        """End the first work when it is through, unless others begin or end before that."""
         self._version += 1
         if self.under_way:
             version, count = self._version, len(self.under_way)
@@ -71,3 +74,51 @@ class SharedCores:
         self._schedule_next()
         for work in ended:
             work.on_end()
+
+
+class Thread:
+    """A thread of a device's process: it does one thing at a time on the shared cores, in order."""
+
+    def __init__(self, cores: SharedCores):
+        self.cores = cores
+        self._queued: deque[Callable[[], None]] = deque()  # the first one is under way
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._queued)
+
+    def run(self, duration_s: float, on_end: Callable[[float], None]) -> None:
+        """Work for `duration_s` (alone) when it is its turn, then call `on_end(start)`."""
+
+        def begin() -> None:
+            start_s = self.cores.kernel.now_s
+            self.cores.begin(duration_s, lambda: end(start_s))
+
+        def end(start_s: float) -> None:
+            self._queued.popleft()
+            if self._queued:
+                self._queued[0]()
+            on_end(start_s)
+
+        self._queued.append(begin)
+        if len(self._queued) == 1:
+            begin()
+
+    def clear(self) -> None:
+        """Forget everything: the cores must be cleared as well."""
+        self._queued.clear()
+
+
+class Threads:
+    """The main thread and the compute thread of one device's process."""
+
+    def __init__(self, cores: SharedCores):
+        self.main, self.compute = Thread(cores), Thread(cores)
+
+    def for_operation(self, handed_over: bool) -> Thread:
+        """The thread of an operation: the compute thread if it is `handed_over` or others wait there."""
+        return self.compute if handed_over or self.compute.is_busy else self.main
+
+    def clear(self) -> None:
+        self.main.clear()
+        self.compute.clear()

@@ -6,7 +6,6 @@ Programs see shapes in place of numbers.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -15,13 +14,15 @@ from engine.domain.errors import RunError
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span, SpanKind
+from engine.ops.cost import hands_over
 from engine.ops.layers import Layers
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, Tensor, meta_of
 from engine.program.ctx import Decision, Note
 from engine.worlds.common.device import Device, Emit, Price, Prices
+from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle, Program
-from engine.worlds.simulated.cores import SharedCores
+from engine.worlds.simulated.cores import Threads
 from engine.worlds.simulated.kernel import Operation, SimulationKernel
 from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
 
@@ -58,8 +59,7 @@ class SimulatedDevice(Device):
         self.batched = False
         self.num_programs = 0
         self._groups: dict[tuple[Layers, Meta], list[Group]] = {}
-        self.cores: SharedCores | None = None
-        self.queued: deque[Callable[[], None]] = deque()  # operations on shared cores, the first under way
+        self.threads: Threads | None = None  # on the cores of a host that devices share
         self.compute_free_s = 0.0
         self.disk_free_s = 0.0
         self.frozen_since_s: float | None = None
@@ -109,7 +109,8 @@ class SimulatedDevice(Device):
         super().halt()
         self.compute_free_s = self.disk_free_s = self.kernel.now_s
         self.held_back.clear()
-        self.queued.clear()
+        if self.threads is not None:
+            self.threads.clear()
 
     # operations and disk
 
@@ -119,8 +120,8 @@ class SimulatedDevice(Device):
     def compute_for(self, op: Op, result: Tensor | None, *inputs: Tensor) -> Handle:
         """The handle gets the value `result`, or the result's shape if it was not computed."""
         price, program = self.price(op, inputs), self.current
-        if self.cores is not None:
-            return self._compute_on(self.cores, op, price, price.output if result is None else result)
+        if self.threads is not None:
+            return self._compute_on(self.threads, op, price, price.output if result is None else result)
         start_s = program.now_s if program.now_s > self.compute_free_s else self.compute_free_s
         self.compute_free_s = end_s = start_s + price.duration_s
         name, value = op.name, price.output if result is None else result
@@ -188,7 +189,7 @@ class SimulatedDevice(Device):
         for span in spans:
             self.emit(span)
 
-    def _compute_on(self, cores: SharedCores, op: Op, price: Price, result: Tensor) -> Handle:
+    def _compute_on(self, threads: Threads, op: Op, price: Price, result: Tensor) -> Handle:
         """As `compute_for`, on cores that devices share: when the operation ends depends on the others."""
         handle, request, token = Handle(op.name), self.current.request, self.current.token
 
@@ -200,29 +201,12 @@ class SimulatedDevice(Device):
             )
             self.kernel.finish(handle, result)
 
-        self._enqueue(cores, price.duration_s, end)
+        threads.for_operation(hands_over(price.flops, paced=False)).run(price.duration_s, end)
         return handle
 
-    def _enqueue(self, cores: SharedCores, duration_s: float, on_end: Callable[[float], None]) -> None:
-        """Occupy shared cores for `duration_s` when it is its turn, then call `on_end(start)`."""
-
-        def begin() -> None:
-            start_s = self.kernel.now_s
-            cores.begin(duration_s, lambda: end(start_s))
-
-        def end(start_s: float) -> None:
-            self.queued.popleft()
-            if self.queued:
-                self.queued[0]()
-            on_end(start_s)
-
-        self.queued.append(begin)
-        if len(self.queued) == 1:
-            begin()
-
     def occupy(self, duration_s: float) -> None:
-        if duration_s and self.cores is not None:
-            self._enqueue(self.cores, duration_s, lambda start_s: None)
+        if duration_s and self.threads is not None:
+            self.threads.main.run(duration_s, lambda start_s: None)
         elif duration_s:
             self.compute_free_s = max(self.now_s, self.compute_free_s) + duration_s
 
@@ -270,9 +254,25 @@ class SimulatedDevice(Device):
         message = SimulatedMessage(self.rank, dst, tag, arriving, note, self.now_s, facts)
         if dst in self.failed:
             message.handle.done, message.handle.time_s = True, self.now_s
+        elif self.threads is not None:
+            cost_s = self._work_frac * sender_cost_s(self.device, message.size_bytes)
+            self.threads.main.run(cost_s, lambda start_s: self.network.send(message))
         else:
             self.network.send(message)
         return message.handle
+
+    @property
+    def _work_frac(self) -> float:
+        """The share of a message's costs at an end for which the device's thread works on it."""
+        return 1.0 - self.network.waiting_frac
+
+    def receive(self, message: SimulatedMessage, use: Callable[[], None]) -> None:
+        """`message` has arrived: `use` it, on shared cores when the main thread has read it."""
+        if self.threads is not None:
+            cost_s = self._work_frac * receiver_cost_s(self.device, message.size_bytes)
+            self.threads.main.run(cost_s, lambda start_s: use())
+        else:
+            use()
 
     def decide(self, name: str, choice: Decision, *inputs: Tensor) -> Any:
         """The decision of the recorded run, or `choice.prior`."""

@@ -110,6 +110,8 @@ class SimulatedNetwork:
     ):
         self.cluster, self.kernel, self.seed = cluster, kernel, seed
         self.on_departed, self.on_arrived = on_departed, on_arrived
+        self.waiting_frac = 1.0
+        """The share of a message's costs at its ends that passes by itself; the rest is the devices' work."""
         self.shared = SharedLinks(cluster)
         self.conditions = LinkConditions(cluster)
         self._block_or_unblock()
@@ -204,7 +206,7 @@ class SimulatedNetwork:
 
     def _prepare(self, message: SimulatedMessage) -> None:
         """Spend the sender's fixed cost and staging time, then enter the links."""
-        cost_s = sender_cost_s(self.cluster.devices[message.src], message.size_bytes)
+        cost_s = self.waiting_frac * sender_cost_s(self.cluster.devices[message.src], message.size_bytes)
         self.kernel.schedule(self.kernel.now_s + cost_s, partial(self._enter_links, message))
 
     def _is_head(self, message: SimulatedMessage) -> bool:
@@ -229,7 +231,8 @@ class SimulatedNetwork:
         """The links have carried the message once: it arrives after the path's delay if nothing was lost."""
         pair = message.src, message.dst
         _, _, there_s, back_s, loss_frac, ack_loss_frac = self._path(*pair)
-        received_s = receiver_cost_s(self.cluster.devices[message.dst], message.size_bytes)
+        receiver = self.cluster.devices[message.dst]
+        received_s = self.waiting_frac * receiver_cost_s(receiver, message.size_bytes)
         if not loss_frac and not ack_loss_frac and not self.in_repair[pair]:
             self._free_queue(message)
             self.kernel.schedule(self.kernel.now_s + (there_s + received_s), partial(self._arrive, message))

@@ -19,7 +19,7 @@ from engine.domain.trace import Mark, Span
 from engine.worlds.common.deadlock import deadlock
 from engine.worlds.common.programs import Program
 from engine.worlds.common.token_limit import TokenLimit
-from engine.worlds.simulated.cores import SharedCores
+from engine.worlds.simulated.cores import SharedCores, Threads
 from engine.worlds.simulated.device import Decisions, SimulatedDevice
 from engine.worlds.simulated.faults import DeviceJoined, FaultInjector
 from engine.worlds.simulated.kernel import FAULT, SimulationKernel
@@ -64,8 +64,10 @@ class SimulatedWorld:
         )
         self.devices = [self._device(rank) for rank in range(len(spec.cluster.devices))]
         self.cores = SharedCores(self.kernel, host.slowdown_of) if host is not None else None
+        self.network.waiting_frac = 1.0 if host is None else 1.0 - host.message_work_frac
         for device in self.devices:
-            device.batched, device.cores = batched, self.cores
+            device.batched = batched
+            device.threads = Threads(self.cores) if self.cores is not None else None
         self.faults = FaultInjector(spec, plan, self.kernel, self.network, self.devices, self.emit)
 
     def _device(self, rank: int) -> SimulatedDevice:
@@ -168,8 +170,12 @@ class SimulatedWorld:
         device = self.devices[message.dst]
         if message.dst in self.faults.failed or message.src in device.failed:
             return
-        device.emit(message.span("recv", self.spec.cluster, self.now_s))
-        device.deliver(message.src, message.tag, (message.note, message.tensor), self.now_s)
+
+        def use() -> None:
+            device.emit(message.span("recv", self.spec.cluster, self.now_s))
+            device.deliver(message.src, message.tag, (message.note, message.tensor), self.now_s)
+
+        device.receive(message, use)
 
 
 @contextmanager

@@ -3,11 +3,11 @@
 import pytest
 
 from engine.domain.host_times import RuntimeCosts
-from engine.worlds.simulated.cores import SharedCores
+from engine.worlds.simulated.cores import SharedCores, Threads
 from engine.worlds.simulated.kernel import SimulationKernel
 from engine.worlds.simulated.world import SimulatedWorld
-from tests.engine.worlds.simulated.test_simulated_device import adds_one_after_the_other, spans
-from tests.support.message_programs import run, star, world_of
+from tests.engine.worlds.simulated.test_simulated_device import add, adds_one_after_the_other, spans
+from tests.support.message_programs import PAYLOAD, receiver, run, sender, star, world_of
 
 
 def ends(works, slowdown):
@@ -51,9 +51,27 @@ def test_two_cores_share_only_among_three():
     ]
 
 
-def on_host(slowdown):
-    plain, trace = world_of(star())
-    return SimulatedWorld(plain.spec, plain.plan, trace.append, host=RuntimeCosts(slowdown=slowdown)), trace
+def on_host(slowdown, cluster=None, **costs):
+    plain, trace = world_of(cluster or star())
+    host = RuntimeCosts(slowdown=slowdown, **costs)
+    return SimulatedWorld(plain.spec, plain.plan, trace.append, host=host), trace
+
+
+def as_two_ended(cluster, overhead_s):
+    """`cluster` with messages that cost so many seconds at each end."""
+    costs = {"message_overhead_s": overhead_s, "receive_overhead_s": overhead_s}
+    return cluster.model_copy(
+        update={"devices": tuple(device.model_copy(update=costs) for device in cluster.devices)}
+    )
+
+
+def listener(rank):
+    return rank, lambda ctx: receiver(ctx, [(0, "m")], {})
+
+
+async def sends_to_both(ctx):
+    ctx.send(PAYLOAD, 1, "m")
+    ctx.send(PAYLOAD, 2, "m")
 
 
 def test_devices_of_one_host_slow_each_other_down_and_one_alone_does_not():
@@ -72,8 +90,6 @@ def test_operations_of_one_device_do_not_share_but_wait_for_each_other():
     world, trace = on_host((1.0, 1.7))
 
     async def at_once(ctx):
-        from tests.engine.worlds.simulated.test_simulated_device import add
-
         for handle in [add(ctx), add(ctx)]:
             await handle
 
@@ -81,3 +97,50 @@ def test_operations_of_one_device_do_not_share_but_wait_for_each_other():
     first, second = spans(trace, "compute")
     assert second.start_s == first.end_s
     assert second.end_s == pytest.approx(2 * first.end_s)
+
+
+def test_a_message_is_work_of_both_its_ends_and_what_is_no_work_passes_by_itself():
+    # 2 ms at each end, half of it work: 2 x (1 + 1) ms, and 1 s on the link
+    cluster = as_two_ended(star(), 2e-3)
+    world, trace = on_host((1.0, 1.0), cluster, message_work_frac=0.5)
+    run(world, (0, lambda ctx: sender(ctx, 1, ["m"])), (1, lambda ctx: receiver(ctx, [(0, "m")], {})))
+    (arrived,) = spans(trace, "recv")
+    assert arrived.end_s == pytest.approx(1.0 + 4e-3)
+
+
+def test_messages_of_one_device_to_two_are_sent_one_after_the_other():
+    # the links carry each message for a second; the second one leaves after the work on the first
+    world, trace = on_host((1.0, 1.0), as_two_ended(star(), 2e-3), message_work_frac=1.0)
+    run(world, (0, sends_to_both), *(listener(rank) for rank in (1, 2)))
+    # both share the sender's link from 4 ms on: the first has 2 ms less to go
+    first, second = sorted(span.end_s for span in spans(trace, "recv"))
+    assert second - first == pytest.approx(2e-3)
+    assert second == pytest.approx(2e-3 + 2.0 + 2e-3)
+
+
+def test_an_operation_waits_for_the_messages_that_its_device_is_sending():
+    world, trace = on_host((1.0, 1.0), as_two_ended(star(), 2e-3), message_work_frac=1.0)
+
+    async def sends_and_computes(ctx):
+        ctx.send(PAYLOAD, 1, "m")
+        await add(ctx)
+
+    run(world, (0, sends_and_computes), listener(1))
+    assert spans(trace, "compute")[0].start_s == pytest.approx(2e-3)
+
+
+def test_messages_slow_the_operations_of_other_devices_down():
+    alone, alone_trace = on_host((1.0, 2.0), as_two_ended(star(), 2e-3), message_work_frac=1.0)
+    run(alone, (2, adds_one_after_the_other(1)))
+    together, trace = on_host((1.0, 2.0), as_two_ended(star(), 2e-3), message_work_frac=1.0)
+    run(together, (0, lambda ctx: sender(ctx, 1, ["m"])), (2, adds_one_after_the_other(1)), listener(1))
+    (one,), (slowed,) = spans(alone_trace, "compute"), spans(trace, "compute")
+    assert slowed.end_s == pytest.approx(min(2 * one.end_s, one.end_s + 2e-3))
+
+
+def test_a_long_operation_leaves_the_main_thread_free_for_messages():
+    threads = Threads(SharedCores(SimulationKernel(), one_core))
+    assert threads.for_operation(handed_over=False) is threads.main
+    assert threads.for_operation(handed_over=True) is threads.compute
+    threads.compute.run(1.0, lambda start_s: None)
+    assert threads.for_operation(handed_over=False) is threads.compute  # in their order

@@ -1,0 +1,79 @@
+"""How much of a message's costs is work on a core: from a run with more devices than this host has cores.
+
+A message between two idle devices takes as long whether its threads work on it or wait for each other. Where
+processes share cores the two differ: work of one keeps the others from theirs. So one run of twice as many
+devices as cores is measured, and the share with which the simulated world takes as long per token is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from itertools import pairwise
+
+from emulator.calibration.runtime import MODELS, Run, run_native, spec_of
+from engine.domain.cluster import LinkSpec, SwitchSpec
+from engine.domain.host_times import HostProfile, RuntimeCosts
+from engine.domain.network import Network
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.runs.native import predict_native
+from engine.runs.predict import prepare
+
+ROWS, NEW_TOKENS = 8, 6
+MOST_DEVICES = 8
+HALVINGS = 6
+REPEATS = 3
+
+
+def crowd_spec(bit_per_s: float) -> RunSpec:
+    """Tensor parallelism, the method with the most messages, on twice as many devices as cores."""
+    devices = max(2, min(MOST_DEVICES, 2 * len(os.sched_getaffinity(0))))
+    spec = spec_of(MODELS[-1], devices, "megatron", ROWS)
+    cluster = spec.cluster.model_copy(
+        update={
+            "switches": (SwitchSpec(name="hub"),),
+            "links": tuple(
+                LinkSpec(a=device.name, b="hub", bit_per_s=bit_per_s) for device in spec.cluster.devices
+            ),
+        }
+    )
+    workload = spec.workload.model_copy(update={"new_tokens": NEW_TOKENS})
+    return spec.model_copy(update={"cluster": cluster, "workload": workload})
+
+
+def token_s(items: list[Span | Mark]) -> float:
+    """Median seconds from token to token of the requests after the first."""
+    times: dict[int, list[float]] = {}
+    for item in items:
+        if isinstance(item, Mark) and item.name == "token_emitted" and item.facts["request"] > 0:
+            times.setdefault(item.facts["request"], []).append(item.time_s)
+    return statistics.median(
+        after - before for series in times.values() for before, after in pairwise(series)
+    )
+
+
+def measured_token_s(bit_per_s: float, network: Network | None = None) -> float:
+    """Seconds per token in the crowd, the median of `REPEATS` runs. Raises `HostError`."""
+    runs: list[Run] = [run_native(crowd_spec(bit_per_s), network) for _ in range(REPEATS)]
+    return statistics.median(token_s(list(run.trace)) for run in runs)
+
+
+def with_message_work(profile: HostProfile, bit_per_s: float, seconds: float) -> HostProfile:
+    """`profile` with the share of work for which a token of the crowd takes `seconds`, or the nearest."""
+    prepared = prepare(crowd_spec(bit_per_s))
+
+    def predicted_s(share: float) -> float:
+        return token_s(predict_native(prepared, _with_share(profile, share)).trace)
+
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if predicted_s(middle) > seconds else (middle, high)
+    return _with_share(profile, (low + high) / 2)
+
+
+def _with_share(profile: HostProfile, share: float) -> HostProfile:
+    runtime: RuntimeCosts = profile.runtime.model_copy(update={"message_work_frac": share})
+    changed: HostProfile = profile.model_copy(update={"runtime": runtime})
+    return changed
