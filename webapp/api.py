@@ -28,6 +28,7 @@ from webapp.clusters.api import router as clusters
 from webapp.errors import TooMany, Unavailable
 from webapp.experiments.api import router as experiments
 from webapp.health import router as health
+from webapp.machines import router as machines
 from webapp.openapi.document import Document
 from webapp.operations.machines import router as fleet
 from webapp.operations.models_api import router as models
@@ -68,6 +69,7 @@ api.add_router("/experiments", experiments)
 api.add_router("", health)
 api.add_router("/fleet", fleet)
 api.add_router("/models", models)
+api.add_router("/machines", machines)
 
 
 def refusal(request: HttpRequest, status: int, detail: str, fields: list[tuple[str, str]]) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -23,6 +24,16 @@ class Calibration(Value):
 
     def to_json(self) -> str:
         return self.model_dump_json(exclude_defaults=True)
+
+
+def digest(calibration: Calibration) -> str:
+    """Identifies the times of a machine: results that depend on them are stale under another digest.
+
+    The device's name, title and source do not count: they say where the times come from, and when.
+    """
+    plain = calibration.device.model_copy(update={"name": "device", "title": "", "source": ""})
+    text = Calibration(profile=calibration.profile, device=plain).to_json()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse_calibration(text: str, where: str) -> Calibration:

@@ -1,10 +1,11 @@
 """Machines that were calibrated elsewhere are in the palette, if their files are right."""
 
+import json
 import logging
 
 import pytest
 
-from engine.domain.calibration import Calibration
+from engine.domain.calibration import Calibration, digest
 from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import HostProfile, MeasuredRow
 from webapp.machines import machines
@@ -25,8 +26,9 @@ BOARD = Calibration(
 
 @pytest.fixture
 def folder(tmp_path, settings):
-    settings.MACHINES_DIR = tmp_path
-    return tmp_path
+    settings.MACHINES_DIR = tmp_path / "machines"
+    settings.MACHINES_DIR.mkdir()
+    return settings.MACHINES_DIR
 
 
 def test_a_machine_is_called_as_its_file(folder):
@@ -55,3 +57,75 @@ def test_a_file_of_no_use_is_left_out_and_the_log_says_why(folder, caplog, name,
 def test_without_the_folder_there_are_none(tmp_path, settings):
     settings.MACHINES_DIR = tmp_path / "absent"
     assert machines() == []
+
+
+def imported(client, name="board", calibration=None):
+    return client.post("/machines", {"name": name, "calibration": calibration or json.loads(BOARD.to_json())})
+
+
+def test_an_operator_imports_a_machine_lists_it_and_removes_it(folder, alice):
+    made = imported(alice)
+    assert made.status_code == 201, made.json()
+    assert made.json() | {"digest": ""} == {
+        "name": "board",
+        "host": "a board",
+        "source": "",
+        "flop_per_s": 7e9,
+        "memory_byte_per_s": 1e9,
+        "digest": "",
+    }
+    assert made.json()["digest"] == digest(BOARD)
+    assert alice.get("/machines").json() == [made.json()]
+    names = [preset["name"] for preset in alice.get("/catalogue").json()["presets"]]
+    assert "board" in names
+    assert alice.delete("/machines/board").status_code == 204
+    assert alice.get("/machines").json() == []
+    assert list(folder.iterdir()) == []
+    assert alice.delete("/machines/board").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "calibration", "status", "words"),
+    [
+        ("laptop-core", None, 422, "is the name of a preset"),
+        ("../board", None, 422, "name"),
+        ("board", {"profile": {}}, 422, "missing"),
+        (
+            "board",
+            json.loads(BOARD.to_json()) | {"device": {"name": "x", "flop_per_s": -1}},
+            422,
+            "flop_per_s",
+        ),
+        ("there", None, 409, "remove it first"),
+    ],
+)
+def test_a_file_that_is_no_calibration_and_a_name_that_is_taken_are_refused(
+    folder, alice, name, calibration, status, words
+):
+    (folder / "there.json").write_text(BOARD.to_json())
+    answer = imported(alice, name, calibration)
+    assert answer.status_code == status
+    assert words in str(answer.json())
+    assert [path.name for path in folder.iterdir()] == ["there.json"]
+
+
+def test_a_viewer_sees_machines_and_changes_none(folder, victor):
+    (folder / "there.json").write_text(BOARD.to_json())
+    assert [row["name"] for row in victor.get("/machines").json()] == ["there"]
+    assert imported(victor).status_code == 403
+    assert victor.delete("/machines/there").status_code == 403
+    assert (folder / "there.json").exists()
+
+
+def test_the_palette_has_room_for_so_many_machines_and_no_more(folder, alice, monkeypatch):
+    monkeypatch.setattr("webapp.machines.MOST_MACHINES", 1)
+    assert imported(alice, "one").status_code == 201
+    refused = imported(alice, "two")
+    assert (refused.status_code, [path.name for path in folder.iterdir()]) == (409, ["one.json"])
+
+
+def test_a_calibration_is_known_by_its_times_and_not_by_its_name():
+    renamed = BOARD.device.model_copy(update={"name": "other", "source": "another day"})
+    slower = BOARD.device.model_copy(update={"flop_per_s": 6e9})
+    assert digest(Calibration(profile=BOARD.profile, device=renamed)) == digest(BOARD)
+    assert digest(Calibration(profile=BOARD.profile, device=slower)) != digest(BOARD)
