@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.calibration.contention import measure_slowdown
 from emulator.calibration.correction import correct
 from emulator.calibration.device_row import device_row
-from emulator.calibration.known import host_name
+from emulator.calibration.known import PROGRESS, host_name
 from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
 from emulator.calibration.runtime import measure_runtime
@@ -97,9 +97,13 @@ def calibrate(shapes: Shapes, models: Sequence[str] = (), rows: Sequence[int] = 
         made_up = stores(shapes, Path(directory))
         named = [random_weights(name) for name in models]
         alone, passes, timed = host_profile(made_up, shapes.rows, named, rows)
+        say("correcting kernels by passes")
         profile = correct(alone, passes)
+        say("slowdown of processes that compute at once")
         slowdown = measure_slowdown(made_up[-1])
+    say("runtime, in runs over loopback")
     runtime = measure_runtime(shapes is QUICK)
+    say("device row")
     profile = profile.model_copy(update={"runtime": runtime.model_copy(update={"slowdown": slowdown})})
     found = Calibration(profile=profile, device=device_row(profile, _disk_byte_per_s()))
     steps = [
@@ -111,6 +115,12 @@ def calibrate(shapes: Shapes, models: Sequence[str] = (), rows: Sequence[int] = 
     if comparisons:
         steps.append(_step("other models", comparisons))
     return Measured(found, tuple(steps), tuple(comparisons))
+
+
+def say(what: str) -> None:
+    """Tell the parent process, which shows it, what is being measured now."""
+    sys.stderr.write(f"{PROGRESS}{what}\n")
+    sys.stderr.flush()
 
 
 def _step(name: str, comparisons: Sequence[TimedPrediction], model: ComputeModel = "measured") -> Step:
@@ -138,10 +148,14 @@ def host_profile(
     passes: list[list[TimedOperation]] = []
     operations: list[list[TimedOperation]] = []
     with torch.inference_mode(), TimedKernels(torch) as kernels:
-        for _ in range(ROUNDS):
+        for turn in range(1, ROUNDS + 1):
+            say(f"kernels alone, round {turn} of {ROUNDS}")
             for name, figure in kernels.figures(rows, sides):
                 times[name] = min(figure.seconds(), times.get(name, math.inf))
+            say(f"passes of {len(passes_of)} made-up models, round {turn} of {ROUNDS}")
             passes.append(time_operations(passes_of, pass_rows))
+            if stores:
+                say(f"operations of {len(stores)} other models, round {turn} of {ROUNDS}")
             operations.append(time_operations(stores, operation_rows))
         tables = as_tables(times)
         calls = (*tables.passes, _attention_call(tables, kernels.crowd))
@@ -237,6 +251,7 @@ def main(extent: str, models: str, rows: str) -> int:
     from engine.ops.torch_kernels.linear import use
 
     keep_freed_memory()  # as device processes do
+    say("choice of kernels")
     use(measured_kernels())
     shapes = QUICK if extent == "quick" else FULL
     found = calibrate(shapes, models.split(",") if models else (), json.loads(f"[{rows}]"))

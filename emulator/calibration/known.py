@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from engine.domain.errors import HostError, SpecError
 from engine.domain.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRESS = "calibrating: "
+"""What a child's line about its progress begins with."""
 
 
 def calibration_file() -> Path:
@@ -51,32 +55,55 @@ def measured_calibration() -> Calibration:
     return result
 
 
-def measured(quick: bool, models: Sequence[str] = (), rows: Sequence[int] = ()) -> dict[str, Any]:
+def measured(
+    quick: bool,
+    models: Sequence[str] = (),
+    rows: Sequence[int] = (),
+    progress: Callable[[str], None] = lambda what: None,
+) -> dict[str, Any]:
     """Measure now in a child process, and time operations of `models` on `rows` rows in turn.
 
-    Returns the fields of a `Measured` (`calibrate.py`) as plain data. Raises `HostError` if that fails.
+    `progress` gets what is being measured. Returns the fields of a `Measured` (`calibrate.py`) as plain data.
+    Raises `HostError` if that fails. Ctrl-C ends the child.
     """
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     extent = "quick" if quick else "full"
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "emulator.calibration.calibrate",
-            extent,
-            ",".join(models),
-            ",".join(map(str, rows)),
-        ],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise HostError(f"Calibrating this machine failed: {reason}.")
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    arguments = [extent, ",".join(models), ",".join(map(str, rows))]
+    with tempfile.TemporaryFile("w+") as answer:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "emulator.calibration.calibrate", *arguments],
+            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+            stdout=answer,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,  # Ctrl-C reaches this process alone, which then ends all of the child's
+        )
+        said = _said(child, progress)
+        if child.returncode:
+            reason = (said or ["no reason given"])[-1]
+            raise HostError(f"Calibrating this machine failed: {reason}.")
+        answer.seek(0)
+        result: dict[str, Any] = json.loads(answer.read().splitlines()[-1])
+    return result
+
+
+def _said(child: subprocess.Popen[str], progress: Callable[[str], None]) -> list[str]:
+    """What `child` said on stderr until its end, without its progress. Ctrl-C here ends it, too."""
+    said = []
+    assert child.stderr is not None, "it was started with a pipe"
+    try:
+        for line in child.stderr:
+            if line.startswith(PROGRESS):
+                progress(line.removeprefix(PROGRESS).strip())
+            elif line.strip():
+                said.append(line.strip())
+        child.wait()
+    except BaseException:
+        os.killpg(child.pid, signal.SIGINT)  # it removes its files
+        child.communicate()
+        raise
+    finally:
+        child.stderr.close()
+    return said
 
 
 def keep(calibration: Calibration) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from emulator.calibration.calibrate import Measured, Step
 from emulator.calibration.known import measured
@@ -14,10 +14,13 @@ HELD_OUT, HELD_OUT_ROWS = ("bert-base", "tinyllama-42m"), (1, 34, 128)
 
 
 def measured_steps(
-    quick: bool = False, models: Sequence[str] = HELD_OUT, rows: Sequence[int] = HELD_OUT_ROWS
+    quick: bool = False,
+    models: Sequence[str] = HELD_OUT,
+    rows: Sequence[int] = HELD_OUT_ROWS,
+    progress: Callable[[str], None] = lambda what: None,
 ) -> Measured:
     """Calibrate this host now, and time operations of `models` in turn with it. Raises `HostError`."""
-    answer = measured(quick, models, rows)
+    answer = measured(quick, models, rows, progress)
     return Measured(
         Calibration.parse(answer["calibration"], "calibration"),
         tuple(Step(*step) for step in answer["steps"]),

@@ -37,13 +37,18 @@ FULL = Shapes(
         ("gpt2", 1024, 12),
         ("llama", 192, 8),
         ("llama", 448, 8),
+        ("llama", 640, 8),
         ("llama", 1024, 8),
+        ("phi3", 384, 8),
+        ("phi3", 768, 8),
         ("bert", 320, 6),
         ("bert", 896, 6),
     ),
     (1, 8, 34, 128, 384),
 )
-QUICK = Shapes((("gpt2", 128, 12), ("llama", 448, 8), ("bert", 640, 6), ("gpt2", 1024, 12)), (1, 34, 200))
+QUICK = Shapes(
+    (("gpt2", 128, 12), ("llama", 448, 8), ("bert", 640, 6), ("gpt2", 1024, 12)), (1, 34, 128, 300)
+)
 
 
 def stores(shapes: Shapes, directory: Path) -> list[WeightStore]:
@@ -60,7 +65,7 @@ def stores(shapes: Shapes, directory: Path) -> list[WeightStore]:
 
 
 def config(family: str, hidden: int, layers: int) -> dict[str, Any]:
-    """A Hugging Face config.json: customary feed-forward sizes, and half as many KV heads in Llamas."""
+    """A Hugging Face config.json: customary feed-forward sizes, half as many KV heads in Llamas and Phis."""
     heads = max(2, hidden // HEAD_DIM)
     vocabulary = SMALL_VOCABULARY if hidden <= SMALL_SIDE else LARGE_VOCABULARY
     if family == "gpt2":
@@ -80,10 +85,14 @@ def config(family: str, hidden: int, layers: int) -> dict[str, Any]:
         "max_position_embeddings": POSITIONS,
         "vocab_size": vocabulary,
     }
-    if family == "llama":
+    if family in ("llama", "phi3"):
         gated = hidden * 8 // 3 // 32 * 32
-        return common | {
+        gated_config = common | {
             "num_key_value_heads": heads // 2 if heads % 2 == 0 else heads,
             "intermediate_size": gated,
         }
+        own = (
+            {"original_max_position_embeddings": POSITIONS, "pad_token_id": None} if family == "phi3" else {}
+        )
+        return gated_config | own
     return common | {"intermediate_size": 4 * hidden}

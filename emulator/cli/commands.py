@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import queue
 import sys
+import time
 
 from emulator.bench.command import BENCH
 from emulator.bench.compute import residual_table, steps_table
@@ -42,8 +43,15 @@ def calibrate(args: argparse.Namespace) -> int:
         check_writable(target)
     words = "about a minute" if args.quick else "about five minutes"
     sys.stderr.write(f"calibrating: {words}, best on an idle machine\n")
-    found = measured_steps(args.quick)
+    began_s = time.monotonic()
+
+    def progress(what: str) -> None:
+        sys.stderr.write(f"{time.monotonic() - began_s:5.0f} s  {what}\n")
+
+    found = measured_steps(args.quick, progress=progress)
+    progress("messages over links, and a crowd of devices")
     calibration = with_link_messages(found.calibration)
+    progress("done")
     keep(calibration)
     sys.stderr.write(as_text(steps_table(found.steps)) + "\n\n")
     sys.stderr.write(as_text(residual_table(found.comparisons)) + "\n")

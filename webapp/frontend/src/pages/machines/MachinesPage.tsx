@@ -5,6 +5,7 @@ import type { Fleet } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
+import { Profiles } from './Profiles';
 import { QueueTable } from './QueueTable';
 import { WorkersTable } from './WorkersTable';
 
@@ -38,6 +39,7 @@ export function MachinesPage() {
           </Panel>
         </>
       )}
+      <Profiles />
     </Page>
   );
 }

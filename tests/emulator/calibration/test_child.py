@@ -1,0 +1,57 @@
+"""The process that calibrates: its progress is passed on, its answer read, and Ctrl-C ends it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator.calibration import known
+from engine.domain.errors import HostError
+
+ANSWER = {"calibration": {}, "steps": ["x" * 200_000]}  # longer than a pipe holds
+
+
+@pytest.fixture
+def child(monkeypatch, tmp_path):
+    """Let a program of a few lines calibrate; returns the processes that were started."""
+    started = []
+    start = subprocess.Popen
+
+    def with_program(text):
+        program = Path(tmp_path, "child.py")
+        program.write_text(f"import sys, json, signal, time\nsay = sys.stderr.write\n{text}")
+
+        def popen(arguments, **options):
+            started.append(start([sys.executable, str(program)], **options))
+            return started[-1]
+
+        monkeypatch.setattr("emulator.calibration.known.subprocess.Popen", popen)
+        return started
+
+    return with_program
+
+
+def test_progress_is_passed_on_and_a_long_answer_is_read(child):
+    child(f"say('{known.PROGRESS}kernels\\n'); print({json.dumps(ANSWER)!r})")
+    heard = []
+    assert known.measured(quick=True, progress=heard.append) == ANSWER
+    assert heard == ["kernels"]
+
+
+def test_a_child_that_fails_is_an_error_with_its_last_words(child):
+    child("say('a warning\\n'); sys.exit('no memory')")
+    with pytest.raises(HostError, match="Calibrating this machine failed: no memory"):
+        known.measured(quick=True)
+
+
+def test_ctrl_c_ends_the_child(child):
+    started = child(f"say('{known.PROGRESS}kernels\\n'); sys.stderr.flush(); signal.pause()")
+
+    def interrupt(what):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        known.measured(quick=True, progress=interrupt)
+    assert started[0].returncode is not None
