@@ -21,6 +21,7 @@ from engine.program.strategy import DivisibleParams
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
 from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.embedding import EMBEDDING_HELP, EmbeddingChoice
 from engine.strategies.shared.shares import largest_remainder, layer_s
 from engine.strategies.shared.tensor_parallel import (
     TensorParallel,
@@ -44,6 +45,7 @@ class MegatronParams(DivisibleParams):
         description="Where logits are computed: on the source, or cut by the vocabulary among all devices, "
         "which send their best token alone.",
     )
+    embedding: EmbeddingChoice = Field(default="source", description=EMBEDDING_HELP)
 
 
 class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
@@ -58,10 +60,11 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: MegatronParams
     ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
+        splits_head = params.head == "columns"
         if params.plan is not None:
             bounds = bounds_by_hand(self.name, cluster, model, params.plan, cluster.workers)
             return bounds_plan(
-                self.name, cluster, model, demand, bounds, params.all_reduce, params.head == "columns"
+                self.name, cluster, model, demand, bounds, params.all_reduce, splits_head, params.embedding
             )
         weights = [
             1.0 if params.shares == "equal" else 1 / layer_s(cluster.devices[rank], model, demand)
@@ -69,8 +72,9 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
         ]
         columns = largest_remainder(model.intermediate_size, weights)
         heads = head_shares(model, weights)
+        shares = (heads, columns)
         return split_plan(
-            self.name, cluster, model, demand, heads, columns, params.all_reduce, params.head == "columns"
+            self.name, cluster, model, demand, *shares, params.all_reduce, splits_head, params.embedding
         )
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[TensorParallelLayout]) -> PlanByHand:

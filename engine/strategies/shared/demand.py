@@ -133,10 +133,11 @@ def end_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
     """The operations of embedding and output, which the source computes."""
     rows = 1 if demand.generates else demand.rows
     last = Pass(result_op(model, demand.generates), (hidden(model, demand.batch, rows),))
-    return (*_prompt_passes(model, demand), last)
+    return (*prompt_passes(model, demand), last)
 
 
-def _prompt_passes(model: ModelSpec, demand: Demand) -> list[Pass]:
+def prompt_passes(model: ModelSpec, demand: Demand) -> list[Pass]:
+    """The operations that embed the prompt."""
     new, cached = demand.prompt_pass
     tokens = Meta((demand.batch, new), "int64")
     if not model.vision:

@@ -6,6 +6,7 @@ and columns each device gets, and in the all-reduce algorithm.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from typing_extensions import TypeVar
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Axis, Holding, Part, Placement, Plan, Slice, Work
 from engine.domain.values import Count
@@ -32,6 +34,13 @@ from engine.strategies.shared.demand import (
     check_memory,
     end_passes,
     hidden,
+)
+from engine.strategies.shared.embedding import (
+    EmbeddingChoice,
+    check_choice,
+    is_worth_a_table,
+    with_table_passes,
+    with_tables,
 )
 from engine.strategies.shared.ends import end_holdings, end_work, finish, tag, wanted_rows
 from engine.strategies.shared.kv_disk import disk_rows
@@ -73,6 +82,8 @@ class AllReduceLayout(ShareLayout):
     decode_all_reduce: AllReduce | None = None
     vocabulary: tuple[Count, ...] | None = None
     """Member i has the tokens [vocabulary[i], vocabulary[i + 1]) of the head; None: the source has all."""
+    members_embed: bool = False
+    """Every member has the table and gets token ids; else the source embeds and sends hidden rows."""
 
     def all_reduce_of(self, step: Step) -> AllReduce:
         decodes = step.phase == "decode" and self.decode_all_reduce is not None
@@ -106,9 +117,7 @@ async def split_pass(
     if ctx.rank in group:
         rows = disk_rows(ctx, plan, step, plan.layout.heads_of(ctx.rank), partial_sum)
         rows.begin()
-    x = await embed_rows(ctx, plan, step, tokens) if ctx.rank == source else None
-    if ctx.rank in group or ctx.rank == source:
-        x = await broadcast(ctx, x, source, group, tag(step, "input"))
+    x = await _hidden_rows(ctx, plan, step, tokens) if ctx.rank in group or ctx.rank == source else None
     if rows is not None:
         x = await _layers(ctx, plan, step, x, group, rows.compute)
         await rows.settle()
@@ -123,6 +132,19 @@ async def split_pass(
     return await finish(ctx, step, x)
 
 
+async def _hidden_rows(
+    ctx: Ctx, plan: Plan[AllReduceLayout], step: Step, tokens: Tensor | None
+) -> Tensor | None:
+    """The rows that enter the first layer, on every member."""
+    group, source, at_source = plan.layout.group, ctx.cluster.source_rank, tokens
+    if ctx.rank == source and not plan.layout.members_embed:
+        at_source = await embed_rows(ctx, plan, step, tokens)
+    rows = await broadcast(ctx, at_source, source, group, tag(step, "input"))
+    if plan.layout.members_embed:
+        return await embed_rows(ctx, plan, step, rows) if ctx.rank in group else None
+    return rows
+
+
 def split_plan(
     name: str,
     cluster: ClusterSpec,
@@ -132,10 +154,11 @@ def split_plan(
     columns: Sequence[int],
     how: AllReduceChoice,
     splits_head: bool = False,
+    embedding: EmbeddingChoice = "source",
 ) -> Plan[TensorParallelLayout]:
     """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short."""
     bounds = Bounds(cluster.workers, bounds_of(heads), bounds_of(columns))
-    return bounds_plan(name, cluster, model, demand, bounds, how, splits_head)
+    return bounds_plan(name, cluster, model, demand, bounds, how, splits_head, embedding)
 
 
 def bounds_plan(
@@ -146,11 +169,19 @@ def bounds_plan(
     bounds: Bounds,
     how: AllReduceChoice,
     splits_head: bool = False,
+    embedding: EmbeddingChoice = "source",
 ) -> Plan[TensorParallelLayout]:
     """The plan with these shares; raises `PlanError` if memory is short.
 
-    With `splits_head` a model that generates has its head cut as the columns are.
+    With `splits_head` a model that generates has its head cut as the columns are. An `embedding` that is auto
+    has the members embed if that is worth their tables and these fit.
     """
+    check_choice(embedding, model)
+    if embedding == "auto":
+        if is_worth_a_table(cluster, model, demand, bounds.group):
+            with contextlib.suppress(PlanError):  # too large a table
+                return bounds_plan(name, cluster, model, demand, bounds, how, splits_head, "members")
+        embedding = "source"
     placement = shares_placement(name, cluster, model, bounds)
     passes = passes_of(cluster, bounds, model, demand)
     vocabulary = None
@@ -159,6 +190,9 @@ def bounds_plan(
         vocabulary = bounds_of(largest_remainder(model.vocab_size, columns))
         placement = with_split_head(placement, bounds.group, vocabulary)
         passes = with_split_passes(passes, model, demand, bounds.group, vocabulary)
+    if embedding == "members":
+        placement = with_tables(placement, bounds.group)
+        passes = with_table_passes(passes, model, demand, bounds.group)
     check_memory(
         cluster,
         model,
@@ -173,7 +207,11 @@ def bounds_plan(
     )
     return placement.with_layout(
         TensorParallelLayout(
-            **bounds._asdict(), all_reduce=prompt, decode_all_reduce=token, vocabulary=vocabulary
+            **bounds._asdict(),
+            all_reduce=prompt,
+            decode_all_reduce=token,
+            vocabulary=vocabulary,
+            members_embed=embedding == "members",
         )
     )
 

@@ -3013,6 +3013,7 @@ export interface components {
             kind: "sliding_window";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+            members_embed: boolean;
             predicted_token_s: number;
             streams: {
                 [key: string]: [
@@ -3156,6 +3157,7 @@ export interface components {
             kind: "tensor_parallel";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+            members_embed: boolean;
             vocabulary: number[] | null;
         };
         ThresholdReached: {
