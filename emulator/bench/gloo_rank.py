@@ -1,8 +1,8 @@
 """One process of a baseline: a plain torch model over torch.distributed's gloo, timed.
 
 `python -m emulator.bench.gloo_rank JSON` runs one rank of tensor parallelism ("tensor") or of a pipeline
-("pipeline"); rank 0 prints the seconds of the first token and of each later one. With one rank both are plain
-torch. Only time is measured: the weights are random, and the answer is not looked at.
+("pipeline"); rank 0 prints the seconds of the first token and of each later one, in every round. With one
+rank both are plain torch. Only time is measured: the weights are random, and the answer is not looked at.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ class Layer:
         self.norm = torch.ones(task.hidden)
         self.cache = torch.zeros(2, 1, inner // self.head_dim, task.prompt + task.new_tokens, self.head_dim)
 
-    def forward(self, x: Tensor, seen: int) -> Tensor:
+    def forward(self, x: Tensor, seen: int, turns: tuple[Tensor, Tensor]) -> Tensor:
         h, rows = F.rms_norm(x, self.norm.shape, self.norm), x.shape[1]
         q, k, v = (
             F.linear(h, w).view(1, rows, -1, self.head_dim).transpose(1, 2) for w in (self.q, self.k, self.v)
         )
+        q, k = _turned(q, *turns), _turned(k, *turns)
         self.cache[0, :, :, seen : seen + rows] = k
         self.cache[1, :, :, seen : seen + rows] = v
         keys, values = self.cache[:, :, :, : seen + rows]
@@ -79,6 +80,8 @@ class Rank:
         reduce = self._sum if tensor and self.size > 1 else lambda x: x
         self.layers = [Layer(task, share, reduce) for _ in range(count)]
         self.table, self.head = (torch.randn(task.vocab, task.hidden) / 30 for _ in range(2))
+        self.norm = torch.ones(task.hidden)
+        self.turns = _turns(task.prompt + task.new_tokens, task.hidden // task.heads)
 
     def _sum(self, x: Tensor) -> Tensor:
         assert self.group is not None
@@ -112,17 +115,21 @@ class Rank:
         return token
 
     def _through(self, x: Tensor, seen: int) -> Tensor:
+        cos, sin = (table[seen : seen + x.shape[1]] for table in self.turns)
         for layer in self.layers:
-            x = layer.forward(x, seen)
+            x = layer.forward(x, seen, (cos, sin))
         return x
 
     def _next(self, x: Tensor) -> Tensor:
-        return F.linear(x[:, -1:], self.head).argmax(dim=-1)
+        last = F.rms_norm(x[:, -1:], self.norm.shape, self.norm)
+        return F.linear(last, self.head).argmax(dim=-1)
 
-    def times(self) -> tuple[float, float]:
-        """Seconds of the first token, and of each later one in the mean."""
+    def times(self, rounds: int) -> list[tuple[float, float]]:
+        """Seconds of the first token, and of each later one in the mean, in every round after one more."""
+        return [self._round() for _ in range(1 + rounds)][1:]
+
+    def _round(self) -> tuple[float, float]:
         task = self.task
-        self.tokens(torch.ones(1, task.prompt, dtype=torch.int64), 0)  # what is slow the first time
         if self.group is not None:
             self.group.barrier().wait()
         ids, ends_s = torch.ones(1, task.prompt, dtype=torch.int64), [time.monotonic()]
@@ -132,6 +139,18 @@ class Rank:
             seen, ids = seen + ids.shape[1], token
             ends_s.append(time.monotonic())
         return ends_s[1] - ends_s[0], (ends_s[-1] - ends_s[1]) / (task.new_tokens - 1)
+
+
+def _turns(rows: int, head_dim: int) -> tuple[Tensor, Tensor]:
+    """cos and sin of Llama's rotary positions: [rows, head_dim]."""
+    steps = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
+    angles = torch.outer(torch.arange(rows, dtype=torch.float32), 1 / 10000**steps).repeat(1, 2)
+    return angles.cos(), angles.sin()
+
+
+def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    low, high = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-high, low), dim=-1) * sin
 
 
 def _gloo(task: Task) -> Any:
@@ -147,9 +166,10 @@ def _gloo(task: Task) -> Any:
 def main(arguments: Sequence[str]) -> int:
     torch.set_num_threads(1)
     fields = json.loads(arguments[0])
+    rounds = fields.pop("rounds")
     rank = Rank(Task(**fields | {"addresses": tuple(fields["addresses"])}))
     with torch.inference_mode():
-        times = rank.times()
+        times = rank.times(rounds)
     if rank.task.rank == 0:
         sys.stdout.write(json.dumps(times))
         sys.stdout.flush()

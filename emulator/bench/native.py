@@ -9,10 +9,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.bench.clusters import star
+from emulator.bench.native_bounds import NEW_TOKENS, PROMPT, Place, Speed, bounds_at
 from emulator.bench.rows import Table
+from emulator.calibration.known import known_calibration, measured_calibration
 from emulator.session.calls import call
 from emulator.session.client import emulate
 from engine.cli.command import Environment
@@ -22,42 +24,28 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 
-PROMPT, NEW_TOKENS = 128, 32
 RATES = (1000e6, 100e6, 20e6)
 SIZES = (2, 4)
-REPEATS = 2
+REPEATS, ROUNDS = 2, 2
+"""Every system is started so often, and then timed so often after a round that is not."""
+
 OUR_FLOP_PER_S = 5e10
 
 BASELINES = {"tensor": "torch, tensor parallel over gloo", "pipeline": "torch, pipeline over gloo"}
 PLAIN = "plain torch"
 OURS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("megatron", {}),
-    ("megatron", {"head": "columns"}),
+    ("megatron", {"head": "columns", "embedding": "auto"}),
     ("gpipe", {}),
 )
-FORMER: tuple[str, dict[str, Any]] = ("megatron", {"all_reduce": "ring"})
-"""Measured at the middle rate alone, for what the choice of the all-reduce is worth."""
+CAUSES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("megatron", {"head": "columns"}),
+    ("megatron", {"all_reduce": "ring"}),
+)
+"""Measured at the middle rate alone, for what each choice is worth."""
 
 MODULE = "emulator.bench.gloo_rank"
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Place(NamedTuple):
-    """A column of the table: so many devices on links of this rate; 0: one device."""
-
-    devices: int
-    bit_per_s: float
-
-    @property
-    def title(self) -> str:
-        return "1 device" if self.devices == 1 else f"N={self.devices}, {self.bit_per_s / 1e6:g} Mbit/s"
-
-
-class Speed(NamedTuple):
-    """Seconds of the first token and of each later one."""
-
-    first_s: float
-    token_s: float
 
 
 PLACES = (Place(1, 0.0), *(Place(count, rate) for count in SIZES for rate in RATES))
@@ -68,9 +56,14 @@ def measure_native(environment: Environment) -> Table:
     found: dict[str, dict[Place, list[Speed]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(REPEATS):
         for place in PLACES:
-            for name, speed in speeds_at(place):
-                found[name][place].append(speed)
-                sys.stderr.write(f"{name}, {place.title}: {_cell([speed])}\n")
+            for name, speeds in speeds_at(place):
+                found[name][place] += speeds
+                sys.stderr.write(f"{name}, {place.title}: {_cell(speeds)}\n")
+    known = known_calibration() or measured_calibration()
+    prompt_s = statistics.median(speed.first_s for speed in found["EdgeLoom single"][PLACES[0]])
+    for place in PLACES:
+        for name, bound in bounds_at(place, model_of_105m(), known.profile.memory_byte_per_s, prompt_s):
+            found[name][place].append(bound)
     return table_of(found)
 
 
@@ -82,7 +75,10 @@ def table_of(found: dict[str, dict[Place, list[Speed]]]) -> Table:
     title = (
         f"A Llama-like model of 105.8 million parameters, float32, {PROMPT} + {NEW_TOKENS} tokens, one "
         "thread per process: tokens per second of the prompt / of decoding, medians of "
-        f"{REPEATS} runs in turn, on the same links. Every EdgeLoom run was compared with transformers."
+        f"{REPEATS * ROUNDS} rounds in {REPEATS} runs in turn, on the same links. Every EdgeLoom run was "
+        "compared with transformers. Bounds: the weights of a step are read once at this host's rate; a "
+        "prompt's arithmetic is EdgeLoom's on one device, divided by the cores that share it; messages take "
+        "their bytes at the link's rate, a prompt's sums in a ring."
     )
     return Table(title, ("", *(place.title for place in PLACES)), tuple(rows))
 
@@ -92,24 +88,24 @@ def _cell(speeds: list[Speed]) -> str:
     return f"{PROMPT / first_s:.0f} / {1 / token_s:.1f}"
 
 
-def speeds_at(place: Place) -> Iterator[tuple[str, Speed]]:
-    """Every system once."""
+def speeds_at(place: Place) -> Iterator[tuple[str, list[Speed]]]:
+    """Every system, started once."""
     if place.devices == 1:
         yield PLAIN, baseline(place, "tensor")
         yield "EdgeLoom single", ours(place, "single", {})
         return
     for kind, name in BASELINES.items():
         yield name, baseline(place, kind)
-    for strategy, params in (*OURS, FORMER) if place.bit_per_s == RATES[1] else OURS:
+    for strategy, params in (*OURS, *CAUSES) if place.bit_per_s == RATES[1] else OURS:
         words = "".join(f", {key} {value}" for key, value in params.items())
         yield f"EdgeLoom {strategy}{words}", ours(place, strategy, params)
 
 
-def baseline(place: Place, kind: str) -> Speed:
-    return Speed(*call(gloo_times, kind, place.devices, place.bit_per_s or RATES[0]))
+def baseline(place: Place, kind: str) -> list[Speed]:
+    return [Speed(*times) for times in call(gloo_times, kind, place.devices, place.bit_per_s or RATES[0])]
 
 
-def gloo_times(kind: str, devices: int, bit_per_s: float) -> tuple[float, float]:
+def gloo_times(kind: str, devices: int, bit_per_s: float) -> list[tuple[float, float]]:
     """Run all ranks of a baseline in the devices' namespaces; raises `HostError` if one fails."""
     from emulator.network.mininet_network import MininetNetwork
 
@@ -126,6 +122,7 @@ def gloo_times(kind: str, devices: int, bit_per_s: float) -> tuple[float, float]
             "vocab": model.vocab_size,
             "prompt": PROMPT,
             "new_tokens": NEW_TOKENS,
+            "rounds": ROUNDS,
         }
         ranks = []
         for rank in range(devices):
@@ -137,21 +134,20 @@ def gloo_times(kind: str, devices: int, bit_per_s: float) -> tuple[float, float]
         if process.returncode:
             last = (errors.decode().strip().splitlines() or ["it gave no reason"])[-1]
             raise HostError(f"A rank of the baseline {kind} failed: {last}.")
-    first_s, token_s = json.loads(answers[0][0])
-    return first_s, token_s
+    return [(first_s, token_s) for first_s, token_s in json.loads(answers[0][0])]
 
 
-def ours(place: Place, strategy: str, params: dict[str, Any]) -> Speed:
-    """The second of two requests: the baselines, too, have run the prompt once before they are timed.
+def ours(place: Place, strategy: str, params: dict[str, Any]) -> list[Speed]:
+    """All requests but the first: the baselines, too, have a round before they are timed.
 
     Raises `RunError` if the run did not finish with the reference's tokens and logits.
     """
-    report = emulate(spec_at(place, strategy, params, requests=2), lambda events: None)
+    report = emulate(spec_at(place, strategy, params, requests=1 + ROUNDS), lambda events: None)
     if report.outcome.kind != "finished" or not report.correctness.ok:
         why = report.outcome.sentence or report.correctness.why
         raise RunError(f"{strategy} at {place.title} was to finish with the right tokens: {why}.")
-    last = report.requests[-1]
-    return Speed(last.ttft_s, (last.token_s[-1] - last.token_s[0]) / (NEW_TOKENS - 1))
+    timed = report.requests[1:]
+    return [Speed(one.ttft_s, (one.token_s[-1] - one.token_s[0]) / (NEW_TOKENS - 1)) for one in timed]
 
 
 def spec_at(place: Place, strategy: str, params: dict[str, Any], requests: int = 1) -> RunSpec:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from emulator.bench.native import NEW_TOKENS, Place, spec_at
+from emulator.bench.native import spec_at
+from emulator.bench.native_bounds import NEW_TOKENS, Place
 from emulator.bench.rows import Table
 from emulator.calibration.known import known_calibration, measured_calibration
 from emulator.session.client import emulate
@@ -23,8 +24,8 @@ STEPS: tuple[tuple[str, Place, dict[str, Any]], ...] = (
     ("single", Place(1, 0.0), {}),
     ("gpipe", Place(2, 100e6), {}),
     ("megatron", Place(2, 100e6), {}),
-    ("megatron", Place(2, 100e6), {"head": "columns"}),
-    ("megatron", Place(4, 100e6), {"head": "columns"}),
+    ("megatron", Place(2, 100e6), {"head": "columns", "embedding": "auto"}),
+    ("megatron", Place(4, 100e6), {"head": "columns", "embedding": "auto"}),
 )
 PARTS = ("step", "arithmetic", "sending", "waiting", "the rest")
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from emulator.bench import native
-from emulator.bench.gloo_rank import Rank, Task
-from emulator.bench.native import PLACES, Place, Speed, model_of_105m, table_of
+from emulator.bench.gloo_rank import Rank, Task, _turned, _turns
+from emulator.bench.native import PLACES, model_of_105m, table_of
+from emulator.bench.native_bounds import Place, Speed, bounds_at, step_bytes
 from emulator.bench.native_step import profile_of
 from engine.domain.report import RunReport
 from engine.domain.trace import Span
@@ -23,7 +24,7 @@ def test_the_baselines_steps_after_a_prompt_see_what_a_longer_prompt_sees():
         first = rank.tokens(ids, 0)
         second = rank.tokens(first, 5)
         assert rank.tokens(torch.cat((ids, first), dim=1), 0).tolist() == second.tolist()
-        assert rank.times()[1] > 0
+        assert rank.times(2)[1][1] > 0 and len(rank.times(2)) == 2
 
 
 def test_the_table_has_a_row_per_system_and_leaves_out_what_was_not_run():
@@ -37,13 +38,14 @@ def test_the_table_has_a_row_per_system_and_leaves_out_what_was_not_run():
 
 
 def test_one_device_is_compared_with_plain_torch_and_several_with_both_baselines(monkeypatch):
-    monkeypatch.setattr(native, "baseline", lambda place, kind: Speed(1, 1))
-    monkeypatch.setattr(native, "ours", lambda place, strategy, params: Speed(1, 1))
+    monkeypatch.setattr(native, "baseline", lambda place, kind: [Speed(1, 1)])
+    monkeypatch.setattr(native, "ours", lambda place, strategy, params: [Speed(1, 1)])
     assert [name for name, _ in native.speeds_at(PLACES[0])] == ["plain torch", "EdgeLoom single"]
     names = [name for name, _ in native.speeds_at(Place(4, 1e8))]
     assert names[:2] == ["torch, tensor parallel over gloo", "torch, pipeline over gloo"]
     assert "EdgeLoom megatron" in names and "EdgeLoom gpipe" in names
     assert names[-1] == "EdgeLoom megatron, all_reduce ring"
+    assert "EdgeLoom megatron, head columns" in names
     assert names[-1] not in [name for name, _ in native.speeds_at(Place(4, 1e9))]
 
 
@@ -71,3 +73,32 @@ def test_a_steps_parts_are_those_of_the_source_and_the_rest_completes_the_step()
     assert found.link_bound_s == pytest.approx(2500 * 8 / 1e8)
     half = 4 * (4 * 768**2 + 3 * 768 * 2048) + 32000 * 768  # four of eight layers, and the head
     assert found.arithmetic_bound_s == pytest.approx(4 * half / 1e10, rel=1e-3)
+
+
+def test_the_bounds_are_bytes_over_rates():
+    """By hand: 8 layers of (4·768² + 3·768·2048) numbers, their norms, a head of 32,000·768 with its norm.
+    A sum of one row of 3,072 bytes over four devices has 3 of them on every link, and 16 follow each other; a
+    prompt's ring sends 2·3/4 of 128 rows. Two cores share the arithmetic of four devices.
+    """
+    model = model_of_105m()
+    assert step_bytes(model) == 4 * (8 * (4 * 768**2 + 3 * 768 * 2048 + 2 * 768) + 32000 * 768 + 768)
+    (alone,) = bounds_at(Place(1, 0.0), model, 1e10, 0.15)
+    assert alone == ("bound, one device", Speed(0.15, step_bytes(model) / 1e10))
+    bounds = dict(bounds_at(Place(4, 1e8), model, 1e10, 0.15, cores=2))
+    row_s = 3072 * 8 / 1e8
+    weights_s = step_bytes(model) / 1e10
+    tensor = bounds["bound, tensor parallel"]
+    assert tensor.first_s == pytest.approx(0.15 / 2 + 16 * 1.5 * 128 * row_s)
+    assert tensor.token_s == pytest.approx(weights_s / 2 + 16 * 3 * row_s)
+    pipeline = bounds["bound, pipeline"]
+    assert pipeline.first_s == pytest.approx(0.15 + (3 * 128 + 1) * row_s)
+    assert pipeline.token_s == pytest.approx(weights_s + 4 * row_s)
+
+
+def test_the_baseline_turns_queries_and_keys_as_transformers_does():
+    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+    q, k = torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 8)
+    cos, sin = _turns(5, 8)
+    theirs = apply_rotary_pos_emb(q, k, cos[None], sin[None])
+    assert torch.equal(_turned(q, cos, sin), theirs[0]) and torch.equal(_turned(k, cos, sin), theirs[1])
