@@ -13,6 +13,8 @@ LOOM_WRITES_PER_MINUTE  600                         requests of one person that 
 LOOM_RUNS_WAITING  200                              queued runs of one person who is no administrator
 LOOM_STORED_GB     20                               recorded events of one person who is no administrator
 LOOM_SHARED        off                              every operator may change what others made
+LOOM_METRICS_TOKEN none                             lets other machines read /metrics, as a Bearer token
+LOOM_LOG_FORMAT    line                             json: one JSON object a line, with the run's id
 LOOM_HTTPS         off                              cookies over HTTPS only, trust X-Forwarded-Proto
 DEBUG              off
 """
@@ -140,6 +142,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+METRICS_TOKEN = env.str("LOOM_METRICS_TOKEN", default="")
+
 # Redis and Celery ---------------------------------------------------------------------------------
 REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6391/0")
 
@@ -180,7 +184,12 @@ TIME_ZONE = "UTC"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+        "json": {"()": "webapp.logs.JsonLines"},
+    },
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": env.str("LOOM_LOG_FORMAT", default="line")}
+    },
     "root": {"handlers": ["console"], "level": "INFO"},
 }

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.urls import path, re_path
 
 from webapp.api import api
+from webapp.operations import metrics, probes
 from webapp.pages import index, unknown_api
 
 handler400 = "webapp.pages.bad_request"
@@ -16,6 +17,10 @@ handler500 = "webapp.pages.broken"
 admin.site.site_header = admin.site.site_title = "EdgeLoom administration"
 
 urlpatterns = [
+    path("healthz", probes.all_needed),
+    path("healthz/web", probes.web),
+    path("healthz/<str:part>", probes.one),
+    path("metrics", metrics.metrics),
     path("api/", api.urls),
     re_path(r"^api/", unknown_api),
     path("admin/", admin.site.urls),

@@ -48,7 +48,7 @@ def test_the_settings_are_the_ones_outside_containers(name: str) -> None:
         postgres["POSTGRES_DB"],
     )
     assert postgres["POSTGRES_PASSWORD"] in settings["DATABASE_URL"]
-    assert settings["REDIS_URL"].startswith("redis://redis:")
+    assert settings["REDIS_URL"].startswith("redis://:${REDIS_PASSWORD:-edgeloom}@redis:")
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -69,7 +69,18 @@ def test_only_the_web_server_is_reachable_and_only_from_this_machine() -> None:
 
 
 def test_redis_keeps_nothing_on_disk_as_the_private_one() -> None:
-    assert COMPOSE["redis"]["command"] == ["redis-server", "--save", "", "--appendonly", "no"]
+    assert COMPOSE["redis"]["command"][:5] == ["redis-server", "--save", "", "--appendonly", "no"]
+
+
+def test_redis_asks_for_the_password_that_all_others_send() -> None:
+    redis = COMPOSE["redis"]
+    assert redis["command"][5:] == ["--requirepass", redis["environment"]["REDISCLI_AUTH"]]
+    assert f":{redis['environment']['REDISCLI_AUTH']}@" in COMPOSE["web"]["environment"]["REDIS_URL"]
+
+
+def test_a_service_that_can_be_scaled_has_no_fixed_name() -> None:
+    for name in OURS:
+        assert not {"hostname", "container_name"} & set(COMPOSE[name])
 
 
 def test_images_have_versions() -> None:

@@ -48,6 +48,39 @@ def run_models(args: argparse.Namespace) -> int:
     return 0
 
 
+# Backups ------------------------------------------------------------------------------------------
+def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, help="a new file, as in edgeloom.backup")
+
+
+def run_backup(args: argparse.Namespace) -> int:
+    start_django()
+    from webapp.operations.backup import backup
+
+    rows = backup(args.file)
+    size = args.file.stat().st_size
+    sys.stdout.write(
+        f"{args.file}: {sum(rows.values()):,} rows, {rows['runs.Run']:,} runs, {size:,} bytes.\n"
+    )
+    return 0
+
+
+def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--replace", action="store_true", help="delete what is in the database now")
+
+
+def run_restore(args: argparse.Namespace) -> int:
+    start_django()
+    from webapp.operations.backup import restore
+
+    rows = restore(args.file, args.replace)
+    sys.stdout.write(f"Restored {sum(rows.values()):,} rows, {rows['runs.Run']:,} runs.\n")
+    return 0
+
+
 COMMANDS = (
     Command("models", "add models to the server, list and remove them", add_models_arguments, run_models),
+    Command("backup", "write everything that the server keeps into a file", add_backup_arguments, run_backup),
+    Command("restore", "fill the server from a backup", add_restore_arguments, run_restore),
 )

@@ -1,0 +1,159 @@
+"""Backup and restore: every row comes back, and nothing is overwritten by accident."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import serializers
+
+from engine.domain.errors import SpecError
+from engine.models import catalogue
+from tests.support.web import person, recorded, request_body, run_spec
+from webapp.fleet import model_library
+from webapp.operations import backup as backups
+from webapp.runs.models import EventSegment, Run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def places(settings: Any, tmp_path: Path) -> None:
+    settings.MODEL_STORE = str(tmp_path / "store")
+    settings.MODEL_CACHE = tmp_path / "cache"
+    settings.MACHINES_DIR = tmp_path / "machines"
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"  # nobody works
+
+
+@pytest.fixture
+def full(tmp_path: Path, settings: Any) -> dict[str, list[str]]:
+    """People, a run with a report and events, a model, a calibrated machine; every row as it is stored."""
+    ann = person("ann", "operator")
+    report = recorded()[1].model_dump(mode="json")
+    run = Run.objects.create(
+        owner=ann,
+        request=request_body(),
+        spec=run_spec().model_dump(mode="json"),
+        report=report,
+        status="finished",
+        tags=["a", "ä"],
+        cluster_name="lab-3",
+        strategy="voltage",
+    )
+    EventSegment.objects.create(run=run, first=1, last=2, batches=bytes(range(256)))
+    model_library.add(Path(catalogue.resolve("demo-lm")[1].directory), "mine", by="ann")
+    settings.MACHINES_DIR.mkdir()
+    (settings.MACHINES_DIR / "desk.json").write_text("{}")
+    return rows()
+
+
+def rows() -> dict[str, list[str]]:
+    found = {}
+    for model in backups.tables():
+        every = model._base_manager.order_by("pk")
+        found[model._meta.label] = [serializers.serialize("json", [row]) for row in every]
+    return found
+
+
+def test_every_row_model_and_machine_comes_back_in_an_empty_database(
+    full: dict[str, list[str]], tmp_path: Path, settings: Any
+) -> None:
+    file = tmp_path / "a.backup"
+    counts = backups.backup(file)
+    assert counts["runs.Run"] == 1 and counts["auth.User"] == 1
+    assert file.stat().st_mode & 0o077 == 0, "others may not read password hashes"
+    Run.objects.all().delete()
+    User.objects.all().delete()
+    digest = model_library.StoredModel.objects.get().digest
+    model_library.remove("mine")
+    (settings.MACHINES_DIR / "desk.json").unlink()
+    backups.restore(file, replace=False)
+    assert rows() == full
+    assert model_library.directory_of(digest).is_dir()
+    assert (settings.MACHINES_DIR / "desk.json").exists()
+    assert Run.objects.create(request={}, spec={}).pk == Run.objects.order_by("pk")[0].pk + 1
+
+
+def test_data_is_replaced_only_when_that_is_asked_for(full: dict[str, list[str]], tmp_path: Path) -> None:
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    later = Run.objects.create(request={}, spec={})
+    with pytest.raises(SpecError, match="--replace"):
+        backups.restore(file, replace=False)
+    assert Run.objects.filter(pk=later.pk).exists()
+    backups.restore(file, replace=True)
+    assert rows() == full
+
+
+def test_a_backup_never_overwrites_a_file(full: dict[str, list[str]], tmp_path: Path) -> None:
+    file = tmp_path / "a.backup"
+    file.write_text("precious")
+    with pytest.raises(SpecError, match="exists"):
+        backups.backup(file)
+    assert file.read_text() == "precious" and list(tmp_path.glob("*.part")) == []
+
+
+def changed(file: Path, about: dict[str, Any]) -> Path:
+    """The backup with another `backup.json`."""
+    folder = file.with_suffix(".folder")
+    with tarfile.open(file) as archive:
+        archive.extractall(folder, filter="data")
+    known = json.loads((folder / "backup.json").read_text())
+    (folder / "backup.json").write_text(json.dumps(known | about))
+    with tarfile.open(file.with_suffix(".changed"), "w:gz") as archive:
+        archive.add(folder, ".")
+    return file.with_suffix(".changed")
+
+
+@pytest.mark.parametrize(
+    ("about", "sentence"),
+    [
+        ({"format": 99}, "format 99"),
+        ({"migrations": ["runs.0999_future"]}, "newer release: it has runs.0999"),
+    ],
+)
+def test_a_backup_of_a_newer_release_changes_nothing(
+    full: dict[str, list[str]], tmp_path: Path, about: dict[str, Any], sentence: str
+) -> None:
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    with pytest.raises(SpecError, match=sentence):
+        backups.restore(changed(file, about), replace=True)
+    assert rows() == full
+
+
+def test_a_file_that_is_no_backup_or_is_cut_off_changes_nothing(
+    full: dict[str, list[str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    short = tmp_path / "short.backup"
+    short.write_bytes(file.read_bytes()[:-2000])
+    (tmp_path / "text").write_text("no backup")
+    for wrong in (short, tmp_path / "text", tmp_path / "nowhere"):
+        with pytest.raises(SpecError):
+            backups.restore(wrong, replace=True)
+    assert rows() == full
+
+
+def test_a_backup_without_newer_columns_gets_their_defaults(
+    full: dict[str, list[str]], tmp_path: Path
+) -> None:
+    """As one of the release before has none of `need`."""
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    folder = tmp_path / "old"
+    with tarfile.open(file) as archive:
+        archive.extractall(folder, filter="data")
+    table = folder / "data" / "runs.run.jsonl"
+    row = json.loads(table.read_text())
+    del row["fields"]["need"]
+    table.write_text(json.dumps(row) + "\n")
+    with tarfile.open(tmp_path / "old.backup", "w:gz") as archive:
+        archive.add(folder, ".")
+    backups.restore(tmp_path / "old.backup", replace=True)
+    assert Run.objects.get().need == {}

@@ -1,0 +1,217 @@
+"""One file with everything that a server keeps: database, models that people added, calibrated machines.
+
+A backup is a compressed tar: `backup.json` (what it is), `data/APP.MODEL.jsonl` (one row a line, the same for
+SQLite and PostgreSQL), `models/DIGEST/…`, `machines/…`. Sessions, wrong log-ins and the secret key are left
+out: people log in again.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from django.apps import apps
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core import serializers
+from django.core.management import call_command
+from django.core.management.color import no_style
+from django.db import connection, models, transaction
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+
+from engine.domain.errors import HostError, SpecError
+from webapp.fleet.announcement import announced
+from webapp.fleet.models import Release, StoredModel
+from webapp.fleet.release import code_version
+from webapp.fleet.store import manifest_of, store
+from webapp.redis import REDIS_ERRORS
+
+FORMAT = 1
+ABOUT = "backup.json"
+LEFT_OUT = ("sessions", "admin", "axes", "contenttypes")
+CHUNK_ROWS = 100
+
+Model = type[models.Model]
+
+
+def tables() -> list[Model]:
+    """The models whose rows are kept, those that others refer to first."""
+    configs = [config for config in apps.get_app_configs() if config.label not in LEFT_OUT]
+    chosen = [(config, None) for config in configs]
+    sortable: Any = serializers.sort_dependencies
+    ordered: list[Model] = sortable(chosen, allow_cycles=True)
+    kept = [model for model in ordered if model._meta.label != "auth.Permission" and model is not Release]
+    return [model for model in kept if not model._meta.proxy and model._meta.managed]
+
+
+# Backup -------------------------------------------------------------------------------------------
+def backup(target: Path) -> dict[str, int]:
+    """Write the file, which must not exist yet; returns rows per table. Raises `SpecError`, `HostError`."""
+    if target.exists():
+        raise SpecError(f"{target} exists: name a new file, so that no backup is overwritten by accident.")
+    draft = target.with_name(f"{target.name}.part")
+    try:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            draft.open("xb") as file,
+            tarfile.open(fileobj=file, mode="w:gz", compresslevel=3) as archive,
+        ):
+            rows = _dump(Path(folder), archive)
+            _add_models(archive)
+            for path in sorted(settings.MACHINES_DIR.glob("*.json")):
+                archive.add(path, f"machines/{path.name}")
+        draft.chmod(0o600)
+        draft.rename(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return rows
+
+
+def _dump(folder: Path, archive: tarfile.TarFile) -> dict[str, int]:
+    """All rows as they are at one moment: SQLite lets writers wait, PostgreSQL shows one state."""
+    rows = {}
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        for model in tables():
+            path = folder / "rows.jsonl"
+            with path.open("w", encoding="utf-8") as lines:
+                rows[model._meta.label] = _write_rows(model, lines)
+            archive.add(path, f"data/{model._meta.label_lower}.jsonl")
+        about = {
+            "format": FORMAT,
+            "version": code_version(),
+            "made": timezone.now().isoformat(),
+            "migrations": applied(),
+            "rows": rows,
+        }
+    _add_text(archive, ABOUT, json.dumps(about, indent=1))
+    return rows
+
+
+def _write_rows(model: Model, lines: IO[str]) -> int:
+    count = 0
+    found = model._base_manager.order_by("pk").iterator(chunk_size=CHUNK_ROWS)
+    for row in found:
+        text = serializers.serialize("json", [row], use_natural_foreign_keys=True)
+        lines.write(text[1:-1] + "\n")
+        count += 1
+    return count
+
+
+def _add_models(archive: tarfile.TarFile) -> None:
+    source = store()
+    for digest in StoredModel.objects.values_list("digest", flat=True).distinct():
+        manifest = source.manifest(digest)
+        for name, facts in manifest.files.items():
+            entry = tarfile.TarInfo(f"models/{digest}/{name}")
+            entry.size = facts.bytes
+            with source.fs.open(source.path(digest, name), "rb") as content:
+                archive.addfile(entry, content)
+
+
+def _add_text(archive: tarfile.TarFile, name: str, text: str) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(text.encode())
+    archive.addfile(entry, io.BytesIO(text.encode()))
+
+
+def applied() -> list[str]:
+    """The migrations of this database."""
+    done = MigrationRecorder(connection).applied_migrations()
+    return sorted(f"{app}.{name}" for app, name in done)
+
+
+# Restore ------------------------------------------------------------------------------------------
+def restore(source: Path, replace: bool) -> dict[str, int]:
+    """Fill an empty database, or with `replace` any, from a backup; returns rows per table.
+
+    A backup of an earlier release gets the defaults of newer columns. Raises `SpecError` for a file that is
+    no backup, or is of a newer release, and if there is data; `HostError` while workers run.
+    """
+    _refuse_while_workers_run()
+    try:
+        with tarfile.open(source, "r:gz") as archive, tempfile.TemporaryDirectory() as folder:
+            archive.extractall(folder, filter="data")
+            return _restore(source, Path(folder), replace)
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise SpecError(f"{source} cannot be read as a backup: {error}.") from error
+
+
+def _restore(source: Path, folder: Path, replace: bool) -> dict[str, int]:
+    about = _about(source, folder)
+    call_command("migrate", interactive=False, verbosity=0)
+    unknown = sorted(set(about["migrations"]) - set(applied()))
+    if unknown:
+        raise SpecError(f"{source} is of a newer release: it has {unknown[0]}, unknown here: update first.")
+    if User.objects.exists() and not replace:
+        raise SpecError(
+            "The database has data already: ./loom restore FILE --replace deletes all of it and restores the "
+            "backup in its place."
+        )
+    for place in sorted((folder / "models").glob("*")):
+        if manifest_of(place).digest != place.name:
+            raise SpecError(f"{source}: the model {place.name[:12]} is not what its digest says.")
+        store().add(place)
+    with transaction.atomic(), connection.constraint_checks_disabled():
+        for model in reversed(tables()):
+            model._base_manager.all().delete()
+        rows = {model._meta.label: _read_rows(model, folder) for model in tables()}
+        connection.check_constraints()
+    _reset_sequences()
+    settings.MACHINES_DIR.mkdir(parents=True, exist_ok=True)
+    for path in (folder / "machines").glob("*.json"):
+        shutil.copy(path, settings.MACHINES_DIR / path.name)
+    return rows
+
+
+def _about(source: Path, folder: Path) -> dict[str, Any]:
+    try:
+        about: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        known = about["format"] == FORMAT and isinstance(about["migrations"], list)
+    except (OSError, ValueError, KeyError) as error:
+        raise SpecError(f"{source} has no readable {ABOUT}: it is no backup of EdgeLoom.") from error
+    if not known:
+        raise SpecError(f"{source} has the format {about['format']}, expected {FORMAT}: update first.")
+    return about
+
+
+def _read_rows(model: Model, folder: Path) -> int:
+    count = 0
+    for line in _lines(folder / "data" / f"{model._meta.label_lower}.jsonl"):
+        for row in serializers.deserialize("json", f"[{line}]", ignorenonexistent=True):
+            row.save()
+            count += 1
+    return count
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """None for a table that the release of the backup did not have."""
+    if path.exists():
+        with path.open(encoding="utf-8") as lines:
+            yield from (line for line in lines if line.strip())
+
+
+def _reset_sequences() -> None:
+    """PostgreSQL numbers on after the restored rows."""
+    statements = connection.ops.sequence_reset_sql(no_style(), tables())
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _refuse_while_workers_run() -> None:
+    try:
+        names = [one.node for one in announced()]
+    except REDIS_ERRORS:
+        return  # nobody can work without Redis
+    if names:
+        raise HostError(f"Workers run ({', '.join(names)}): stop ./loom up and every worker, then restore.")
