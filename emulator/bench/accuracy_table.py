@@ -104,7 +104,7 @@ def table_of(
         ("runs", "number", *times, "bytes of links"),
         tuple(_cells(row) for row in rows),
         chart=picture(valid) if valid else None,
-        raw=_raw(found),
+        raw=_raw(found) if found else "",
     )
 
 
