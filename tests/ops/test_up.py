@@ -7,13 +7,11 @@ import os
 import re
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, suppress
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
@@ -170,69 +168,13 @@ def test_ctrl_c_in_the_middle_of_a_run_ends_the_run_and_keeps_it(up: Up) -> None
     assert visitor.ask(path)[1]["status"] == "cancelled"
 
 
-def test_whatever_is_killed_comes_back_and_an_experiment_goes_on(up: Up) -> None:
-    """First the web server, Redis (it starts empty) and every worker in the middle of predicted points, then
-    the emulating worker in the middle of an emulated one.
-    """
-    password = password_in(up.text())
-    visitor = Visitor(up.url)
-    visitor.log_in(password)
-    path = begin_experiment(visitor)
-    wait_until(lambda: progress(visitor, path, "simulated")["done"] > 0, "the first point")
-    parts = ("uvicorn", "redis-server", "-Q plan", "-Q points", "-Q emulate")
-    killed = {part: up.pid_of(part) for part in parts}
-    for pid in killed.values():
-        os.kill(pid, signal.SIGKILL)
-    done = predicted_in_database(up)
-    assert done < NUM_POINTS, "nothing was killed in the middle"
-    wait_until(lambda: up.text().count("was ended by SIGKILL; it starts again") >= len(parts), "the messages")
-
-    def is_predicted() -> bool:
-        with suppress(OSError):  # the web server starts
-            return progress(visitor, path, "simulated")["done"] == NUM_POINTS
-        return False
-
-    wait_until(is_predicted, "the other points")
-    assert all(up.pid_of(part) != pid for part, pid in killed.items())
-    digest = visitor.ask(f"{path}/rows")[1]["rows"][0]["digest"]
-    assert visitor.ask(f"{path}/emulate", {"digests": [digest]})[0] == 202
-    wait_until(lambda: [run["status"] for run in visitor.ask("/runs")[1]["items"]] == ["running"], "the run")
-    os.kill(up.pid_of("-Q emulate"), signal.SIGKILL)
-    wait_until(lambda: progress(visitor, path, "emulated")["done"] == 1, "the emulation")
-    assert visitor.ask("/runs")[1]["items"][0]["status"] == "finished"
-
-
-NUM_POINTS = 120
-
-
-def begin_experiment(visitor: Visitor) -> str:
-    """Its address. Points take about 0.1 s each; an emulated one takes some seconds."""
-    rates = [1e6 * (number + 1) for number in range(NUM_POINTS)]
-    base = {
-        "cluster": "lab-3",
-        "model": "tiny-gpt2",
-        "strategy": "voltage",
-        "dilation": 20,
-        "workload": {"prompt_tokens": 8, "new_tokens": 40},
-    }
-    factor = {"name": "rate", "unit": "bit/s", "path": "cluster.links[*].bit_per_s", "values": rates}
-    status, made = visitor.ask(
-        "/experiments", {"experiment": {"name": "rates", "base": base, "factors": [factor]}}
-    )
-    assert status == 201
-    path = f"/experiments/{made['id']}"
-    assert visitor.ask(f"{path}/predict", {})[0] == 202
-    return path
-
-
-def progress(visitor: Visitor, path: str, world: str) -> dict[str, Any]:
-    return visitor.ask(path)[1]["progress"].get(world, {"done": 0})
-
-
-def predicted_in_database(up: Up) -> int:
-    with closing(sqlite3.connect(up.state_dir / "edgeloom.sqlite3")) as database:
-        query = "SELECT count(*) FROM experiments_computation WHERE state = 'done'"
-        return int(database.execute(query).fetchone()[0])
+def test_a_worker_that_is_killed_comes_back(up: Up) -> None:
+    first = up.pid_of("-Q plan")
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: "worker-plan was ended by SIGKILL; it starts again" in up.text(), "the message")
+    log = up.state_dir / "logs" / "worker-plan.log"
+    wait_until(lambda: log.read_text().count(" ready.") == 2, "the second start")
+    assert up.pid_of("-Q plan") != first
 
 
 def test_children_do_not_outlive_a_supervisor_that_is_killed(up: Up) -> None:
