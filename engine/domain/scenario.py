@@ -98,7 +98,7 @@ CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 """Validates a change from plain data."""
 
 LiveCommand = dict[str, Any]
-"""A live command to a run: a change without its time, or `{"kind": "stop"}`."""
+"""A live command to a run: a change without its time, or `{"kind": "stop"}`; `by` names who gave it."""
 
 
 class Scenario(Value):

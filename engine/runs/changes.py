@@ -44,7 +44,8 @@ class ChangeApplier:
     """Applies the scenario of one run, and live changes.
 
     `sample_links` emits the state of the links, so that a page shows a change at once. `recovering` is set
-    while programs are halted for a new plan: devices that join wait until that plan has started.
+    while programs are halted for a new plan: devices that join wait until that plan has started. `by` is the
+    person whose live change is being applied; empty for changes of the scenario.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class ChangeApplier:
         self.waiting: list[Change] = list(run.spec.scenario.changes)
         self.live_rate_changes = 0
         self.recovering = False
+        self.by = ""
 
     @property
     def next_at_s(self) -> float:
@@ -85,8 +87,9 @@ class ChangeApplier:
             return False
         return self.recovering or self.pool.is_ending(self.run.cluster.rank(change.device))
 
-    def apply_live(self, change: Change) -> None:
-        """Apply a change that a person makes. A changed rate is measured, which disturbs the run a little.
+    def apply_live(self, change: Change, by: str = "") -> None:
+        """Apply a change that the person `by` makes, whom its mark names. A changed rate is measured, which
+        disturbs the run a little.
 
         Raises `SpecError` if it would change nothing, and `HostError` if the network cannot make it.
         """
@@ -96,7 +99,11 @@ class ChangeApplier:
         reason = self._why_without_effect(change)
         if reason:
             raise SpecError(reason)
-        self.apply(change, measured=True)
+        self.by = by
+        try:
+            self.apply(change, measured=True)
+        finally:
+            self.by = ""
 
     def apply(self, change: Change, measured: bool = False) -> None:
         """Apply a change; once it is in force, record it with what the kernel reads back.
@@ -166,5 +173,6 @@ class ChangeApplier:
     def _record(self, change: Change, name: str, device: str, facts: dict[str, object]) -> None:
         self.run.applied.append(change)
         self.run.conditions.apply(change)
-        self.run.record(Mark(self.run.now_s, name, device, facts))
+        who = {"by": self.by} if self.by else {}
+        self.run.record(Mark(self.run.now_s, name, device, facts | who))
         self.pool.send_all(type="change", change=change.model_dump(mode="json"))

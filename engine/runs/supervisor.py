@@ -185,8 +185,9 @@ class Supervisor:
             self._stop()
             return
         try:
-            change: Change = CHANGE.validate_python({**command, "at_s": self.active.now_s})
-            self.changes.apply_live(change)
+            fields = {key: value for key, value in command.items() if key != "by"}
+            change: Change = CHANGE.validate_python({**fields, "at_s": self.active.now_s})
+            self.changes.apply_live(change, str(command.get("by", "")))
         except (ValueError, EdgeLoomError) as error:
             self.active.emit(ChangeRefused(reason=str(error)))
 

@@ -115,7 +115,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     set_slider(page, link, 20)
     row = page.get_by_test_id(f"link-row-{link}")
     expect(page.get_by_test_id(f"link-pending-{link}")).to_have_count(0)
-    expect(page.get_by_test_id("event-log")).to_contain_text("changed")
+    expect(page.get_by_test_id("event-log")).to_contain_text("Mbit/s (admin)")
     asked = mbit(row.get_by_test_id(f"link-set-{link}").inner_text())
     assert asked < 60
     measured = page.get_by_test_id(f"link-forward-{link}-measured")
@@ -125,7 +125,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     seen = tokens(page)
     page.reload()
     wait_for_tokens(page, seen)
-    expect(page.get_by_test_id("event-log")).to_contain_text("changed")
+    expect(page.get_by_test_id("event-log")).to_contain_text("Mbit/s (admin)")
 
     page.get_by_test_id("tab-devices").click()
     page.get_by_test_id("device-switch-device-3").dispatch_event("click")

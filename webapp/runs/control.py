@@ -62,7 +62,7 @@ class CommandFeed:
                 message = json.loads(answer)
                 text = f"{message['by']} asks: {describe(message['command'])}"
                 self.publisher.publish([Logged(level="info", text=text)])
-                self.queue.put(message["command"])
+                self.queue.put(message["command"] | {"by": message["by"]})
 
 
 def describe(command: LiveCommand) -> str:

@@ -143,6 +143,13 @@ def test_only_a_rate_that_a_person_changes_is_measured(make):
     assert (case.network.measured, case.changes.live_rate_changes) == ([[1]], 1)
 
 
+def test_a_live_change_is_marked_with_who_made_it_and_one_of_the_scenario_with_nobody(make):
+    case = make()
+    case.changes.apply_live(SetDelay(at_s=0.1, link=LINK, delay_s=0.1), "ada")
+    case.changes.apply(SetDelay(at_s=0.1, link=LINK, delay_s=0.2))
+    assert [facts.get("by") for *_, facts in case.marks()] == ["ada", None]
+
+
 def test_a_link_that_goes_down_is_marked_by_its_kind(make):
     case = make()
     case.changes.apply(LinkDown(at_s=0.1, link=LINK))

@@ -12,10 +12,21 @@ interface Props {
   /** The content reaches the card's edges. */
   flush?: boolean;
   fill?: boolean;
+  /** A lower head, where room is scarce. */
+  dense?: boolean;
 }
 
 /** A card with a heading and, at its right, controls: one section of a page. */
-export function Panel({ title, about, extra, children, testId, flush = false, fill = false }: Props) {
+export function Panel({
+  title,
+  about,
+  extra,
+  children,
+  testId,
+  flush = false,
+  fill = false,
+  dense = false,
+}: Props) {
   return (
     <Card
       component="section"
@@ -24,7 +35,15 @@ export function Panel({ title, about, extra, children, testId, flush = false, fi
       className={fill ? classes.fill : undefined}
       aria-label={title}
     >
-      <Group justify="space-between" px="md" py={9} className={classes.panelHead} gap="sm">
+      <Group
+        justify="space-between"
+        px={dense ? 12 : 'md'}
+        py={dense ? 3 : 9}
+        className={classes.panelHead}
+        data-dense={dense || undefined}
+        wrap={dense ? 'nowrap' : 'wrap'}
+        gap="sm"
+      >
         <Group gap="xs" align="baseline" wrap="nowrap" style={{ minWidth: 0 }}>
           <Title order={3} fz={14} style={{ whiteSpace: 'nowrap' }}>
             {title}

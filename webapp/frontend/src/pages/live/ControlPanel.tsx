@@ -15,12 +15,23 @@ interface Props {
   onSelect: (selection: Selection) => void;
   /** Whether changes are possible now. */
   enabled: boolean;
+  /** Whether the present is shown, not an earlier instant. */
+  isPresent: boolean;
   /** Why this person may not change the run; null if they may. */
   locked: string | null;
 }
 
 /** Controls of a running run: rate, delay, packet loss and state of links; speed, failure and return of devices. */
-export function ControlPanel({ runId, picture, cluster, selection, onSelect, enabled, locked }: Props) {
+export function ControlPanel({
+  runId,
+  picture,
+  cluster,
+  selection,
+  onSelect,
+  enabled,
+  isPresent,
+  locked,
+}: Props) {
   const [tab, setTab] = useState<string | null>('link');
   useEffect(() => {
     if (selection) setTab(selection.kind);
@@ -38,7 +49,7 @@ export function ControlPanel({ runId, picture, cluster, selection, onSelect, ena
             Devices
           </Tabs.Tab>
           <Text size="xs" c="dimmed" className={classes.hint}>
-            {hint(enabled, locked, picture.state)}
+            {hint(enabled, isPresent, locked, picture.state)}
           </Text>
         </Tabs.List>
         <Tabs.Panel value="link">
@@ -79,7 +90,8 @@ export function ControlPanel({ runId, picture, cluster, selection, onSelect, ena
   );
 }
 
-function hint(enabled: boolean, locked: string | null, state: string): string {
+function hint(enabled: boolean, isPresent: boolean, locked: string | null, state: string): string {
+  if (!isPresent) return 'as it was then';
   if (enabled) return 'changes apply at once';
   if (locked) return locked;
   return state === 'finished' || state === 'failed' || state === 'cancelled'

@@ -1,25 +1,30 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useState } from 'react';
-import { useClusters } from '@/api/queries';
+import { useClusters, useMayWrite } from '@/api/queries';
 import { isOver, type RunDetail } from '@/api/types';
 import { useDocumentTitle } from '@/components/Page';
 import { AllocationView } from '@/run/allocation/AllocationView';
-import { LatencyPanel } from '@/run/panels/LatencyPanel';
-import { LayerPanel } from '@/run/panels/LayerPanel';
-import { Panel } from '@/components/Panel';
-import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
+import { predictedTokens } from '@/run/data/progress';
 import { useRunStore, useSnapshot, type RunStore } from '@/run/feed/store';
-import { SpanLegend } from '@/run/timeline/SpanLegend';
-import { Timeline } from '@/run/timeline/Timeline';
+import { LayerPanel } from '@/run/panels/LayerPanel';
+import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
+import { TokenText } from '@/run/panels/TokenText';
+import { changeOf } from '@/run/scenario/changes';
 import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { Viewport } from '@/run/timeline/viewport';
-import { MethodView } from '@/run/views/MethodView';
-import { TokenText } from '@/run/panels/TokenText';
 import { Topology, type Selection } from '@/run/topology/Topology';
+import { MethodView } from '@/run/views/MethodView';
+import { Cockpit } from './cockpit/Cockpit';
+import { CockpitPanel } from './cockpit/CockpitPanel';
+import { Scrubber } from './cockpit/Scrubber';
+import { TimePanel, TimeTracks, TrackChoice } from './cockpit/TimePanel';
 import { ControlPanel } from './ControlPanel';
+import { dilationOf } from './dilation';
 import { EventLog } from './EventLog';
 import { LiveHeader } from './LiveHeader';
 import classes from './live.module.css';
+import { Recorder } from './recorder/Recorder';
+import { useShown, type Shown } from './useShown';
 
 /** The live page of a run: its events as charts, and controls to change or stop it. A reload replays all events. */
 export function LivePage({ run }: { run: RunDetail }) {
@@ -30,64 +35,127 @@ export function LivePage({ run }: { run: RunDetail }) {
     spec.model,
     typeof spec.dilation === 'number' ? spec.dilation : 1,
   );
-  const picture = useSnapshot(store);
+  const newest = useSnapshot(store);
   const clusters = useClusters();
+  const mayWrite = useMayWrite();
   const { locked } = run;
   const [selection, setSelection] = useState<Selection>(null);
   useDocumentTitle(run.name || `Run ${run.id}`);
-  useRefetchAtEnd(run, isOver(picture.state));
   // Use the state from the events, not from the API: more events may follow after the run is over.
-  const over = isOver(picture.state);
+  const over = isOver(newest.state);
+  useRefetchAtEnd(run, over);
   const [viewport, now] = useLiveViewport(store, !over);
+  const dilation = dilationOf(newest, run);
+  const shown = useShown(store, newest, viewport, dilation ?? 1);
+  const { picture } = shown;
+  const predicted = useMemo(() => predictedTokens(run.prediction), [run.prediction]);
+  const changes = newest.injections.length;
+  // The list of marks grows in place: it is another one when it is longer.
+  const recorded = useMemo(
+    () => store.data.changeMarks.slice(0, changes).flatMap((mark) => changeOf(mark) ?? []),
+    [store, changes],
+  );
+  const pick = useCallback((instant_s: number | null) => viewport.showInstant(instant_s), [viewport]);
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
-  const plan = picture.plan ?? run.plan;
-  const report = picture.report ?? run.report;
-  const active = useMemo(() => picture.devices.map((device) => device.activity.layer), [picture.devices]);
   const generates = spec.workload.new_tokens > 0;
-  const decoding = picture.tokens.length > 0;
+  const isPresent = shown.instant_s === null;
   return (
     <div className={classes.page}>
-      <LiveHeader run={run} picture={picture} feed={store.feed} />
-      <div className={classes.stage}>
-        <Panel title="Cluster" about={spec.cluster.title || spec.cluster.name} flush fill>
-          <Topology
+      <LiveHeader run={run} picture={newest} predicted={predicted} dilation={dilation} feed={store.feed} />
+      <Cockpit
+        topology={
+          <CockpitPanel title="Cluster" about={instantText(shown, over)}>
+            <Topology
+              cluster={spec.cluster}
+              drawn={drawn}
+              devices={picture.devices}
+              links={picture.links}
+              selection={selection}
+              onSelect={setSelection}
+            />
+          </CockpitPanel>
+        }
+        controls={
+          <ControlPanel
+            runId={run.id}
+            picture={picture}
             cluster={spec.cluster}
-            drawn={drawn}
-            devices={picture.devices}
-            links={picture.links}
             selection={selection}
             onSelect={setSelection}
+            enabled={
+              !locked &&
+              isPresent &&
+              picture.state === 'running' &&
+              store.feed.state === 'live' &&
+              !isOver(run.status)
+            }
+            isPresent={isPresent}
+            locked={locked}
           />
-        </Panel>
-        <ControlPanel
-          runId={run.id}
-          picture={picture}
-          cluster={spec.cluster}
-          selection={selection}
-          onSelect={setSelection}
-          enabled={
-            !locked && picture.state === 'running' && store.feed.state === 'live' && !isOver(run.status)
-          }
-          locked={locked}
-        />
-      </div>
+        }
+        text={
+          generates && (
+            <TokenText spec={spec} tokens={picture.tokens} live={!over && isPresent} frame={CockpitPanel} />
+          )
+        }
+        time={
+          <CockpitPanel
+            title="Over time"
+            testId="timeline-panel"
+            about="virtual time; click: show that instant, scroll: zoom, drag: pan"
+            extra={
+              <>
+                <TrackChoice />
+                <TimelineControls viewport={viewport} now={now} live={!over} />
+              </>
+            }
+          >
+            <TimePanel
+              scrubber={
+                <Scrubber instant_s={shown.instant_s} end_s={newest.time_s} live={!over} onChange={pick} />
+              }
+            >
+              <TimeTracks
+                data={store.data}
+                picture={newest}
+                predicted={predicted}
+                viewport={viewport}
+                now={now}
+                selection={selection}
+                generates={generates}
+                onPick={pick}
+              />
+            </TimePanel>
+          </CockpitPanel>
+        }
+      />
+      <Recorder run={run} recorded={recorded} end_s={newest.time_s} mayWrite={mayWrite} />
+      <Details run={run} shown={shown} over={over && isPresent} />
+    </div>
+  );
+}
+
+/** What stands below the cockpit: recoveries, allocation, the method's own view, layers, events. */
+function Details({ run, shown, over }: { run: RunDetail; shown: Shown; over: boolean }) {
+  const { spec } = run;
+  const { picture, data } = shown;
+  const plan = picture.plan ?? run.plan;
+  const report = over ? (picture.report ?? run.report) : null;
+  const active = useMemo(() => picture.devices.map((device) => device.activity.layer), [picture.devices]);
+  return (
+    <>
       <RecoveryPanel
         recoveries={report?.recoveries ?? picture.recoveries}
         without={report?.without_replan ?? null}
         outcome={report?.outcome ?? null}
       />
-      {generates && <TokenText spec={spec} tokens={picture.tokens} live={!over} />}
-      <div className={generates ? classes.halves : undefined}>
-        {generates && <LatencyPanel tokens={picture.tokens} injections={picture.injections} />}
-        <LayerPanel prefill={picture.prefillLayers} newest={picture.newestLayers} />
-      </div>
       {plan && (
         <AllocationView
           plan={plan}
           model={spec.model}
           devices={picture.devices.map((device) => device.name)}
           active={over ? undefined : active}
-          phase={decoding ? 'decode' : 'prefill'}
+          phase={picture.tokens.length > 0 ? 'decode' : 'prefill'}
           made={picture.plans}
           over={over}
         />
@@ -97,29 +165,22 @@ export function LivePage({ run }: { run: RunDetail }) {
           plan={picture.plans.at(-1)?.plan ?? plan}
           model={spec.model}
           devices={spec.cluster.devices}
-          data={store.data}
+          data={data}
           version={picture.version}
         />
       )}
-      <Panel
-        title="Timeline"
-        testId="timeline-panel"
-        about="scroll to zoom, drag to pan"
-        extra={<TimelineControls viewport={viewport} now={now} live={!over} />}
-      >
-        <Timeline
-          data={store.data}
-          viewport={viewport}
-          now={now}
-          label="What every device did over virtual time"
-        />
-        <div className={classes.legend}>
-          <SpanLegend />
-        </div>
-      </Panel>
-      <EventLog picture={picture} />
-    </div>
+      <div className={classes.halves}>
+        <LayerPanel prefill={picture.prefillLayers} newest={picture.newestLayers} />
+        <EventLog picture={picture} />
+      </div>
+    </>
   );
+}
+
+function instantText({ instant_s, picture }: Shown, over: boolean): string {
+  const at_s = instant_s ?? picture.instant_s;
+  if (at_s === null) return over ? 'at the end' : '';
+  return `as it was at ${at_s.toFixed(3)} s`;
 }
 
 /** A viewport that follows the run's virtual clock, and that clock, extrapolated between events. */

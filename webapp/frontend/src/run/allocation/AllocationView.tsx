@@ -49,7 +49,7 @@ export function AllocationView({
   const { plan } = one;
   const differ = phasesDiffer(plan);
   const shown = chosen ?? phase;
-  const allocation = useMemo(() => allocate(plan, model, shown), [plan, model, shown]);
+  const allocation = useAllocation(plan, model, shown);
   const axes = allocation.axes.map(({ axis, size }) => `${size} ${axis}`).join(', ');
   return (
     <Panel
@@ -128,6 +128,10 @@ export function AllocationView({
       </div>
     </Panel>
   );
+}
+
+function useAllocation(plan: Plan, model: ModelSpec, phase: ShownPhase): Allocation {
+  return useMemo(() => allocate(plan, model, phase), [plan, model, phase]);
 }
 
 const NONE: readonly PlanVersion[] = [];

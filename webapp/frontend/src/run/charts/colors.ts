@@ -12,6 +12,9 @@ export interface CanvasColors {
   bad: string;
   injection: string;
   failed: string;
+  /** The instant that the page shows, and what is chosen. */
+  instant: string;
+  link: string;
   onSpan: string;
   onWait: string;
   span: Record<SpanKind, string>;
@@ -36,12 +39,14 @@ export function useCanvasColors(): CanvasColors {
       bad: variable('--loom-bad'),
       injection: variable('--loom-bad'),
       failed: dark ? 'rgba(234, 114, 114, 0.13)' : 'rgba(194, 59, 59, 0.09)',
+      instant: variable('--mantine-primary-color-filled'),
+      link: spanColors.send,
       onSpan: '#ffffff',
       onWait: dark ? '#d5dae0' : '#3a434e',
       span: dark ? { ...spanColors, wait: '#4a5461' } : { ...spanColors, wait: '#d3d8df' },
       font: `500 12px ${family}`,
-      smallFont: `10px ${family}`,
-      tinyFont: `9px ${family}`,
+      smallFont: `11px ${family}`,
+      tinyFont: `10px ${family}`,
     };
     // The variables change exactly when the scheme does.
   }, [scheme]);

@@ -79,6 +79,8 @@ export function describeMark(mark: Mark): string {
       return `${device} joined`;
     case 'loss_detected':
       return `failure of ${device} detected${facts['how'] ? `: ${text(facts['how'])}` : ''}`;
+    case 'promoted':
+      return `backup took over (epoch ${text(facts['epoch'])})`;
     case 'replanned':
       return `new plan: ${text(facts['reason'])}`;
   }

@@ -76,6 +76,8 @@ export class RunData {
   readonly tokens = new Ring<Token>(MAX_TOKENS);
   readonly log = new Ring<LogEntry>(MAX_LOG);
   readonly injections: Injection[] = [];
+  /** The marks of `injections`. */
+  readonly changeMarks: Mark[] = [];
   readonly recoveries = new Recoveries();
   readonly heads = new HeadMap();
   readonly methodMarks = new Ring<Mark>(MAX_METHOD_MARKS);
@@ -277,7 +279,10 @@ export class RunData {
 
   private tell(mark: Mark): void {
     const injection = injectionOf(mark);
-    if (injection) this.injections.push(injection);
+    if (injection) {
+      this.injections.push(injection);
+      this.changeMarks.push(mark);
+    }
     const who = injection?.by ? ` (${injection.by})` : '';
     this.addLog(mark.time_s, injection ? 'injection' : 'info', `${describeMark(mark)}${who}`);
   }

@@ -65,9 +65,9 @@ export function takeSnapshot(data: RunData, version: number, dilation: number): 
   return snapshotOf(data, data, instant_s, version, dilation);
 }
 
-/** The snapshot of an earlier instant. */
-export function snapshotAt(data: RunData, time_s: number, version: number, dilation: number): Snapshot {
-  return snapshotOf(data.at(time_s), data, time_s, version, dilation);
+/** The snapshot of an earlier instant: `then` is `whole.at(time_s)`. */
+export function snapshotAt(then: RunData, whole: RunData, version: number, dilation: number): Snapshot {
+  return snapshotOf(then, whole, then.time_s, version, dilation);
 }
 
 /** `whole` has the spans that cover the instant, also those that end after it. */

@@ -1,5 +1,5 @@
 import { ScrollArea, SegmentedControl, Select } from '@mantine/core';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState, type ReactNode } from 'react';
 import type { RunSpec } from '@/api/types';
 import { seconds } from '@/format/units';
 import type { Token } from '@/run/data/runData';
@@ -14,10 +14,20 @@ interface Props {
   count?: number;
   /** Whether more tokens may come: then the newest one is highlighted. */
   live: boolean;
+  /** What stands around the text; without it a panel as high as the text. */
+  frame?: (props: FrameProps) => ReactNode;
+}
+
+interface FrameProps {
+  title: string;
+  testId: string;
+  about: ReactNode;
+  extra: ReactNode;
+  children: ReactNode;
 }
 
 /** The prompt, dimmed, and the generated text, token by token. */
-export function TokenText({ spec, tokens, count: said, live }: Props) {
+export function TokenText({ spec, tokens, count: said, live, frame: Frame }: Props) {
   const requests = requestsOf(tokens);
   const [chosen, setChosen] = useState<number | null>(null);
   const newest = tokens.at(-1)?.request ?? 0;
@@ -31,27 +41,40 @@ export function TokenText({ spec, tokens, count: said, live }: Props) {
     // Scroll only this box, never the page.
     if (live && count > 0 && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [live, count]);
+  const frame = {
+    title: 'Generated text',
+    testId: 'generated',
+    about: <span data-testid="token-count">{`${said ?? shown.length} of ${expected} tokens`}</span>,
+    extra: <RequestChoice requests={requests} value={request} onChange={setChosen} />,
+  };
+  const text = (
+    <p className={classes.text} data-testid="generated-text" aria-live="off">
+      <span className={classes.prompt}>{promptText(spec)}</span>
+      {shown.map((token, index) => (
+        <span
+          key={token.index}
+          className={`${classes.token} ${index === last ? classes.newest : ''}`}
+          title={`token ${token.index}: ${seconds(token.latency_s)}`}
+        >
+          {textOf(token)}
+        </span>
+      ))}
+      {live && shown.length < expected && <span className={classes.caret} />}
+    </p>
+  );
+  if (Frame) {
+    return (
+      <Frame {...frame}>
+        <div ref={box} className={classes.filled}>
+          {text}
+        </div>
+      </Frame>
+    );
+  }
   return (
-    <Panel
-      title="Generated text"
-      testId="generated"
-      about={<span data-testid="token-count">{`${said ?? shown.length} of ${expected} tokens`}</span>}
-      extra={<RequestChoice requests={requests} value={request} onChange={setChosen} />}
-    >
+    <Panel {...frame}>
       <ScrollArea.Autosize mah={240} type="auto" viewportRef={box}>
-        <p className={classes.text} data-testid="generated-text" aria-live="off">
-          <span className={classes.prompt}>{promptText(spec)}</span>
-          {shown.map((token, index) => (
-            <span
-              key={token.index}
-              className={`${classes.token} ${index === last ? classes.newest : ''}`}
-              title={`token ${token.index}: ${seconds(token.latency_s)}`}
-            >
-              {textOf(token)}
-            </span>
-          ))}
-          {live && shown.length < expected && <span className={classes.caret} />}
-        </p>
+        {text}
       </ScrollArea.Autosize>
     </Panel>
   );

@@ -4,7 +4,9 @@ import { colorsByName } from '@/theme/deviceColors';
 import { useCanvasColors } from '../charts/colors';
 import type { RunData } from '@/run/data/runData';
 import { onPaint } from '@/run/charts/paint';
-import { drawTimeline, timeAt } from './draw';
+import { drawTimeline } from './draw';
+import { useDrag, useSeen, useWheel } from './pointer';
+import { timeAt } from './scale';
 import { hitTest, roomy, totalHeight, type Density, type Hit } from './layout';
 import { SpanTip } from './SpanTip';
 import classes from './timeline.module.css';
@@ -22,6 +24,8 @@ interface Props {
   now: () => number;
   density?: Density;
   label: string;
+  /** A click on the timeline, not a drag. */
+  onPick?: (time_s: number) => void;
 }
 
 interface Tip {
@@ -31,7 +35,7 @@ interface Tip {
 }
 
 /** The spans of every device over virtual time, with one row of lanes per device, on a canvas. */
-export function Timeline({ data, viewport, now, density = roomy, label }: Props) {
+export function Timeline({ data, viewport, now, density = roomy, label, onPick }: Props) {
   const { ref: box, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const colors = useCanvasColors();
@@ -64,14 +68,14 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
     });
   }, [data, viewport, now, width, height, colors, density, deviceColors, seen]);
 
-  useWheel(canvas, viewport, width, density);
-  const drag = useDrag(viewport, width, density);
+  useWheel(canvas, viewport, width, density.labelWidth);
+  const drag = useDrag(viewport, width, density.labelWidth);
 
   const hover = (event: React.PointerEvent<HTMLCanvasElement>) => {
     const rect = event.currentTarget.getBoundingClientRect();
     const x = event.clientX - rect.left;
     const y = event.clientY - rect.top;
-    const time_s = timeAt(x, viewport, width, density);
+    const time_s = timeAt(x, viewport, width, density.labelWidth);
     viewport.point(x > density.labelWidth ? time_s : null);
     const slack_s = (2 * (viewport.end_s - viewport.start_s)) / Math.max(width - density.labelWidth, 1);
     const hit = event.buttons > 0 ? null : hitTest(data, density, y, time_s, slack_s);
@@ -88,7 +92,12 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
         aria-label={label}
         data-testid="timeline"
         onPointerDown={drag.down}
-        onPointerUp={drag.up}
+        onPointerUp={(event) => {
+          const x = event.clientX - event.currentTarget.getBoundingClientRect().left;
+          if (!drag.moved() && x > density.labelWidth)
+            onPick?.(timeAt(x, viewport, width, density.labelWidth));
+          drag.up();
+        }}
         onPointerCancel={drag.up}
         onPointerMove={(event) => {
           drag.move(event);
@@ -103,67 +112,5 @@ export function Timeline({ data, viewport, now, density = roomy, label }: Props)
         <SpanTip hit={tip.hit} x={tip.x} y={tip.y} width={width} color={deviceColors[tip.hit.device.name]} />
       )}
     </div>
-  );
-}
-
-/** Whether any of the element is on the screen. */
-function useSeen(element: React.RefObject<Element | null>): React.RefObject<boolean> {
-  const seen = useRef(true);
-  useEffect(() => {
-    if (!element.current) return;
-    const observer = new IntersectionObserver((entries) => {
-      seen.current = entries.at(-1)?.isIntersecting ?? true;
-    });
-    observer.observe(element.current);
-    return () => observer.disconnect();
-  }, [element]);
-  return seen;
-}
-
-/** React's wheel listeners are passive; this one must prevent scrolling. */
-function useWheel(
-  canvas: React.RefObject<HTMLCanvasElement | null>,
-  viewport: Viewport,
-  width: number,
-  density: Density,
-) {
-  useEffect(() => {
-    const element = canvas.current;
-    if (!element) return;
-    const wheel = (event: WheelEvent) => {
-      event.preventDefault();
-      const rect = element.getBoundingClientRect();
-      const span = viewport.end_s - viewport.start_s;
-      const sideways = event.shiftKey ? event.deltaY : event.deltaX;
-      if (Math.abs(sideways) > Math.abs(event.deltaY) || event.shiftKey)
-        viewport.pan((sideways / width) * span);
-      else viewport.zoom(1.0015 ** event.deltaY, timeAt(event.clientX - rect.left, viewport, width, density));
-    };
-    element.addEventListener('wheel', wheel, { passive: false });
-    return () => element.removeEventListener('wheel', wheel);
-  }, [canvas, viewport, width, density]);
-}
-
-function useDrag(viewport: Viewport, width: number, density: Density) {
-  const active = useRef(false);
-  const last = useRef(0);
-  return useMemo(
-    () => ({
-      down: (event: React.PointerEvent<HTMLCanvasElement>) => {
-        active.current = true;
-        last.current = event.clientX;
-        event.currentTarget.setPointerCapture(event.pointerId);
-      },
-      move: (event: React.PointerEvent<HTMLCanvasElement>) => {
-        if (!active.current || event.clientX === last.current) return;
-        const span = viewport.end_s - viewport.start_s;
-        viewport.pan((-(event.clientX - last.current) / Math.max(width - density.labelWidth, 1)) * span);
-        last.current = event.clientX;
-      },
-      up: () => {
-        active.current = false;
-      },
-    }),
-    [viewport, width, density],
   );
 }

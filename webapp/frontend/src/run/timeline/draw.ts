@@ -2,8 +2,10 @@
 import type { RunData } from '@/run/data/runData';
 import type { SpanRing } from '@/run/data/rings';
 import type { CanvasColors } from '../charts/colors';
-import { AXIS_HEIGHT, laneTop, rowHeight, type Density } from './layout';
-import { tickLabel, tickStep, type Viewport } from './viewport';
+import { laneTop, rowHeight, type Density } from './layout';
+import { drawMoments, drawTicks } from './axis';
+import { xOf } from './scale';
+import type { Viewport } from './viewport';
 
 const NAME_MIN_WIDTH = 34;
 /** Pixels below which a span is drawn together with its neighbours. */
@@ -26,46 +28,15 @@ export function drawTimeline(scene: Scene): void {
   const { ctx, width, height, colors } = scene;
   ctx.fillStyle = colors.surface;
   ctx.fillRect(0, 0, width, height);
-  drawAxis(scene);
+  drawTicks(scene, scene.density.axisHeight);
   scene.data.devices.forEach((_, row) => drawRow(scene, row));
-  drawInjections(scene);
-  drawCursor(scene);
-}
-
-/** Pixels from the left of a time. */
-export function xOf(time_s: number, viewport: Viewport, width: number, density: Density): number {
-  const share = (time_s - viewport.start_s) / (viewport.end_s - viewport.start_s);
-  return density.labelWidth + share * (width - density.labelWidth);
-}
-
-export function timeAt(x: number, viewport: Viewport, width: number, density: Density): number {
-  const share = (x - density.labelWidth) / Math.max(width - density.labelWidth, 1);
-  return viewport.start_s + share * (viewport.end_s - viewport.start_s);
-}
-
-function drawAxis({ ctx, width, height, colors, density, viewport }: Scene): void {
-  const step = tickStep(viewport.end_s - viewport.start_s, (width - density.labelWidth) / 110);
-  ctx.font = colors.font;
-  ctx.textBaseline = 'middle';
-  for (let time = Math.ceil(viewport.start_s / step) * step; time <= viewport.end_s; time += step) {
-    const x = Math.round(xOf(time, viewport, width, density)) + 0.5;
-    if (x < density.labelWidth) continue;
-    ctx.strokeStyle = colors.line;
-    ctx.beginPath();
-    ctx.moveTo(x, AXIS_HEIGHT - 6);
-    ctx.lineTo(x, height);
-    ctx.stroke();
-    ctx.fillStyle = colors.dim;
-    const label = tickLabel(time, step);
-    ctx.textAlign = x + ctx.measureText(label).width / 2 > width ? 'right' : 'center';
-    ctx.fillText(label, Math.min(x, width - 2), AXIS_HEIGHT / 2 - 2);
-  }
+  drawMoments(scene, scene.data.injections, scene.density.axisHeight);
 }
 
 function drawRow(scene: Scene, row: number): void {
   const { ctx, width, colors, density, data, deviceColors } = scene;
   const device = data.devices[row]!;
-  const top = AXIS_HEIGHT + row * rowHeight(density);
+  const top = density.axisHeight + row * rowHeight(density);
   ctx.strokeStyle = colors.line;
   ctx.beginPath();
   ctx.moveTo(0, top + 0.5);
@@ -189,42 +160,10 @@ function drawFailure(
   failedAt_s: number,
   top: number,
 ): void {
-  const x = Math.max(density.labelWidth, xOf(failedAt_s, viewport, width, density));
+  const x = Math.max(density.labelWidth, xOf(failedAt_s, viewport, width, density.labelWidth));
   if (x >= width) return;
   ctx.fillStyle = colors.failed;
   ctx.fillRect(x, top + 1, width - x, rowHeight(density) - 1);
-}
-
-function drawInjections({ ctx, width, height, colors, density, viewport, data }: Scene): void {
-  ctx.save();
-  ctx.setLineDash([4, 3]);
-  ctx.strokeStyle = colors.injection;
-  for (const injection of data.injections) {
-    const x = Math.round(xOf(injection.time_s, viewport, width, density)) + 0.5;
-    if (x < density.labelWidth || x > width) continue;
-    ctx.beginPath();
-    ctx.moveTo(x, AXIS_HEIGHT - 8);
-    ctx.lineTo(x, height);
-    ctx.stroke();
-    ctx.fillStyle = colors.injection;
-    ctx.beginPath();
-    ctx.moveTo(x - 4, AXIS_HEIGHT - 10);
-    ctx.lineTo(x + 4, AXIS_HEIGHT - 10);
-    ctx.lineTo(x, AXIS_HEIGHT - 4);
-    ctx.fill();
-  }
-  ctx.restore();
-}
-
-function drawCursor({ ctx, width, height, colors, density, viewport }: Scene): void {
-  if (viewport.cursor_s === null) return;
-  const x = Math.round(xOf(viewport.cursor_s, viewport, width, density)) + 0.5;
-  if (x < density.labelWidth || x > width) return;
-  ctx.strokeStyle = colors.dim;
-  ctx.beginPath();
-  ctx.moveTo(x, AXIS_HEIGHT - 6);
-  ctx.lineTo(x, height);
-  ctx.stroke();
 }
 
 function fitted(ctx: CanvasRenderingContext2D, text: string, width: number): string {

@@ -2,21 +2,24 @@
 import { LANES, type DeviceData, type Lane, type RunData } from '@/run/data/runData';
 import type { SpanRing, SpanView } from '@/run/data/rings';
 
-export const AXIS_HEIGHT = 26;
-
 export interface Density {
   lanes: readonly Lane[];
   laneHeight: number;
   gap: number;
   labelWidth: number;
+  /** Height of the time axis above the rows; 0 where another canvas has it. */
+  axisHeight: number;
 }
 
-export const roomy: Density = { lanes: LANES, laneHeight: 10, gap: 12, labelWidth: 132 };
+export const roomy: Density = { lanes: LANES, laneHeight: 10, gap: 12, labelWidth: 132, axisHeight: 26 };
+/** Rows below an axis that several canvases share. */
+export const dense: Density = { lanes: LANES, laneHeight: 7, gap: 6, labelWidth: 150, axisHeight: 0 };
 export const compact: Density = {
   lanes: ['compute', 'send', 'recv'],
   laneHeight: 5,
   gap: 6,
   labelWidth: 132,
+  axisHeight: 26,
 };
 
 export function rowHeight(density: Density): number {
@@ -24,11 +27,11 @@ export function rowHeight(density: Density): number {
 }
 
 export function totalHeight(devices: number, density: Density): number {
-  return AXIS_HEIGHT + devices * rowHeight(density) + 4;
+  return density.axisHeight + devices * rowHeight(density) + 4;
 }
 
 export function laneTop(device: number, lane: number, density: Density): number {
-  return AXIS_HEIGHT + device * rowHeight(density) + density.gap / 2 + lane * density.laneHeight;
+  return density.axisHeight + device * rowHeight(density) + density.gap / 2 + lane * density.laneHeight;
 }
 
 export interface Hit {
@@ -45,9 +48,9 @@ export function hitTest(
   time_s: number,
   slack_s: number,
 ): Hit | null {
-  const row = Math.floor((y - AXIS_HEIGHT) / rowHeight(density));
+  const row = Math.floor((y - density.axisHeight) / rowHeight(density));
   const device = data.devices[row];
-  if (!device || y < AXIS_HEIGHT) return null;
+  if (!device || y < density.axisHeight) return null;
   const within = y - laneTop(row, 0, density);
   const lane = density.lanes[Math.floor(within / density.laneHeight)];
   if (!lane || within < 0) return null;

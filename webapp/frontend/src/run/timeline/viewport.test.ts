@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { RunData } from '@/run/data/runData';
 import { cluster, model, span } from '@/run/data/fixtures';
-import { AXIS_HEIGHT, hitTest, laneTop, roomy } from './layout';
+import { hitTest, laneTop, roomy } from './layout';
 import { tickLabel, tickStep, Viewport } from './viewport';
 
 describe('Viewport', () => {
@@ -76,8 +76,8 @@ describe('hitTest', () => {
   });
 
   it('finds nothing on the axis, between rows, or before and after', () => {
-    expect(hitTest(data, roomy, AXIS_HEIGHT - 1, 1.5, 0)).toBeNull();
-    expect(hitTest(data, roomy, AXIS_HEIGHT + 1, 1.5, 0)).toBeNull();
+    expect(hitTest(data, roomy, roomy.axisHeight - 1, 1.5, 0)).toBeNull();
+    expect(hitTest(data, roomy, roomy.axisHeight + 1, 1.5, 0)).toBeNull();
     expect(hitTest(data, roomy, middle(0, 0), 5, 0)).toBeNull();
     expect(hitTest(data, roomy, middle(0, 0), 4.05, 0.1)?.span.name).toBe('long');
   });

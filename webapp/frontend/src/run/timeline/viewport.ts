@@ -12,6 +12,8 @@ export class Viewport {
   window: Window | null = 'all';
   version = 0;
   cursor_s: number | null = null;
+  /** The instant that the page shows: null for the present or the end. */
+  instant_s: number | null = null;
   private readonly listeners = new Set<() => void>();
 
   constructor(following: boolean) {
@@ -68,6 +70,12 @@ export class Viewport {
   point(cursor_s: number | null): void {
     this.cursor_s = cursor_s;
     this.version += 1;
+  }
+
+  /** Shows the run as it was at an instant; null for the present. */
+  showInstant(instant_s: number | null): void {
+    this.instant_s = instant_s;
+    this.notify();
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {

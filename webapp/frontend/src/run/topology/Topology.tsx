@@ -14,7 +14,7 @@ import { deviceColor } from '@/theme/deviceColors';
 import type { DeviceView, LinkView } from '@/run/data/snapshot';
 import { LinkEdge, type LinkEdgeType } from './LinkEdge';
 import { DeviceNode, SwitchNode, type DeviceNodeType, type SwitchNodeType } from './nodes';
-import { positionsOf, type Positions } from './positions';
+import { fitted, positionsOf, type Positions } from './positions';
 import classes from './topology.module.css';
 
 const nodeTypes: NodeTypes = { device: DeviceNode, switch: SwitchNode };
@@ -31,7 +31,10 @@ interface Props {
   onSelect: (selection: Selection) => void;
 }
 
-const FIT = { padding: 0.1, maxZoom: 1.15 };
+/** Text of cards has 13 px: at this zoom it is not smaller than 11. A cluster that does not fit can be dragged. */
+const FIT = { padding: 0.06, minZoom: 0.85, maxZoom: 1.15 };
+/** Pixels of the canvas that stay free around the cards. */
+const EDGE = 44;
 
 /** The cluster as it was drawn, with the present state of devices and links; read-only. */
 export function Topology(props: Props) {
@@ -44,8 +47,12 @@ export function Topology(props: Props) {
 
 function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
   const scheme = useComputedColorScheme('light');
-  const positions = useMemo(() => positionsOf(cluster, drawn), [cluster, drawn]);
   const { ref, width, height } = useElementSize();
+  const positions = useMemo(() => {
+    const room = { width: (width - EDGE) / FIT.minZoom, height: (height - EDGE) / FIT.minZoom };
+    const given = positionsOf(cluster, drawn);
+    return width > 0 ? fitted(cluster, given, room) : given;
+  }, [cluster, drawn, width, height]);
   const { fitView } = useReactFlow();
   useEffect(() => {
     if (width > 0 && height > 0 && positions) void fitView(FIT);
@@ -108,7 +115,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
         onPaneClick={() => onSelect(null)}
       >
         <Background gap={22} size={1} color="var(--loom-line)" />
-        <Controls showInteractive={false} />
+        <Controls showInteractive={false} orientation="horizontal" position="top-right" />
       </ReactFlow>
     </div>
   );

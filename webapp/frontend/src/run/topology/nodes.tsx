@@ -1,8 +1,7 @@
 import { Handle, Position, type Node, type NodeProps } from '@xyflow/react';
-import { IconArrowsExchange } from '@tabler/icons-react';
+import { IconArrowsExchange, IconHome } from '@tabler/icons-react';
 import { memo } from 'react';
 import { bytes } from '@/format/units';
-import { spanColors } from '@/theme/spanColors';
 import type { DeviceView } from '@/run/data/snapshot';
 import classes from './topology.module.css';
 
@@ -12,10 +11,10 @@ export type DeviceNodeType = Node<
 >;
 export type SwitchNodeType = Node<{ name: string }, 'switch'>;
 
-/** A device: its activity now and in the last moments, and its memory. */
+/** A device: what it does at the instant that is shown, and how full its memory is. */
 export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNodeType>) {
   const { view, color, isSource, selected } = data;
-  const { state, layer, shares } = view.activity;
+  const { state, layer } = view.activity;
   const full = view.memoryBytes > 0 ? view.residentBytes / view.memoryBytes : 0;
   return (
     <div
@@ -28,34 +27,18 @@ export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNod
       <Anchors />
       <div className={classes.name}>
         <span className={classes.title}>{view.name}</span>
-        {isSource && (
-          <span className={classes.source} title="holds the prompt and receives the result">
-            source
-          </span>
-        )}
+        {isSource && <IconHome size={14} aria-label="source: it holds the prompt and receives the result" />}
       </div>
       <div className={classes.state} data-testid={`device-state-${view.name}`}>
         <span className={classes.lamp} />
         {state === 'failed' ? `failed at ${view.failedAt_s?.toFixed(2)} s` : state}
         {layer !== null && layer >= 0 && <span className={classes.dim}>layer {layer}</span>}
       </div>
-      <div className={classes.activity} title="the last moments: computing, sending or receiving, waiting">
-        <div style={{ width: `${shares.compute * 100}%`, background: spanColors.compute }} />
-        <div
-          style={{
-            width: `${Math.min(1 - shares.compute, Math.max(shares.send, shares.recv)) * 100}%`,
-            background: spanColors.send,
-          }}
-        />
-      </div>
       <div
-        className={classes.memory}
-        title={`${bytes(view.residentBytes)} of ${bytes(view.memoryBytes)}, peak ${bytes(view.peakBytes)}`}
+        className={classes.meter}
+        title={`memory: ${bytes(view.residentBytes)} of ${bytes(view.memoryBytes)}, peak ${bytes(view.peakBytes)}`}
       >
-        <div className={classes.meter}>
-          <div style={{ width: `${Math.min(full, 1) * 100}%` }} data-full={full > 0.9 || undefined} />
-        </div>
-        <span>{view.residentBytes > 0 ? bytes(view.residentBytes) : '–'}</span>
+        <div style={{ width: `${Math.min(full, 1) * 100}%` }} data-full={full > 0.9 || undefined} />
       </div>
     </div>
   );

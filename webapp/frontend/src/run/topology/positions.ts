@@ -44,3 +44,69 @@ export function edgePoint(from: Box, to: Box): { x: number; y: number } {
   );
   return { x: x + dx * scale, y: y + dy * scale };
 }
+
+const CARD = { width: 158, height: 62 };
+/** Between the cards of two devices, for the rate of a link. */
+const GAP = { x: 20, y: 44 };
+
+/**
+ * The positions pushed together until all cards fit into `room`, if they do so without touching; else, for devices
+ * around one switch, rows above and below it; else the positions as they are.
+ */
+export function fitted(
+  cluster: ClusterSpec,
+  positions: Positions,
+  room: { width: number; height: number },
+): Positions {
+  const all = Object.values(positions);
+  const [left, top] = [Math.min(...all.map(({ x }) => x)), Math.min(...all.map(({ y }) => y))];
+  const width = Math.max(...all.map(({ x }) => x)) - left;
+  const height = Math.max(...all.map(({ y }) => y)) - top;
+  if (width + CARD.width <= room.width && height + CARD.height <= room.height) return positions;
+  const sx = Math.min(1, Math.max(room.width - CARD.width, 1) / Math.max(width, 1));
+  const sy = Math.min(1, Math.max(room.height - CARD.height, 1) / Math.max(height, 1));
+  const together = Object.fromEntries(
+    Object.entries(positions).map(([name, { x, y }]) => [name, { x: (x - left) * sx, y: (y - top) * sy }]),
+  );
+  if (!touching(Object.values(together))) return together;
+  return aroundSwitch(cluster, room) ?? positions;
+}
+
+function touching(list: readonly { x: number; y: number }[]): boolean {
+  return list.some((one, at) =>
+    list
+      .slice(at + 1)
+      .some(
+        (other) =>
+          Math.abs(one.x - other.x) < CARD.width + GAP.x / 2 &&
+          Math.abs(one.y - other.y) < CARD.height + GAP.y,
+      ),
+  );
+}
+
+/** Rows of devices above and below their only switch; null for another shape. */
+function aroundSwitch(cluster: ClusterSpec, room: { width: number; height: number }): Positions | null {
+  const [hub, ...others] = cluster.switches;
+  const isStar =
+    hub && others.length === 0 && cluster.links.every(({ a, b }) => (a === hub.name) !== (b === hub.name));
+  if (!isStar) return null;
+  const { devices } = cluster;
+  const columnWidth = CARD.width + GAP.x;
+  const perRow = Math.max(
+    1,
+    Math.min(Math.ceil(devices.length / 2), Math.floor((room.width + GAP.x) / columnWidth)),
+  );
+  const rows = Math.ceil(devices.length / perRow);
+  const above = Math.ceil(rows / 2);
+  // The row of the switch is one more; the rows move together where the room is low.
+  const lowest = CARD.height + GAP.y / 2;
+  const rowHeight = Math.max(lowest, Math.min(CARD.height + GAP.y, (room.height - CARD.height) / rows));
+  const middle = (perRow * columnWidth - GAP.x) / 2;
+  const placed = devices.map(({ name }, rank) => {
+    const row = Math.floor(rank / perRow);
+    const inRow = Math.min(perRow, devices.length - row * perRow);
+    const x = middle - (inRow * columnWidth - GAP.x) / 2 + (rank % perRow) * columnWidth;
+    return [name, { x, y: (row + (row >= above ? 1 : 0)) * rowHeight }] as const;
+  });
+  return Object.fromEntries([...placed, [hub.name, { x: middle - 34, y: above * rowHeight + 12 }]]);
+}

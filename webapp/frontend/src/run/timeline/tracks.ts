@@ -1,0 +1,142 @@
+/** Paints lines over the same time axis as a timeline: one track per quantity. */
+import type { CanvasColors } from '../charts/colors';
+import { drawMoments, drawTicks } from './axis';
+import { xOf } from './scale';
+import type { Viewport } from './viewport';
+
+export interface TrackLine {
+  color: string;
+  length: number;
+  timeAt: (index: number) => number;
+  valueAt: (index: number) => number;
+  /** A value that holds until the next one. */
+  step?: boolean;
+  dashed?: boolean;
+  /** Every point is marked, where there is room. */
+  dots?: boolean;
+  strong?: boolean;
+}
+
+export interface TrackScene {
+  ctx: CanvasRenderingContext2D;
+  width: number;
+  height: number;
+  colors: CanvasColors;
+  density: { labelWidth: number };
+  viewport: Viewport;
+  lines: readonly TrackLine[];
+  /** The value at the top; null for the largest one that is visible. */
+  top: number | null;
+  title: string;
+  /** What the lines are at the cursor, below the title. */
+  values: readonly string[];
+  format: (value: number) => string;
+  changes: readonly { time_s: number }[];
+}
+
+const PAD = 4;
+const MAX_DOTS = 160;
+
+export function drawTrack(scene: TrackScene): void {
+  const { ctx, width, height, colors, density, viewport } = scene;
+  ctx.fillStyle = colors.surface;
+  ctx.fillRect(0, 0, width, height);
+  drawTicks(scene, 0);
+  const ranges = scene.lines.map((line) => visible(line, viewport));
+  const top = scene.top ?? largest(scene.lines, ranges) * 1.12;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(density.labelWidth, 0, width - density.labelWidth, height);
+  ctx.clip();
+  const y = (value: number) => height - PAD - (value / (top || 1)) * (height - 2 * PAD);
+  scene.lines.forEach((line, at) => drawLine(scene, line, ranges[at]!, y));
+  ctx.restore();
+  drawMoments(scene, scene.changes, 0);
+  drawNames(scene, top);
+}
+
+/** Indices [first, last) of the points in view, with one more on either side. */
+function visible(line: TrackLine, viewport: Viewport): [number, number] {
+  const bound = (time_s: number) => {
+    let low = 0;
+    let high = line.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (line.timeAt(middle) < time_s) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return [Math.max(0, bound(viewport.start_s) - 1), Math.min(line.length, bound(viewport.end_s) + 1)];
+}
+
+function largest(lines: readonly TrackLine[], ranges: readonly [number, number][]): number {
+  let most = 0;
+  lines.forEach((line, at) => {
+    const [first, last] = ranges[at]!;
+    for (let index = first; index < last; index += 1) most = Math.max(most, line.valueAt(index));
+  });
+  return most;
+}
+
+/** Points that fall on one column of pixels are drawn as the stretch between the smallest and the largest. */
+function drawLine(
+  { ctx, width, density, viewport }: TrackScene,
+  line: TrackLine,
+  [first, last]: [number, number],
+  y: (value: number) => number,
+): void {
+  ctx.save();
+  ctx.strokeStyle = line.color;
+  ctx.fillStyle = line.color;
+  ctx.lineWidth = line.strong ? 2.25 : 1.5;
+  if (line.dashed) ctx.setLineDash([5, 4]);
+  ctx.beginPath();
+  let column = NaN;
+  let before = 0;
+  for (let index = first; index < last; index += 1) {
+    const x = xOf(line.timeAt(index), viewport, width, density.labelWidth);
+    const at = y(line.valueAt(index));
+    if (index === first) ctx.moveTo(x, at);
+    else if (line.step && Math.floor(x) !== column) ctx.lineTo(x, before);
+    ctx.lineTo(x, at);
+    column = Math.floor(x);
+    before = at;
+  }
+  if (line.step && last === line.length && last > first) {
+    const end = xOf(viewport.end_s, viewport, width, density.labelWidth);
+    ctx.lineTo(end, before);
+  }
+  ctx.stroke();
+  if (line.dots && last - first <= MAX_DOTS) {
+    for (let index = first; index < last; index += 1) {
+      ctx.beginPath();
+      const x = xOf(line.timeAt(index), viewport, width, density.labelWidth);
+      ctx.arc(x, y(line.valueAt(index)), 2.2, 0, 2 * Math.PI);
+      ctx.fill();
+    }
+  }
+  ctx.restore();
+}
+
+function drawNames({ ctx, width, height, colors, density, title, values, format }: TrackScene, top: number) {
+  ctx.fillStyle = colors.surface;
+  ctx.fillRect(0, 0, density.labelWidth, height);
+  ctx.textBaseline = 'middle';
+  ctx.textAlign = 'left';
+  ctx.font = colors.font;
+  ctx.fillStyle = colors.text;
+  ctx.fillText(title, 2, 9);
+  ctx.font = colors.smallFont;
+  ctx.fillStyle = colors.dim;
+  values.forEach((value, at) => {
+    if (24 + at * 13 < height) ctx.fillText(value, 2, 24 + at * 13, density.labelWidth - 6);
+  });
+  ctx.textAlign = 'right';
+  if (top > 0) ctx.fillText(format(top), width - 3, 8);
+  ctx.strokeStyle = colors.line;
+  ctx.beginPath();
+  ctx.moveTo(0, height - 0.5);
+  ctx.lineTo(width, height - 0.5);
+  ctx.stroke();
+}
