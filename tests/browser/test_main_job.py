@@ -10,10 +10,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
+from webapp.ops.places import FRONTEND
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
+AXE = FRONTEND / "node_modules" / "axe-core" / "axe.min.js"
 DEVICES = ("raspberry-pi-4", "raspberry-pi-3", "raspberry-pi-zero-2")
 
 
@@ -105,6 +107,35 @@ def mbit(text: str) -> float:
     return float(found.group(1)) * {"k": 1e-3, None: 1e-6, "M": 1.0, "G": 1e3}[found.group(2)]
 
 
+def look_back(page: Page, run_id: int, link: str) -> None:
+    """The recording of a run whose link was changed, and whose device-3 failed later: every panel follows."""
+    page.goto(f"/runs/{run_id}?view=live")
+    state = page.get_by_test_id("device-state-device-3")
+    expect(state).to_contain_text("failed")
+    flag = page.get_by_test_id("flag").first
+    expect(flag).to_contain_text("Mbit/s")
+    flag.click()
+    expect(page.get_by_test_id("shown-instant")).to_contain_text("shown")
+    expect(state).not_to_contain_text("failed")
+    expect(page.get_by_test_id("recorder-row").first).to_be_visible()
+    page.get_by_test_id("scrubber-reset").click()
+    expect(state).to_contain_text("failed")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert serious_findings(page) == [], scheme
+
+
+def serious_findings(page: Page) -> list[str]:
+    """What axe-core calls serious or critical on the page."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found: list[str] = page.evaluate(
+        """() => axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
+            .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+            .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`))"""
+    )
+    return found
+
+
 def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     draw_cluster(page, "drawn")
     page.get_by_test_id("run-on-cluster").click()
@@ -133,6 +164,8 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 failed")
     page.goto(f"/runs/{first}")
     expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 failed")
+
+    look_back(page, first, link)
 
     page.get_by_test_id("nav-new-run").click()
     page.get_by_test_id("choose-cluster-drawn").click()

@@ -68,7 +68,7 @@ const red: MantineColorsTuple = [
 
 export const theme = createTheme({
   primaryColor: 'ink',
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: { light: 7, dark: 6 },
   colors: { ink, dark, teal, green: teal, yellow, orange: yellow, red },
   fontFamily: '"IBM Plex Sans", system-ui, sans-serif',
   fontFamilyMonospace: '"IBM Plex Mono", ui-monospace, monospace',

@@ -42,6 +42,8 @@ export function EventLog({ picture }: { picture: Snapshot }) {
         ref={box}
         className={classes.log}
         role="log"
+        tabIndex={0}
+        aria-label="Events of the run"
         onScroll={(event) => {
           const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
           atEnd.current = scrollHeight - scrollTop - clientHeight < 24;

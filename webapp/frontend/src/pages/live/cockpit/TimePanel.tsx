@@ -93,7 +93,7 @@ export function TimeTracks(props: Props) {
         />
       )}
       {shown.includes('devices') && (
-        <div className={classes.lanes}>
+        <div className={classes.lanes} tabIndex={0} role="region" aria-label="What every device did">
           <Timeline
             data={data}
             viewport={viewport}

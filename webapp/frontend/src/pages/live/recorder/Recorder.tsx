@@ -11,13 +11,8 @@ import { inOrder, rateCurve, withKind } from '@/run/scenario/changes';
 import { ChangeRow } from './ChangeRow';
 import { CurveForm } from './CurveForm';
 import classes from './recorder.module.css';
+import type { Row } from './row';
 import { TimeStrip } from './TimeStrip';
-
-/** A row: its key stays while the change is edited and moved. */
-export interface Row {
-  key: number;
-  change: Change;
-}
 
 interface Props {
   run: RunDetail;

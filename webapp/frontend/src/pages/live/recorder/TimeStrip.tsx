@@ -2,8 +2,8 @@ import { useElementSize } from '@mantine/hooks';
 import { useRef } from 'react';
 import { seconds } from '@/format/units';
 import { KINDS, subjectOf } from '@/run/scenario/changes';
-import type { Row } from './Recorder';
 import classes from './recorder.module.css';
+import type { Row } from './row';
 
 interface Props {
   rows: readonly Row[];
