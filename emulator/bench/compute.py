@@ -22,7 +22,7 @@ def measure_compute(environment: Environment) -> Table:
 
 def measure_shards(environment: Environment) -> Table:
     """A layer cut into shards of few rows each, for which FLOPs alone predict worst."""
-    timed = measured_steps(models=("bert-large",), rows=(200,)).comparisons
+    timed = measured_steps(quick=True, models=("bert-large",), rows=(200,)).comparisons
     (block,) = of_kind(timed, lambda item: item.operation == "block")
     (shard,) = of_kind(timed, lambda item: item.operation == "position shard, reordered")
     ratios = [block.seconds / shard.seconds] + [

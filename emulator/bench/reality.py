@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from emulator.bench.reality_models import CATALOGUE, CONFIGS, model_of
@@ -38,10 +38,12 @@ REPEATS = 3
 REQUESTS = 2
 PROMPT_TOKENS, NEW_TOKENS = 128, 16
 SINGLES = (*CATALOGUE, *CONFIGS)
-STRATEGIES = ("megatron", "gpipe", "voltage")
-RATES = (20e6, 100e6, 1e9)
-DEVICES = {2: ("tinyllama-42m", "gpt2"), 4: ("tinyllama-42m",)}
-"""Models by number of devices."""
+DISTRIBUTED: tuple[tuple[str, tuple[int, ...], tuple[str, ...], tuple[float, ...]], ...] = (
+    ("tinyllama-42m", (2, 4), ("megatron", "gpipe", "voltage"), (20e6, 100e6, 1e9)),
+    ("tinyllama-42m", (2, 4), ("galaxy", "edgeshard", "lime"), (100e6, 1e9)),
+    ("gpt2", (2,), ("megatron", "gpipe", "voltage"), (20e6, 1e9)),
+)
+"""Model, numbers of devices, strategies, rates: all combinations of a row are run."""
 
 
 class Case(NamedTuple):
@@ -82,11 +84,18 @@ def measure_reality(environment: Environment) -> Table:
     profile = _profile()
     singles = [Case(name, "single", 1) for name in SINGLES]
     compared = _interleaved(singles, profile, over_loopback)
-    for devices, models in DEVICES.items():
-        for rate in RATES:
-            cases = [Case(name, strategy, devices, rate) for name in models for strategy in STRATEGIES]
-            compared += _interleaved(cases, profile, None)
+    for cases in distributed_cases():
+        compared += _interleaved(cases, profile, None)
     return reality_table(compared)
+
+
+def distributed_cases() -> list[list[Case]]:
+    """All cases of `DISTRIBUTED`, those of one number of devices and one rate together: they share links."""
+    groups: dict[tuple[int, float], list[Case]] = {}
+    for model, counts, strategies, rates in DISTRIBUTED:
+        for devices, rate, strategy in product(counts, rates, strategies):
+            groups.setdefault((devices, rate), []).append(Case(model, strategy, devices, rate))
+    return [groups[key] for key in sorted(groups)]
 
 
 def _profile() -> HostProfile:

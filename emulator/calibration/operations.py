@@ -31,7 +31,7 @@ CACHED = 64  # rows of the KV cache that a decoding step finds
 SHARDS = 6
 WORKING_SET_BYTES = 240 << 20
 SEQUENCE_S = 0.15
-MIN_TURNS = 5
+MIN_TURNS = 3
 WARM_UP_TURNS = 2
 
 

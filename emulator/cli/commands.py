@@ -41,7 +41,7 @@ def doctor(args: argparse.Namespace) -> int:
 def calibrate(args: argparse.Namespace) -> int:
     for target in (args.json, args.output):
         check_writable(target)
-    words = "about a minute" if args.quick else "about five minutes"
+    words = "about two minutes" if args.quick else "about seven minutes"
     sys.stderr.write(f"calibrating: {words}, best on an idle machine\n")
     began_s = time.monotonic()
 
@@ -64,7 +64,7 @@ def calibrate(args: argparse.Namespace) -> int:
 
 
 def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="fewer shapes, in a quarter of the time")
+    parser.add_argument("--quick", action="store_true", help="fewer shapes, in less than a third of the time")
     parser.add_argument(
         "--output",
         metavar="FILE",

@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from emulator.bench.reality import SINGLES, Case, Compared, Figures, reality_table, spec_of, summary_table
+from emulator.bench.reality import (
+    SINGLES,
+    Case,
+    Compared,
+    Figures,
+    distributed_cases,
+    reality_table,
+    spec_of,
+    summary_table,
+)
 from emulator.bench.reality_models import model_of
 from engine.models.families.registry import FAMILIES
 from engine.ops.sizes import num_parameters
@@ -58,3 +67,12 @@ KINDS = [Case("vit-base", "single", 1), Case("minilm", "single", 1), Case("gpt2"
 @pytest.mark.parametrize("case", KINDS, ids=lambda case: case.model)
 def test_every_kind_of_case_can_be_planned(case):
     assert prepare(spec_of(case)).spec.dilation == "native"
+
+
+def test_cases_that_are_run_over_one_network_have_its_links_and_all_strategies_can_be_planned():
+    for cases in distributed_cases():
+        assert len({(case.devices, case.bit_per_s) for case in cases}) == 1
+        for case in cases:
+            assert prepare(spec_of(case)).plan.holdings, case
+    strategies = {case.strategy for cases in distributed_cases() for case in cases}
+    assert strategies == {"megatron", "gpipe", "voltage", "galaxy", "edgeshard", "lime"}

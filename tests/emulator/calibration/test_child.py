@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from emulator.calibration import known
+from emulator.calibration.contention import _block_s
+from emulator.calibration.operations import random_weights
 from engine.domain.errors import HostError
+from engine.ops.core import Block
 
 ANSWER = {"calibration": {}, "steps": ["x" * 200_000]}  # longer than a pipe holds
 
@@ -55,3 +58,10 @@ def test_ctrl_c_ends_the_child(child):
     with pytest.raises(KeyboardInterrupt):
         known.measured(quick=True, progress=interrupt)
     assert started[0].returncode is not None
+
+
+def test_a_process_that_the_host_lets_begin_too_late_is_still_timed():
+    store = random_weights("tiny-gpt2")
+    for piece in Block(0, None).slices(store.model):
+        store.load(piece)
+    assert _block_s(store, [0], rows=1, begin_s=0.0, figure_s=0.0) > 0.0  # both are long over
