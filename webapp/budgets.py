@@ -88,8 +88,7 @@ def check_prediction(spec: RunSpec) -> None:
 def check_advice(spec: RunSpec) -> None:
     """Raises `SpecError` for a run with which all strategies cannot be assessed while a person waits."""
     _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to advise on", "cluster.devices")
-    together = spec.workload.requests if spec.workload.pattern == "bursty" else 1
-    steps = spec.model.num_layers * len(spec.cluster.devices) * together
+    steps = spec.model.num_layers * len(spec.cluster.devices) * spec.workload.together
     _at_most(steps, MAX_ADVISED_STEPS, "layers × devices × requests at once to advise on", "workload")
 
 

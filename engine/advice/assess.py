@@ -46,7 +46,7 @@ def shortened(spec: RunSpec) -> Workload:
     return workload.model_copy(
         update={
             "new_tokens": min(workload.new_tokens, SIMULATED_TOKENS - is_large),
-            "requests": workload.requests if workload.pattern == "bursty" else 1,
+            "requests": workload.together,
         }
     )
 

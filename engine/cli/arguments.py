@@ -9,15 +9,14 @@ from typing import Any, Literal
 
 from engine.cli.command import Environment
 from engine.cli.scenario_file import read_scenario
+from engine.cli.workload_arguments import add_workload_arguments, workload_fields
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
-from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_spec, schema_of
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
-from engine.models.inputs.pictures import encoded
 from engine.strategies.registry import strategy
 
 
@@ -45,31 +44,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a parameter of the strategy; repeatable",
     )
-    prompt = parser.add_mutually_exclusive_group()
-    prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
-    prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="random prompt of N tokens (16)")
-    parser.add_argument("--image", metavar="FILE", help="PNG or JPEG for a model that sees (random)")
-    parser.add_argument(
-        "--new-tokens",
-        type=int,
-        default=None,
-        metavar="N",
-        help="tokens to generate (default 16, and 0 for encoders)",
-    )
-    parser.add_argument("--requests", type=int, default=1, metavar="N")
-    parser.add_argument(
-        "--pattern",
-        choices=("sporadic", "bursty"),
-        default="sporadic",
-        help="one request after another, or all at time 0",
-    )
-    parser.add_argument(
-        "--token-limit",
-        type=float,
-        metavar="S",
-        dest="token_limit_s",
-        help="end the run when a token takes longer than S virtual seconds (no limit)",
-    )
+    add_workload_arguments(parser)
     parser.add_argument(
         "--scenario",
         metavar="FILE",
@@ -133,22 +108,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     if args.scenario:
         scenario = read_scenario(Path(args.scenario))
         _check_scenario(scenario, args.scenario, cluster)
-    new_tokens = args.new_tokens if args.new_tokens is not None else (16 if model.has_head else 0)
-    prompt_tokens = args.prompt_tokens
-    if args.prompt is None and prompt_tokens is None and model.reads_text:
-        prompt_tokens = 16
-    workload = Workload.parse(
-        {
-            "prompt": args.prompt,
-            "prompt_tokens": prompt_tokens,
-            "image": _image(model, args.image),
-            "new_tokens": new_tokens,
-            "requests": args.requests,
-            "pattern": args.pattern,
-            "token_limit_s": args.token_limit_s,
-        },
-        "command line",
-    )
+    workload = Workload.parse(workload_fields(args, model), "command line")
     spec: RunSpec = RunSpec.parse(
         {
             "name": args.name,
@@ -201,19 +161,6 @@ def _spec_in(path: Path) -> RunSpec:
     if isinstance(document.get("spec"), dict):
         document = {"schema": schema_of(document), **document["spec"]}
     return read_spec(document, str(path)).needed()
-
-
-def _image(model: ModelSpec, file: str | None) -> str | None:
-    """The picture in `file`, encoded as a spec stores it."""
-    if file is None:
-        return None
-    if model.vision is None:
-        raise SpecError(f"--image {file}: {model.name} sees no pictures: choose a model that does.")
-    try:
-        data = Path(file).read_bytes()
-    except OSError as error:
-        raise SpecError(f"--image {file}: cannot be read: {error.strerror}.") from error
-    return encoded(model.vision, data, f"--image {file}")
 
 
 def parse_assignments(pairs: list[str]) -> dict[str, Any]:

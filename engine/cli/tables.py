@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from engine.domain.report import Attribution, NativePart, RunReport
+from engine.domain.report import Attribution, LoadReport, NativePart, RunReport
 from engine.domain.units import human, human_s
 
 WIDTH = 110  # of a pipe or file; a terminal has its own
@@ -21,6 +21,7 @@ PARTS = (
     ("staging_s", "staging", "magenta"),
     ("load_s", "loading", "yellow"),
     ("wait_s", "waiting", "bright_black"),
+    ("idle_s", "no request", "white"),
 )
 
 
@@ -48,6 +49,8 @@ def report_group(report: RunReport) -> Group:
     if report.text:
         parts.append(Text(_clip(report.text, 400), style="italic"))
     parts.append(_figures(report))
+    if report.load is not None:
+        parts += _load(report.load)
     if report.latency_s > 0:
         parts += _attribution(report.attribution)
     if report.method is not None:
@@ -162,6 +165,25 @@ def _figures(report: RunReport) -> Table:
         result.add_row("energy", f"{report.energy_j:.3g} J")
         result.add_row("energy-delay product", f"{report.edp_j_s:.3g} J s")
     return result
+
+
+def _load(load: LoadReport) -> list[RenderableType]:
+    """What users whose requests wait in a queue see."""
+    result = table("of all requests", "mean", "median", "95 %", "99 %")
+    for label, over in (
+        ("in the queue", load.queue_s),
+        ("until the first token", load.first_token_s),
+        ("each later token", load.per_token_s),
+        ("until the whole answer", load.answer_s),
+    ):
+        if over is not None:
+            result.add_row(label, *(human_s(value) for value in (over.mean, over.p50, over.p95, over.p99)))
+    line = (
+        f"{load.answered} of {load.arrived} requests answered, {load.answered_per_s:.3g} a second; "
+        f"{load.within_objectives} within the objectives, {load.goodput_per_s:.3g} a second; "
+        f"{load.mean_queue:.2g} waiting on average, {load.longest_queue} at most"
+    )
+    return [result, Text(line)]
 
 
 def _attribution(attribution: Attribution) -> list[RenderableType]:

@@ -56,7 +56,8 @@ class ClassReport(Value):
 
 class RequestReport(Value):
     """One request: `token_s` are the times of its tokens since its arrival; `classes` are a classifier's
-    answer, the most likely first.
+    answer, the most likely first. `queue_s` is its time in the queue, `answered_s` that until its answer was
+    complete, both since its arrival; None if it did not come to that.
     """
 
     index: int
@@ -66,6 +67,37 @@ class RequestReport(Value):
     output_tokens: tuple[int, ...]
     text: str = ""
     classes: tuple[ClassReport, ...] = ()
+    queue_s: float | None = None
+    answered_s: float | None = None
+
+
+class Percentiles(Value):
+    """Of one figure over requests."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+
+
+class LoadReport(Value):
+    """What users see whose requests wait in a queue (`engine/reports/load.py`).
+
+    `within_objectives` of the answered requests kept the objectives of the workload, all if it has none;
+    goodput counts only those. `mean_queue` is the mean number of waiting requests over time.
+    """
+
+    arrived: int
+    answered: int
+    answered_per_s: float
+    within_objectives: int
+    goodput_per_s: float
+    queue_s: Percentiles | None
+    first_token_s: Percentiles | None
+    per_token_s: Percentiles | None
+    answer_s: Percentiles | None
+    longest_queue: int
+    mean_queue: float
 
 
 class Attribution(Value):
@@ -76,6 +108,8 @@ class Attribution(Value):
     load_s: float = 0.0
     staging_s: float = 0.0
     wait_s: float = 0.0
+    idle_s: float = 0.0
+    """No request was there."""
 
 
 class Correctness(Value):
@@ -203,6 +237,7 @@ class RunReport(Value):
     output_tokens: tuple[int, ...] = ()
     text: str = ""
     requests: tuple[RequestReport, ...] = ()
+    load: LoadReport | None = Field(default=None, description="Of a workload whose requests may wait.")
     devices: tuple[DeviceReport, ...] = ()
     links: tuple[LinkReport, ...] = ()
     layers: tuple[LayerReport, ...] = ()

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from engine.domain.values import Count, Positive, Value
+from engine.domain.values import Count, NonNegative, Positive, Value
+
+Pattern = Literal["sporadic", "bursty", "poisson", "trace", "users"]
+
+OF_PATTERN: dict[str, Pattern] = {"rate_per_s": "poisson", "trace": "trace", "users": "users"}
+"""The field without which a pattern is not complete, and which no other pattern has."""
+
+
+class TracedRequest(Value):
+    """One line of a trace: when a request arrives, in virtual seconds, and how long it is."""
+
+    at_s: NonNegative
+    prompt_tokens: int = Field(gt=0)
+    new_tokens: int = Field(gt=0)
 
 
 class Workload(Value):
-    """`requests` prompts of equal length. Exactly one of `prompt` and `prompt_tokens` gives them, and none
-    for a model that reads no text.
+    """`requests` prompts. Exactly one of `prompt` and `prompt_tokens` gives them, and none for a model that
+    reads no text. They are of equal length but for a trace, where the two lengths are those of the longest.
 
     A vision model gets `image` with every request, or a random image with each.
 
     sporadic: one request at a time, the next arrives when the last is answered.
     bursty: all arrive at time 0 (LIME, section V: as many as there are devices).
+    poisson: they arrive at random, `rate_per_s` a second on average, whether or not others are answered.
+    trace: they arrive at the times of `trace`, in its order.
+    users: each of `users` sends its next request `think_s` after the answer to its last (a closed loop).
+
+    With the last three patterns requests wait in a queue, first come first served. When the cluster is free
+    it takes the first, and further ones that wait and are as long, `max_batch` together.
     Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
     """
 
@@ -25,18 +44,86 @@ class Workload(Value):
     image: str | None = Field(default=None, description="PNG of the model's image size, in base64.")
     new_tokens: Count = 16
     requests: int = Field(default=1, gt=0)
-    pattern: Literal["sporadic", "bursty"] = "sporadic"
+    pattern: Pattern = "sporadic"
+    rate_per_s: Positive | None = Field(default=None, description="Requests a virtual second (poisson).")
+    trace: tuple[TracedRequest, ...] = Field(default=(), description="When requests arrive, and their size.")
+    users: int | None = Field(default=None, gt=0, description="How many send one request after another.")
+    think_s: NonNegative = Field(default=0.0, description="From an answer to the user's next request.")
+    max_batch: int = Field(default=1, gt=0, description="Waiting requests that are served together, at most.")
+    slo_first_token_s: Positive | None = Field(
+        default=None, description="Objective: the first token so soon after the arrival."
+    )
+    slo_per_token_s: Positive | None = Field(
+        default=None, description="Objective: the mean time of a later token at most this."
+    )
     token_limit_s: Positive | None = Field(
         default=None,
         description="The run ends as out of time when a token takes longer, in virtual seconds (LIME: 40).",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _sizes_of_trace(cls, data: Any) -> Any:
+        """Take the number of requests and the longest lengths from the trace, where they are not given."""
+        rows = data.get("trace") if isinstance(data, dict) else None
+        if not rows:
+            return data
+        rows = [row if isinstance(row, TracedRequest) else TracedRequest.model_validate(row) for row in rows]
+        sizes = {
+            "requests": len(rows),
+            "prompt_tokens": max(row.prompt_tokens for row in rows),
+            "new_tokens": max(row.new_tokens for row in rows),
+        }
+        return sizes | {key: value for key, value in data.items() if value is not None or key not in sizes}
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Self:
+        for field, pattern in OF_PATTERN.items():
+            if bool(getattr(self, field)) != (self.pattern == pattern):
+                needs = "is missing for" if self.pattern == pattern else "is given, and this is not"
+                raise ValueError(f"{field} {needs} the pattern {pattern}")
+        if self.think_s and self.pattern != "users":
+            raise ValueError("think_s is given, and this is not the pattern users")
+        if self.max_batch > 1 and not self.is_queued:
+            raise ValueError(f"max_batch is {self.max_batch}, and the pattern {self.pattern} has no queue")
+        if self.trace:
+            self._check_trace()
+        return self
+
+    def _check_trace(self) -> None:
+        times = [row.at_s for row in self.trace]
+        if times != sorted(times):
+            raise ValueError("trace: the times are not in order")
+        longest = (max(r.prompt_tokens for r in self.trace), max(r.new_tokens for r in self.trace))
+        if (self.prompt_tokens, self.new_tokens) != longest or self.requests != len(self.trace):
+            raise ValueError(
+                f"trace: has {len(self.trace)} requests of up to {longest[0]} and {longest[1]} tokens: give "
+                "the same or leave out requests, prompt_tokens and new_tokens"
+            )
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether requests may wait for others that came before."""
+        return self.pattern in OF_PATTERN.values()
+
+    @property
+    def together(self) -> int:
+        """The most requests that are in work at once."""
+        if self.pattern == "bursty":
+            return self.requests
+        return min(self.max_batch, self.requests) if self.is_queued else 1
+
 
 class Request(Value):
     """The token ids of one request. The last `emitted` of them were generated already: a request that goes on
     after a device failed starts with its prompt and all tokens generated so far.
+
+    new_tokens: how many it gets in all, where that is not the workload's number. arrival_s: None if that
+    depends on the answer to another one.
     """
 
     index: Count
     tokens: tuple[int, ...]
     emitted: Count = 0
+    new_tokens: Count | None = None
+    arrival_s: NonNegative | None = 0.0

@@ -139,6 +139,9 @@ class Ctx(Protocol):
     def spawn(self, program: Coroutine[Any, Any, Any]) -> Handle:
         """Start another program on this device, interleaved with this one; the handle gives its result."""
 
+    def until(self, time_s: float) -> Handle:
+        """Done at virtual time `time_s`, at once if that has passed. It occupies nothing."""
+
     def at(self, request: int, token: int) -> None:
         """Attribute the spans of the calling program to this request and token from now on."""
 

@@ -9,7 +9,7 @@ add up to the latency.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -44,13 +44,23 @@ class Segment(NamedTuple):
 
 
 def attribute(
-    spans: Iterable[Span], cluster: ClusterSpec, source: str, start_s: float, end_s: float
+    spans: Iterable[Span],
+    cluster: ClusterSpec,
+    source: str,
+    start_s: float,
+    end_s: float,
+    idle: Sequence[tuple[float, float]] = (),
 ) -> Attribution:
-    """The parts of [start_s, end_s) along the critical path that ends at device `source`."""
+    """The parts of [start_s, end_s) along the critical path that ends at device `source`.
+
+    Of the time in which nothing ended, that within the `idle` times counts as idle, the rest as waiting.
+    """
     parts: dict[str, float] = dict.fromkeys(Attribution.model_fields, 0.0)
     for span, _, began_s, ended_s in _walk(spans, source, start_s, end_s):
         if span is None:
-            parts["wait_s"] += ended_s - began_s
+            idle_s = sum(max(0.0, min(ended_s, stop) - max(began_s, start)) for start, stop in idle)
+            parts["idle_s"] += idle_s
+            parts["wait_s"] += ended_s - began_s - idle_s
             continue
         took_s = ended_s - began_s
         if span.kind == "recv":

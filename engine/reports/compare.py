@@ -89,6 +89,21 @@ def _recovery_s(report: RunReport) -> float | None:
     return sum(known) if known and len(known) == len(times) else None
 
 
+def _load(field: str) -> Callable[[RunReport], float | None]:
+    """A figure of the load; None for a workload without a queue."""
+    return lambda report: None if report.load is None else getattr(report.load, field)
+
+
+def _of_load(field: str, percentile: str) -> Callable[[RunReport], float | None]:
+    """A percentile over requests; None for a workload without a queue."""
+
+    def value(report: RunReport) -> float | None:
+        over = getattr(report.load, field) if report.load else None
+        return None if over is None else getattr(over, percentile)
+
+    return value
+
+
 METRICS: tuple[Metric, ...] = (
     Metric("latency_s", "End-to-end latency", "s", "lower", _if_finished(lambda r: r.latency_s)),
     Metric("ttft_s", "Time to first token", "s", "lower", _if_finished(lambda r: r.ttft_s)),
@@ -99,6 +114,18 @@ METRICS: tuple[Metric, ...] = (
     Metric("load_s", "Critical path: loading", "s", "lower", lambda r: r.attribution.load_s),
     Metric("staging_s", "Critical path: staging", "s", "lower", lambda r: r.attribution.staging_s),
     Metric("wait_s", "Critical path: waiting", "s", "lower", lambda r: r.attribution.wait_s),
+    Metric("idle_s", "Critical path: idle", "s", None, lambda r: r.attribution.idle_s),
+    Metric("queue_p95_s", "Time in the queue, 95 %", "s", "lower", _of_load("queue_s", "p95")),
+    Metric("ttft_p50_s", "Time to first token, median", "s", "lower", _of_load("first_token_s", "p50")),
+    Metric("ttft_p95_s", "Time to first token, 95 %", "s", "lower", _of_load("first_token_s", "p95")),
+    Metric("ttft_p99_s", "Time to first token, 99 %", "s", "lower", _of_load("first_token_s", "p99")),
+    Metric("tpot_p50_s", "Time per token, median", "s", "lower", _of_load("per_token_s", "p50")),
+    Metric("tpot_p95_s", "Time per token, 95 %", "s", "lower", _of_load("per_token_s", "p95")),
+    Metric("tpot_p99_s", "Time per token, 99 %", "s", "lower", _of_load("per_token_s", "p99")),
+    Metric("answer_p95_s", "Time to the whole answer, 95 %", "s", "lower", _of_load("answer_s", "p95")),
+    Metric("answered_per_s", "Requests answered per second", "1/s", "higher", _load("answered_per_s")),
+    Metric("goodput_per_s", "Requests within objectives per second", "1/s", "higher", _load("goodput_per_s")),
+    Metric("mean_queue", "Mean queue", "", "lower", _load("mean_queue")),
     Metric("link_bytes", "Bytes on links", "B", "lower", lambda r: sum(x.bytes for x in r.links)),
     Metric(
         "payload_bytes", "Payload on links", "B", "lower", lambda r: sum(x.payload_bytes for x in r.links)
@@ -142,6 +169,7 @@ def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
     if not 0 <= baseline < len(reports):
         sentence = f"The baseline is {baseline}, expected 0 to {len(reports) - 1}."
         raise SpecError(sentence, [("baseline", "is not among the runs")])
+    rows = [_metric_row(metric, reports, baseline) for metric in METRICS]
     return Comparison(
         baseline=baseline,
         runs=tuple(
@@ -155,7 +183,7 @@ def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
             for report in reports
         ),
         params=compare_params(reports),
-        metrics=tuple(_metric_row(metric, reports, baseline) for metric in METRICS),
+        metrics=tuple(row for row in rows if any(value is not None for value in row.values)),
         series=tuple(LatencySeries(run=i, token_s=token_gaps(report)) for i, report in enumerate(reports)),
         timelines=tuple(Timeline(run=i, layers=aligned(report)) for i, report in enumerate(reports)),
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import inf
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -33,6 +34,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.units import transfer_s
 from engine.reports.attribution import attribute
+from engine.reports.load import load_report
 from engine.reports.recoveries import fold_recoveries
 
 Interval = tuple[float, float]
@@ -73,10 +75,11 @@ def fold(
         output_tokens=requests[0].output_tokens if requests else (),
         text=requests[0].text if requests else "",
         requests=requests,
+        load=load_report(spec.workload, requests, latency_s) if spec.workload.is_queued else None,
         devices=devices,
         links=links,
         layers=fold_layers(spans),
-        attribution=attribute(spans, spec.cluster, spec.cluster.source, start_s, end_s),
+        attribution=attribute(spans, spec.cluster, spec.cluster.source, start_s, end_s, idle_times(requests)),
         recoveries=fold_recoveries(marks),
         scenario=spec.scenario,
         seed=spec.seed,
@@ -86,6 +89,7 @@ def fold(
 def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], list[float]]:
     """The requests that arrived, in order of their index, and when each ended (or got its last token)."""
     arrival_s: dict[int, float] = {}
+    begun_s: dict[int, float] = {}
     finish_s: dict[int, float] = {}
     tokens: dict[int, list[Mark]] = defaultdict(list)
     classes: dict[int, tuple[ClassReport, ...]] = {}
@@ -93,6 +97,8 @@ def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], lis
         match mark.name:
             case "request_arrived":
                 arrival_s[mark.facts["request"]] = mark.time_s
+            case "request_begun":
+                begun_s[mark.facts["request"]] = mark.time_s
             case "token_emitted":
                 tokens[mark.facts["request"]].append(mark)
             case "classified":
@@ -119,9 +125,23 @@ def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], lis
                 text="".join(mark.facts.get("text") or "" for mark in emitted)
                 or _named(classes.get(index, ())),
                 classes=classes.get(index, ()),
+                queue_s=begun_s[index] - arrived_s if index in begun_s else None,
+                answered_s=answered_s if index in finish_s else None,
             )
         )
     return tuple(reports), ends_s
+
+
+def idle_times(requests: Iterable[RequestReport]) -> tuple[Interval, ...]:
+    """When no request was there, between the first arrival and the last answer."""
+    idle: list[Interval] = []
+    busy_until_s: float | None = None
+    for request in sorted(requests, key=lambda request: request.arrival_s):
+        if busy_until_s is not None and request.arrival_s > busy_until_s:
+            idle.append((busy_until_s, request.arrival_s))
+        ended_s = inf if request.answered_s is None else request.arrival_s + request.answered_s
+        busy_until_s = max(busy_until_s or 0.0, ended_s)
+    return tuple(idle)
 
 
 def _named(classes: Sequence[ClassReport]) -> str:

@@ -67,10 +67,9 @@ def other_work(spec: RunSpec, report: RunReport, trace: Sequence[Span | Mark]) -
     if different := unequal(real, predicted):
         return different[0]
     missing = unmatched(real, predicted)
-    together = spec.workload.requests if spec.workload.pattern == "bursty" else 1
     if why := _another_end(faults, [(trace, real), (replayed, predicted)]):
         return why
-    if len(missing) > PASSES_PER_FAULT * len(faults.changes) * together:
+    if len(missing) > PASSES_PER_FAULT * len(faults.changes) * spec.workload.together:
         return f"{len(missing)} passes stand in the run or in its prediction alone: {missing[-1]}"
     return ""
 

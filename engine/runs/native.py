@@ -17,7 +17,7 @@ from engine.domain.report import NativePart, RunReport
 from engine.domain.trace import Mark, Span
 from engine.ops.cost import runtime_s
 from engine.reports.attribution import attribute
-from engine.reports.fold import fold
+from engine.reports.fold import fold, idle_times
 from engine.runs.predict import Prepared, simulate
 from engine.worlds.simulated.device import Decisions
 
@@ -89,7 +89,8 @@ def _parts(report: RunReport, trace: Trace) -> dict[str, float]:
     spans = [item for item in trace if isinstance(item, Span)]
     start_s = min((request.arrival_s for request in report.requests), default=0.0)
     end_s = start_s + report.latency_s
-    path = attribute(spans, report.spec.cluster, report.spec.cluster.source, start_s, end_s)
+    idle = idle_times(report.requests)
+    path = attribute(spans, report.spec.cluster, report.spec.cluster.source, start_s, end_s, idle)
     devices = {span.device for span in spans if span.kind == "compute"} | {report.spec.cluster.source}
     waited_s = sum(span.end_s - span.start_s for span in spans if span.kind == "wait")
     return {

@@ -59,7 +59,7 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
     reason = chosen.supports(cluster, spec.model)
     if reason:
         raise PlanError(f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: {reason}")
-    num_positions = len(requests[0].tokens)
+    num_positions = max(len(request.tokens) for request in requests)
     workload = spec.workload.model_copy(update={"prompt_tokens": num_positions})
     plan = chosen.plan(cluster, spec.model, workload, params)
     plan.validate_cover(spec.model, num_positions, generates=spec.workload.new_tokens > 0)

@@ -89,8 +89,8 @@ def unfinished(requests: Iterable[Request], trace: Iterable[Span | Mark]) -> tup
         new = [token for _, token in sorted(emitted[request.index].items())][request.emitted :]
         tokens = tuple(UNKNOWN_TOKEN if token is None else token for token in new)
         left.append(
-            Request(
-                index=request.index, tokens=request.tokens + tokens, emitted=request.emitted + len(tokens)
+            request.model_copy(
+                update={"tokens": request.tokens + tokens, "emitted": request.emitted + len(tokens)}
             )
         )
     return tuple(left)

@@ -170,6 +170,11 @@ class MemoryDevice:
     def at(self, request, token):
         pass
 
+    def until(self, time_s):
+        """The wait for a request is the only thing that takes time here."""
+        self.now_s = max(self.now_s, time_s)
+        return Handle().finish(None)
+
     def keep_logits(self, requests, index, start, logits):
         self.world.kept |= named_pieces(requests, index, start, logits)
 
@@ -178,6 +183,9 @@ class MemoryDevice:
 
     def mark(self, name, **facts):
         self.marks.append((name, facts))
+
+    def emit(self, mark):
+        self.marks.append((mark.name, mark.facts))
 
 
 def source_in(world, spec):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from engine.domain.arrivals import arrivals_s
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
@@ -18,7 +20,9 @@ CONVERSATION = "USER: <image>\n{} ASSISTANT:"
 
 
 def requests_of(spec: RunSpec) -> tuple[Request, ...]:
-    """The requests of a run, all of one length. Raises `SpecError` for a workload that the model cannot do.
+    """The requests of a run, in the order of their arrival.
+
+    Raises `SpecError` for a workload that the model cannot do.
 
     A text is every request's prompt; `prompt_tokens` gives each request its own ids, from the seed. The rows
     of a picture stand as so many image tokens, as zeros where the model reads no text.
@@ -38,19 +42,35 @@ def requests_of(spec: RunSpec) -> tuple[Request, ...]:
         prompts = [_encoded(spec, workload.prompt)] * workload.requests
     else:
         prompts = [_image_ids(model) + _random_ids(spec, index) for index in range(workload.requests)]
-    need = len(prompts[0]) + workload.new_tokens
+    longest = max(len(prompt) for prompt in prompts)
+    need = longest + workload.new_tokens
     if need > model.max_positions:
         raise SpecError(
-            f"workload: {len(prompts[0])} prompt tokens and {workload.new_tokens} new ones are {need} "
+            f"workload: {longest} prompt tokens and {workload.new_tokens} new ones are {need} "
             f"positions, and {model.name} has {model.max_positions}: give fewer.",
             [("workload", f"at most {model.max_positions} positions")],
         )
-    return tuple(Request(index=index, tokens=prompt) for index, prompt in enumerate(prompts))
+    return _arriving(spec, prompts)
+
+
+def _arriving(spec: RunSpec, prompts: Sequence[tuple[int, ...]]) -> tuple[Request, ...]:
+    trace = spec.workload.trace
+    return tuple(
+        Request(
+            index=index,
+            tokens=prompt,
+            new_tokens=trace[index].new_tokens if trace else None,
+            arrival_s=arrival_s,
+        )
+        for index, (prompt, arrival_s) in enumerate(
+            zip(prompts, arrivals_s(spec.workload, spec.seed), strict=True)
+        )
+    )
 
 
 def _random_ids(spec: RunSpec, request: int) -> tuple[int, ...]:
-    random = Random(f"{spec.seed}/{request}")
-    count = spec.workload.prompt_tokens or 0
+    random, trace = Random(f"{spec.seed}/{request}"), spec.workload.trace
+    count = trace[request].prompt_tokens if trace else spec.workload.prompt_tokens or 0
     return tuple(random.randrange(spec.model.num_text_tokens) for _ in range(count))
 
 
@@ -62,8 +82,7 @@ def _of_pictures(spec: RunSpec) -> tuple[Request, ...]:
             "and give 0 new_tokens.",
             [("workload", f"{model.name} reads no text")],
         )
-    rows = (0,) * model.image_rows
-    return tuple(Request(index=index, tokens=rows) for index in range(workload.requests))
+    return _arriving(spec, [(0,) * model.image_rows] * workload.requests)
 
 
 def _check_picture(spec: RunSpec) -> None:

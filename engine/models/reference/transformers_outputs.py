@@ -95,7 +95,7 @@ def _content_hash(spec: RunSpec) -> str:
         "weights": weights,
         "tokens": [request.tokens for request in requests_of(spec)],
         "pictures": (spec.workload.image or spec.seed) if spec.model.vision else None,
-        "new_tokens": spec.workload.new_tokens,
+        "new_tokens": [tokens_of(spec, request) for request in requests_of(spec)],
         "versions": [version(package) for package in ("torch", "transformers", "numpy")],
         "code": [_digest(ENGINE / name) for name in CODE],
     }
@@ -147,11 +147,16 @@ def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
     with torch.inference_mode():
         for request in requests_of(spec):
             own_picture = spec.model.vision is not None and spec.workload.image is None
-            key = (request.tokens, request.index if own_picture else -1)
+            key = (request.tokens, tokens_of(spec, request), request.index if own_picture else -1)
             if key not in answers:
                 answers[key] = _answer(spec, model, request)
             named |= {f"{name}.{request.index}": x for name, x in answers[key].items()}
     return {name: tensor.clone().contiguous() for name, tensor in named.items()}
+
+
+def tokens_of(spec: RunSpec, request: Request) -> int:
+    """How many tokens `request` gets."""
+    return spec.workload.new_tokens if request.new_tokens is None else request.new_tokens
 
 
 def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tensor]:
@@ -168,7 +173,7 @@ def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tens
     if not spec.workload.new_tokens:
         return {"hidden": model.base_model(**seen).last_hidden_state[0]}
     rows, tokens, cache = [], [], None
-    for _ in range(spec.workload.new_tokens):
+    for _ in range(tokens_of(spec, request)):
         out = model(**seen, past_key_values=cache, use_cache=True, logits_to_keep=1)
         cache = out.past_key_values
         rows.append(out.logits[0, -1])

@@ -114,10 +114,9 @@ def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Dem
             f"workload: {workload.prompt_tokens} prompt tokens and {workload.new_tokens} new ones need "
             f"{longest} positions, {model.name} has {model.max_positions}: shorten the prompt or the answer."
         )
-    together = workload.requests if workload.pattern == "bursty" else 1
     return Demand(
-        batch=together if batches_bursts else 1,
-        sequences=together,
+        batch=workload.together if batches_bursts else 1,
+        sequences=workload.together,
         rows=workload.prompt_tokens,
         new_tokens=workload.new_tokens,
         cached_rows=cached_rows,

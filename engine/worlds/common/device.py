@@ -163,6 +163,18 @@ class Device(ABC):
         self.start(child)
         return child.handle
 
+    def until(self, time_s: float) -> Handle:
+        handle = Handle("a request")
+        if time_s <= self.now_s:
+            handle.done, handle.time_s = True, self.now_s
+        else:
+            self.finish_at(handle, time_s)
+        return handle
+
+    @abstractmethod
+    def finish_at(self, handle: Handle, time_s: float) -> None:
+        """End `handle` at virtual time `time_s`, which is later than now."""
+
     @abstractmethod
     def occupy(self, duration_s: float) -> None:
         """Keep the compute resource busy for so many virtual seconds, after what it has to do already."""

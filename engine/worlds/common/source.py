@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.domain.trace import Mark
 from engine.domain.workload import Request
 from engine.models.inputs.prompts import pixels_of
 from engine.ops.tensors import Meta, Tensor
@@ -20,17 +22,43 @@ SHOWN_CLASSES = 5
 
 
 class _Source:
-    """The marks that the sources of both worlds emit."""
+    """The marks that the sources of both worlds emit, and when requests arrive."""
 
     def __init__(self, device: Device):
         self.device = device
         self.last_s: dict[int, float] = {}
+        self.begun: set[int] = set()
+        self.finished_s: dict[int, float] = {}
+
+    def arrival_s(self, request: Request) -> float:
+        """When `request` arrives; infinite while the answer that it follows is not complete."""
+        if request.arrival_s is not None:
+            return request.arrival_s
+        workload = self.device.spec.workload
+        before = request.index - (workload.users or 1)
+        return self.finished_s.get(before, math.inf) + workload.think_s
 
     def arrive(self, requests: Sequence[Request]) -> None:
         for request in requests:
             if request.index not in self.last_s:
-                self.last_s[request.index] = self.device.now_s
-                self.device.mark("request_arrived", request=request.index)
+                queued = self.device.spec.workload.is_queued
+                arrived_s = self.arrival_s(request) if queued else self.device.now_s
+                self.last_s[request.index] = arrived_s
+                self.device.emit(
+                    Mark(arrived_s, "request_arrived", self.device.device.name, {"request": request.index})
+                )
+
+    def begin(self, requests: Sequence[Request]) -> None:
+        """Mark requests as arrived and as begun, once each."""
+        self.arrive(requests)
+        for request in requests:
+            if request.index not in self.begun:
+                self.begun.add(request.index)
+                self.device.mark("request_begun", request=request.index)
+
+    def finish(self, request: int) -> None:
+        self.finished_s[request] = self.device.now_s
+        self.device.mark("request_finished", request=request)
 
     def emit(self, step: Step, tokens: Sequence[int | None]) -> None:
         """Mark the new token of every sequence, with the time since the one before."""
@@ -46,7 +74,7 @@ class SimulatedSource(_Source):
     """The source on shapes: it counts tokens without computing their ids."""
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
-        self.arrive(requests)
+        self.begin(requests)
         model, batch = self.device.model, len(requests)
         tokens = Meta((batch, len(requests[0].tokens)), "int64")
         if not model.vision:
@@ -61,6 +89,9 @@ class SimulatedSource(_Source):
     def hidden(self, step: Step, hidden: Tensor) -> None:
         """Do nothing: an encoder's output has only a shape."""
 
+    def nothing(self) -> Tensor:
+        return Meta((0,), "int64")
+
 
 class RealSource(_Source):
     """Chooses the most likely token. Keeps logits or hidden states for the comparison with the reference."""
@@ -74,7 +105,7 @@ class RealSource(_Source):
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         import torch
 
-        self.arrive(requests)
+        self.begin(requests)
         tokens = torch.tensor([request.tokens for request in requests], dtype=torch.int64)
         spec = self.device.spec
         if not spec.model.vision:
@@ -99,6 +130,11 @@ class RealSource(_Source):
             self.states[request] = hidden[row].clone()
             if self.device.model.num_classes:
                 self.classify(request, self.states[request])
+
+    def nothing(self) -> Tensor:
+        import torch
+
+        return torch.empty(0, dtype=torch.int64)
 
     def classify(self, request: int, logits_C: torch.Tensor) -> None:
         """Mark the most likely classes, with their probabilities."""

@@ -107,6 +107,7 @@ class DeviceLoop(Device):
         self.paths = PathTimes(spec.cluster, rank, held)
         self.departed_s: dict[int, float] = {}
         self.due: list[tuple[float, int, Done | Incoming | Lost]] = []
+        self.alarms: list[tuple[float, float, int, Handle]] = []  # wall time, virtual time
         self.early: list[Incoming] = []
         self.serial = 0
         self.live: set[Program] = set()
@@ -180,6 +181,7 @@ class DeviceLoop(Device):
                 self.outstanding -= 1
         self._lose_due(None)
         self.due.clear()
+        self.alarms.clear()
         self.early.clear()
         self.computing = 0
         for pacer in (self.compute_pacer, self.disk_pacer):
@@ -229,7 +231,7 @@ class DeviceLoop(Device):
     def _status(self) -> ControlMessage:
         """Whether all programs wait for messages and nothing else goes on here, and for which messages."""
         receipts = [program.waiting_for for program in self.live if isinstance(program.waiting_for, Receipt)]
-        busy = self.outstanding or self.done or self.due or self.connections.is_writing
+        busy = self.outstanding or self.done or self.due or self.alarms or self.connections.is_writing
         return {
             "waits": not busy and (not self.early or not self.live) and len(receipts) >= bool(self.live),
             "waiting_for": sorted({handle.name() for handle in receipts if not handle.done}),
@@ -251,11 +253,15 @@ class DeviceLoop(Device):
                 self._lose(item.rank, max(due_s, time.monotonic()))
             else:
                 self._settle(item)
+        while self.alarms and self.alarms[0][0] - LEAD_S <= time.monotonic():
+            _, time_s, _, handle = heapq.heappop(self.alarms)
+            self.finish(handle, None, time_s)
         if not self.live:
             return
         timeout_s = CHECK_PERIOD_S
-        if self.due:
-            timeout_s = min(timeout_s, max(0.0, self.due[0][0] - LEAD_S - time.monotonic()))
+        for waiting in (self.due, self.alarms):
+            if waiting:
+                timeout_s = min(timeout_s, max(0.0, waiting[0][0] - LEAD_S - time.monotonic()))
         arrived, closed = self._wait(0.0 if self.done or self.early else timeout_s)
         arrived, self.early = self.early + arrived, []
         for incoming in arrived:
@@ -292,6 +298,7 @@ class DeviceLoop(Device):
             self.control.send({"type": "suspect", "rank": peer})
 
     def _later(self, due_s: float, item: Done | Incoming | Lost) -> None:
+        self.alarms: list[tuple[float, float, int, Handle]] = []  # wall time, virtual time
         self.serial += 1
         heapq.heappush(self.due, (due_s, self.serial, item))
 

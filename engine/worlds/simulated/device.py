@@ -204,6 +204,9 @@ class SimulatedDevice(Device):
         threads.for_operation(hands_over(price.flops, paced=False)).run(price.duration_s, end)
         return handle
 
+    def finish_at(self, handle: Handle, time_s: float) -> None:
+        self.kernel.schedule(time_s, lambda: self.kernel.finish(handle, None))
+
     def occupy(self, duration_s: float) -> None:
         if duration_s and self.threads is not None:
             self.threads.main.run(duration_s, lambda start_s: None)

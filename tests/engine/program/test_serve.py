@@ -3,7 +3,8 @@
 import pytest
 
 from engine.domain.trace import Mark
-from engine.program.serve import step_of, waves
+from engine.program.serve import waves
+from engine.program.wave import step_of
 from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.small_cases import BERT, GPT2, plan_of, play, prompts, spec_of, star
 

@@ -1,0 +1,140 @@
+"""Parse the arguments that describe a workload: prompts, numbers of tokens, and when requests arrive."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from pathlib import Path
+from typing import Any, get_args
+
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.workload import Pattern
+from engine.models.inputs.pictures import encoded
+
+ARRIVALS = ("rate_per_s", "users", "think_s", "max_batch", "slo_first_token_s", "slo_per_token_s")
+
+TRACE_COLUMNS = ["at_s", "prompt_tokens", "new_tokens"]
+
+
+def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of a workload."""
+    prompt = parser.add_mutually_exclusive_group()
+    prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
+    prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="random prompt of N tokens (16)")
+    parser.add_argument("--image", metavar="FILE", help="PNG or JPEG for a model that sees (random)")
+    parser.add_argument(
+        "--new-tokens",
+        type=int,
+        metavar="N",
+        help="tokens to generate (default 16, and 0 for encoders)",
+    )
+    parser.add_argument("--requests", type=int, metavar="N", help="how many requests (1)")
+    parser.add_argument(
+        "--pattern",
+        choices=get_args(Pattern),
+        help="when requests arrive: one after another (sporadic, the default), all at time 0 (bursty), at "
+        "random (poisson, needs --rate), as in a file (trace, needs --trace) or from users that each wait "
+        "for their answer (users, needs --users)",
+    )
+    parser.add_argument(
+        "--rate", type=float, metavar="R", dest="rate_per_s", help="requests a virtual second, on average"
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE", help="CSV of at_s, prompt_tokens and new_tokens, one line per request"
+    )
+    parser.add_argument("--users", type=int, metavar="N", help="users who send one request after another")
+    parser.add_argument(
+        "--think", type=float, metavar="S", dest="think_s", help="from an answer to the user's next request"
+    )
+    parser.add_argument(
+        "--max-batch",
+        type=int,
+        metavar="N",
+        help="waiting requests of one length that are served together, at most (1)",
+    )
+    parser.add_argument(
+        "--slo-first-token",
+        type=float,
+        metavar="S",
+        dest="slo_first_token_s",
+        help="objective for goodput: the first token after so many seconds",
+    )
+    parser.add_argument(
+        "--slo-per-token",
+        type=float,
+        metavar="S",
+        dest="slo_per_token_s",
+        help="objective for goodput: the mean time of a later token",
+    )
+    parser.add_argument(
+        "--token-limit",
+        type=float,
+        metavar="S",
+        dest="token_limit_s",
+        help="end the run when a token takes longer than S virtual seconds (no limit)",
+    )
+
+
+def workload_fields(args: argparse.Namespace, model: ModelSpec) -> dict[str, Any]:
+    """What the arguments say of the workload; a pattern follows from the argument that it needs."""
+    found: dict[str, Any] = {name: value for name in ARRIVALS if (value := getattr(args, name)) is not None}
+    found |= {
+        "prompt": args.prompt,
+        "prompt_tokens": args.prompt_tokens,
+        "image": _image(model, args.image),
+        "token_limit_s": args.token_limit_s,
+    }
+    implied = (
+        "poisson" if args.rate_per_s else "trace" if args.trace else "users" if args.users else "sporadic"
+    )
+    found["pattern"] = args.pattern or implied
+    if args.trace:
+        found["trace"] = read_trace(Path(args.trace))
+        sizes = {"new_tokens": args.new_tokens, "requests": args.requests}
+        return found | {name: value for name, value in sizes.items() if value is not None}
+    if args.prompt is None and args.prompt_tokens is None and model.reads_text:
+        found["prompt_tokens"] = 16
+    generates = 16 if model.has_head else 0
+    found["new_tokens"] = args.new_tokens if args.new_tokens is not None else generates
+    found["requests"] = args.requests if args.requests is not None else 1
+    return found
+
+
+def read_trace(path: Path) -> list[dict[str, Any]]:
+    """The lines of a CSV file with the columns at_s, prompt_tokens and new_tokens, in any order of time.
+
+    Raises `SpecError` with the file, and the line where one is to blame.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SpecError(f"--trace {path}: cannot be read: {reason}.") from error
+    return parse_trace_of_requests(text, f"--trace {path}")
+
+
+def parse_trace_of_requests(text: str, where: str) -> list[dict[str, Any]]:
+    rows = csv.DictReader(text.splitlines())
+    if sorted(rows.fieldnames or ()) != sorted(TRACE_COLUMNS):
+        raise SpecError(f"{where}: columns are {rows.fieldnames}, expected {', '.join(TRACE_COLUMNS)}.")
+    found = []
+    for row in rows:
+        try:
+            found.append({"at_s": float(row["at_s"]), **{key: int(row[key]) for key in TRACE_COLUMNS[1:]}})
+        except (TypeError, ValueError) as error:
+            raise SpecError(f"{where}, line {rows.line_num}: expected three numbers, got {row}.") from error
+    return sorted(found, key=lambda row: float(row["at_s"]))
+
+
+def _image(model: ModelSpec, file: str | None) -> str | None:
+    """The picture in `file`, encoded as a spec stores it."""
+    if file is None:
+        return None
+    if model.vision is None:
+        raise SpecError(f"--image {file}: {model.name} sees no pictures: choose a model that does.")
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise SpecError(f"--image {file}: cannot be read: {error.strerror}.") from error
+    return encoded(model.vision, data, f"--image {file}")

@@ -1,0 +1,80 @@
+"""Requests that wait in a queue: first come first served, several together where they are equally long.
+
+Who comes next is known to all devices, as requests are numbered in the order of their arrival. How many are
+served together is not, as it depends on when the source is free: it tells the others with a short message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from engine.domain.plan import Plan
+from engine.domain.workload import Request, Workload
+from engine.program.ctx import Ctx
+from engine.program.strategy import Strategy
+from engine.program.wave import SourceIO, answer
+
+
+async def serve_queue(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    workload: Workload,
+    requests: Sequence[Request],
+    source: SourceIO | None,
+) -> None:
+    """Answer `requests` in their order, each not before it has arrived. A device without weights does
+    nothing.
+    """
+    others = sorted({holding.device for holding in plan.holdings} - {ctx.cluster.source_rank})
+    if source is not None:
+        ctx.spawn(_arrivals(ctx, requests, source))
+    elif ctx.rank not in others:
+        return
+    waiting = list(requests)
+    while waiting:
+        if len(waiting) < len(requests):
+            await strategy.between_waves(ctx, plan)
+        ctx.at(waiting[0].index, waiting[0].emitted)
+        count = await _admitted(ctx, _alike(waiting[: workload.max_batch]), others, source)
+        taken, waiting = tuple(waiting[:count]), waiting[count:]
+        wave = (taken,) if strategy.batches_bursts else tuple((request,) for request in taken)
+        new_tokens = taken[0].new_tokens
+        await answer(
+            ctx, strategy, plan, wave, workload.new_tokens if new_tokens is None else new_tokens, source
+        )
+
+
+def _alike(requests: Sequence[Request]) -> list[Request]:
+    """The first of `requests`, with those directly after it that have its lengths."""
+    return list(takewhile(lambda other: _shape(other) == _shape(requests[0]), requests))
+
+
+def _shape(request: Request) -> tuple[int, int, int | None]:
+    return len(request.tokens), request.emitted, request.new_tokens
+
+
+async def _arrivals(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> None:
+    """Mark every request at the time of its arrival, as far as the times are known beforehand."""
+    for request in requests:
+        if request.arrival_s is not None:
+            await ctx.until(request.arrival_s)
+            source.arrive([request])
+
+
+async def _admitted(
+    ctx: Ctx, alike: Sequence[Request], others: Sequence[int], source: SourceIO | None
+) -> int:
+    """How many of `alike`, the first in the queue, are served next: at least one, once it has arrived."""
+    if source is None:
+        if len(alike) == 1:
+            return 1
+        note, _ = await ctx.recv_noted(ctx.cluster.source_rank, "admitted")
+        return int(note[0])
+    await ctx.until(source.arrival_s(alike[0]))
+    count = sum(1 for _ in takewhile(lambda request: source.arrival_s(request) <= ctx.now_s, alike))
+    if len(alike) > 1:
+        for rank in others:
+            ctx.send(source.nothing(), rank, "admitted", (count,))
+    return count

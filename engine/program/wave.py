@@ -1,0 +1,113 @@
+"""One wave of requests: from the prompts to the last token of each, on every device in both worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from engine.domain.plan import Plan
+from engine.domain.workload import Request
+from engine.ops.tensors import Tensor
+from engine.program.ctx import Ctx
+from engine.program.strategy import Step, Strategy
+
+Batch = tuple[Request, ...]
+
+
+class SourceIO(Protocol):
+    """What only the device `cluster.source` does: it has the prompts and receives the results."""
+
+    def prompt(self, requests: Sequence[Request]) -> Tensor:
+        """Token ids [B, T] of a batch; marks its requests as arrived and begun, once each."""
+
+    def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
+        """Logits [B, V], or ids [B] chosen already, → token ids [B, 1]; marks them as emitted."""
+
+    def hidden(self, step: Step, hidden: Tensor) -> None:
+        """An encoder's result [B, T, D]."""
+
+    def arrival_s(self, request: Request) -> float:
+        """When `request` arrives; infinite while the answer that it follows is not complete."""
+
+    def arrive(self, requests: Sequence[Request]) -> None:
+        """Mark `requests` as arrived, once each."""
+
+    def finish(self, request: int) -> None:
+        """Mark `request` as answered."""
+
+    def nothing(self) -> Tensor:
+        """A tensor [0], for a message that is all in its note."""
+
+
+async def answer(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    wave: tuple[Batch, ...],
+    new_tokens: int,
+    source: SourceIO | None,
+) -> None:
+    """Generate all tokens of a wave. All batches finish a token before any starts the next (GPipe's flush),
+    unless the strategy is continuous. The index of its first request identifies a batch.
+    """
+    tokens: dict[int, Tensor] = {}
+    last = max(new_tokens - 1, 0)
+
+    def done(step: Step, result: Tensor) -> None:
+        assert source is not None, "only the source gets results"
+        if new_tokens:
+            tokens[step.requests[0]] = source.next_tokens(step, result)
+        else:
+            source.hidden(step, result)
+        if step.index == last:
+            for request in step.requests:
+                source.finish(request)
+
+    if source is not None:
+        for batch in wave:
+            tokens[batch[0].index] = source.prompt(batch)
+    indices = range(min(batch[0].emitted for batch in wave), last + 1)
+    for together in [indices] if strategy.continuous(plan) else [[index] for index in indices]:
+        steps = [
+            step_of(batch, index, new_tokens)
+            for index in together
+            for batch in wave
+            if index >= batch[0].emitted
+        ]
+        await strategy.forward_all(ctx, plan, steps, _Inputs(steps, tokens), done)
+    for batch in wave if new_tokens else ():
+        ctx.release(cache_name(batch))
+
+
+class _Inputs(Sequence[Tensor | None]):
+    """The input tokens of each step, looked up on access, since later ones follow from earlier results."""
+
+    def __init__(self, steps: Sequence[Step], tokens: Mapping[int, Tensor]):
+        self.steps = steps
+        self.tokens = tokens
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.tokens.get(self.steps[number].requests[0])
+
+
+def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
+    """The forward pass that gives token `index` of a batch: the first over the whole prompt, then one row
+    each.
+    """
+    rows, fed_back = len(batch[0].tokens), index - batch[0].emitted
+    return Step(
+        phase="decode" if fed_back else "prefill",
+        cache=cache_name(batch) if new_tokens else "",
+        batch=len(batch),
+        start=rows + fed_back - 1 if fed_back else 0,
+        rows=1 if fed_back else rows,
+        index=index,
+        requests=tuple(request.index for request in batch),
+    )
+
+
+def cache_name(batch: Batch) -> str:
+    return f"r{batch[0].index}"
