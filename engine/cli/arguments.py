@@ -12,6 +12,7 @@ from engine.cli.scenario_file import read_scenario
 from engine.cli.workload_arguments import add_workload_arguments, workload_fields
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_spec, schema_of

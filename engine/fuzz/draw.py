@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
@@ -40,19 +41,17 @@ def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGI
 def draw_workload(random: Random, model: ModelSpec) -> Workload:
     """Few tokens, one to four requests: one after another, as a burst, or in a queue."""
     generates = model.causal and model.has_head and random.random() < 0.9
-    arrivals: dict[str, object] = random.choice(
-        (
-            {"pattern": "sporadic"},
-            {"pattern": "bursty"},
-            {"pattern": "poisson", "rate_per_s": 10 ** random.uniform(-1, 3), "max_batch": 3},
-            {"pattern": "users", "users": 2, "max_batch": random.randint(1, 2)},
-        )
+    arrivals: tuple[dict[str, Any], ...] = (
+        {"pattern": "sporadic"},
+        {"pattern": "bursty"},
+        {"pattern": "poisson", "rate_per_s": 10 ** random.uniform(-1, 3), "max_batch": 3},
+        {"pattern": "users", "users": 2, "max_batch": random.randint(1, 2)},
     )
     return Workload(
         prompt_tokens=random.randint(1, LONGEST_PROMPT) if model.reads_text else None,
         new_tokens=random.randint(1, MOST_NEW_TOKENS) if generates else 0,
         requests=random.randint(1, MOST_REQUESTS),
-        **arrivals,
+        **random.choice(arrivals),
     )
 
 

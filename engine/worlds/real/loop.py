@@ -297,8 +297,11 @@ class DeviceLoop(Device):
         if peer not in self.failed:
             self.control.send({"type": "suspect", "rank": peer})
 
+    def finish_at(self, handle: Handle, time_s: float) -> None:
+        self.serial += 1
+        heapq.heappush(self.alarms, (self.clock.wall(time_s), time_s, self.serial, handle))
+
     def _later(self, due_s: float, item: Done | Incoming | Lost) -> None:
-        self.alarms: list[tuple[float, float, int, Handle]] = []  # wall time, virtual time
         self.serial += 1
         heapq.heappush(self.due, (due_s, self.serial, item))
 

@@ -19,4 +19,5 @@ export const attributionColors = {
   load_s: spanColors.load,
   staging_s: spanColors.stage,
   wait_s: spanColors.wait,
+  idle_s: '#e3e6ea',
 } as const;

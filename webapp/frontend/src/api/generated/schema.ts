@@ -1137,6 +1137,7 @@ export interface components {
         };
         Attribution: {
             compute_s: number;
+            idle_s: number;
             link_s: number;
             load_s: number;
             staging_s: number;
@@ -2081,6 +2082,19 @@ export interface components {
             low_freq_factor: number;
             original_max_positions: number;
         };
+        LoadReport: {
+            answer_s: components["schemas"]["Percentiles"] | null;
+            answered: number;
+            answered_per_s: number;
+            arrived: number;
+            first_token_s: components["schemas"]["Percentiles"] | null;
+            goodput_per_s: number;
+            longest_queue: number;
+            mean_queue: number;
+            per_token_s: components["schemas"]["Percentiles"] | null;
+            queue_s: components["schemas"]["Percentiles"] | null;
+            within_objectives: number;
+        };
         Logged: {
             /** @enum {string} */
             level: "info" | "warning" | "error";
@@ -2302,6 +2316,12 @@ export interface components {
         PasswordChange: {
             current: string;
             new: string;
+        };
+        Percentiles: {
+            mean: number;
+            p50: number;
+            p95: number;
+            p99: number;
         };
         PictureOut: {
             image: string;
@@ -2596,6 +2616,7 @@ export interface components {
             latency_s: number;
             layers: components["schemas"]["LayerReport"][];
             links: components["schemas"]["LinkReport"][];
+            load: components["schemas"]["LoadReport"] | null;
             method: components["schemas"]["MethodReport"] | null;
             outcome: components["schemas"]["Outcome"];
             output_tokens: number[];
@@ -2628,10 +2649,12 @@ export interface components {
             papers: components["schemas"]["PaperSummary"][];
         };
         RequestReport: {
+            answered_s: number | null;
             arrival_s: number;
             classes: components["schemas"]["ClassReport"][];
             index: number;
             output_tokens: number[];
+            queue_s: number | null;
             text: string;
             token_s: number[];
             ttft_s: number;
@@ -2743,6 +2766,7 @@ export interface components {
             latency_s: number;
             layers: components["schemas"]["LayerReport"][];
             links: components["schemas"]["LinkReport"][];
+            load: components["schemas"]["LoadReport"] | null;
             method: components["schemas"]["MethodReport"] | null;
             outcome: components["schemas"]["Outcome"];
             output_tokens: number[];
@@ -3207,6 +3231,11 @@ export interface components {
             /** @enum {string} */
             projector_activation: "gelu" | "gelu_new";
         };
+        TracedRequest: {
+            at_s: number;
+            new_tokens: number;
+            prompt_tokens: number;
+        };
         TraceOut: {
             about: string;
             name: string;
@@ -3377,13 +3406,20 @@ export interface components {
         };
         Workload: {
             image: string | null;
+            max_batch: number;
             new_tokens: number;
             /** @enum {string} */
-            pattern: "sporadic" | "bursty";
+            pattern: "sporadic" | "bursty" | "poisson" | "trace" | "users";
             prompt: string | null;
             prompt_tokens: number | null;
+            rate_per_s: number | null;
             requests: number;
+            slo_first_token_s: number | null;
+            slo_per_token_s: number | null;
+            think_s: number;
             token_limit_s: number | null;
+            trace: components["schemas"]["TracedRequest"][];
+            users: number | null;
         };
         WorldProgress: {
             done: number;

@@ -1,6 +1,7 @@
-import { Group, NumberInput, SegmentedControl, SimpleGrid, Text, Textarea } from '@mantine/core';
+import { NumberInput, SegmentedControl, SimpleGrid, Text, Textarea } from '@mantine/core';
 import type { ModelRow } from '@/api/types';
 import { type Draft, readsText } from '@/run/request/draft';
+import { ArrivalsForm } from './ArrivalsForm';
 import { PicturePicker } from './PicturePicker';
 
 interface Props {
@@ -13,7 +14,8 @@ interface Props {
 /** The workload: prompt, number of tokens, requests and their arrival. */
 export function WorkloadForm({ draft, model, set, errorOf }: Props) {
   const generates = model?.has_head ?? true;
-  const asksText = readsText(model);
+  const traced = draft.arrivals.pattern === 'trace';
+  const asksText = readsText(model) && !traced;
   const asksLength = asksText && draft.promptKind === 'length';
   return (
     <>
@@ -55,7 +57,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           mb="sm"
         />
       )}
-      <SimpleGrid cols={asksLength ? 4 : 3} spacing="md">
+      <SimpleGrid hidden={traced} cols={asksLength ? 3 : 2} spacing="md">
         {asksLength && (
           <Whole
             label="Prompt tokens"
@@ -91,31 +93,13 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           label="Requests"
           value={draft.requests}
           min={1}
-          max={64}
+          max={10_000}
           error={errorOf('workload.requests')}
           onChange={(requests) => set({ requests })}
           testId="requests"
         />
-        <div>
-          <Text size="sm" fw={500} mb={3}>
-            They arrive
-          </Text>
-          <Group>
-            <SegmentedControl
-              size="xs"
-              fullWidth
-              flex={1}
-              value={draft.pattern}
-              onChange={(pattern) => set({ pattern: pattern as Draft['pattern'] })}
-              data={[
-                { value: 'sporadic', label: 'One by one' },
-                { value: 'bursty', label: 'At once' },
-              ]}
-              data-testid="pattern"
-            />
-          </Group>
-        </div>
       </SimpleGrid>
+      <ArrivalsForm draft={draft} set={set} errorOf={errorOf} />
     </>
   );
 }

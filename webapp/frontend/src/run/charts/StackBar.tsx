@@ -10,6 +10,7 @@ export const PARTS: { key: keyof Attribution; label: string }[] = [
   { key: 'load_s', label: 'loading weights' },
   { key: 'staging_s', label: 'staging' },
   { key: 'wait_s', label: 'waiting' },
+  { key: 'idle_s', label: 'no request' },
 ];
 
 export function totalOf(attribution: Attribution): number {

@@ -9,6 +9,61 @@ import type {
   Workload,
 } from '@/api/types';
 
+/** When requests arrive; each number counts for its own pattern. */
+export interface Arrivals {
+  pattern: Workload['pattern'];
+  ratePerSecond: number;
+  users: number;
+  think_s: number;
+  maxBatch: number;
+  trace: NonNullable<Workload['trace']>;
+  /** Objectives of goodput, in virtual seconds; null: none. */
+  firstToken_s: number | null;
+  perToken_s: number | null;
+}
+
+export const FIRST_ARRIVALS: Arrivals = {
+  pattern: 'sporadic',
+  ratePerSecond: 1,
+  users: 4,
+  think_s: 0,
+  maxBatch: 4,
+  trace: [],
+  firstToken_s: null,
+  perToken_s: null,
+};
+
+/** Whether requests may wait for others that came before. */
+export const isQueued = ({ pattern }: Arrivals) => pattern !== 'sporadic' && pattern !== 'bursty';
+
+/** The fields of a workload that say when its requests arrive. */
+function arrivalFields(arrivals: Arrivals): Partial<Workload> {
+  const { pattern } = arrivals;
+  if (!isQueued(arrivals)) return { pattern };
+  return {
+    pattern,
+    max_batch: arrivals.maxBatch,
+    slo_first_token_s: arrivals.firstToken_s,
+    slo_per_token_s: arrivals.perToken_s,
+    ...(pattern === 'poisson' && { rate_per_s: arrivals.ratePerSecond }),
+    ...(pattern === 'users' && { users: arrivals.users, think_s: arrivals.think_s }),
+    ...(pattern === 'trace' && { trace: arrivals.trace }),
+  };
+}
+
+function arrivalsOf(workload: Partial<Workload>): Arrivals {
+  return {
+    arrivals: arrivalsOf(workload),
+    ratePerSecond: workload.rate_per_s ?? FIRST_ARRIVALS.ratePerSecond,
+    users: workload.users ?? FIRST_ARRIVALS.users,
+    think_s: workload.think_s ?? 0,
+    maxBatch: workload.max_batch ?? FIRST_ARRIVALS.maxBatch,
+    trace: workload.trace ?? [],
+    firstToken_s: workload.slo_first_token_s ?? null,
+    perToken_s: workload.slo_per_token_s ?? null,
+  };
+}
+
 export interface Draft {
   clusterId: number | null;
   /** The cluster of an earlier run, as it was then; used instead of a stored one. */
@@ -25,7 +80,7 @@ export interface Draft {
   image: string | null;
   newTokens: number;
   requests: number;
-  pattern: Workload['pattern'];
+  arrivals: Arrivals;
   scenario: Scenario;
   dilationKind: 'auto' | 'native' | 'fixed';
   dilation: number;
@@ -52,7 +107,7 @@ export const FIRST_DRAFT: Draft = {
   image: null,
   newTokens: 24,
   requests: 1,
-  pattern: 'sporadic',
+  arrivals: FIRST_ARRIVALS,
   scenario: { changes: [] },
   dilationKind: 'auto',
   dilation: 10,
@@ -75,8 +130,10 @@ export function missing(draft: Draft, model: ModelRow | undefined): string | nul
   if (draft.clusterId === null && draft.frozen === null) return 'Choose a cluster.';
   if (!draft.model) return 'Choose a model.';
   if (!draft.strategy) return 'Choose a strategy.';
-  if (readsText(model) && draft.promptKind === 'text' && !draft.prompt.trim())
+  const traced = draft.arrivals.pattern === 'trace';
+  if (readsText(model) && !traced && draft.promptKind === 'text' && !draft.prompt.trim())
     return 'Write a prompt, or choose random tokens.';
+  if (traced && draft.arrivals.trace.length === 0) return 'Choose the file of the trace.';
   return null;
 }
 
@@ -88,6 +145,7 @@ export function pairOf({ frozen, clusterId, model }: Draft) {
 
 export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
   const generates = model?.has_head ?? true;
+  const traced = draft.arrivals.pattern === 'trace';
   return {
     ...(draft.frozen ? { cluster: draft.frozen } : { cluster_id: draft.clusterId }),
     name: draft.name,
@@ -97,12 +155,14 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     strategy: draft.strategy,
     params: { ...draft.params[draft.strategy] },
     workload: {
-      prompt: readsText(model) && draft.promptKind === 'text' ? draft.prompt : null,
-      prompt_tokens: readsText(model) && draft.promptKind === 'length' ? draft.promptTokens : null,
+      ...(!traced && {
+        prompt: readsText(model) && draft.promptKind === 'text' ? draft.prompt : null,
+        prompt_tokens: readsText(model) && draft.promptKind === 'length' ? draft.promptTokens : null,
+        new_tokens: generates ? draft.newTokens : 0,
+        requests: draft.requests,
+      }),
       image: model && model.image_rows > 0 ? draft.image : null,
-      new_tokens: generates ? draft.newTokens : 0,
-      requests: draft.requests,
-      pattern: draft.pattern,
+      ...arrivalFields(draft.arrivals),
       token_limit_s: draft.tokenLimit_s,
     },
     scenario: draft.scenario,
@@ -130,7 +190,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     image: workload.image ?? null,
     newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens,
     requests: workload.requests ?? 1,
-    pattern: workload.pattern ?? 'sporadic',
+    arrivals: arrivalsOf(workload),
     scenario: scenario ?? request.scenario ?? { changes: [] },
     dilationKind: typeof dilation === 'number' ? 'fixed' : dilation,
     dilation: typeof dilation === 'number' ? dilation : FIRST_DRAFT.dilation,
