@@ -36,6 +36,7 @@ UNITS = (
     ("byte_per_s", "B/s"),
     ("bit_per_s", "bit/s"),
     ("flop_per_s", "FLOP/s"),
+    ("_per_s", "1/s"),
     ("j_per_memory_byte", "J/B"),
     ("j_per_disk_byte", "J/B"),
     ("j_per_byte", "J/B"),

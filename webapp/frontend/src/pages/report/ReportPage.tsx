@@ -15,6 +15,7 @@ import { ExportMenu } from './ExportMenu';
 import { Frozen } from './Frozen';
 import { KeyFigures } from './KeyFigures';
 import { LinkTable } from './LinkTable';
+import { LoadTable } from './LoadTable';
 import { LoadingTable } from './LoadingTable';
 import { Notes } from './Notes';
 import { NativeTable } from './NativeTable';
@@ -85,6 +86,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
               without={report.without_replan}
               outcome={report.outcome}
             />
+            <LoadTable report={report} />
             <Attribution report={report} />
             <NativeTable report={report} />
           </>

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelRow, RunRequest } from '@/api/types';
-import { FIRST_DRAFT, firstCluster, fromRequest, missing, toRequest } from './draft';
+import type { ModelRow, RunRequest, Workload } from '@/api/types';
+import {
+  type Arrivals,
+  FIRST_ARRIVALS,
+  FIRST_DRAFT,
+  firstCluster,
+  fromRequest,
+  missing,
+  toRequest,
+} from './draft';
 
 const model: ModelRow = {
   name: 'demo-lm',
@@ -95,5 +103,33 @@ describe('a draft of a run', () => {
     expect(firstCluster(clusters, 9)).toBe(2);
     expect(firstCluster([{ id: 5, name: 'x' }], null)).toBe(5);
     expect(firstCluster([], null)).toBeNull();
+  });
+
+  it.each<[Arrivals, Partial<Workload>]>([
+    [FIRST_ARRIVALS, { pattern: 'sporadic' }],
+    [
+      { ...FIRST_ARRIVALS, pattern: 'poisson', ratePerSecond: 3 },
+      { pattern: 'poisson', rate_per_s: 3, max_batch: 4 },
+    ],
+    [
+      { ...FIRST_ARRIVALS, pattern: 'users', users: 2, think_s: 1, maxBatch: 1, firstToken_s: 0.5 },
+      { pattern: 'users', users: 2, think_s: 1, max_batch: 1, slo_first_token_s: 0.5 },
+    ],
+  ])('asks for arrivals %o', (arrivals, fields) => {
+    const { workload } = toRequest({ ...FIRST_DRAFT, arrivals }, undefined);
+    expect(workload).toMatchObject(fields);
+    expect(workload).not.toHaveProperty(arrivals.pattern === 'poisson' ? 'users' : 'rate_per_s');
+    expect(fromRequest(toRequest({ ...FIRST_DRAFT, arrivals }, undefined)).arrivals).toEqual(arrivals);
+  });
+
+  it('takes the sizes from the trace, where there is one', () => {
+    const trace = [{ at_s: 0, prompt_tokens: 8, new_tokens: 4 }];
+    const arrivals: Arrivals = { ...FIRST_ARRIVALS, pattern: 'trace', trace };
+    const { workload } = toRequest({ ...FIRST_DRAFT, arrivals }, undefined);
+    expect(workload).toMatchObject({ pattern: 'trace', trace });
+    for (const field of ['prompt', 'prompt_tokens', 'new_tokens', 'requests'])
+      expect(workload).not.toHaveProperty(field);
+    const empty = { ...FIRST_DRAFT, clusterId: 1, arrivals: { ...arrivals, trace: [] } };
+    expect(missing(empty, undefined)).toBe('Choose the file of the trace.');
   });
 });

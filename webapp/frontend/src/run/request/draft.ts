@@ -53,7 +53,7 @@ function arrivalFields(arrivals: Arrivals): Partial<Workload> {
 
 function arrivalsOf(workload: Partial<Workload>): Arrivals {
   return {
-    arrivals: arrivalsOf(workload),
+    pattern: workload.pattern ?? 'sporadic',
     ratePerSecond: workload.rate_per_s ?? FIRST_ARRIVALS.ratePerSecond,
     users: workload.users ?? FIRST_ARRIVALS.users,
     think_s: workload.think_s ?? 0,

@@ -1,0 +1,97 @@
+import { Group, Table, Text } from '@mantine/core';
+import type { RunReport } from '@/api/types';
+import { Panel } from '@/components/Panel';
+import { seconds } from '@/format/units';
+import classes from './report.module.css';
+
+type Load = NonNullable<RunReport['load']>;
+type Percentiles = NonNullable<Load['queue_s']>;
+
+const ROWS: { key: 'queue_s' | 'first_token_s' | 'per_token_s' | 'answer_s'; label: string }[] = [
+  { key: 'queue_s', label: 'In the queue' },
+  { key: 'first_token_s', label: 'Until the first token' },
+  { key: 'per_token_s', label: 'Each later token' },
+  { key: 'answer_s', label: 'Until the whole answer' },
+];
+const COLUMNS: { key: keyof Percentiles; label: string }[] = [
+  { key: 'mean', label: 'mean' },
+  { key: 'p50', label: 'median' },
+  { key: 'p95', label: '95 %' },
+  { key: 'p99', label: '99 %' },
+];
+
+/** What users see whose requests wait for each other: percentiles, throughput, goodput and the queue. */
+export function LoadTable({ report }: { report: RunReport }) {
+  const { load } = report;
+  if (!load) return null;
+  const { slo_first_token_s: first, slo_per_token_s: each } = report.spec.workload;
+  const objectives = [
+    first ? `first token within ${seconds(first)}` : '',
+    each ? `${seconds(each)} per later token` : '',
+  ].filter(Boolean);
+  return (
+    <Panel
+      title="Load"
+      about="Requests that arrive while others are in work, in virtual time"
+      testId="load-table"
+    >
+      <Group gap="xl" mb="sm">
+        <Fact value={`${load.answered} of ${load.arrived}`} what="requests answered" />
+        <Fact value={`${rate(load.answered_per_s)} / s`} what="throughput" />
+        {objectives.length > 0 && (
+          <Fact
+            value={`${rate(load.goodput_per_s)} / s`}
+            what={`goodput: ${load.within_objectives} with the ${objectives.join(' and ')}`}
+          />
+        )}
+        <Fact value={rate(load.mean_queue)} what={`waiting on average, ${load.longest_queue} at most`} />
+      </Group>
+      <Table.ScrollContainer minWidth={480}>
+        <Table className={classes.table}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>of all requests</Table.Th>
+              {COLUMNS.map(({ key, label }) => (
+                <Table.Th key={key} ta="right">
+                  {label}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {ROWS.map(({ key, label }) => {
+              const over = load[key];
+              return (
+                over && (
+                  <Table.Tr key={key}>
+                    <Table.Td>{label}</Table.Td>
+                    {COLUMNS.map((column) => (
+                      <Table.Td key={column.key} ta="right">
+                        {seconds(over[column.key])}
+                      </Table.Td>
+                    ))}
+                  </Table.Tr>
+                )
+              );
+            })}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
+    </Panel>
+  );
+}
+
+function Fact({ value, what }: { value: string; what: string }) {
+  return (
+    <div>
+      <Text fw={600}>{value}</Text>
+      <Text size="xs" c="dimmed">
+        {what}
+      </Text>
+    </div>
+  );
+}
+
+function rate(value: number): string {
+  return value.toPrecision(3).replace(/\.?0+$/, '');
+}
