@@ -97,7 +97,7 @@ def test_the_json_report_has_the_promised_keys(loom: Any) -> None:
     assert {"name", "busy_s", "wait_s", "peak_memory_bytes", "flops"} <= set(report["devices"][0])
     assert {"a", "b", "direction", "bytes", "payload_bytes", "busy_s"} <= set(report["links"][0])
     assert {"layer", "device", "start_s", "end_s"} <= set(report["layers"][0])
-    assert {"compute_s", "link_s", "load_s", "staging_s", "wait_s"} == set(report["attribution"])
+    assert {"compute_s", "link_s", "load_s", "staging_s", "wait_s", "idle_s"} == set(report["attribution"])
 
 
 def test_the_same_arguments_predict_the_same_report(loom: Any) -> None:

@@ -115,7 +115,7 @@ def test_a_point_without_a_plan_is_shown_with_its_reason(tmp_path: Path, capsys:
 
 
 REFUSED = [
-    (("show", "nowhere"), "no such experiment: give a TOML or JSON file, or one of methods-by-rate, scaling"),
+    (("show", "nowhere"), "give a TOML or JSON file, or one of latency-load, methods-by-rate, scaling"),
     (("report", "scaling"), "has no results of scaling: run `loom experiment predict` first"),
     (("predict", "scaling", "--jobs", "0"), "is no whole number of at least 1"),
 ]
