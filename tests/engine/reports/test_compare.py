@@ -179,7 +179,7 @@ def test_sums_and_maxima_are_over_all_devices_and_links() -> None:
 
 def test_every_metric_of_a_full_report_has_a_unit_and_a_direction() -> None:
     assert len({metric.name for metric in METRICS}) == len(METRICS)
-    assert [metric.name for metric in METRICS if metric.better is None] == ["predicted_latency_s"]
+    assert [metric.name for metric in METRICS if metric.better is None] == ["idle_s", "predicted_latency_s"]
 
 
 def test_timelines_start_at_zero() -> None:

@@ -22,5 +22,5 @@ export function parseTrace(text: string): Trace | string {
     trace.push({ at_s: Number(at_s), prompt_tokens: Number(prompt_tokens), new_tokens: Number(new_tokens) });
   }
   if (trace.length === 0) return 'The file has no line below its columns.';
-  return trace.sort((one, other) => one.at_s - other.at_s);
+  return trace.toSorted((one, other) => one.at_s - other.at_s);
 }
