@@ -55,7 +55,7 @@ def test_cases_have_every_strategy_and_family_and_go_to_the_bounds():
     }
     assert {len(spec.cluster.workers) for spec in specs} == set(range(1, MAX_DEVICES + 1))
     assert {spec.model.dtype for spec in specs} == {"float32", "bfloat16"}
-    assert {spec.workload.pattern for spec in specs} == {"sporadic", "bursty"}
+    assert {spec.workload.pattern for spec in specs} == {"sporadic", "bursty", "poisson", "users"}
     assert {spec.cluster.switches == () for spec in specs} == {True, False}
     assert any(spec.model.num_heads % 2 and spec.model.num_heads > 1 for spec in specs)
     assert any(spec.model.group_size > 1 for spec in specs)
