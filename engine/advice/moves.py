@@ -41,7 +41,8 @@ def step_of(model: ModelSpec, units: Sequence[Unit], steps: dict[Unit, int]) -> 
 def moved(plan: PlanByHand, step: Step, giver: str, taker: str, source: str) -> PlanByHand | None:
     """`plan` with one step of `giver` for `taker`; None if the giver has not so much, nor anything.
 
-    A taker without a share comes behind the giver, the source before all. What is streamed is chosen anew.
+    A taker without a share comes behind the giver, the source before all. Streams, segments and copies are
+    chosen anew.
     """
     shares = {share.device: share for share in plan.devices}
     if giver not in shares:
@@ -62,7 +63,7 @@ def moved(plan: PlanByHand, step: Step, giver: str, taker: str, source: str) -> 
         amounts = {unit: share.amount(unit) + sign * amount for unit, amount in gives.items()}
         shares[name] = share.model_copy(update={**_whole(amounts), "streams": None})
     left = [shares[name] for name in names if name != giver or _has_any(shares[name])]
-    return plan.model_copy(update={"devices": tuple(left), "backups": None})
+    return plan.model_copy(update={"devices": tuple(left), "backups": None, "segments": None})
 
 
 def _whole(amounts: dict[Unit, float]) -> dict[str, float]:

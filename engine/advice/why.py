@@ -6,7 +6,7 @@ time, each in a prediction of its own with everything else as it is. What change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from engine.advice.moves import Step, moved, step_of
@@ -54,7 +54,10 @@ def explain(spec: RunSpec, assess_all: AssessAll) -> Why:
     step = step_of(spec.model, params.units, dict(chosen.hand_steps(spec.model, params)))
     base = with_plan(spec, plan)
     workers = [spec.cluster.devices[rank].name for rank in spec.cluster.workers]
-    tries = [*_reliefs(base, workers), *_exchanges(base, plan, step, workers)]
+    like = _alike(spec.cluster, plan, workers)
+    unlike = list(dict.fromkeys(like.values()))
+    source = [spec.cluster.source] if spec.cluster.source not in workers else []
+    tries = [*_reliefs(base, [*unlike, *source]), *_exchanges(base, plan, step, workers, unlike)]
     before, *found = assess_all([base, *(one.spec for one in tries)])
     objective = _dominant(before, spec.workload.new_tokens)
     outcome = list(zip(tries, found, strict=True))
@@ -66,7 +69,7 @@ def explain(spec: RunSpec, assess_all: AssessAll) -> Why:
         objective=objective,
         figure_s=before.figure(objective),
         unit=step.words,
-        devices=tuple(inquiry.reason(name) for name in workers) if before.total_s is not None else (),
+        devices=inquiry.reasons(like, source) if before.total_s is not None else (),
         sentence=before.reason,
     )
 
@@ -120,16 +123,36 @@ def _on(spec: RunSpec, **fields: Any) -> RunSpec:
     return spec.model_copy(update={"cluster": ClusterSpec(**{**kept, **fields})})
 
 
-def _exchanges(base: RunSpec, plan: PlanByHand, step: Step, workers: Sequence[str]) -> list[_Try]:
-    """One unit from each device that has some to others: to all, or of many devices to the one behind it."""
+def _alike(cluster: ClusterSpec, plan: PlanByHand, workers: Sequence[str]) -> dict[str, str]:
+    """For each worker the first one that has the same share, and differs from it by name alone."""
+    shares = {share.device: share for share in plan.devices}
+    first: dict[Any, str] = {}
+    found = {}
+    for name in workers:
+        device = cluster.devices[cluster.rank(name)].model_copy(update={"name": "x"})
+        links = tuple(
+            link.model_copy(update={"a": "x"} if link.a == name else {"b": "x"})
+            for link in cluster.links
+            if name in (link.a, link.b)
+        )
+        share = shares[name].model_copy(update={"device": "x"}) if name in shares else None
+        found[name] = first.setdefault((device, links, share, name == cluster.source), name)
+    return found
+
+
+def _exchanges(
+    base: RunSpec, plan: PlanByHand, step: Step, workers: Sequence[str], unlike: Sequence[str]
+) -> list[_Try]:
+    """One unit from each device that has some to others: to some, or of many devices to the one behind it."""
     given = [share.device for share in plan.devices if share.device in workers]
-    partners = PARTNERS if len(workers) <= MANY_DEVICES else 1
+    idle = [name for name in unlike if name not in given]
+    partners = PARTNERS if len(unlike) <= MANY_DEVICES else 1
     tries = []
-    for at, giver in enumerate(given):
-        others = [name for name in (*given[at + 1 :], *given[:at]) if name != giver]
-        idle = [name for name in workers if name not in given]
-        takers = [*others[:partners], *idle[:PARTNERS]] if at == 0 or partners > 1 else others[:partners]
-        for taker in takers:
+    for giver in (name for name in given if name in unlike):
+        at = given.index(giver)
+        others = [*given[at + 1 :], *given[:at]]
+        others.sort(key=lambda name: name not in unlike)
+        for taker in (*others[:partners], *(idle if partners > 1 or giver == given[0] else ())):
             changed = moved(plan, step, giver, taker, base.cluster.source)
             if changed is not None:
                 tries.append(_Try(with_plan(base, changed), taker, "move", giver))
@@ -156,6 +179,12 @@ class _Inquiry(NamedTuple):
     outcome: list[tuple[_Try, Assessment]]
     roomy: list[tuple[_Try, Assessment]]
 
+    def reasons(self, like: Mapping[str, str], source: Sequence[str]) -> tuple[DeviceReason, ...]:
+        """Of all workers, and of a source that is none: devices that differ by name alone have one reason."""
+        known = {name: self.reason(name) for name in (*dict.fromkeys(like.values()), *source)}
+        alike = {name: known[first].model_copy(update={"device": name}) for name, first in like.items()}
+        return (*alike.values(), *(known[name] for name in source))
+
     def reason(self, name: str) -> DeviceReason:
         share = next((one for one in self.plan.devices if one.device == name), None)
         rank = self.base.cluster.rank(name)
@@ -177,7 +206,7 @@ class _Inquiry(NamedTuple):
         else:
             binding, sentence = (
                 "none",
-                "No constraint: neither its speed nor its links nor its memory decide.",
+                self._of_none(),
             )
         return DeviceReason(
             device=name,
@@ -249,6 +278,12 @@ class _Inquiry(NamedTuple):
         cost = self._amount(-take.saved_s) if take.saved_s < -WORTH * self._before_s else "nothing"
         return f"Idle: {self.step.words} of {take.giver} here would cost {cost}" + (
             f" per {self._per}." if cost != "nothing" else " and save nothing."
+        )
+
+    def _of_none(self) -> str:
+        return (
+            f"No constraint of its own: {self._thing} takes as long if its computing, its disk and its links "
+            "need no time."
         )
 
     def _of_relief(self, name: str, first: Relief, take: Move | None, give: Move | None) -> str:

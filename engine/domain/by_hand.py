@@ -90,3 +90,18 @@ class PlanByHand(Value):
     def to_json(self) -> dict[str, Any]:
         """Only what is said: the file that a person reads and edits."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+
+class UnitSize(Value):
+    """A unit that a plan divides: how many there are (None: as many as one likes), in steps of `step`."""
+
+    name: Unit
+    whole: Count | None
+    step: Count
+
+
+class EditablePlan(Value):
+    """A run's plan as a person may edit it: rows are those of the prompt. `units` says what is divided."""
+
+    plan: PlanByHand
+    units: tuple[UnitSize, ...]

@@ -6,10 +6,13 @@ Every method that does more than its plan says has a subclass with a `kind` of i
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NamedTuple, TypeVar
 
 from engine.domain.kinded import Kinded
-from engine.domain.plan import Plan
+from engine.domain.plan import Layout, Plan
+
+OneLayout = TypeVar("OneLayout", bound=Layout)
 
 
 class MethodReport(Kinded):
@@ -27,3 +30,10 @@ class PlanAt(NamedTuple):
 
     time_s: float
     plan: Plan
+
+
+def layouts_of(plans: Sequence[PlanAt], kind: type[OneLayout]) -> Iterator[tuple[float, OneLayout]]:
+    """The layouts of this kind, each with the virtual time from which the run used it."""
+    for at in plans:
+        if isinstance(at.plan.layout, kind):
+            yield at.time_s, at.plan.layout

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from engine.domain.by_hand import EditablePlan
 from engine.domain.cluster import ClusterSpec
 from engine.domain.conditions import Conditions, absent_at_start
 from engine.domain.errors import PlanError, RunError
@@ -17,11 +18,13 @@ from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 from engine.models.inputs.prompts import requests_of
 from engine.program.serve import go_on, serve
+from engine.program.strategy import DivisibleParams
 from engine.reports.fold import fold
 from engine.reports.versions import versions
 from engine.runs.method import method_report
 from engine.runs.replan import recover
 from engine.strategies.registry import strategy
+from engine.strategies.shared.by_hand import editable
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.device import Decisions
 from engine.worlds.simulated.world import Programs, SimulatedWorld, no_search_for_cycles
@@ -64,6 +67,16 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
     plan = chosen.plan(cluster, spec.model, workload, params)
     plan.validate_cover(spec.model, num_positions, generates=spec.workload.new_tokens > 0)
     return plan
+
+
+def editable_plan(spec: RunSpec, plan: Plan) -> EditablePlan | None:
+    """The plan of a run as a person may edit it; None if its strategy takes no plans made by hand."""
+    chosen = strategy(spec.strategy)
+    params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
+    if not isinstance(params, DivisibleParams):
+        return None
+    rows = len(requests_of(spec)[0].tokens)
+    return editable(chosen, spec.cluster, spec.model, plan, rows, params)
 
 
 def predict(

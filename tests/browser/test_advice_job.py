@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -36,16 +38,36 @@ def test_a_showcase_fills_in_the_form_and_its_runs_can_be_compared(page: Page) -
     expect(page.get_by_test_id("predicted-tokens-per-s")).to_contain_text("17")
 
 
-def test_a_plan_is_divided_by_hand_and_its_effect_predicted(page: Page) -> None:
+def test_a_plan_is_edited_by_hand_and_its_effect_and_reasons_predicted(page: Page, tmp_path: Path) -> None:
     page.goto("/runs/new")
     page.get_by_test_id("strategy-gpipe").click()
+    expect(page.get_by_test_id("why-desk")).to_contain_text("one layer to shelf")
     page.get_by_test_id("plan-edit").click()
-    expect(page.get_by_test_id("plan-effect")).to_contain_text("as long as")
+    effect = page.get_by_test_id("plan-effect")
+    expect(effect).to_contain_text("as with the strategy’s own plan")
     page.get_by_test_id("plan-layers-window").fill("3")
-    expect(page.get_by_test_id("plan-effect")).to_contain_text("% longer than with the strategy’s own plan")
-    page.get_by_test_id("plan-boundary-desk").press("ArrowLeft")
-    expect(page.get_by_test_id("view-pipeline")).to_be_attached()
+    expect(effect).to_contain_text("% longer than its own plan")
+    page.get_by_test_id("plan-undo").click()
+    expect(effect).to_contain_text("as with the strategy’s own plan")
+    page.get_by_test_id("plan-boundary-layers-desk").press("ArrowRight")
+    expect(effect).to_contain_text("% shorter than its own plan")
+    page.get_by_test_id("plan-move").click()
+    expect(effect).to_contain_text("as with the strategy’s own plan")
+    with page.expect_download() as saved:
+        page.get_by_test_id("plan-save").click()
+    file = tmp_path / "plan.json"
+    saved.value.save_as(file)
     page.get_by_test_id("plan-own").click()
     expect(page.get_by_test_id("plan-edit")).to_be_enabled()
-    page.get_by_test_id("strategy-lime").click()
-    expect(page.get_by_test_id("plan-not-by-hand")).to_be_attached()
+    page.get_by_test_id("strategy-edgeshard").click()
+    page.get_by_test_id("plan-file").set_input_files(file)
+    expect(page.get_by_test_id("plan-layers-desk")).to_be_visible()
+    page.get_by_test_id("strategy-megatron").click()
+    page.get_by_test_id("plan-edit").click()
+    page.get_by_test_id("plan-heads-window").fill("4")
+    expect(effect).to_contain_text("% longer than its own plan")
+    page.get_by_test_id("strategy-single").click()
+    page.get_by_test_id("plan-edit").click()
+    page.get_by_test_id("plan-device").click()
+    page.get_by_role("option", name="window").click()
+    expect(effect).to_contain_text("% longer than its own plan")

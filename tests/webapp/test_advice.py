@@ -10,7 +10,8 @@ import redis
 
 import topologies
 from engine.advice.assess import assess
-from engine.advice.values import Assessment
+from engine.advice.values import Assessment, Why
+from engine.advice.why import explain
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from tests.support.web import Browser, Worker
@@ -56,6 +57,17 @@ def test_advice_is_ranked_by_what_is_asked_for(plan_worker: Worker, victor: Brow
     rows = answer.json()["rows"]
     sizes = [row["peak_memory_bytes"] for row in rows if row["peak_memory_bytes"] is not None]
     assert sizes == sorted(sizes) and len(sizes) > 10
+
+
+def test_the_reasons_of_a_plan_are_those_of_the_engine(plan_worker: Worker, victor: Browser) -> None:
+    run = body(strategy="gpipe", params={"by": "even"})
+    answer = victor.post("/advice/why", run)
+    assert answer.status_code == 200, answer.content
+    expected = explain(spec_of(RunRequest.parse(run, "run")), lambda specs: [assess(one) for one in specs])
+    assert Why.parse(answer.json(), "why") == expected
+    assert [one.device for one in expected.devices] == ["desk", "shelf", "window"]
+    refused = victor.post("/advice/why", body(strategy="gpipe", params={"by": "colour"}))
+    assert refused.status_code == 422 and "by" in refused.content.decode()
 
 
 def answered(store: redis.Redis) -> dict[str, Any]:
@@ -139,7 +151,7 @@ def test_showcases_are_listed_with_requests_that_mean_their_runs(victor: Browser
         assert own.model_copy(update={"name": ""}) == by_digest(found.spec)
         for other, expected in zip(each["others"], found.others, strict=True):
             again = spec_of(RunRequest.parse(other["request"], "request"))
-            assert again.model_copy(update={"name": ""}) == expected.spec
+            assert again.model_copy(update={"name": ""}) == by_digest(expected.spec)
 
 
 def test_advice_needs_a_login(db: None) -> None:

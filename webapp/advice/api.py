@@ -8,15 +8,16 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from engine.advice.values import Assessment, Change, Objective
+from engine.advice.values import Assessment, Change, Objective, Why
 from engine.domain.showcase import Claim, Showcase
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from topologies.showcases import showcases
+from webapp import budgets
 from webapp.accounts.access import UserRequest
 from webapp.advice import asking
 from webapp.advice.requests import AdviceRequest, base_of
-from webapp.runs.requests import RunRequest
+from webapp.runs.requests import RunRequest, spec_of
 
 router = Router(tags=["advice"])
 
@@ -69,6 +70,14 @@ def advise(request: UserRequest, body: AdviceRequest) -> dict[str, Any]:
 def try_changes(request: UserRequest, body: ChangesRequest) -> list[Change]:
     """Single changes of the cluster, tried by prediction: the largest gain first."""
     return list(asking.changes_tried(base_of(body), body.rows, body.by, request.auth.pk))
+
+
+@router.post("/advice/why", response=Why)
+def explain(request: UserRequest, body: RunRequest) -> Why:
+    """What binds each device under the run's plan, found by trying one unit more and one less."""
+    spec = spec_of(body)
+    budgets.check_advice(spec)
+    return asking.explained(spec, request.auth.pk)
 
 
 @router.get("/showcases", response=list[ShowcaseOut])

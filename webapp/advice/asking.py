@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from engine.advice.changes import ranked
-from engine.advice.values import Assessment, Change, Objective
+from engine.advice.values import Assessment, Change, Objective, Why
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from webapp import planning
@@ -40,9 +40,16 @@ def changes_tried(
     return tuple(Change.parse(change, "change") for change in answer["changes"])
 
 
-def _ticket(person: int) -> tuple[str, int]:
+def explained(spec: RunSpec, person: int) -> Why:
+    """What binds each device under the plan of `spec`. Raises `Conflict` as `assessed` does."""
+    place, number = _ticket(person, "why")
+    (answer,) = _answers([("plan.explain", [_document(spec), place, number])])
+    return Why.parse(answer["why"], "why")
+
+
+def _ticket(person: int, what: str = "advice") -> tuple[str, int]:
     """Where a person's requests are counted, and the number of this one."""
-    place = f"advice:{person}"
+    place = f"{what}:{person}"
     with redis_needed():
         return place, count_up(place, TICKET_KEPT_S)
 

@@ -15,6 +15,7 @@ from typing import Any
 from engine.advice.assess import assess
 from engine.advice.changes import tried
 from engine.advice.values import Assessment, Objective
+from engine.advice.why import explain
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.execution.version import ENGINE, code_version, hash_of
 from engine.strategies.registry import strategy
@@ -67,6 +68,27 @@ def _send(reply_to: str, answer: Callable[[], dict[str, Any]]) -> None:
             return {"superseded": True}
 
     planning.respond(reply_to, LIMIT_S, or_superseded)
+
+
+@app.task(name="plan.explain", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
+def explain_plan(document: dict[str, Any], place: str, number: int, reply_to: str) -> None:
+    """Find what binds each device under the plan of a run, and send it to `reply_to`."""
+
+    def answer() -> dict[str, Any]:
+        spec = with_profile(RunSpec.parse(document, "run"))
+
+        def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
+            """Without a limit per run: half of an explanation would be a wrong one."""
+            found = []
+            for one in specs:
+                if client().get(place) != str(number):
+                    raise Superseded
+                found.append(_remembered(one))
+            return found
+
+        return {"why": explain(spec, assess_all).model_dump(mode="json")}
+
+    _send(reply_to, answer)
 
 
 def assess_until(specs: Sequence[RunSpec], place: str, number: int) -> list[Assessment]:

@@ -46,8 +46,8 @@ router = Router(tags=["runs"])
 @router.post("/predict", response=PredictionOut, auth=operator)
 def predict(request: UserRequest, body: RunRequest) -> dict[str, Any]:
     """The same run in the simulated world, by a planning worker: figures, plan, memory per device."""
-    report = predictions.request(spec_of(body), request.auth.pk)
-    return {"report": report, "plan": report["plan"]}
+    answer = predictions.request(spec_of(body), request.auth.pk)
+    return {**answer, "plan": answer["report"]["plan"]}
 
 
 @router.post("/supports", response=dict[str, str | None], auth=operator)

@@ -10,9 +10,10 @@ from webapp import planning
 
 
 def request(spec: RunSpec, person: int) -> dict[str, Any]:
-    """The simulated world's report as JSON. Raises the planner's errors, `TooMany` or `Unavailable`."""
-    report: dict[str, Any] = planning.ask("plan.predict", [spec.model_dump(mode="json")], person)["report"]
-    return report
+    """The simulated world's `report` and its `editable` plan as JSON. Raises the planner's errors, `TooMany`
+    or `Unavailable`.
+    """
+    return planning.ask("plan.predict", [spec.model_dump(mode="json")], person)
 
 
 def plan(spec: RunSpec, person: int) -> Plan:

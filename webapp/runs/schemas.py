@@ -8,6 +8,7 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import Field
 
+from engine.domain.by_hand import EditablePlan
 from engine.domain.events import RunState
 from engine.domain.plan import Plan
 from engine.domain.report import OutcomeKind, RunReport
@@ -24,6 +25,7 @@ from webapp.runs.waiting import Place, places
 class PredictionOut(Schema):
     report: RunReport
     plan: Plan | None
+    editable: EditablePlan | None = Field(description="The plan as a person may edit it: a parameter `plan`.")
 
 
 class RunRow(Schema):

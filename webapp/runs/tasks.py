@@ -24,7 +24,7 @@ from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
-from engine.runs.predict import outcome_of, predict, prepare
+from engine.runs.predict import editable_plan, outcome_of, predict, prepare
 from webapp import planning
 from webapp.celery import app
 from webapp.fleet.announcement import Announcement
@@ -52,8 +52,13 @@ def predict_now(spec: dict[str, Any], reply_to: str) -> None:
     """Predict for a form that a person is filling in, and send the report to `reply_to`."""
 
     def answer() -> dict[str, Any]:
-        report = predict(with_profile(RunSpec.parse(spec, "run")))
-        return {"report": without_place(report).model_dump(mode="json")}
+        run = with_profile(RunSpec.parse(spec, "run"))
+        report = predict(run)
+        editable = editable_plan(run, report.plan) if report.plan else None
+        return {
+            "report": without_place(report).model_dump(mode="json"),
+            "editable": editable.model_dump(mode="json") if editable else None,
+        }
 
     planning.respond(reply_to, FORM_LIMIT_S, answer)
 

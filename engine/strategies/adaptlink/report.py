@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.method_report import MethodReport, PlanAt
+from engine.domain.method_report import MethodReport, PlanAt, layouts_of
 from engine.domain.model import ModelSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.units import human_s
@@ -84,7 +84,7 @@ def shares_report(
     cluster: ClusterSpec, model: ModelSpec, plans: Sequence[PlanAt], trace: Sequence[Span | Mark]
 ) -> SharesReport:
     """The last plan's split, and the coverage of all plans and events in order of time."""
-    layouts = [(at.time_s, at.plan.layout) for at in plans if isinstance(at.plan.layout, SharesLayout)]
+    layouts = list(layouts_of(plans, SharesLayout))
     last = layouts[-1][1]
     steps = sorted(
         [*(_planned(cluster, *one) for one in layouts), *_events(cluster, trace)], key=lambda one: one.time_s

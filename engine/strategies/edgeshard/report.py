@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.method_report import MethodReport, PlanAt
+from engine.domain.method_report import MethodReport, PlanAt, layouts_of
 from engine.domain.units import human_s
 from engine.domain.values import Count, NonNegative, Value
 from engine.strategies.edgeshard.layout import PlannedPipelineLayout
@@ -39,14 +39,7 @@ class EdgeShardReport(MethodReport):
 
     @classmethod
     def of(cls, cluster: ClusterSpec, plans: Sequence[PlanAt]) -> EdgeShardReport:
-        layouts = ((at.time_s, at.plan.layout) for at in plans)
-        return cls(
-            plans=tuple(
-                _planned(cluster, time_s, layout)
-                for time_s, layout in layouts
-                if isinstance(layout, PlannedPipelineLayout)
-            )
-        )
+        return cls(plans=tuple(_planned(cluster, *one) for one in layouts_of(plans, PlannedPipelineLayout)))
 
     def lines(self) -> tuple[str, ...]:
         return tuple(line for plan in self.plans for line in _lines(plan))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.method_report import MethodReport, PlanAt
+from engine.domain.method_report import MethodReport, PlanAt, layouts_of
 from engine.domain.units import human_s
 from engine.domain.values import Count, NonNegative, Value
 from engine.strategies.galaxy.plan import GalaxyLayout, PlannedBy
@@ -45,14 +45,7 @@ class GalaxyReport(MethodReport):
 
     @classmethod
     def of(cls, cluster: ClusterSpec, plans: Sequence[PlanAt]) -> GalaxyReport:
-        layouts = ((at.time_s, at.plan.layout) for at in plans)
-        return cls(
-            plans=tuple(
-                _shares(cluster, time_s, layout)
-                for time_s, layout in layouts
-                if isinstance(layout, GalaxyLayout)
-            )
-        )
+        return cls(plans=tuple(_shares(cluster, *one) for one in layouts_of(plans, GalaxyLayout)))
 
     def lines(self) -> tuple[str, ...]:
         return tuple(line for plan in self.plans for line in _lines(plan))

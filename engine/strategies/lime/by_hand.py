@@ -11,7 +11,7 @@ from engine.strategies.lime.joint import member_of, streamings
 from engine.strategies.lime.layout import SegmentsLayout
 from engine.strategies.lime.placement import placed
 from engine.strategies.lime.ring import Rings
-from engine.strategies.lime.search import Choice
+from engine.strategies.lime.search import MOST_SEGMENTS, Choice
 from engine.strategies.shared.by_hand import check_whole, workers_of
 
 NAME = "lime"
@@ -27,7 +27,7 @@ def given(
     rings: Rings, cluster: ClusterSpec, plan: PlanByHand, fine_grained: bool, num_micro_batches: int
 ) -> Choice:
     """The plan's ring, layers and streams. Where a device's streams are not given, they are the fastest with
-    which its layers fit; where the segments are not, they are the fewest.
+    which its layers fit; where the segments are not, those of the fastest step.
 
     Raises `PlanError` if the layers are not all that there are, or do not fit.
     """
@@ -41,14 +41,13 @@ def given(
         )
     ring = rings.of(ranks)
     fewest = min(share.layers for share in shares)
-    counts = range(1, fewest + 1) if plan.segments is None else (plan.segments,)
+    counts = range(1, min(fewest, MOST_SEGMENTS) + 1) if plan.segments is None else (plan.segments,)
     refused = PlanError(
         f"{NAME}: segments is {plan.segments} in the plan made by hand, and a device has {fewest} layers: "
         f"choose 1 to {fewest}, so that every stage has one."
     )
-    for number in counts:
-        if not 1 <= number <= fewest:
-            break
+    found: list[Choice] = []
+    for number in (count for count in counts if 1 <= count <= fewest):
         try:
             streams = [
                 _streams(ring, cluster, ranks, at, share, number, fine_grained)
@@ -59,8 +58,10 @@ def given(
             continue
         slots = tuple(len(one) for one in streams)
         chosen = LayerAllocation(number, tuple(share.layers for share in shares), slots)
-        return Choice(ranks, ring, placed(ring, chosen, streams, num_micro_batches))
-    raise refused
+        found.append(Choice(ranks, ring, placed(ring, chosen, streams, num_micro_batches)))
+    if not found:
+        raise refused
+    return min(found, key=lambda one: one.order)
 
 
 def _streams(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.method_report import MethodReport, PlanAt
+from engine.domain.method_report import MethodReport, PlanAt, layouts_of
 from engine.domain.model import ModelSpec
 from engine.domain.units import human_j, human_s
 from engine.domain.values import Count, NonNegative, Value
@@ -48,14 +48,7 @@ class McuReport(MethodReport):
 
     @classmethod
     def of(cls, cluster: ClusterSpec, model: ModelSpec, plans: Sequence[PlanAt]) -> McuReport:
-        layouts = ((at.time_s, at.plan.layout) for at in plans)
-        return cls(
-            plans=tuple(
-                _blocks(cluster, model, time_s, layout)
-                for time_s, layout in layouts
-                if isinstance(layout, TreeLayout)
-            )
-        )
+        return cls(plans=tuple(_blocks(cluster, model, *one) for one in layouts_of(plans, TreeLayout)))
 
     def lines(self) -> tuple[str, ...]:
         return tuple(line for plan in self.plans for block in plan.blocks for line in _lines(plan, block))

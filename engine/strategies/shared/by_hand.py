@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.domain.by_hand import DeviceShare, PlanByHand, Unit
+from engine.domain.by_hand import DeviceShare, EditablePlan, PlanByHand, Unit, UnitSize
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.strategies.shared.shares import bounds_of, named_worker
+from engine.domain.plan import Plan
+from engine.program.strategy import Params, Strategy
+from engine.strategies.shared.shares import bounds_of, largest_remainder, named_worker
 from engine.strategies.shared.stages import Stage, consecutive
 from engine.strategies.shared.tensor_parallel import Bounds, ShareLayout
 
@@ -179,3 +181,27 @@ def of_shares(
         for i, rank in enumerate(layout.group)
     ]
     return PlanByHand(devices=tuple(shares))
+
+
+def editable(
+    chosen: Strategy, cluster: ClusterSpec, model: ModelSpec, plan: Plan, num_rows: int, params: Params
+) -> EditablePlan:
+    """`plan` for an editor; shares of rows become rows of a prompt that has `num_rows`. Raises `PlanError` if
+    the strategy takes no plans made by hand.
+    """
+    written = chosen.by_hand(cluster, model, plan)
+    if "rows" in chosen.Params.units:
+        rows = largest_remainder(num_rows, [share.rows for share in written.devices])
+        shares = [
+            share.model_copy(update={"rows": count})
+            for share, count in zip(written.devices, rows, strict=True)
+        ]
+        written = written.model_copy(update={"devices": tuple(shares)})
+    steps = chosen.hand_steps(model, params)
+    units: tuple[Unit, ...] = chosen.Params.units
+    return EditablePlan(
+        plan=written,
+        units=tuple(
+            UnitSize(name=unit, whole=whole_of(model, unit), step=steps.get(unit, 1)) for unit in units
+        ),
+    )

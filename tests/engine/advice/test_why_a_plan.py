@@ -116,8 +116,22 @@ def test_every_prediction_is_asked_for_once() -> None:
         asked.extend(specs)
         return [assess(one) for one in specs]
 
-    explain(spec_of("gpipe", a={}, b={}, c={}), counted)
+    unlike: dict[str, dict[str, Any]] = {"a": {}, "b": {"flop_per_s": 1e9}, "c": {"flop_per_s": 3e9}}
+    explain(spec_of("gpipe", **unlike), counted)
     assert len({one.model_dump_json() for one in asked}) == len(asked) == 1 + 3 * 3 + 6
+
+
+def test_devices_that_differ_by_name_alone_have_one_reason() -> None:
+    asked: list[RunSpec] = []
+
+    def counted(specs: Any) -> list[Assessment]:
+        asked.extend(specs)
+        return [assess(one) for one in specs]
+
+    found = explain(spec_of("megatron", a={}, b={}, c={}, d={}), counted)
+    b, c = reason(found, "b"), reason(found, "c")
+    assert c == b.model_copy(update={"device": "c"})
+    assert len(asked) < 1 + 4 * 3 + 12
 
 
 def test_a_move_takes_from_one_device_what_it_gives_another() -> None:

@@ -1,6 +1,6 @@
-import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { api } from '@/api/client';
+import { useSettled } from '@/api/useSettled';
 import type { Advice, AdviceChange, ClusterSpec, Objective, Workload } from '@/api/types';
 
 /** Exactly one of `cluster_id` and `cluster`. */
@@ -15,24 +15,8 @@ const SETTLED_MS = 120;
 
 /** Every strategy's figures, asked for shortly after every edit; null: nothing to ask yet. */
 export function useAdvice(question: AdviceQuestion | null) {
-  // As text, so that an equal question is the same question.
-  const text = question && JSON.stringify(question);
-  const [settled] = useDebouncedValue(text, SETTLED_MS);
-  const answer = useQuery({
-    queryKey: ['advice', settled],
-    queryFn: ({ signal }) => api.post<Advice>('/advice', JSON.parse(settled ?? ''), signal),
-    enabled: settled !== null,
-    placeholderData: keepPreviousData,
-    staleTime: Infinity,
-    gcTime: 60_000,
-    retry: false,
-  });
-  return {
-    advice: answer.data,
-    error: answer.error,
-    retry: answer.refetch,
-    stale: text !== null && (settled !== text || answer.isFetching || answer.isPlaceholderData),
-  };
+  const { data: advice, ...answer } = useSettled<Advice>('/advice', question, SETTLED_MS);
+  return { advice, ...answer };
 }
 
 /** What single changes of the cluster would do for `by`, once there is an answer that is not stale. */

@@ -106,6 +106,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/advice/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Explain */
+        post: operations["explain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/audit": {
         parameters: {
             query?: never;
@@ -1483,6 +1500,17 @@ export interface components {
             /** @enum {string} */
             value_order: "naive" | "reorder";
         };
+        DeviceReason: {
+            /** @enum {string} */
+            binding: "memory" | "compute" | "load" | "link" | "idle" | "none";
+            device: string;
+            free_bytes: number;
+            give: components["schemas"]["Move"] | null;
+            needs_bytes: number | null;
+            reliefs: components["schemas"]["Relief"][];
+            sentence: string;
+            take: components["schemas"]["Move"] | null;
+        };
         DeviceReport: {
             busy_s: number;
             energy_j: number;
@@ -1588,6 +1616,10 @@ export interface components {
             layout?: components["schemas"]["CanvasLayout"];
             spec: components["schemas"]["ClusterSpec"];
             version: number;
+        };
+        EditablePlan: {
+            plan: components["schemas"]["PlanByHand"];
+            units: components["schemas"]["UnitSize"][];
         };
         Efficiency: {
             /** @enum {string} */
@@ -2238,6 +2270,13 @@ export interface components {
             vision: components["schemas"]["VisionSpec"] | null;
             vocab_size: number;
         };
+        Move: {
+            after_s: number | null;
+            giver: string;
+            refusal: string;
+            saved_s: number | null;
+            taker: string;
+        };
         NativePart: {
             measured_s: number;
             /** @enum {string} */
@@ -2496,6 +2535,7 @@ export interface components {
             ttft_s: number;
         };
         PredictionOut: {
+            editable: components["schemas"]["EditablePlan"] | null;
             plan: components["schemas"]["Plan"] | null;
             report: components["schemas"]["RunReport"];
         };
@@ -2579,6 +2619,11 @@ export interface components {
             reload_s: number;
             replan_s: number;
             replanned: boolean;
+        };
+        Relief: {
+            saved_s: number;
+            /** @enum {string} */
+            what: "compute" | "load" | "link";
         };
         Repeat: {
             digest: string;
@@ -3298,6 +3343,12 @@ export interface components {
             text: string;
             where: string;
         };
+        UnitSize: {
+            /** @enum {string} */
+            name: "layers" | "heads" | "columns" | "rows" | "lent_heads";
+            step: number;
+            whole: number | null;
+        };
         Validation: {
             fits: components["schemas"]["Fits"];
             problems: components["schemas"]["Problem"][];
@@ -3355,6 +3406,15 @@ export interface components {
             directory: string;
             /** @enum {string} */
             kind: "random" | "directory";
+        };
+        Why: {
+            devices: components["schemas"]["DeviceReason"][];
+            figure_s: number | null;
+            /** @enum {string} */
+            objective: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
+            sentence: string;
+            strategy: string;
+            unit: string;
         };
         Within: {
             at: {
@@ -3573,6 +3633,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Change"][];
+                };
+            };
+        };
+    };
+    explain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Why"];
                 };
             };
         };

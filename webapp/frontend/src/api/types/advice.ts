@@ -14,3 +14,7 @@ export type Showcase = Omit<Schemas['ShowcaseOut'], 'request' | 'others'> & {
   request: RunRequest;
   others: { name: string; title: string; request: RunRequest }[];
 };
+
+/** What binds each device under one plan, found by trying. */
+export type Why = Schemas['Why'];
+export type DeviceReason = Schemas['DeviceReason'];

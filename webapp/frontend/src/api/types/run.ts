@@ -46,3 +46,9 @@ export type Plan = Schemas['Plan'];
 export function isOver(status: RunState): boolean {
   return status === 'finished' || status === 'failed' || status === 'cancelled';
 }
+
+/** A plan made by hand: the parameter `plan` of a strategy. */
+export type PlanByHand = Schemas['PlanByHand'];
+export type DeviceShare = PlanByHand['devices'][number];
+/** A run's plan as a person may edit it, and what it divides. */
+export type EditablePlan = Schemas['EditablePlan'];

@@ -9,8 +9,8 @@ import { Page } from '@/components/Page';
 import { FIRST_DRAFT, firstCluster, fromRequest } from '@/run/request/draft';
 import { RunForm } from './RunForm';
 
-/** The page /runs/new; `?cluster=ID` preselects a cluster, `?from=ID` copies an earlier run, and
- * `?showcase=NAME&other=NAME` fills in a showcase or a run beside it.
+/** The page /runs/new; `?cluster=ID` preselects a cluster, `?from=ID` copies an earlier run
+ * (with `&edit=plan` to change its plan), and `?showcase=NAME&other=NAME` fills in a showcase or a run beside it.
  */
 export function NewRunPage() {
   const [params, setParams] = useSearchParams();
@@ -40,6 +40,7 @@ export function NewRunPage() {
       ) : clusters.data && catalogue.data && showcases.data && (from === 0 || earlier.data) ? (
         <RunForm
           key={`${from} ${requested} ${wanted} ${other}`}
+          editsPlan={params.get('edit') === 'plan'}
           showcases={showcases.data}
           showcase={showcase ? { name: wanted ?? '', other } : null}
           onShowcase={(name, beside) => setParams({ showcase: name, ...(beside && { other: beside }) })}

@@ -22,6 +22,7 @@ import { Section } from './Section';
 import { ShowcasePicker } from './ShowcasePicker';
 import { StrategyPicker } from './StrategyPicker';
 import { usePrediction } from './usePrediction';
+import { WhyPlan } from './WhyPlan';
 import { WorkloadForm } from './WorkloadForm';
 
 interface Props {
@@ -31,10 +32,12 @@ interface Props {
   showcases: readonly Showcase[];
   showcase: { name: string; other: string } | null;
   onShowcase: (name: string, other: string) => void;
+  /** Open the editor of the plan at once. */
+  editsPlan: boolean;
 }
 
 /** The form of a new run at the left; its prediction and the start button at the right. */
-export function RunForm({ initial, clusters, catalogue, showcases, showcase, onShowcase }: Props) {
+export function RunForm({ initial, clusters, catalogue, showcases, showcase, onShowcase, editsPlan }: Props) {
   const navigate = useNavigate();
   const [draft, setDraft] = useState(initial);
   const set = (patch: Partial<Draft>) => setDraft((old) => ({ ...old, ...patch }));
@@ -48,6 +51,8 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const pair = pairOf(draft);
   const advised = useAdvice(pair && request && { ...pair, workload: request.workload });
   const prediction = usePrediction(request);
+  const byHand = draft.params[draft.strategy]?.plan ?? null;
+  const own = usePrediction(request && byHand ? withoutPlan(request) : null);
   const start = useChange('runs', (asked: RunRequest) => api.post<{ id: number }>('/runs', asked));
   const refusal =
     prediction.error instanceof ApiError
@@ -113,7 +118,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
           <Section title="Plan" about="who gets how much" error={errorOf('params.plan')}>
             <PlanEditor
               key={strategy.name}
-              value={draft.params[strategy.name]?.plan ?? null}
+              value={byHand}
               onChange={(value) =>
                 set({
                   params: {
@@ -122,9 +127,11 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
                   },
                 })
               }
-              takes={'plan' in (strategy.params_schema.properties ?? {})}
-              plan={plan?.strategy === strategy.name ? plan : undefined}
+              editable={plan?.strategy === strategy.name ? prediction.data?.editable : undefined}
               report={prediction.error ? undefined : prediction.data?.report}
+              own={own.error ? undefined : own.data?.report}
+              refusal={prediction.error ? sentence(prediction.error) : null}
+              begin={editsPlan && initial.strategy === strategy.name}
               devices={cluster.devices}
               waiting={prediction.waiting}
             />
@@ -169,6 +176,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
       </div>
       <aside className={classes.aside}>
         <PredictionPanel {...prediction} missing={lacking} onRetry={() => prediction.retry()} />
+        <WhyPlan request={request} report={prediction.error ? undefined : prediction.data?.report} />
         {start.error && <ErrorPanel title="Not started" message={sentence(start.error)} />}
         <Button
           size="md"
@@ -193,4 +201,9 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
       </aside>
     </div>
   );
+}
+
+/** The same run as the strategy plans it by itself. */
+function withoutPlan(request: RunRequest): RunRequest {
+  return { ...request, params: { ...request.params, plan: null } };
 }

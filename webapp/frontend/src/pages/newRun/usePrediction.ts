@@ -1,26 +1,19 @@
-import { useDebouncedValue } from '@mantine/hooks';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { api } from '@/api/client';
-import type { PredictResult, RunRequest } from '@/api/types';
+import { useSettled } from '@/api/useSettled';
+import type { PredictResult, RunRequest, Why } from '@/api/types';
+
+const SETTLED_MS = 400;
+const WHY_SETTLED_MS = 700;
+
+/** Name and notes do not affect a prediction. */
+const nameless = (request: RunRequest | null) => request && { ...request, name: '', notes: '' };
 
 /** Fetches the prediction of a request, shortly after every change; null: the draft is not complete. */
 export function usePrediction(request: RunRequest | null) {
-  // Name and notes do not affect the prediction.
-  const text = request && JSON.stringify({ ...request, name: '', notes: '' });
-  const [settled] = useDebouncedValue(text, 400);
-  const answer = useQuery({
-    queryKey: ['prediction', settled],
-    queryFn: ({ signal }) => api.post<PredictResult>('/predict', JSON.parse(settled ?? ''), signal),
-    enabled: settled !== null,
-    placeholderData: keepPreviousData,
-    staleTime: Infinity,
-    gcTime: 60_000,
-    retry: false,
-  });
-  return {
-    data: answer.data,
-    error: answer.error,
-    retry: answer.refetch,
-    waiting: text !== null && (settled !== text || answer.isFetching || answer.isPlaceholderData),
-  };
+  const { stale, ...answer } = useSettled<PredictResult>('/predict', nameless(request), SETTLED_MS);
+  return { ...answer, waiting: stale };
+}
+
+/** What binds each device under the request's plan; null: do not ask. */
+export function useWhy(request: RunRequest | null) {
+  return useSettled<Why>('/advice/why', nameless(request), WHY_SETTLED_MS);
 }

@@ -1,5 +1,5 @@
 import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
-import { IconActivity, IconFlask } from '@tabler/icons-react';
+import { IconActivity, IconArrowsShuffle, IconFlask } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { useMayWrite } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
@@ -68,6 +68,17 @@ export function ReportPage({ run }: { run: RunDetail }) {
               data-testid="experiment-from-run"
             >
               Vary
+            </Button>
+          )}
+          {mayWrite && (
+            <Button
+              component={Link}
+              to={`/runs/new?from=${run.id}&edit=plan`}
+              variant="default"
+              leftSection={<IconArrowsShuffle size={16} />}
+              data-testid="edit-plan"
+            >
+              Edit its plan
             </Button>
           )}
           <ExportMenu runId={run.id} hasReport={report !== null} />

@@ -1,51 +1,53 @@
 import { useRef } from 'react';
-import { amount, type Division, total, type Unit, withBoundary } from './division';
+import type { PlanByHand } from '@/api/types';
+import { amount, TITLES, total, type UnitSize, withBoundary } from './handPlan';
 import classes from './plan.module.css';
 
 interface Props {
-  division: Division;
-  unit: Unit;
+  plan: PlanByHand;
+  unit: UnitSize;
   colorOf: (device: string) => string;
-  onChange: (division: Division) => void;
+  onChange: (plan: PlanByHand) => void;
 }
 
 /** The shares side by side; the boundaries between them are dragged, or moved with the arrow keys. */
-export function DivisionBar({ division, unit, colorOf, onChange }: Props) {
+export function DivisionBar({ plan, unit, colorOf, onChange }: Props) {
   const bar = useRef<HTMLDivElement>(null);
-  const whole = total(division, unit);
-  const widths = division.shares.map((share) => (100 * amount(share, unit)) / Math.max(1, whole));
-  const ends = division.shares.map((_, i) =>
-    division.shares.slice(0, i + 1).reduce((sum, share) => sum + amount(share, unit), 0),
+  const { name } = unit;
+  const whole = total(plan, name);
+  const widths = plan.devices.map((share) => (100 * amount(share, name)) / Math.max(1, whole));
+  const ends = plan.devices.map((_, i) =>
+    plan.devices.slice(0, i + 1).reduce((sum, share) => sum + amount(share, name), 0),
   );
   const drag = (index: number, x: number) => {
     const box = bar.current?.getBoundingClientRect();
-    if (box) onChange(withBoundary(division, unit, index, ((x - box.left) / box.width) * whole));
+    if (box) onChange(withBoundary(plan, unit, index, ((x - box.left) / box.width) * whole));
   };
   return (
-    <div className={classes.bar} ref={bar} data-testid={`plan-bar-${unit}`}>
-      {division.shares.map((share, i) => (
+    <div className={classes.bar} ref={bar} data-testid={`plan-bar-${name}`}>
+      {plan.devices.map((share, i) => (
         <div
           key={share.device}
           className={classes.share}
           style={{ width: `${widths[i]}%`, background: colorOf(share.device) }}
-          title={`${share.device}: ${amount(share, unit)} ${unit}`}
+          title={`${share.device}: ${amount(share, name)} ${TITLES[name]}`}
         >
-          {(widths[i] ?? 0) > 8 && amount(share, unit)}
+          {(widths[i] ?? 0) > 6 && amount(share, name)}
         </div>
       ))}
-      {division.shares.slice(0, -1).map((share, i) => (
+      {plan.devices.slice(0, -1).map((share, i) => (
         <button
           key={share.device}
           type="button"
           role="slider"
           className={classes.boundary}
           style={{ left: `${(100 * (ends[i] ?? 0)) / Math.max(1, whole)}%` }}
-          aria-label={`Boundary behind ${share.device}`}
+          aria-label={`Boundary of ${TITLES[name]} behind ${share.device}`}
           aria-valuemin={0}
           aria-valuemax={whole}
           aria-valuenow={ends[i]}
-          aria-valuetext={`${amount(share, unit)} ${unit} on ${share.device}`}
-          data-testid={`plan-boundary-${share.device}`}
+          aria-valuetext={`${amount(share, name)} ${TITLES[name]} on ${share.device}`}
+          data-testid={`plan-boundary-${name}-${share.device}`}
           onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
           onPointerMove={(event) =>
             event.currentTarget.hasPointerCapture(event.pointerId) && drag(i, event.clientX)
@@ -54,7 +56,7 @@ export function DivisionBar({ division, unit, colorOf, onChange }: Props) {
             const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
             if (!step) return;
             event.preventDefault();
-            onChange(withBoundary(division, unit, i, (ends[i] ?? 0) + step));
+            onChange(withBoundary(plan, unit, i, (ends[i] ?? 0) + step * unit.step));
           }}
         />
       ))}

@@ -1,116 +1,222 @@
-import { Button, Group, NumberInput, Text } from '@mantine/core';
-import { Fragment, useState } from 'react';
-import type { DeviceSpec, Plan, RunReport } from '@/api/types';
-import { seconds } from '@/format/units';
+import { Button, Group, Select, Text } from '@mantine/core';
+import { IconArrowBackUp, IconDownload, IconFolderOpen } from '@tabler/icons-react';
+import { useEffect, useRef, useState } from 'react';
+import type { DeviceSpec, EditablePlan, PlanByHand, RunReport } from '@/api/types';
 import { deviceColor } from '@/theme/deviceColors';
-import { amount, type Division, divisionOf, fromParam, toParam, unitsOf, withAmount } from './division';
 import { DivisionBar } from './DivisionBar';
+import { Effect } from './Effect';
+import { alone, amount, completed, fromParam, furtherOf, isDivided, TITLES, toParam } from './handPlan';
+import { MoveForm } from './MoveForm';
 import classes from './plan.module.css';
+import { ShareTable } from './ShareTable';
 
 interface Props {
-  /** The parameter `plan`; null while the strategy divides. */
+  /** The parameter `plan`; null while the strategy plans. */
   value: unknown;
   onChange: (value: Record<string, unknown> | null) => void;
-  /** Whether the strategy takes a division made by hand. */
-  takes: boolean;
-  plan: Plan | undefined;
+  /** The plan of the last prediction, as a person may edit it; null if the strategy takes none. */
+  editable: EditablePlan | null | undefined;
+  /** The prediction with this plan, and that with the strategy's own; undefined while there is none. */
   report: RunReport | undefined;
+  own: RunReport | undefined;
   devices: readonly DeviceSpec[];
   waiting: boolean;
+  /** Why this plan is refused; null if it is not. */
+  refusal: string | null;
+  /** Begin to edit as soon as there is a plan. */
+  begin: boolean;
 }
 
-/** Moves layers, heads and columns, or positions between devices by hand; the prediction follows. */
-export function PlanEditor({ value, onChange, takes, plan, report, devices, waiting }: Props) {
-  const [own_s, setOwn_s] = useState<number | null>(null);
-  const division = fromParam(value);
-  const names = devices.map((device) => device.name);
+/** Moves layers, heads, columns or rows between devices by hand; the prediction follows. */
+export function PlanEditor({
+  value,
+  onChange,
+  editable,
+  report,
+  own,
+  devices,
+  waiting,
+  refusal,
+  begin,
+}: Props) {
+  const [edits, setEdits] = useState<readonly PlanByHand[]>([]);
+  const begun = useRef(false);
   const workers = devices.filter((device) => device.role === 'worker').map((device) => device.name);
-  const planned = plan && divisionOf(plan, names, workers);
-  if (!takes) {
+  const [known, setKnown] = useState<EditablePlan['units']>([]);
+  const units = editable?.units ?? known; // a refused plan has no prediction, and is edited all the same
+  const shown =
+    edits.at(-1) ?? (value && editable ? completed(fromParam(value) ?? editable.plan, workers) : null);
+  const put = (plan: PlanByHand) => {
+    if (plan === shown) return;
+    setKnown(units);
+    setEdits([...(edits.length || !shown ? edits : [shown]), plan]);
+    onChange(toParam(plan, units));
+  };
+  const start = () => editable && put(completed(editable.plan, workers));
+  const leave = () => {
+    setEdits([]);
+    onChange(null);
+  };
+  const ready = Boolean(editable) && !waiting;
+  useEffect(() => {
+    if (!begin || begun.current || !ready || value) return;
+    begun.current = true;
+    start();
+  });
+  if (editable === null)
     return (
       <Text size="sm" c="dimmed" data-testid="plan-not-by-hand">
-        This plan cannot be divided by hand: more than its devices’ shares follows from the strategy’s rules.
+        This strategy takes no plans made by hand.
       </Text>
     );
-  }
-  if (!division) {
-    const begin = () => {
-      if (!planned) return;
-      setOwn_s(report?.latency_s ?? null);
-      onChange(toParam(planned));
-    };
+  if (!value || !shown)
     return (
-      <Button
-        variant="default"
-        size="xs"
-        disabled={!planned || waiting}
-        onClick={begin}
-        data-testid="plan-edit"
-      >
-        Divide it by hand
-      </Button>
-    );
-  }
-  const colorOf = (device: string) => deviceColor(names.indexOf(device));
-  const set = (next: Division) => onChange(toParam(next));
-  const units = unitsOf(division);
-  const now_s = report?.latency_s ?? 0;
-  return (
-    <div data-testid="plan-editor">
-      {units.map((unit) => (
-        <div key={unit} style={{ marginBottom: 10 }}>
-          <Text size="xs" c="dimmed" mb={6}>
-            {unit}
-          </Text>
-          <DivisionBar division={division} unit={unit} colorOf={colorOf} onChange={set} />
-        </div>
-      ))}
-      <div
-        className={classes.fields}
-        style={{ gridTemplateColumns: `minmax(80px, 1fr) repeat(${units.length}, 110px)` }}
-      >
-        <span>device</span>
-        {units.map((unit) => (
-          <span key={unit}>{unit}</span>
-        ))}
-        {division.shares.map((share, index) => (
-          <Fragment key={share.device}>
-            <div className={classes.device}>
-              <i className={classes.dot} style={{ background: colorOf(share.device) }} />
-              {share.device}
-            </div>
-            {units.map((unit) => (
-              <NumberInput
-                key={unit}
-                size="xs"
-                min={0}
-                allowDecimal={false}
-                aria-label={`${unit} on ${share.device}`}
-                value={amount(share, unit)}
-                onChange={(next) => typeof next === 'number' && set(withAmount(division, unit, index, next))}
-                data-testid={`plan-${unit}-${share.device}`}
-              />
-            ))}
-          </Fragment>
-        ))}
-      </div>
-      <Group justify="space-between" mt="md">
-        <Text size="sm" c="dimmed" data-testid="plan-effect">
-          {own_s !== null && !waiting && now_s > 0 && effect(own_s, now_s)}
-        </Text>
-        <Button variant="default" size="xs" onClick={() => onChange(null)} data-testid="plan-own">
-          Let the strategy divide
+      <Group gap="xs">
+        <Button variant="default" size="xs" disabled={!ready} onClick={start} data-testid="plan-edit">
+          Edit this plan
         </Button>
+        <OpenFile onOpen={(plan) => put(completed(plan, workers))} />
+        {Boolean(value) && refusal && <LeaveButton onLeave={leave} />}
+      </Group>
+    );
+  const names = devices.map((device) => device.name);
+  const colorOf = (device: string) => deviceColor(names.indexOf(device));
+  const undo = () => {
+    const earlier = edits.slice(0, -1);
+    const last = earlier.at(-1);
+    if (!last) return;
+    setEdits(earlier);
+    onChange(toParam(last, units));
+  };
+  const only = units.length === 1 && units[0]?.whole !== null && units[0]?.whole === units[0]?.step;
+  const further = furtherOf(shown);
+  return (
+    <div data-testid="plan-editor" className={classes.editor}>
+      {only && units[0] ? (
+        <Select
+          size="xs"
+          label="Device that computes"
+          data={workers}
+          value={shown.devices.find((share) => amount(share, 'layers') > 0)?.device ?? null}
+          onChange={(device) => device && units[0] && put(alone(shown, units[0], device))}
+          allowDeselect={false}
+          data-testid="plan-device"
+          maw={260}
+        />
+      ) : (
+        <>
+          {units
+            .filter(({ name }) => isDivided(name))
+            .map((unit) => (
+              <div key={unit.name}>
+                <Text size="xs" c="dimmed" mb={6}>
+                  {unit.whole === null ? '' : `${unit.whole} `}
+                  {TITLES[unit.name]}
+                  {unit.step > 1 && `, in steps of ${unit.step}`}
+                </Text>
+                <DivisionBar plan={shown} unit={unit} colorOf={colorOf} onChange={put} />
+              </div>
+            ))}
+          <MoveForm plan={shown} units={units.filter(({ name }) => isDivided(name))} onChange={put} />
+        </>
+      )}
+      <ShareTable
+        plan={shown}
+        units={only ? [] : units}
+        colorOf={colorOf}
+        before={own?.devices}
+        after={waiting ? undefined : report?.devices}
+        onChange={put}
+      />
+      {further.length > 0 && (
+        <Text size="xs" c="dimmed" data-testid="plan-further">
+          Also in this plan: {further.join('; ')}.
+        </Text>
+      )}
+      {refusal && !waiting ? (
+        <Text size="sm" c="red" role="alert" data-testid="plan-refused">
+          {refusal}
+        </Text>
+      ) : (
+        <Effect before={own} after={report} waiting={waiting} />
+      )}
+      <Group gap="xs">
+        <Button
+          variant="default"
+          size="xs"
+          leftSection={<IconArrowBackUp size={14} />}
+          disabled={edits.length < 2}
+          onClick={undo}
+          data-testid="plan-undo"
+        >
+          Undo
+        </Button>
+        <Button
+          variant="default"
+          size="xs"
+          leftSection={<IconDownload size={14} />}
+          component="a"
+          href={`data:application/json,${encodeURIComponent(`${JSON.stringify(toParam(shown, units), null, 2)}\n`)}`}
+          download="plan.json"
+          data-testid="plan-save"
+        >
+          Save as a file
+        </Button>
+        <OpenFile onOpen={(plan) => put(completed(plan, workers))} />
+        <LeaveButton onLeave={leave} />
       </Group>
     </div>
   );
 }
 
-function effect(own_s: number, now_s: number): string {
-  const change = now_s / own_s - 1;
-  const words =
-    Math.abs(change) < 0.005
-      ? 'as long as'
-      : `${(100 * Math.abs(change)).toFixed(0)} % ${change > 0 ? 'longer' : 'shorter'} than`;
-  return `All requests take ${seconds(now_s)}, ${words} with the strategy’s own plan (${seconds(own_s)}).`;
+function LeaveButton({ onLeave }: { onLeave: () => void }) {
+  return (
+    <Button variant="subtle" size="xs" onClick={onLeave} data-testid="plan-own" ml="auto">
+      Let the strategy plan
+    </Button>
+  );
+}
+
+/** Reads a plan from a file of this computer. */
+function OpenFile({ onOpen }: { onOpen: (plan: PlanByHand) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [wrong, setWrong] = useState('');
+  const read = async (file: File | undefined) => {
+    if (!file) return;
+    const plan = await file
+      .text()
+      .then((text) => fromParam(JSON.parse(text)))
+      .catch(() => null);
+    setWrong(plan ? '' : `${file.name} has no plan: expected {"devices": [{"device": …}]}.`);
+    if (plan) onOpen(plan);
+  };
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        accept="application/json,.json"
+        hidden
+        onChange={(event) => {
+          void read(event.currentTarget.files?.[0]);
+          event.currentTarget.value = '';
+        }}
+        data-testid="plan-file"
+      />
+      <Button
+        variant="default"
+        size="xs"
+        leftSection={<IconFolderOpen size={14} />}
+        onClick={() => input.current?.click()}
+        data-testid="plan-open"
+      >
+        Open a file
+      </Button>
+      {wrong && (
+        <Text size="xs" c="red" role="alert">
+          {wrong}
+        </Text>
+      )}
+    </>
+  );
 }

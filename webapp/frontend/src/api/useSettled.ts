@@ -1,0 +1,27 @@
+import { useDebouncedValue } from '@mantine/hooks';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { api } from './client';
+
+/**
+ * Posts `body` to `path` shortly after every change of it, and keeps the last answer until the next one; null:
+ * nothing to ask yet. Equal bodies are one question, whoever asks. `stale` says that `data` answers an earlier one.
+ */
+export function useSettled<Answer>(path: string, body: unknown, afterMs: number) {
+  const text = body === null ? null : JSON.stringify(body);
+  const [settled] = useDebouncedValue(text, afterMs);
+  const answer = useQuery({
+    queryKey: [path, settled],
+    queryFn: ({ signal }) => api.post<Answer>(path, JSON.parse(settled ?? ''), signal),
+    enabled: settled !== null && text !== null,
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    gcTime: 60_000,
+    retry: false,
+  });
+  return {
+    data: answer.data,
+    error: answer.error,
+    retry: answer.refetch,
+    stale: text !== null && (settled !== text || answer.isFetching || answer.isPlaceholderData),
+  };
+}
