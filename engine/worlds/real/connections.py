@@ -260,6 +260,11 @@ class Connections:
         """Whether the kernel has not taken all messages yet."""
         return any(connection.backlog and not connection.broken for connection in self.sending.values())
 
+    @property
+    def is_moving_much(self) -> bool:
+        """Whether a large message is on its way: then the kernel should say when there is enough to do."""
+        return self.is_writing or any(len(found.left) >= STAGE_BYTES for found in self.receiving)
+
     def num_sent(self) -> dict[int, int]:
         """The messages written to each peer, over the connection that is open now."""
         return {peer: connection.num_messages for peer, connection in self.sending.items()}

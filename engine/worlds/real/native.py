@@ -33,8 +33,10 @@ from engine.worlds.real.device import RealDevice
 TURN_S = 10e-3
 """A program that computes looks for messages of peers and of the supervisor so often."""
 
-POLL_S = 200e-6
-"""How long a device polls before it sleeps."""
+POLL_S = 30e-3
+"""How long a device with a core of its own polls before it sleeps: longer than a pipeline's stage waits for a
+token of a small model.
+"""
 
 MOST_NOTED = 10_000
 """Entries that wait for the ledger and the trace at most: a few hundred tokens, a megabyte."""
@@ -167,11 +169,8 @@ class NativeDevice(RealDevice):
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
         if self.polls and timeout_s > 0 and not self.outstanding:  # polling keeps the other thread waiting
             until_s = time.monotonic() + min(POLL_S, timeout_s)
-            while time.monotonic() < until_s:
-                if self.connections.is_writing:
-                    messages, closed = self.connections.wait(0.0)
-                else:
-                    messages, closed = self.connections.poll()
+            while time.monotonic() < until_s and not self.connections.is_moving_much:
+                messages, closed = self.connections.poll()
                 if messages or closed or self.done:
                     self.turned_s = time.monotonic()
                     return messages, closed

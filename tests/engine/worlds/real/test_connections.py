@@ -102,6 +102,17 @@ def test_messages_of_any_size_arrive_whole_whether_the_kernel_is_asked_or_polled
     assert [message.header.message for message in got] == list(range(len(sizes)))
 
 
+def test_a_large_message_on_its_way_is_seen_at_both_ends_and_a_small_one_at_none(pair):
+    near, far = open_both_ways(pair)
+    write(near, 1, bytes(1000))
+    receive(far, 1)
+    assert not near.is_moving_much and not far.is_moving_much
+    write(near, 1, bytes(30_000_000))
+    assert near.is_moving_much
+    while not far.is_moving_much:
+        far.poll()
+
+
 def test_polling_names_a_peer_that_closes(pair):
     near, far = open_both_ways(pair)
     far.close(0)
