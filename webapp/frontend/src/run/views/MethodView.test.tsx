@@ -44,6 +44,7 @@ const split: LayoutOf<'tensor_parallel'> = {
   all_reduce: 'ring',
   decode_all_reduce: 'ring',
   vocabulary: null,
+  members_embed: false,
 };
 
 describe('MethodView', () => {
