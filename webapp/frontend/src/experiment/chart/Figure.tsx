@@ -135,7 +135,9 @@ function Tip({ placed, width, data, formatY }: TipProps) {
         {data.x.title}: {mark.xText}
       </small>
       {mark.note && <small>{mark.note}</small>}
-      {mark.stale && <small className={classes.warn}>Made by another version of the code, or another calibration.</small>}
+      {mark.stale && (
+        <small className={classes.warn}>Made by another version of the code, or another calibration.</small>
+      )}
     </div>
   );
 }

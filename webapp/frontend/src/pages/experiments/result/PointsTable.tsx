@@ -148,12 +148,7 @@ function State({ row }: { row: RowAnswer }) {
           </Anchor>
         )}
         {row.stale && (
-          <Badge
-            size="sm"
-            variant="light"
-            color="yellow"
-            title={`Made by ${row.stale}`}
-          >
+          <Badge size="sm" variant="light" color="yellow" title={`Made by ${row.stale}`}>
             stale
           </Badge>
         )}

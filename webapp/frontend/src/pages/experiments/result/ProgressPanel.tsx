@@ -67,8 +67,8 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
       </div>
       {stored.stale > 0 && (
         <Text size="xs" c="var(--loom-warn)" mt={6}>
-          {stored.stale} {stored.stale === 1 ? 'row was' : 'rows were'} made by another version of the
-          code, or by another calibration of the host, than the present ones. The rows below say which.
+          {stored.stale} {stored.stale === 1 ? 'row was' : 'rows were'} made by another version of the code,
+          or by another calibration of the host, than the present ones. The rows below say which.
         </Text>
       )}
       {edited && (
