@@ -161,7 +161,9 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     expect(page.get_by_test_id("event-log")).to_contain_text("Mbit/s (admin)")
 
     page.get_by_test_id("tab-devices").click()
-    page.get_by_test_id("device-switch-device-3").dispatch_event("click")
+    drop = page.get_by_test_id("device-switch-device-3")
+    drop.scroll_into_view_if_needed()
+    drop.dispatch_event("click")
     page.get_by_test_id("device-drop-device-3").click()
     expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 failed")
     page.goto(f"/runs/{first}")
