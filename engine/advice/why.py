@@ -273,7 +273,7 @@ class _Inquiry(NamedTuple):
         if take.saved_s > WORTH * self._before_s:
             return (
                 f"Idle, though {self.step.words} of {take.giver} here would save "
-                f"{self._amount(take.saved_s)} of {self._thing}: the strategy's rule does not look for that."
+                f"{self._amount(take.saved_s)} of {self._thing}."
             )
         cost = self._amount(-take.saved_s) if take.saved_s < -WORTH * self._before_s else "nothing"
         return f"Idle: {self.step.words} of {take.giver} here would cost {cost}" + (

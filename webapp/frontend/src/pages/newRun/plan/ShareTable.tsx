@@ -20,7 +20,7 @@ export function ShareTable({ plan, units, colorOf, before, after, onChange }: Pr
   return (
     <div
       className={classes.fields}
-      style={{ gridTemplateColumns: `minmax(90px, 1fr) repeat(${units.length}, 92px) minmax(190px, 2fr)` }}
+      style={{ gridTemplateColumns: `minmax(90px, 1fr) ${'92px '.repeat(units.length)}minmax(190px, 2fr)` }}
     >
       <span>device</span>
       {units.map(({ name }) => (
