@@ -24,6 +24,8 @@ from engine.domain.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRESS = "calibrating: "
+GRACE_S = 5.0
+"""How long the child may take to end after Ctrl-C."""
 """What a child's line about its progress begins with."""
 
 
@@ -99,7 +101,11 @@ def _said(child: subprocess.Popen[str], progress: Callable[[str], None]) -> list
         child.wait()
     except BaseException:
         os.killpg(child.pid, signal.SIGINT)  # it removes its files
-        child.communicate()
+        try:
+            child.communicate(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:  # a process that was started in the background ignores Ctrl-C
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
         raise
     finally:
         child.stderr.close()

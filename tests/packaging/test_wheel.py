@@ -113,7 +113,7 @@ def test_the_metadata_declares_the_requirements_files(wheel: Path) -> None:
     declared = metadata.get_all("Requires-Dist") or []
     engine = [line for line in declared if "extra ==" not in line]
     assert sorted(engine) == sorted(requirements("engine"))
-    assert set(metadata.get_all("Provides-Extra") or []) == {"torch", "emulator", "results", "web"}
+    assert set(metadata.get_all("Provides-Extra") or []) == {"torch", "emulator", "results", "s3", "web"}
     assert not [line for line in engine if line.startswith(("torch", "mininet", "Django"))]
     web = [line.partition(";")[0].strip() for line in declared if "extra == 'web'" in line.replace('"', "'")]
     assert len(web) == len(requirements("web"))

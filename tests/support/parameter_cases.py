@@ -87,6 +87,11 @@ def adaptlink():
         yield changed(spec, JoinDevice(at_s=at_s, device="d2"))
 
 
+def megatron():
+    """A prompt whose sums take longer to send to everybody than around the ring."""
+    yield spec_of("megatron", GPT2, star([1e10] * 4), rows=48)
+
+
 def edge_only():
     """Memory around what the model takes in its own numbers, in 8 bits and in 4."""
     for bytes_ in range(60_000, 240_000, 20_000):
@@ -146,6 +151,7 @@ def deepspeed():
 
 
 CRAFTED = {
+    "megatron": megatron,
     **{name: (lambda name=name: pressed(name)) for name in ("gpipe", "edgeshard", "galaxy", "tpi_llm")},
     "adaptlink": adaptlink,
     "deepspeed": deepspeed,

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
+from django.contrib.auth.models import User
 
 from engine.domain.errors import HostError
 from tests.support.web import Browser, person, request_body, run_spec
@@ -104,7 +105,8 @@ def test_copies_in_a_cluster_file_are_counted_before_they_are_made(
 )
 def test_labels_that_would_burden_every_list_are_refused(alice: Browser, labels, complaint) -> None:
     assert refusal(alice.post("/runs", request_body(**labels))) == complaint
-    run = Run.objects.create(request={}, spec={}, cluster_name="x", model="x", strategy="x")
+    owner = User.objects.get(username="alice")
+    run = Run.objects.create(owner=owner, request={}, spec={}, cluster_name="x", model="x", strategy="x")
     assert refusal(alice.patch(f"/runs/{run.pk}", labels)) == complaint
 
 
@@ -190,7 +192,7 @@ def test_a_defect_is_said_in_the_apis_form_and_not_shown(alice: Browser, monkeyp
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("webapp.runs.api.queue_positions", broken)
+    monkeypatch.setattr("webapp.runs.api.places", broken)
     sentence = refusal(alice.get("/runs"), 500)
     assert sentence.startswith("GET /api/runs broke") and "secret" not in sentence
     assert "ZeroDivisionError: secret" in caplog.text
