@@ -21,6 +21,7 @@ import topologies
 from engine.domain.calibration import Calibration, digest, parse_calibration, read_calibration
 from engine.domain.errors import SpecError
 from engine.domain.values import Name
+from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.errors import Conflict
 
@@ -107,7 +108,7 @@ def import_machine(request: UserRequest, body: MachineIn) -> Status[MachineOut]:
         raise Conflict(f"There is a machine {body.name}: remove it first, or choose another name.") from error
     finally:
         draft.unlink()
-    logger.info("%s imported the machine %s", request.auth.username, body.name)
+    audit.note(request.auth, "added", f"machine {body.name}")
     return Status(201, _out(body.name, calibration))
 
 
@@ -118,7 +119,7 @@ def remove_machine(request: UserRequest, name: str) -> Status[None]:
     if path is None:
         raise Http404(f"There is no machine {name}")
     path.unlink(missing_ok=True)
-    logger.info("%s removed the machine %s", request.auth.username, name)
+    audit.note(request.auth, "deleted", f"machine {name}")
     return Status(204, None)
 
 

@@ -22,6 +22,7 @@ from celery.signals import worker_process_init
 from engine.domain.errors import EdgeLoomError, HostError, PlanError, SpecError
 from webapp.celery import app
 from webapp.errors import TooMany, Unavailable
+from webapp.fleet.announcement import announced
 from webapp.redis import client, pop, push, redis_needed
 
 ANSWER_TIMEOUT_S = 60
@@ -56,10 +57,14 @@ def ask(task: str, arguments: Sequence[Any], person: int) -> dict[str, Any]:
 
 def require_workers() -> None:
     """Raises `Unavailable` if nobody plans; Redis' errors."""
-    if next(client().scan_iter(match="worker:plan:*", count=1000), None) is None:
+    found = announced("plan")
+    if not found:
         raise Unavailable(
             "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan."
         )
+    if all(one.refused for one in found):
+        why = "; ".join(f"{one.node}: {one.refused}" for one in found)
+        raise Unavailable(f"No planning worker takes questions. {why}. The page Machines shows all workers.")
 
 
 @contextmanager

@@ -157,3 +157,34 @@ def test_a_backup_without_newer_columns_gets_their_defaults(
         archive.add(folder, ".")
     backups.restore(tmp_path / "old.backup", replace=True)
     assert Run.objects.get().need == {}
+
+
+def unpacked(file: Path, folder: Path) -> Path:
+    with tarfile.open(file) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def packed(folder: Path) -> Path:
+    file = folder.with_suffix(".backup")
+    with tarfile.open(file, "w:gz") as archive:
+        archive.add(folder, ".")
+    return file
+
+
+@pytest.mark.parametrize("damage", ["a table is missing", "a row is missing", "a row is cut", "no such row"])
+def test_a_backup_with_a_damaged_table_changes_nothing(
+    full: dict[str, list[str]], tmp_path: Path, damage: str
+) -> None:
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    folder = unpacked(file, tmp_path / "damaged")
+    table = folder / "data" / "runs.run.jsonl"
+    if damage == "a table is missing":
+        table.unlink()
+    else:
+        row = table.read_text()
+        table.write_text({"a row is missing": "", "a row is cut": row[:-90], "no such row": "{}"}[damage])
+    with pytest.raises(SpecError, match=r"runs\.Run|cannot be read"):
+        backups.restore(packed(folder), replace=True)
+    assert rows() == full

@@ -11,11 +11,12 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db import InterfaceError, OperationalError
 
 from engine.domain.events import EVENTS, Event, Logged
 from tests.support.web import Browser, RedisServer, person, recorded
 from tests.webapp.test_live import in_pieces, new_run, published
-from webapp.accounts import tokens
+from webapp.accounts import sockets, tokens
 from webapp.accounts.models import ApiToken
 from webapp.asgi import application
 from webapp.runs import follow, services
@@ -178,6 +179,17 @@ async def test_an_open_socket_ends_with_what_opened_it(
     await communicator.disconnect()
 
 
+@pytest.mark.parametrize("failure", [OperationalError, InterfaceError])
+def test_a_database_that_does_not_answer_ends_no_socket_and_no_watch(monkeypatch, failure) -> None:
+    """PostgreSQL's driver raises `InterfaceError` for a connection that was closed."""
+
+    def fails(scope) -> None:
+        raise failure("closed")
+
+    monkeypatch.setattr(sockets, "who", fails)
+    assert sockets.may_stay({})
+
+
 async def test_a_live_run_is_seen_as_it_happens(live_redis, cookie: str) -> None:
     events, _ = await asyncio.to_thread(recorded)
     run = await asyncio.to_thread(new_run)
@@ -255,7 +267,7 @@ async def test_a_long_history_comes_in_several_frames(live_redis, cookie: str, m
     assert {frame["head"] for frame in found} == {found[-1]["cursor"]}
 
 
-@pytest.mark.parametrize("since", ["yesterday", "-1", "1.5", "%C2%B2"])
+@pytest.mark.parametrize("since", ["yesterday", "-1", "1.5", "%C2%B2", "%FF", "9" * 5000, "9" * 19])
 async def test_a_bad_cursor_closes_the_socket(live_redis, cookie: str, since: str) -> None:
     run = await asyncio.to_thread(new_run)
     communicator = socket(run.pk, cookie, since=since)
@@ -263,8 +275,9 @@ async def test_a_bad_cursor_closes_the_socket(live_redis, cookie: str, since: st
     assert await communicator.close_code() == 4400
 
 
-async def test_an_unknown_run_closes_the_socket(live_redis, cookie: str) -> None:
-    communicator = socket(4711, cookie)
+@pytest.mark.parametrize("run_id", [4711, 10**30])
+async def test_an_unknown_run_closes_the_socket(live_redis, cookie: str, run_id: int) -> None:
+    communicator = socket(run_id, cookie)
     assert await communicator.connect()
     assert await communicator.close_code() == 4404
 

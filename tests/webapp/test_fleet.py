@@ -13,6 +13,7 @@ from webapp.fleet import announcement as fleet
 from webapp.fleet import release
 from webapp.fleet.announcement import Announcement
 from webapp.fleet.need import Need, need_of, reason_against
+from webapp.redis import client
 from webapp.runs import housekeeping, waiting, workers
 from webapp.runs.models import Run
 
@@ -155,6 +156,22 @@ def test_a_worker_with_other_code_is_refused_with_both_versions(
     assert "version older" in alice.get(f"/runs/{run_id}").json()["detail"]
 
 
+def test_a_worker_of_a_version_that_says_more_hides_no_other(ann: workers.Heartbeat, alice: Browser) -> None:
+    """As one that announces a field of the next release, and one whose text is broken."""
+    for worker, text in ((BOB, '{"accelerators": 2, "node": "emulate@bob"}'), (BOB._replace(pid=8), "{")):
+        client().set(f"worker:emulate:{worker}", text, ex=60)
+    try:
+        shown = {one["worker"]: one for one in page(alice)["workers"]}
+        assert shown[str(ANN)]["refused"] == ""
+        assert [shown[str(one)]["node"] for one in (BOB, BOB._replace(pid=8))] == ["emulate@bob"] * 2
+        assert "as another version does" in shown[str(BOB)]["refused"]
+        assert workers.alive("emulate") == ["emulate@ann"]
+        assert [one.place for one in fleet.announced("emulate")] == [ANN.place, BOB.place, BOB.place]
+    finally:
+        for worker in (BOB, BOB._replace(pid=8)):
+            client().delete(f"worker:emulate:{worker}")
+
+
 def test_hosts_with_the_same_name_are_two_workers(ann: workers.Heartbeat, alice: Browser) -> None:
     twin = workers.Heartbeat(machine(ANN._replace(home="another-home")))
     twin.beat()
@@ -194,6 +211,20 @@ def test_an_idle_worker_wakes_itself_for_a_run_whose_message_is_gone(
     queue_a_run(alice)
     live_redis.delete("emulate")
     assert not housekeeping.look_for_work(ANN, me), "it is busy"
+
+
+def test_a_worker_that_was_drained_since_its_last_beat_takes_no_run(
+    alice: Browser, live_redis: redis.Redis
+) -> None:
+    me = machine()
+    queue_a_run(alice)
+    release.drain(ANN.place, "eve")
+    assert waiting.take(ANN, me, [me]) is None
+    release.undrain(ANN.place)
+    release.prepare_release()
+    older = machine(version="older")
+    assert waiting.take(ANN, older, [older]) is None, "it has just started, and has not beaten yet"
+    assert waiting.take(ANN, me, [me]) is not None
 
 
 # When ---------------------------------------------------------------------------------------------

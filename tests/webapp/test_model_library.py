@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 import redis
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from engine.domain.errors import HostError, SpecError
 from engine.domain.stored import read_spec
 from engine.models import catalogue
 from engine.runs.predict import predict
-from tests.support.web import Browser, request_body
+from tests.support.web import Browser, person, request_body
+from webapp.accounts.models import AuditEntry
 from webapp.catalogue import resolve_model
 from webapp.fleet import model_library
 from webapp.fleet.models import StoredModel
@@ -188,6 +190,30 @@ def test_an_operator_uploads_a_model_and_it_is_offered(alice: Browser, mine: Pat
     assert resolve_model("mine", None)[1].digest == answer.json()["digest"]
     assert alice.delete("/models/mine").status_code == 204
     assert alice.get("/models").json()["models"] == []
+
+
+def test_only_who_added_a_model_removes_it_and_the_log_says_who(alice: Browser, demo: Path) -> None:
+    model_library.add(demo, "mine", by="alice")
+    person("bob", "operator")
+    bob = Browser()
+    bob.log_in("bob")
+    refused = bob.delete("/models/mine")
+    assert refused.status_code == 403 and "Model mine belongs to alice" in refused.json()["detail"]
+    assert StoredModel.objects.filter(name="mine").exists()
+    assert alice.delete("/models/mine").status_code == 204
+    model_library.add(demo, "ours", by="./loom models add")
+    assert alice.delete("/models/ours").status_code == 403
+    User.objects.filter(username="bob").update(is_superuser=True)
+    assert bob.delete("/models/ours").status_code == 204
+    said = AuditEntry.objects.filter(action="deleted").values_list("who", "what")
+    assert set(said) == {("alice", "model mine"), ("bob", "model ours")}
+
+
+def test_a_json_file_that_would_fill_the_memory_is_refused_unread(mine: Path) -> None:
+    with (mine / "config.json").open("r+b") as file:
+        file.truncate(20_000_001)
+    with pytest.raises(SpecError, match=r"config\.json: is larger than 20,000,000 bytes"):
+        model_library.add(mine, "mine", by="ann")
 
 
 def test_what_is_no_model_is_refused_with_the_reason(alice: Browser, mine: Path) -> None:

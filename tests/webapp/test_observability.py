@@ -111,6 +111,9 @@ def test_metrics_are_for_this_machine_or_for_who_has_the_token(ann: Any, setting
     far = {"REMOTE_ADDR": "192.0.2.7"}
     assert Client().get("/metrics", **far).status_code == 403
     assert Client().get("/metrics", headers={"X-Forwarded-For": "192.0.2.7"}).status_code == 403
+    for header in ("Forwarded", "X-Forwarded-Proto", "X-Real-IP", "Via"):
+        assert Client().get("/metrics", headers={header: "of a proxy"}).status_code == 403, header
+    assert Client().get("/metrics", REMOTE_ADDR="").status_code == 403, "a Unix socket has no address"
     assert Client().get("/metrics", headers={"Authorization": "Bearer "}, **far).status_code == 403
     settings.METRICS_TOKEN = "s3cret"
     assert Client().get("/metrics", headers={"Authorization": "Bearer wrong"}, **far).status_code == 403

@@ -21,6 +21,7 @@ from webapp import planning
 from webapp.advice import tasks as _advice_tasks  # noqa: F401  (makes the tasks known)
 from webapp.celery import app as celery
 from webapp.errors import TooMany, Unavailable
+from webapp.fleet.announcement import Announcement, announce, withdraw
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -56,6 +57,23 @@ def test_without_a_planning_worker_a_run_is_kept_as_failed(
     assert Run.objects.get().status == "failed"
 
 
+def test_planning_workers_that_are_all_refused_are_named_at_once(
+    planning_as_it_is: None, live_redis: redis.Redis
+) -> None:
+    worker = Announcement(
+        worker="plan@old/x/1/1",
+        place="plan@old/x",
+        node="plan@old",
+        pid=1,
+        queue="plan",
+        refused="it was drained by eve",
+    )
+    announce(worker)
+    with pytest.raises(Unavailable, match="plan@old: it was drained by eve"):
+        planning.ask("plan.predict", [], person=1)
+    withdraw(worker)
+
+
 def test_without_a_planning_worker_a_drawing_is_still_checked(
     planning_as_it_is: None, live_redis: redis.Redis, victor: Browser
 ) -> None:
@@ -71,7 +89,10 @@ def test_without_a_planning_worker_a_drawing_is_still_checked(
 @pytest.fixture
 def somebody_plans(live_redis: redis.Redis) -> redis.Redis:
     """A worker that is announced and takes its time: the test answers in its place."""
-    live_redis.set("worker:plan:test", json.dumps({"pid": 1, "slots": 1}), ex=60)
+    announce(
+        Announcement(worker="plan@test/x/1/1", place="plan@test/x", node="plan@test", pid=1, queue="plan")
+    )
+    live_redis.expire("worker:plan:plan@test/x/1/1", 60)
     live_redis.delete("plan")
     for key in live_redis.scan_iter(match="planning:*"):
         live_redis.delete(key)

@@ -10,6 +10,7 @@ from django.test import Client
 
 from tests.support.web import PASSWORD, Browser, person, request_body
 from webapp.accounts.rates import Rates
+from webapp.runs import predictions
 from webapp.runs.fairness import in_turn
 from webapp.runs.models import EventSegment, Run
 
@@ -79,6 +80,22 @@ def test_a_person_has_so_many_runs_waiting(alice: Browser, live_redis: Any, sett
     )
     User.objects.filter(username="alice").update(is_superuser=True)
     assert alice.post("/runs", request_body()).status_code == 201
+
+
+@pytest.mark.redis
+def test_a_run_that_was_planned_while_others_were_stored_counts_them(
+    alice: Browser, live_redis: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MAX_RUNS_WAITING = 1
+    plan = predictions.plan
+
+    def plan_while_another_is_stored(spec: Any, person: int) -> Any:
+        stored(User.objects.get(username="alice"))
+        return plan(spec, person)
+
+    monkeypatch.setattr(predictions, "plan", plan_while_another_is_stored)
+    assert alice.post("/runs", request_body()).status_code == 409
+    assert Run.objects.count() == 1
 
 
 @pytest.mark.redis

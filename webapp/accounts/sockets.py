@@ -16,7 +16,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import User
-from django.db import DatabaseError
+from django.db import Error
 from django.http import parse_cookie
 from django.http.request import split_domain_port, validate_host
 
@@ -67,7 +67,7 @@ def may_stay(scope: Scope) -> bool:
     """Whether the socket may stay open. A database that does not answer just now ends nothing."""
     try:
         return who(scope) is not None
-    except DatabaseError:
+    except Error:
         return True
 
 

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from engine.domain.values import Value
 from webapp.redis import client
 
@@ -62,8 +64,27 @@ def announced(queue: str = "*") -> list[Announcement]:
     """The workers of a queue, or all, whose keys have not expired, by name. Raises Redis' errors."""
     keys = list(client().scan_iter(match=f"worker:{queue}:*", count=1000))
     values: Any = client().mget(keys) if keys else []
-    found = [Announcement.model_validate_json(value) for value in values if value is not None]
+    found = [read(key, text) for key, text in zip(keys, values, strict=True) if text is not None]
     return sorted(found, key=lambda one: (one.node, one.queue, one.worker))
+
+
+def read(key: str, text: str) -> Announcement:
+    """An announcement as Redis has it. One that this version cannot read is of a worker of another version:
+    it is listed as refused, and hides no other worker.
+    """
+    try:
+        return Announcement.model_validate_json(text)
+    except ValidationError:
+        queue, _, worker = key.removeprefix("worker:").partition(":")
+        node, *middle = worker.split("/")
+        return Announcement(
+            worker=worker,
+            place="/".join([node, *middle[:-2]]),
+            node=node,
+            pid=0,
+            queue=queue,
+            refused="it announces itself as another version does: give it the server's version",
+        )
 
 
 # This machine -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ FOLDERS = (
     "engine",
     "emulator",
     "topologies",
-    *(f"webapp/{room}" for room in ("fleet", "runs", "experiments", "advice")),
+    *(f"webapp/{room}" for room in ("fleet", "runs", "experiments", "advice", "clusters")),
 )
 """The code that workers and server must have alike."""
 

@@ -12,6 +12,7 @@ import json
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -22,7 +23,8 @@ from django.contrib.auth.models import User
 from django.core import serializers
 from django.core.management import call_command
 from django.core.management.color import no_style
-from django.db import connection, models, transaction
+from django.core.serializers.base import DeserializationError
+from django.db import DatabaseError, connection, models, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
@@ -142,7 +144,7 @@ def restore(source: Path, replace: bool) -> dict[str, int]:
         with tarfile.open(source, "r:gz") as archive, tempfile.TemporaryDirectory() as folder:
             archive.extractall(folder, filter="data")
             return _restore(source, Path(folder), replace)
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, zlib.error, OSError, EOFError, DeserializationError, DatabaseError) as error:
         raise SpecError(f"{source} cannot be read as a backup: {error}.") from error
 
 
@@ -165,6 +167,10 @@ def _restore(source: Path, folder: Path, replace: bool) -> dict[str, int]:
         for model in reversed(tables()):
             model._base_manager.all().delete()
         rows = {model._meta.label: _read_rows(model, folder) for model in tables()}
+        for table, count in rows.items():
+            wanted = about["rows"].get(table, 0)  # none of a table that the backup's release did not have
+            if count != wanted:
+                raise SpecError(f"{source} is damaged: it has {count} rows of {table}, expected {wanted}.")
         connection.check_constraints()
     _reset_sequences()
     settings.MACHINES_DIR.mkdir(parents=True, exist_ok=True)
@@ -176,8 +182,10 @@ def _restore(source: Path, folder: Path, replace: bool) -> dict[str, int]:
 def _about(source: Path, folder: Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        known = about["format"] == FORMAT and isinstance(about["migrations"], list)
-    except (OSError, ValueError, KeyError) as error:
+        known = about["format"] == FORMAT
+        if not (isinstance(about["migrations"], list) and isinstance(about["rows"], dict)):
+            raise ValueError("no lists of migrations and rows")
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise SpecError(f"{source} has no readable {ABOUT}: it is no backup of EdgeLoom.") from error
     if not known:
         raise SpecError(f"{source} has the format {about['format']}, expected {FORMAT}: update first.")

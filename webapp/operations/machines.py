@@ -10,6 +10,7 @@ from ninja import Router, Schema
 from ninja.responses import Status
 from pydantic import Field
 
+from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.fleet import release
 from webapp.fleet.announcement import Announcement, announced
@@ -113,6 +114,7 @@ def waiting_run(run: Run, place: waiting.Place) -> WaitingRun:
 def drain_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
     """The worker finishes what it does and takes nothing more, also after a restart."""
     release.drain(place_of(body.worker), request.auth.username)
+    audit.note(request.auth, "drained", f"worker {body.worker}")
     return Status(204, None)
 
 
@@ -120,6 +122,7 @@ def drain_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
 def undrain_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
     """The worker takes tasks again, from its next beat on."""
     release.undrain(place_of(body.worker))
+    audit.note(request.auth, "undrained", f"worker {body.worker}")
     return Status(204, None)
 
 

@@ -24,6 +24,8 @@ from webapp.redis import REDIS_ERRORS
 from webapp.runs.models import ACTIVE, OVER, Run
 from webapp.runs.workers import QUEUES
 
+PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-IP", "Via")
+"""A request with one of them comes from a proxy."""
 RECENT = 100
 """Waits in the queue are those of the last runs that started."""
 VERDICTS = {
@@ -48,8 +50,9 @@ def may_read(request: HttpRequest) -> bool:
     token = settings.METRICS_TOKEN
     if token and secrets.compare_digest(given.encode(), token.encode()):
         return True
-    passed_on = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
-    return not passed_on and ipaddress.ip_address(request.META["REMOTE_ADDR"]).is_loopback
+    passed_on = any(name in request.headers for name in PROXY_HEADERS)
+    address = request.META.get("REMOTE_ADDR", "")  # none over a Unix socket, which a proxy uses
+    return not passed_on and bool(address) and ipaddress.ip_address(address).is_loopback
 
 
 class Service(Collector):

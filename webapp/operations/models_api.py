@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja import File, Form, Router, Schema
 from ninja.files import UploadedFile
@@ -16,6 +17,7 @@ from pydantic import Field
 
 from engine.domain.errors import SpecError
 from engine.domain.units import human
+from webapp.accounts import audit, rights
 from webapp.accounts.access import UserRequest, operator
 from webapp.fleet import model_library
 from webapp.fleet.models import StoredModel
@@ -55,7 +57,9 @@ def add_model(request: UserRequest, files: File[list[UploadedFile]], name: Form[
         for file in files:
             with (Path(folder) / Path(file.name or "").name).open("xb") as copy:
                 shutil.copyfileobj(file, copy)
-        return Status(201, model_library.add(Path(folder), name, request.auth.username))
+        added = model_library.add(Path(folder), name, request.auth.username)
+    audit.note(request.auth, "added", f"model {name}, digest {added.digest[:12]}")
+    return Status(201, added)
 
 
 def check_sizes(files: list[UploadedFile]) -> None:
@@ -76,6 +80,12 @@ def check_sizes(files: list[UploadedFile]) -> None:
 
 @router.delete("/{name}", response={204: None}, auth=operator)
 def remove_model(request: UserRequest, name: str) -> Status[None]:
-    """Runs that are queued with this model wait until it is added again."""
+    """Runs that are queued with this model wait until it is added again. Only who added it and
+    administrators may remove it.
+    """
+    model = StoredModel.objects.filter(name=name).first()
+    if model is not None:
+        rights.require(request.auth, User.objects.filter(username=model.by).first(), f"Model {name}")
     model_library.remove(name)
+    audit.note(request.auth, "deleted", f"model {name}")
     return Status(204, None)

@@ -56,6 +56,8 @@ def web(host: str = HOST, port: int = PORT) -> Service:
             host,
             "--port",
             str(port),
+            # With X-Forwarded-For a program on this machine could claim any address: a proxy's setting.
+            "--no-proxy-headers",
             # Browsers keep their WebSockets open: a stop must not wait for them.
             "--timeout-graceful-shutdown",
             "3",

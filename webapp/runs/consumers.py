@@ -27,6 +27,8 @@ from webapp.runs.follow import follow, is_archived, newest
 from webapp.runs.stream import Batch
 
 FRAME_CHARS = 300_000
+MOST_DIGITS = 18
+"""Of a cursor and of a run's number: the database holds 63 bits."""
 logger = logging.getLogger(__name__)
 
 
@@ -36,13 +38,13 @@ class RunEvents(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         await self.accept()
-        since = parse_qs(self.scope["query_string"].decode()).get("since", ["0"])[-1]
-        if not (since.isascii() and since.isdigit()):
-            await self.close(4400, f"since={since!r} is no cursor: use one from a frame, or 0")
+        since = parse_qs(self.scope["query_string"].decode(errors="replace")).get("since", ["0"])[-1]
+        if not (since.isascii() and since.isdigit() and len(since) <= MOST_DIGITS):
+            await self.close(4400, f"since={since[:MOST_DIGITS]!r} is no cursor: use one from a frame, or 0")
             return
         run_id = self.scope["url_route"]["kwargs"]["run_id"]
-        if await is_archived(run_id) is None:
-            await self.close(4404, f"there is no run {run_id}")
+        if run_id >= 10**MOST_DIGITS or await is_archived(run_id) is None:
+            await self.close(4404, f"there is no run {str(run_id)[:MOST_DIGITS]}")
             return
         self.feed = asyncio.create_task(self.send_events(run_id, int(since)))
         self.guard = asyncio.create_task(self.close_after_log_out())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Sum
@@ -26,6 +29,15 @@ def usage(person: User) -> Usage:
     recorded = EventSegment.objects.filter(run__owner=person).aggregate(bytes=Sum(Length("batches")))
     waiting = Run.objects.filter(owner=person, status="queued").count()
     return Usage(runs_waiting=waiting, stored_bytes=recorded["bytes"] or 0)
+
+
+@contextmanager
+def one_at_a_time(person: User) -> Iterator[None]:
+    """Inside a transaction: until its end, other requests of this person that come here wait. SQLite lets
+    them wait from the start of their transactions.
+    """
+    User.objects.select_for_update().get(pk=person.pk)
+    yield
 
 
 def check_new_run(person: User) -> None:

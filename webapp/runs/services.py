@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.dispatch import Signal
 from django.http import Http404
 
@@ -64,7 +65,10 @@ def create(request: RunRequest, owner: User) -> Run:
     quotas.check_new_run(owner)
     run: Run | None = None
     try:
-        run = store(frozen, spec, predictions.plan(spec, owner.pk), owner)
+        plan = predictions.plan(spec, owner.pk)
+        with transaction.atomic(), quotas.one_at_a_time(owner):
+            quotas.check_new_run(owner)  # again: others of this person's may have been stored meanwhile
+            run = store(frozen, spec, plan, owner)
         with redis_needed():
             queue(run.pk)
     except Unavailable as error:

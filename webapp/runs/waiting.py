@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
+from webapp.fleet import release
 from webapp.fleet.announcement import Announcement, announced
 from webapp.fleet.need import Need, reason_against
 from webapp.redis import REDIS_ERRORS
@@ -49,7 +50,12 @@ def is_anything_possible(others: Sequence[Announcement]) -> bool:
 
 
 def take(me: workers.Identity, worker: Announcement, others: Sequence[Announcement]) -> Run | None:
-    """Give `me` the next run that it can do; None if there is none."""
+    """Give `me` the next run that it can do; None if there is none, or if `me` may not work.
+
+    The last beat may be older than a drain, and a worker that has just started has not beaten yet.
+    """
+    if release.reason_to_rest(worker.place, worker.version):
+        return None
     for run in queued():
         if not reason_against(need_of(run), worker, others):
             taken = ownership.claim(run.pk, me)

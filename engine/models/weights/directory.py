@@ -18,6 +18,8 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 CONFIG = "config.json"
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+MAX_JSON_BYTES = 20_000_000
+"""Those of the largest models have less than 1 MB; parsed, a file takes many times its size."""
 
 
 def read_spec(directory: Path, name: str) -> ModelSpec:
@@ -59,6 +61,8 @@ def weight_files(directory: Path) -> tuple[Path, ...]:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; raises `SpecError` if there is none."""
     try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise SpecError(f"{path}: is larger than {MAX_JSON_BYTES:,} bytes, the limit for a JSON file.")
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SpecError(f"{path}: no such file: a model directory needs it.") from None
