@@ -50,7 +50,7 @@ export function PlanEditor({
     if (plan === shown) return;
     setKnown(units);
     setEdits([...(edits.length || !shown ? edits : [shown]), plan]);
-    onChange(toParam(plan, units));
+    onChange(toParam(plan));
   };
   const start = () => editable && put(completed(editable.plan, workers));
   const leave = () => {
@@ -86,7 +86,7 @@ export function PlanEditor({
     const last = earlier.at(-1);
     if (!last) return;
     setEdits(earlier);
-    onChange(toParam(last, units));
+    onChange(toParam(last));
   };
   const only = units.length === 1 && units[0]?.whole !== null && units[0]?.whole === units[0]?.step;
   const further = furtherOf(shown);
@@ -156,7 +156,7 @@ export function PlanEditor({
           size="xs"
           leftSection={<IconDownload size={14} />}
           component="a"
-          href={`data:application/json,${encodeURIComponent(`${JSON.stringify(toParam(shown, units), null, 2)}\n`)}`}
+          href={`data:application/json,${encodeURIComponent(`${JSON.stringify(toParam(shown), null, 2)}\n`)}`}
           download="plan.json"
           data-testid="plan-save"
         >

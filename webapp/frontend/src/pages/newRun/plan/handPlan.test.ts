@@ -97,9 +97,23 @@ describe('a plan made by hand', () => {
   it('goes to the parameter without devices that have nothing, and back with all workers', () => {
     const plan = completed(stages, ['a', 'b', 'c', 'd']);
     expect(plan.devices.map(({ device }) => device)).toEqual(['a', 'b', 'c', 'd']);
-    expect(toParam(plan, [LAYERS])).toEqual({ devices: stages.devices });
-    expect(fromParam(toParam(plan, [LAYERS]))).toEqual(stages);
+    expect(toParam(plan)).toEqual({ devices: stages.devices });
+    expect(fromParam(toParam(plan))).toEqual(stages);
     for (const none of [null, undefined, 'x', {}, { devices: [] }, { devices: [1] }])
       expect(fromParam(none)).toBeNull();
+  });
+
+  it('keeps the primary of a plan of columns, which may have none, and no other device without a share', () => {
+    const columns = planOf([
+      { device: 'a', columns: 0 },
+      { device: 'b', columns: 8 },
+      { device: 'c', columns: 0 },
+    ]);
+    expect(toParam(columns)).toEqual({ devices: [{ device: 'a' }, { device: 'b', columns: 8 }] });
+    const layers = planOf([
+      { device: 'a', layers: 0 },
+      { device: 'b', layers: 8 },
+    ]);
+    expect(toParam(layers)).toEqual({ devices: [{ device: 'b', layers: 8 }] });
   });
 });

@@ -15,6 +15,8 @@ export const TITLES: Record<Unit, string> = {
   lent_heads: 'lent heads',
 };
 
+const UNITS = Object.keys(TITLES) as Unit[];
+
 export const amount = (share: DeviceShare | undefined, unit: Unit): number => share?.[unit] ?? 0;
 
 export function total(plan: PlanByHand, unit: Unit): number {
@@ -31,12 +33,11 @@ export function completed(plan: PlanByHand, workers: readonly string[]): PlanByH
 /** The parameter `plan`: only what is said, and only devices that have something or generate. The first device
  * of a plan of columns alone is the primary, whatever it has.
  */
-export function toParam(plan: PlanByHand, units: readonly UnitSize[]): Record<string, unknown> {
-  const led = units.every(({ name }) => name === 'columns');
+export function toParam(plan: PlanByHand): Record<string, unknown> {
+  const has = (share: DeviceShare) => UNITS.filter((unit) => amount(share, unit) > 0);
+  const led = plan.devices.every((share) => has(share).every((unit) => unit === 'columns'));
   const takesPart = (share: DeviceShare, index: number) =>
-    units.some(({ name }) => amount(share, name) > 0) ||
-    share.device === plan.decoder ||
-    (led && index === 0);
+    has(share).length > 0 || share.device === plan.decoder || (led && index === 0);
   const devices = plan.devices
     .filter(takesPart)
     .map((share) => Object.fromEntries(Object.entries(said(share)).filter(([, one]) => one !== 0)));
