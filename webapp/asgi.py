@@ -12,12 +12,13 @@ http = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
+from webapp.accounts.body_limit import BodyLimit  # noqa: E402
 from webapp.accounts.sockets import Guard  # noqa: E402
 from webapp.runs.consumers import websocket_paths  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": http,
+        "http": BodyLimit(http),
         "websocket": Guard(URLRouter(websocket_paths)),
     }
 )

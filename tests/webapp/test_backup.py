@@ -11,11 +11,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.core import serializers
 
-from engine.domain.errors import SpecError
+from engine.domain.errors import HostError, SpecError
 from engine.models import catalogue
-from tests.support.web import person, recorded, request_body, run_spec
+from tests.support.web import RedisServer, person, recorded, request_body, run_spec
 from webapp.fleet import model_library
+from webapp.fleet.announcement import Announcement
 from webapp.operations import backup as backups
+from webapp.redis import client
+from webapp.runs import services, stream
 from webapp.runs.models import EventSegment, Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -188,3 +191,45 @@ def test_a_backup_with_a_damaged_table_changes_nothing(
     with pytest.raises(SpecError, match=r"runs\.Run|cannot be read"):
         backups.restore(packed(folder), replace=True)
     assert rows() == full
+
+
+def test_a_backup_whose_model_was_changed_changes_nothing(
+    full: dict[str, list[str]], tmp_path: Path, settings: Any
+) -> None:
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    folder = unpacked(file, tmp_path / "changed")
+    (model,) = (folder / "models").iterdir()
+    (model / "generation_config.json").write_text('{"other": 1}')
+    before = sorted(path.name for path in Path(settings.MODEL_STORE).iterdir())
+    with pytest.raises(SpecError, match="is not what its digest says"):
+        backups.restore(packed(folder), replace=True)
+    assert rows() == full
+    assert sorted(path.name for path in Path(settings.MODEL_STORE).iterdir()) == before
+
+
+def test_nothing_is_restored_below_running_workers(
+    full: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    worker = Announcement(worker="plan@x/h/1/1", place="plan@x/h", node="plan@x", pid=1, queue="plan")
+    monkeypatch.setattr(backups, "announced", lambda: [worker])
+    with pytest.raises(HostError, match=r"Workers run \(plan@x\)"):
+        backups.restore(file, replace=True)
+    assert rows() == full
+
+
+@pytest.mark.redis
+def test_restored_runs_do_not_meet_events_of_later_ones(
+    full: dict[str, list[str]], tmp_path: Path, own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is made after the restore may have the number of one that was made after the backup."""
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    later = Run.objects.create(request={}, spec={})
+    services.announce(later.pk)
+    assert stream.last_added(later.pk) == 1
+    backups.restore(file, replace=True)
+    assert stream.last_added(later.pk) == 0
+    assert not client().exists(stream.fence_of(later.pk))

@@ -100,8 +100,22 @@ def test_a_manifest_that_names_a_path_is_refused(mine: Path, tmp_path: Path) -> 
     evil = manifest.model_copy(update={"files": {"../../out": next(iter(manifest.files.values()))}})
     (tmp_path / "store" / evil.digest).mkdir(parents=True)
     (tmp_path / "store" / evil.digest / "manifest.json").write_text(evil.model_dump_json())
-    with pytest.raises(HostError):
-        store.fetch(evil.digest, tmp_path / "copy")
+    shutil.copy(mine / next(iter(manifest.files)), tmp_path / "out")  # what the path leads to, as it says
+    with pytest.raises(HostError, match="other contents"):
+        store.fetch(evil.digest, tmp_path / "a" / "b" / "copy")
+    assert not (tmp_path / "a" / "out").exists()
+
+
+def test_a_manifest_that_was_changed_together_with_its_files_is_refused(mine: Path, tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store"))
+    digest = store.add(mine).digest
+    (mine / "generation_config.json").write_text('{"other": 1}')
+    other = store.add(mine).digest
+    shutil.rmtree(tmp_path / "store" / digest)
+    (tmp_path / "store" / other).rename(tmp_path / "store" / digest)
+    with pytest.raises(HostError, match="other contents"):
+        store.fetch(digest, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
 
 
 def test_any_place_that_fsspec_reaches_is_a_store(mine: Path, tmp_path: Path) -> None:
@@ -214,6 +228,16 @@ def test_a_json_file_that_would_fill_the_memory_is_refused_unread(mine: Path) ->
         file.truncate(20_000_001)
     with pytest.raises(SpecError, match=r"config\.json: is larger than 20,000,000 bytes"):
         model_library.add(mine, "mine", by="ann")
+
+
+def test_an_upload_with_a_name_twice_is_refused(alice: Browser) -> None:
+    files = [SimpleUploadedFile("config.json", b"{}"), SimpleUploadedFile("config.json", b"[]")]
+    answer = alice.client.post(
+        "/api/models",
+        {"name": "mine", "files": files},
+        headers={"X-CSRFToken": alice.client.cookies["csrftoken"].value},
+    )
+    assert answer.status_code == 422 and "with different names" in answer.json()["detail"]
 
 
 def test_what_is_no_model_is_refused_with_the_reason(alice: Browser, mine: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import resource
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -133,6 +134,14 @@ def test_whose_turn_does_not_come_is_told_so(somebody_plans: redis.Redis, monkey
         planning.ask("plan.test", [], 1)
     with pytest.raises(Unavailable, match="busy"):
         planning.ask("plan.test", [], 2)
+
+
+def test_who_comes_after_an_expired_place_keeps_it(live_redis: redis.Redis) -> None:
+    with planning.turn(9, time.monotonic() + 1):
+        assert live_redis.get("planning:9:0")
+        live_redis.set("planning:9:0", "another question, after this place had expired", ex=60)
+    assert live_redis.get("planning:9:0") == "another question, after this place had expired"
+    live_redis.delete("planning:9:0")
 
 
 def test_a_refusal_for_too_many_says_when_to_try_again(

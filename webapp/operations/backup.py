@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import shutil
 import tarfile
 import tempfile
@@ -33,12 +34,13 @@ from webapp.fleet.announcement import announced
 from webapp.fleet.models import Release, StoredModel
 from webapp.fleet.release import code_version
 from webapp.fleet.store import manifest_of, store
-from webapp.redis import REDIS_ERRORS
+from webapp.redis import REDIS_ERRORS, client
 
 FORMAT = 1
 ABOUT = "backup.json"
 LEFT_OUT = ("sessions", "admin", "axes", "contenttypes")
 CHUNK_ROWS = 100
+logger = logging.getLogger(__name__)
 
 Model = type[models.Model]
 
@@ -173,6 +175,7 @@ def _restore(source: Path, folder: Path, replace: bool) -> dict[str, int]:
                 raise SpecError(f"{source} is damaged: it has {count} rows of {table}, expected {wanted}.")
         connection.check_constraints()
     _reset_sequences()
+    _forget_events_in_redis()
     settings.MACHINES_DIR.mkdir(parents=True, exist_ok=True)
     for path in (folder / "machines").glob("*.json"):
         shutil.copy(path, settings.MACHINES_DIR / path.name)
@@ -214,6 +217,18 @@ def _reset_sequences() -> None:
     with connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
+
+
+def _forget_events_in_redis() -> None:
+    """They are of a time after the backup, and runs that are numbered anew would show them as theirs."""
+    try:
+        for pattern in ("run:*", "ctl:*"):
+            for key in client().scan_iter(match=pattern, count=1000):
+                client().delete(key)
+    except REDIS_ERRORS as error:
+        logger.warning(
+            "Redis does not answer (%s): delete its keys run:* and ctl:* before runs start.", error
+        )
 
 
 def _refuse_while_workers_run() -> None:

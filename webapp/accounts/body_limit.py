@@ -1,0 +1,68 @@
+"""How many bytes a request may send: checked while they arrive, before anything is kept on the disk.
+
+Django reads a whole body into a temporary file before it knows who sent it. Without this, anybody who reaches
+the port could fill the disk.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from channels.db import database_sync_to_async
+from django.conf import settings
+from django.db import Error
+
+from webapp.accounts.roles import role
+from webapp.accounts.sockets import App, Scope, headers_of, who
+
+MOST_BYTES = 12_000_000
+"""Of any request but an upload of a model: a picture has 10 MB at most, with its form around it."""
+FORM_BYTES = 1_000_000
+"""What the form of an upload takes besides the files."""
+MODELS = "/api/models"
+
+
+class BodyLimit:
+    """ASGI middleware: answers 413 to a body that is longer than its sender may send."""
+
+    def __init__(self, inner: App):
+        self.inner = inner
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        limit = MOST_BYTES
+        if scope["method"] == "POST" and scope["path"] == MODELS and await may_upload(scope):
+            limit = settings.MODEL_BYTES + FORM_BYTES
+        length = headers_of(scope).get("content-length", "0")
+        if not length.isdecimal() or int(length[:20]) > limit:
+            await refuse(send, limit)
+            return
+        received = 0
+
+        async def counted() -> Any:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received <= limit:
+                return message
+            await refuse(send, limit)
+            return {"type": "http.disconnect"}  # Django gives the request up, and its temporary file
+
+        await self.inner(scope, counted, send)
+
+
+async def may_upload(scope: Scope) -> bool:
+    """Whether the request is of somebody who may add models; the API's guards check it again."""
+    try:
+        user = await database_sync_to_async(who)(scope)
+        return user is not None and await database_sync_to_async(role)(user) != "viewer"
+    except Error:
+        return False  # nobody is known while the database does not answer
+
+
+async def refuse(send: Any, limit: int) -> None:
+    detail = f"The request's body is longer than {limit:,} bytes, the limit here: send less."
+    body = json.dumps({"detail": detail, "fields": []}).encode()
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
