@@ -182,13 +182,13 @@ def test_a_backup_with_a_damaged_table_changes_nothing(
     file = tmp_path / "a.backup"
     backups.backup(file)
     folder = unpacked(file, tmp_path / "damaged")
-    table = folder / "data" / "runs.run.jsonl"
+    table = folder / "data" / "runs.eventsegment.jsonl"
     if damage == "a table is missing":
         table.unlink()
     else:
         row = table.read_text()
         table.write_text({"a row is missing": "", "a row is cut": row[:-90], "no such row": "{}"}[damage])
-    with pytest.raises(SpecError, match=r"runs\.Run|cannot be read"):
+    with pytest.raises(SpecError, match=r"rows of runs\.EventSegment|cannot be read"):
         backups.restore(packed(folder), replace=True)
     assert rows() == full
 
