@@ -10,13 +10,15 @@ BLOCKS, BLOCK_BYTES = 8, 2 << 20
 PAGES = BLOCKS * BLOCK_BYTES // os.sysconf("SC_PAGE_SIZE")
 
 PROGRAM = f"""
-import resource, sys
+import ctypes, resource, sys
 import torch
-from engine.ops.torch_kernels.heap import keep_freed_memory
+from engine.ops.torch_kernels.heap import M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, keep_freed_memory
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
+for parameter in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):  # what glibc begins with, and else adapts
+    ctypes.CDLL(None).mallopt(parameter, 128 << 10)
 if sys.argv[1] == "keep":
     keep_freed_memory()
 for _ in range(4):
