@@ -161,3 +161,21 @@ def test_the_seed_decides_when_requests_arrive_and_the_rate_how_often():
 def test_a_workload_that_contradicts_itself_is_refused_in_a_sentence(fields, sentence):
     with pytest.raises(SpecError, match=sentence):
         Workload.parse({"prompt_tokens": 4} | fields if "trace" not in fields else fields, "workload")
+
+
+def test_time_without_a_request_is_idle_and_no_waiting():
+    one_s = service_s("gpipe")
+    trace = [{"at_s": at_s * one_s, "prompt_tokens": 5, "new_tokens": 2} for at_s in (0.0, 0.5, 5.0)]
+    alone, queued = (
+        predict(spec_of("gpipe", **fields))
+        for fields in (
+            {"requests": 1},
+            {"pattern": "trace", "trace": trace, "requests": 3},
+        )
+    )
+    parts = queued.attribution
+    assert parts.idle_s == pytest.approx(
+        3 * one_s
+    )  # from the second answer, at 2, to the third request, at 5
+    assert parts.wait_s == pytest.approx(3 * alone.attribution.wait_s, abs=1e-9)
+    assert sum(parts.model_dump().values()) == pytest.approx(queued.latency_s) == pytest.approx(6 * one_s)
