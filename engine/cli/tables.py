@@ -12,6 +12,7 @@ from rich.text import Text
 
 from engine.domain.report import Attribution, LoadReport, NativePart, RunReport
 from engine.domain.units import human, human_s
+from engine.reports.finding import finding_of
 
 WIDTH = 110  # of a pipe or file; a terminal has its own
 BAR_CELLS = 24
@@ -44,8 +45,7 @@ def show_report(report: RunReport, stream: TextIO) -> None:
 def report_group(report: RunReport) -> Group:
     """The parts of a report that fit one screen, the most important first."""
     parts: list[RenderableType] = [_headline(report), _badges(report)]
-    if report.outcome.kind != "finished":
-        parts.append(Text(report.outcome.sentence, style="red"))
+    parts.append(_finding(report))
     if report.text:
         parts.append(Text(_clip(report.text, 400), style="italic"))
     parts.append(_figures(report))
@@ -103,6 +103,13 @@ def _badges(report: RunReport) -> Text:
     if report.fidelity.valid is not None:
         _badge(text.append("  "), report.fidelity.valid, "valid", "INVALID").append(f" {_fidelity(report)}")
     return text
+
+
+def _finding(report: RunReport) -> Text:
+    """The report in words; how a run ended that did not finish is red."""
+    first, *others = finding_of(report).sentences or ("",)
+    style = "" if report.outcome.kind == "finished" else "red"
+    return Text.assemble((first, style), " ", " ".join(others))
 
 
 def _badge(text: Text, good: bool, yes: str, no: str) -> Text:

@@ -24,7 +24,11 @@ class DeviceReport(Value):
 
 
 class LinkReport(Value):
-    """One direction of a link; `rate_bit_per_s` is asked for, `achieved_bit_per_s` measured (real world)."""
+    """One direction of a link; `rate_bit_per_s` is asked for, `achieved_bit_per_s` measured (real world).
+
+    `first_bytes` and `first_busy_s` are the parts of `bytes` and `busy_s` before the first tokens, which the
+    prompts take; None in reports of older versions.
+    """
 
     a: str
     b: str
@@ -35,6 +39,8 @@ class LinkReport(Value):
     rate_bit_per_s: float
     achieved_bit_per_s: float | None = None
     energy_j: float = 0.0
+    first_bytes: int | None = None
+    first_busy_s: float | None = None
 
 
 class LayerReport(Value):

@@ -206,6 +206,8 @@ def fold_links(
     size_bytes: dict[tuple[int, bool], int] = defaultdict(int)
     payload_bytes: dict[tuple[int, bool], int] = defaultdict(int)
     busy_s: dict[tuple[int, bool], float] = defaultdict(float)
+    first_bytes: dict[tuple[int, bool], int] = defaultdict(int)
+    first_busy_s: dict[tuple[int, bool], float] = defaultdict(float)
     rates = _Rates(cluster, marks)
     ways: dict[tuple[str, str], list[tuple[int, bool]]] = {}
     for span in spans:
@@ -216,9 +218,13 @@ def fold_links(
             path = cluster.path(cluster.rank(span.device), cluster.rank(span.peer))
             ways[pair] = [(hop.link, hop.forward) for hop in path]
         for way in ways[pair]:
+            took_s = transfer_s(span.bytes, rates.at(way, span.start_s))
             size_bytes[way] += span.bytes
             payload_bytes[way] += span.payload_bytes
-            busy_s[way] += transfer_s(span.bytes, rates.at(way, span.start_s))
+            busy_s[way] += took_s
+            if span.token <= 0:
+                first_bytes[way] += span.bytes
+                first_busy_s[way] += took_s
     directions: tuple[tuple[bool, Any], ...] = ((True, "forward"), (False, "backward"))
     return tuple(
         LinkReport(
@@ -228,6 +234,8 @@ def fold_links(
             bytes=size_bytes[index, forward],
             payload_bytes=payload_bytes[index, forward],
             busy_s=busy_s[index, forward],
+            first_bytes=first_bytes[index, forward],
+            first_busy_s=first_busy_s[index, forward],
             energy_j=link.j_per_byte * size_bytes[index, forward],
             rate_bit_per_s=link.rate(forward),
             achieved_bit_per_s=achieved.get((index, forward)),

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from engine.domain.by_hand import EditablePlan
 from engine.domain.events import RunState
+from engine.domain.finding import Finding
 from engine.domain.plan import Plan
 from engine.domain.report import OutcomeKind, RunReport
 from engine.domain.scenario import Direction
@@ -17,6 +18,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_report, read_spec, upgrade_spec
 from engine.domain.values import Fraction, NonNegative, Positive, Value
 from engine.reports.compare import Comparison, RunColumn
+from engine.reports.finding import finding_of
 from webapp.accounts.rights import Rights
 from webapp.runs.models import Run
 from webapp.runs.waiting import Place, places
@@ -60,6 +62,7 @@ class RunDetail(RunRow):
     plan: Plan | None
     report: RunReport | None
     prediction: RunReport | None = Field(description="The simulated world's report of the same run.")
+    finding: Finding | None = Field(description="The report in words.")
     problems: list[str] = Field(description="Which stored documents cannot be read, or not completely.")
     error: str | None
 
@@ -162,7 +165,9 @@ def detail(run: Run, rights: Rights) -> dict[str, Any]:
         "prediction": read_report(run.prediction, f"The prediction of {run}") if run.prediction else None,
     }
     place = places().get(run.pk) if run.status == "queued" else None
+    report = documents["report"]
     return row(run, rights, place) | {
+        "finding": finding_of(report.value) if report and isinstance(report.value, RunReport) else None,
         "notes": run.notes,
         "request": {key: value for key, value in upgrade_spec(run.request).items() if key != "schema"},
         **{name: stored.value if stored else None for name, stored in documents.items()},

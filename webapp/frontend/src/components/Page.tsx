@@ -28,7 +28,7 @@ export function Page({ title, about, actions, wide = false, children }: Props) {
           )}
         </div>
         {actions && (
-          <Group gap="sm" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap" data-no-print>
             {actions}
           </Group>
         )}

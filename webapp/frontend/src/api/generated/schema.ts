@@ -1293,6 +1293,13 @@ export interface components {
             strategy_before: string;
             words: string;
         };
+        ChangeEffect: {
+            after_s: number | null;
+            at_s: number;
+            before_s: number | null;
+            what: string;
+            worst_s: number | null;
+        };
         ChangeIn: {
             command: components["schemas"]["LiveChange"];
         };
@@ -1849,6 +1856,10 @@ export interface components {
             strategy?: string | null;
             tag?: string | null;
         };
+        Finding: {
+            changes: components["schemas"]["ChangeEffect"][];
+            sentences: string[];
+        };
         First: {
             at: {
                 [key: string]: boolean | number | string | (boolean | number | string)[];
@@ -2060,6 +2071,8 @@ export interface components {
             /** @enum {string} */
             direction: "forward" | "backward";
             energy_j: number;
+            first_busy_s: number | null;
+            first_bytes: number | null;
             payload_bytes: number;
             rate_bit_per_s: number;
         };
@@ -2766,6 +2779,7 @@ export interface components {
             created_at: string;
             detail: string;
             error: string | null;
+            finding: components["schemas"]["Finding"] | null;
             finished_at: string | null;
             id: number;
             latency_s: number | null;

@@ -27,8 +27,14 @@ const FIGURES: Figure[] = [
   },
 ];
 
-/** The key figures of a run, each with its prediction; energy if devices have a power. */
-export function KeyFigures({ report }: { report: RunReport }) {
+interface Props {
+  report: RunReport;
+  /** The prediction made before the run, where it did not know all changes of the cluster. */
+  before: RunReport | null;
+}
+
+/** The key figures of a run, each with its predictions; energy if devices have a power. */
+export function KeyFigures({ report, before }: Props) {
   const generates = report.spec.workload.new_tokens > 0;
   const shown = FIGURES.filter((figure) => generates || figure.id === 'latency_s' || figure.id === 'ttft_s');
   return (
@@ -45,11 +51,16 @@ export function KeyFigures({ report }: { report: RunReport }) {
             </Text>
             {predicted !== undefined && (
               <Text size="xs" c="dimmed">
-                predicted{' '}
+                {before ? 'predicted, knowing the changes' : 'predicted'}{' '}
                 <span data-testid={`predicted-${id}`} className={classes.strong}>
                   {format(predicted)}
                 </span>
                 <span data-testid={`error-${id}`}>, {errorText(report[id], predicted)}</span>
+              </Text>
+            )}
+            {before && (
+              <Text size="xs" c="dimmed" data-testid={`before-${id}`}>
+                predicted before the run <span className={classes.strong}>{format(before[id])}</span>
               </Text>
             )}
           </Card>

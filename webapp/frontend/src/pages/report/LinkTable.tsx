@@ -11,6 +11,8 @@ export function LinkTable({ report }: { report: RunReport }) {
   if (report.links.length === 0) return null;
   const total = report.latency_s || Math.max(...report.links.map((link) => link.busy_s)) || 1;
   const uses = report.links.some((link) => link.energy_j > 0);
+  const phases =
+    report.spec.workload.new_tokens > 1 && report.links.every((link) => link.first_bytes !== null);
   const carried = report.links.reduce((sum, link) => sum + link.bytes, 0);
   const payload = report.links.reduce((sum, link) => sum + link.payload_bytes, 0);
   return (
@@ -20,14 +22,16 @@ export function LinkTable({ report }: { report: RunReport }) {
       testId="link-table"
       flush
     >
-      <Table.ScrollContainer minWidth={820}>
+      <Table.ScrollContainer minWidth={phases ? 1040 : 820}>
         <Table className={classes.table}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>direction</Table.Th>
               <Table.Th ta="right">payload</Table.Th>
               <Table.Th ta="right">bytes</Table.Th>
-              <Table.Th w="22%">busy</Table.Th>
+              {phases && <Table.Th ta="right">for first tokens</Table.Th>}
+              {phases && <Table.Th ta="right">for later ones</Table.Th>}
+              <Table.Th w="20%">busy</Table.Th>
               <Table.Th ta="right">set rate</Table.Th>
               <Table.Th ta="right">measured rate</Table.Th>
               <Table.Th ta="right">error</Table.Th>
@@ -43,6 +47,15 @@ export function LinkTable({ report }: { report: RunReport }) {
                 <Table.Td>{arrow(link)}</Table.Td>
                 <Table.Td ta="right">{bytes(link.payload_bytes)}</Table.Td>
                 <Table.Td ta="right">{bytes(link.bytes)}</Table.Td>
+                {phases && <Table.Td ta="right">{phaseText(link.first_bytes, link.first_busy_s)}</Table.Td>}
+                {phases && (
+                  <Table.Td ta="right">
+                    {phaseText(
+                      link.bytes - (link.first_bytes ?? 0),
+                      Math.max(0, link.busy_s - (link.first_busy_s ?? 0)),
+                    )}
+                  </Table.Td>
+                )}
                 <Table.Td>
                   <Meter
                     value={link.busy_s / total}
@@ -61,6 +74,11 @@ export function LinkTable({ report }: { report: RunReport }) {
       </Table.ScrollContainer>
     </Panel>
   );
+}
+
+/** What one phase sent, and for how long: "12 kB · 1.2 ms". */
+function phaseText(size: number | null, busy_s: number | null): string {
+  return size ? `${bytes(size)} · ${seconds(busy_s ?? 0)}` : '–';
 }
 
 function signedPercent(fraction: number): string {

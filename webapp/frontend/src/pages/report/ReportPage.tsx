@@ -1,8 +1,9 @@
-import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
-import { IconActivity, IconArrowsShuffle, IconFlask } from '@tabler/icons-react';
+import { Anchor, Button, Group, Menu, Stack, Text } from '@mantine/core';
+import { IconActivity, IconArrowsShuffle, IconCopy, IconFlask } from '@tabler/icons-react';
+import { useRef } from 'react';
 import { Link } from 'react-router';
 import { useMayWrite } from '@/api/queries';
-import type { RunDetail } from '@/api/types';
+import type { RunDetail, RunReport } from '@/api/types';
 import { Page } from '@/components/Page';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
@@ -10,9 +11,12 @@ import { StatusBadge } from '@/run/panels/StatusBadge';
 import { useRecording } from '@/run/feed/recording';
 import { MethodView } from '@/run/views/MethodView';
 import { Attribution } from './Attribution';
+import { Contents } from './Contents';
 import { DeviceTable } from './DeviceTable';
 import { ExportMenu } from './ExportMenu';
+import { FindingPanel } from './FindingPanel';
 import { Frozen } from './Frozen';
+import { Happened } from './Happened';
 import { KeyFigures } from './KeyFigures';
 import { LinkTable } from './LinkTable';
 import { LoadTable } from './LoadTable';
@@ -23,6 +27,7 @@ import { OutcomeAlert } from './OutcomeAlert';
 import { Recorded } from './Recorded';
 import { ReplayButton } from './ReplayButton';
 import { ReportText } from './ReportText';
+import classes from './report.module.css';
 import { Seen } from './Seen';
 import { Verdicts } from './Verdicts';
 
@@ -30,6 +35,7 @@ import { Verdicts } from './Verdicts';
 export function ReportPage({ run }: { run: RunDetail }) {
   const mayWrite = useMayWrite();
   const recording = useRecording(run);
+  const body = useRef<HTMLDivElement>(null);
   const { report, spec } = run;
   const plan = recording.data?.planInForce ?? report?.plan ?? run.plan;
   const title = run.name || `Run ${run.id}`;
@@ -59,39 +65,23 @@ export function ReportPage({ run }: { run: RunDetail }) {
           >
             Recording
           </Button>
-          {mayWrite && (
-            <Button
-              component={Link}
-              to={`/experiments/new?run=${run.id}`}
-              variant="default"
-              leftSection={<IconFlask size={16} />}
-              data-testid="experiment-from-run"
-            >
-              Vary
-            </Button>
-          )}
-          {mayWrite && (
-            <Button
-              component={Link}
-              to={`/runs/new?from=${run.id}&edit=plan`}
-              variant="default"
-              leftSection={<IconArrowsShuffle size={16} />}
-              data-testid="edit-plan"
-            >
-              Edit its plan
-            </Button>
-          )}
+          {mayWrite && <RepeatMenu run={run} />}
           <ExportMenu runId={run.id} hasReport={report !== null} />
           <ReplayButton run={run} enabled={mayWrite} />
         </>
       }
     >
-      <Stack gap={14}>
+      <Contents of={body} />
+      <Stack gap={14} ref={body} className={classes.body}>
         <OutcomeAlert run={run} />
         {report && (
           <>
+            <FindingPanel run={run} />
+            {report.outcome.kind === 'finished' && (
+              <KeyFigures report={report} before={predictedBefore(run)} />
+            )}
             <Verdicts correctness={report.correctness} fidelity={report.fidelity} />
-            {report.outcome.kind === 'finished' && <KeyFigures report={report} />}
+            <Happened run={run} data={recording.data} />
             <RecoveryPanel
               recoveries={report.recoveries}
               without={report.without_replan}
@@ -134,6 +124,51 @@ export function ReportPage({ run }: { run: RunDetail }) {
         <Frozen run={run} />
       </Stack>
     </Page>
+  );
+}
+
+/** The prediction that was made before the run; null if it knew all changes, as the one of the report does. */
+function predictedBefore({ prediction, report, spec }: RunDetail): RunReport | null {
+  const same = JSON.stringify(report?.scenario.changes) === JSON.stringify(spec.scenario.changes);
+  return same || prediction?.outcome.kind !== 'finished' ? null : prediction;
+}
+
+/** Ways to the same run with something else in it. */
+function RepeatMenu({ run }: { run: RunDetail }) {
+  return (
+    <Menu position="bottom-end" width={280}>
+      <Menu.Target>
+        <Button variant="default" leftSection={<IconCopy size={16} />} data-testid="repeat-with-changes">
+          Repeat with changes
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item
+          component={Link}
+          to={`/runs/new?from=${run.id}`}
+          leftSection={<IconCopy size={16} />}
+          data-testid="repeat-run"
+        >
+          New run, filled in as this one
+        </Menu.Item>
+        <Menu.Item
+          component={Link}
+          to={`/runs/new?from=${run.id}&edit=plan`}
+          leftSection={<IconArrowsShuffle size={16} />}
+          data-testid="edit-plan"
+        >
+          Edit its plan
+        </Menu.Item>
+        <Menu.Item
+          component={Link}
+          to={`/experiments/new?run=${run.id}`}
+          leftSection={<IconFlask size={16} />}
+          data-testid="experiment-from-run"
+        >
+          Vary it in an experiment
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
   );
 }
 

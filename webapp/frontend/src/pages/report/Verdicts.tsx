@@ -17,7 +17,7 @@ export function Verdicts({ correctness, fidelity }: Props) {
         ok={correctness.ok}
         testId="verdict-correct"
         title={correctTitle(correctness)}
-        icon={correctness.lossy && correctness.ok === null ? IconWaveSine : undefined}
+        lossy={correctness.checked && correctness.lossy && correctness.ok === null}
         lines={correctLines(correctness)}
       />
       <Verdict
@@ -35,11 +35,12 @@ function Verdict(props: {
   title: string;
   lines: string[];
   testId: string;
-  icon?: typeof IconCheck | undefined;
+  /** The answer is meant to differ: neither right nor wrong. */
+  lossy?: boolean;
 }) {
-  const { ok, title, lines, testId } = props;
-  const color = ok === null ? 'gray' : ok ? 'green' : 'red';
-  const Icon = props.icon ?? (ok === null ? IconMinus : ok ? IconCheck : IconX);
+  const { ok, title, lines, testId, lossy = false } = props;
+  const color = lossy ? 'yellow' : ok === null ? 'gray' : ok ? 'green' : 'red';
+  const Icon = lossy ? IconWaveSine : ok === null ? IconMinus : ok ? IconCheck : IconX;
   return (
     <Card padding="sm" data-testid={testId} data-ok={String(ok)}>
       <Group gap="sm" wrap="nowrap" align="flex-start">

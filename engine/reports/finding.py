@@ -1,0 +1,254 @@
+"""A report in words: how long it took, where the time went, what the changes did, and whether to believe it.
+
+Every sentence is derived from figures of the report and left out where the report does not have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from engine.domain.finding import ChangeEffect, Finding
+from engine.domain.report import Attribution, LinkReport, LoadReport, Outcome, Recovery, RunReport
+from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice
+from engine.domain.units import human_s
+from engine.reports.effects import effects_of
+
+PARTS = {
+    "compute_s": "computing",
+    "link_s": "links",
+    "staging_s": "copies between accelerator and memory",
+    "load_s": "loading weights and rows",
+    "wait_s": "waiting",
+}
+NAMED_FROM_FRAC = 0.05
+"""Smaller parts of the time are no finding."""
+SAME_FRAC = 0.05
+"""A change of the time of a token by less is none, and a prediction that is off by less was right."""
+CHANGES_NAMED = 3
+RATE_COUNTS_FRAC = 0.25
+"""Where the busiest link sends for less of the time that links took, rates do not limit the run."""
+
+
+def finding_of(report: RunReport) -> Finding:
+    """What a person should know first. Sentences end with a full stop."""
+    effects = effects_of(report.scenario.changes, report.requests)
+    by_device = [
+        effect
+        for effect, change in zip(
+            effects, sorted(report.scenario.changes, key=lambda change: change.at_s), strict=True
+        )
+        if not isinstance(change, DropDevice | FreezeDevice | JoinDevice)
+    ]
+    sentences = [
+        *_ending(report.outcome),
+        *_duration(report),
+        *_where(report),
+        *_bottleneck(report),
+        *(_recovered(recovery) for recovery in report.recoveries),
+        *_changed(by_device),
+        *_predicted(report),
+        *_doubts(report),
+    ]
+    return Finding(sentences=tuple(sentences), changes=effects)
+
+
+def _ending(outcome: Outcome) -> Iterator[str]:
+    if outcome.kind != "finished":
+        yield _sentence(outcome.sentence or f"The run ended as {outcome.kind.replace('_', ' ')}")
+
+
+def _duration(report: RunReport) -> Iterator[str]:
+    finished = report.outcome.kind == "finished"
+    num_tokens = sum(len(request.token_s) for request in report.requests)
+    took = human_s(report.latency_s)
+    if report.latency_s <= 0:
+        if not finished and report.spec.workload.new_tokens > 0:
+            yield "No token came before that."
+        return
+    if report.load is not None:
+        yield from _served(report.load, took)
+        return
+    requests = _count(len(report.requests), "request")
+    if not finished:
+        yield f"Until then {_count(num_tokens, 'token')} came in {took}."
+    elif num_tokens == 0:
+        yield f"{_capital(requests)} took {took}."
+    elif num_tokens == 1:
+        yield f"{_capital(_count(1, 'token'))} took {took}."
+    else:
+        of = "" if len(report.requests) == 1 else f"{requests} with "
+        mean = "" if len(report.requests) == 1 else " on average"
+        each = f", then {human_s(report.tpot_s)} each" if report.tpot_s > 0 else ""
+        count = _count(num_tokens, "token")
+        yield f"{_capital(of + count)} took {took}: {human_s(report.ttft_s)} until the first{mean}{each}."
+
+
+def _served(load: LoadReport, took: str) -> Iterator[str]:
+    requests = f"{load.answered} of {_count(load.arrived, 'request')}"
+    yield f"{requests} were answered in {took}, {load.answered_per_s:.3g} a second."
+    if load.answer_s is None:
+        return
+    waited = f", of which {human_s(load.queue_s.p50)} in the queue" if load.queue_s else ""
+    yield (
+        f"The median request took {human_s(load.answer_s.p50)}{waited}; "
+        f"one in twenty took longer than {human_s(load.answer_s.p95)}."
+    )
+    if load.within_objectives < load.answered:
+        share = load.within_objectives / load.answered
+        yield f"{share:.0%} of the answers kept the objectives.".replace("%", " %")
+
+
+def _where(report: RunReport) -> Iterator[str]:
+    """The parts of the time, the largest first. Time without a request is no part of it."""
+    parts = _shares(report.attribution)
+    if not parts:
+        return
+    idle_s = report.attribution.idle_s
+    of = "the time"
+    if idle_s >= NAMED_FROM_FRAC * report.latency_s:
+        yield f"For {_share(idle_s, report)} of the time there was no request."
+        of = "the rest"
+    name, share = parts[0]
+    if share >= 0.995:
+        yield f"All of {of} went to {name}."
+        return
+    named = [
+        f"{_percent(share)} of {of} went to {name}",
+        *(f"{_percent(share)} to {name}" for name, share in parts[1:] if share >= NAMED_FROM_FRAC),
+    ]
+    yield _sentence(_listed(named))
+
+
+def _shares(attribution: Attribution) -> list[tuple[str, float]]:
+    total_s = sum(getattr(attribution, field) for field in PARTS)
+    if total_s <= 0:
+        return []
+    shares = [(name, getattr(attribution, field) / total_s) for field, name in PARTS.items()]
+    return sorted(shares, key=lambda part: -part[1])
+
+
+def _bottleneck(report: RunReport) -> Iterator[str]:
+    """The busiest device or direction of a link, where several could be it."""
+    parts = _shares(report.attribution)
+    if not parts or report.latency_s <= 0:
+        return
+    largest, _ = parts[0]
+    if largest == PARTS["compute_s"] and len(report.devices) > 1:
+        first, second, *_ = sorted(report.devices, key=lambda device: -device.busy_s)
+        if second.busy_s <= 0:
+            yield f"Only {first.name} computed."
+        else:
+            next_one = "the other device" if len(report.devices) == 2 else "the next busiest"
+            yield (
+                f"{first.name} computed in {_share(first.busy_s, report)} of the time, "
+                f"{next_one}, {second.name}, in {_share(second.busy_s, report)}."
+            )
+    used = [link for link in report.links if link.busy_s > 0]
+    if largest == PARTS["link_s"] and used:
+        busiest = max(used, key=lambda link: link.busy_s)
+        sending, name = _share(busiest.busy_s, report), _arrow(busiest)
+        if busiest.busy_s < RATE_COUNTS_FRAC * report.attribution.link_s:
+            begun = f"Delays count, not rates: the busiest link, {name}"
+            yield f"{begun}, was sending in only {sending} of the time."
+        else:
+            yield f"The busiest link, {name}, was sending in {sending} of the time."
+
+
+def _recovered(recovery: Recovery) -> str:
+    if recovery.how == "joined":
+        begun = f"{recovery.device} joined at {human_s(recovery.at_s)}"
+    else:
+        begun = f"{recovery.device} was {recovery.how} at {human_s(recovery.at_s)}"
+        begun += f" and missed {human_s(recovery.detect_s)} later"
+    plan = "a new plan was made" if recovery.replanned else "the plan stayed"
+    if recovery.rebuild_s is None:
+        return f"{begun}; {plan}, and no token came after it."
+    pause_s = recovery.detect_s + recovery.replan_s + recovery.reload_s + recovery.rebuild_s
+    return f"{begun}; {plan}, and the next token came {human_s(pause_s)} after it."
+
+
+def _changed(effects: Sequence[ChangeEffect]) -> Iterator[str]:
+    """The changes with the largest effects, in the order of their times."""
+    known = [(_ratio(effect), effect) for effect in effects]
+    largest = sorted((pair for pair in known if pair[0] is not None), key=lambda pair: -(pair[0] or 0.0))
+    named = [effect for _, effect in largest[:CHANGES_NAMED]]
+    for effect in effects:
+        if effect not in named or effect.before_s is None or effect.after_s is None:
+            continue
+        begun = f"{_capital(effect.what)} at {human_s(effect.at_s)}"
+        if (_ratio(effect) or 1.0) < 1 + SAME_FRAC:
+            yield f"{begun} left a token at {human_s(effect.after_s)}."
+        else:
+            yield f"{begun} took a token from {human_s(effect.before_s)} to {human_s(effect.after_s)}."
+    rest = len(largest) - len(named)
+    if rest:
+        yield f"{_capital(_count(rest, 'further change'))} did less."
+    unknown = len(effects) - len(largest)
+    if unknown:
+        changes = _capital(_count(unknown, "change"))
+        yield f"{changes} had no token before or after, so the effect is not known."
+
+
+def _ratio(effect: ChangeEffect) -> float | None:
+    """By what factor a token became longer or shorter, at least 1; None if it is not known."""
+    if not effect.before_s or not effect.after_s:
+        return None
+    return max(effect.after_s / effect.before_s, effect.before_s / effect.after_s)
+
+
+def _predicted(report: RunReport) -> Iterator[str]:
+    """Only of a finished run: another run is as long as it was allowed to be."""
+    if report.prediction is None or report.prediction.latency_s <= 0 or report.latency_s <= 0:
+        return
+    if report.outcome.kind != "finished":
+        return
+    off = report.latency_s / report.prediction.latency_s - 1
+    knowing = ", with the changes" if report.scenario.changes else ""
+    expected = f"The prediction{knowing} was {human_s(report.prediction.latency_s)}"
+    if abs(off) < SAME_FRAC:
+        yield f"{expected}, within {_percent(SAME_FRAC)} of it."
+    else:
+        yield f"{expected}; the run took {_percent(abs(off))} {'longer' if off > 0 else 'less'}."
+
+
+def _doubts(report: RunReport) -> Iterator[str]:
+    """Whether the answer and the times are what they should be, where they are not."""
+    facts = report.correctness
+    if facts.checked and facts.ok is False:
+        yield _sentence(f"The output is not correct: {facts.why or 'it differs from the reference'}")
+    elif facts.checked and facts.lossy and facts.top1_agreement is not None:
+        share = _percent(facts.top1_agreement)
+        yield f"The method is lossy: the reference would choose {share} of the tokens too."
+    if report.fidelity.valid is False:
+        why = "; ".join(report.fidelity.why) or "they could not be judged"
+        yield _sentence(f"Its times are not valid: {why}")
+
+
+def _share(part_s: float, report: RunReport) -> str:
+    return _percent(min(1.0, part_s / report.latency_s))
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction * 100:.0f} %"
+
+
+def _arrow(link: LinkReport) -> str:
+    a, b = (link.a, link.b) if link.direction == "forward" else (link.b, link.a)
+    return f"{a} → {b}"
+
+
+def _count(number: int, noun: str) -> str:
+    """`_count(1, "token")` → `"one token"`, `_count(2, "token")` → `"2 tokens"`."""
+    return f"one {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
