@@ -121,8 +121,7 @@ class DeviceLoop(Device):
     def warm_up(self) -> None:
         """Start the threads, and run on each the operations that are slow the first time in a process.
 
-        One thread after the other: two threads whose first products began together once spun for ever in
-        MKL's list of buffers by thread.
+        One thread after the other, as MKL prepares itself in the first product of a thread.
         """
         rows = min(self.spec.workload.prompt_tokens or MOST_WARM_ROWS, MOST_WARM_ROWS)
         for number, (tasks, most) in enumerate(((self.compute_tasks, rows), (self.disk_tasks, 1)), 1):
