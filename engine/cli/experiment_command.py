@@ -35,6 +35,7 @@ from engine.experiments.results.claims import verdicts
 from engine.experiments.results.numbers_as_text import unit_and_factor
 from engine.experiments.results.pivot import TableData, check_table, table_data
 from engine.experiments.results.rows import REPEATABLE, Row, rows
+from engine.experiments.results.statements import check_statements
 from engine.experiments.results.versions import Versions, calibration_digest, uses_host_times
 
 STYLES = {"holds": "green", "holds in direction": "yellow", "does not hold": "red"}
@@ -125,6 +126,7 @@ def _campaign(args: argparse.Namespace) -> Campaign:
         check_figure(experiment, figure)
     for each in experiment.tables:
         check_table(experiment, each)
+    check_statements(experiment)
     points = expand(experiment, sources_of(environment))
     worlds = experiment.worlds
     if args.action == "predict":

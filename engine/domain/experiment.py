@@ -19,10 +19,13 @@ from engine.domain.claim import Claim
 from engine.domain.factor import Factor
 from engine.domain.presented import ExperimentName, Figure, Published, Table, World
 from engine.domain.quantity import Coordinates
-from engine.domain.values import Count, Value
+from engine.domain.values import Count, Value, numbers_in
 
 MAX_POINTS = 10_000
 """Points of one experiment, counted by arithmetic before any is built, and before `where` removes some."""
+
+MAX_INTEGER = 2**63 - 1
+"""The largest whole number of TOML, and of a column of a database."""
 
 RUN_KEYS = (
     "name",
@@ -89,6 +92,18 @@ class Experiment(Value):
         grid = math.prod(len(group[0].values) for group in self.groups) if self.grid else 0
         return (grid + len(self.points)) * len(self.seeds)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_of_json(cls, data: Any) -> Any:
+        """Values of factors and of `base` are free, so pydantic does not look at their numbers."""
+        for path, number in numbers_in(data):
+            if isinstance(number, int):
+                if abs(number) > MAX_INTEGER:
+                    raise ValueError(f"{path}: the limit of whole numbers is {MAX_INTEGER:,}: give less")
+            elif not math.isfinite(number):
+                raise ValueError(f"{path}: {number} is no finite number: leave it out, or give a number")
+        return data
+
     @field_validator("base")
     @classmethod
     def _known_keys(cls, base: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +168,7 @@ class Experiment(Value):
         if self.num_candidates > MAX_POINTS:
             factors = " × ".join(f"{len(group[0].values)} {group[0].name}" for group in self.groups)
             raise ValueError(
-                f"{factors} × {len(self.seeds)} seeds are {self.num_candidates:,} points, and the limit is "
+                f"{factors} × {len(self.seeds):,} seeds are {self.num_candidates:,} points, and the limit is "
                 f"{MAX_POINTS:,}: leave out values, or zip factors"
             )
         return self

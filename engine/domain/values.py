@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, NoReturn, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -55,12 +56,30 @@ def complaint(item: Any) -> str:
         return "unknown key"
     if item["type"] == "missing":
         return "missing"
+    if item["type"] == "too_short" and isinstance(item.get("input"), list | tuple | dict):
+        least, found = item["ctx"]["min_length"], item["ctx"]["actual_length"]
+        return f"expected at least {least} value{'' if least == 1 else 's'}, got {found or 'none'}"
     message = str(item["msg"]).removeprefix("Value error, ")
     value = item.get("input")
     shown = isinstance(value, str | int | float | bool) and len(str(value)) <= 60
     if shown and item["type"] != "value_error":
         message += f", got {value!r}"
     return message
+
+
+def numbers_in(data: Any) -> Iterator[tuple[str, int | float]]:
+    """Every number in plain data or values, with its path as `field_path` writes it."""
+    rows: list[tuple[tuple[int | str, ...], Any]] = [((), data)]
+    while rows:
+        location, value = rows.pop()
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield field_path(location), value
+        elif isinstance(value, BaseModel):
+            rows += [((*location, name), part) for name, part in value]
+        elif isinstance(value, dict):
+            rows += [((*location, str(name)), part) for name, part in value.items()]
+        elif isinstance(value, list | tuple):
+            rows += [((*location, index), part) for index, part in enumerate(value)]
 
 
 def field_path(location: tuple[int | str, ...]) -> str:

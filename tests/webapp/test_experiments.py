@@ -344,6 +344,9 @@ MANY_TABLES = [{"name": f"t{number}", "rows": ["rate"], "metric": "total_s"} for
 MANY_PATHS = {"name": "x", "paths": [f"params.p{number}" for number in range(201)], "values": [1]}
 
 
+OF_NO_FACTOR = {"name": "c", "text": "It ends.", "kind": "ended", "outcome": "finished", "at": {"speed": 1}}
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -375,6 +378,12 @@ MANY_PATHS = {"name": "x", "paths": [f"params.p{number}" for number in range(201
         ({"base": BASE | {"model": "/etc"}, "factors": [STRATEGIES]}, "There is no model /etc"),
         ({"base": BASE | {"weights": "/etc"}, "factors": [STRATEGIES]}, "weights is '/etc'"),
         ({"where": ["__import__('os')"]}, "Call is no part of conditions"),
+        ({"factors": [RATES | {"values": ["fast"]}]}, 'values[0] is "fast"'),
+        ({"factors": [RATES | {"values": []}]}, "factors[0].values: expected at least 1 value, got none"),
+        ({"factors": [RATES, RATES]}, "factors: rate is there twice"),
+        ({"factors": [RATES, STRATEGIES], "zipped": [["rate", "rate"]]}, "in two groups or twice in one"),
+        ({"published": [{"value": 1, "unit": "kg"}]}, "the unit kg does not fit a value in s"),
+        ({"claims": [OF_NO_FACTOR]}, "claim c: at: there is no factor speed"),
         ({"name": "No spaces"}, "name"),
         ({"colour": "red"}, "colour"),
     ],
@@ -425,6 +434,8 @@ def test_weights_in_a_directory_of_the_server_are_refused_wherever_they_are_writ
         ({"toml": "x" * 1_000_001}, "1,000,001 characters, and the limit is 1,000,000"),
         ({"toml": 'name = "a\\u0000b"'}, "name"),
         ({"toml": "a = " + "[" * 5000}, "no valid TOML"),
+        ({"toml": 'name = "x"\nbase = {dilation = nan}'}, "base.dilation: nan is no finite number"),
+        ({"toml": 'name = "x"\nbase = {params = {n = 9223372036854775808}}'}, "base.params.n: the limit"),
     ],
 )
 def test_a_body_that_is_no_experiment_is_refused(

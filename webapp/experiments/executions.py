@@ -14,6 +14,7 @@ from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read, to_document
 from engine.experiments.design.expand import Point, expand
+from engine.experiments.results.statements import check_statements
 from webapp import budgets
 from webapp.errors import Conflict
 from webapp.experiments import announcing, computations, sizes
@@ -32,6 +33,7 @@ def value_of(stored: Experiment | Execution) -> domain.Experiment:
 def points_of(value: domain.Experiment) -> tuple[Point, ...]:
     """Raises `SpecError` for an experiment that is too large for the server or names what is not there."""
     sizes.check(value)
+    check_statements(value)
     return expand(value, sources())
 
 

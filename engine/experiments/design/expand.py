@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -146,6 +147,10 @@ def _check_factor(factor: Factor) -> None:
         unit = unit_of(path)
         if factor.unit and unit is not None and unit != factor.unit:
             raise SpecError(f"its unit is {factor.unit}, and {path} is {_in_unit(unit)}.")
+        for index, level in enumerate(factor.values):
+            if unit and isinstance(level.value, str | bool):
+                shown = json.dumps(level.value)[:40]
+                raise SpecError(f"values[{index}] is {shown}, and {path} takes numbers in {unit}.")
 
 
 def _in_unit(unit: str) -> str:

@@ -134,6 +134,37 @@ def test_a_mistake_in_a_file_names_the_file_and_the_table(tmp_path: Path, capsys
     assert "two-methods.toml, factor[0]: values[1] has the coordinate 'single' of an earlier one." in refusal
 
 
+RATE = '[[factor]]\nname = "rate"\nunit = "{unit}"\npath = "{path}"\nvalues = {values}\n'
+LINKS = "cluster.links[*].bit_per_s"
+MANY = str(list(range(1, 5_002)))
+BAD_FILES = [
+    (
+        "",
+        RATE.format(unit="bit/s", path="cluster.link[*].bit_per_s", values=[1e6]),
+        "the nearest is cluster.li",
+    ),
+    ("", RATE.format(unit="Mbit/s", path=LINKS, values=[10]), "is in bit/s: write its values in bit/s"),
+    ("", RATE.format(unit="bit/s", path=LINKS, values=[]), "factor[1].values: expected at least 1 value"),
+    ("", RATE.format(unit="bit/s", path=LINKS, values="[1e6, nan]"), "factor[1].values[1]: nan is no finite"),
+    ("", RATE.format(unit="bit/s", path=LINKS, values=MANY), "are 10,002 points, and the limit is 10,000"),
+    ("", RATE.format(unit="bit/s", path=LINKS, values=[1e6]) * 2, "factor: rate is there twice"),
+    ('zipped = [["method", "method"]]', "", "zipped[0]: method is in two groups or twice in one"),
+    ("seeds = []", "", "seeds: expected at least 1 value, got none"),
+    ("", '[[published]]\nvalue = 1\nunit = "kg"\n', "published[0]: the unit kg does not fit a value in s"),
+]
+
+
+@pytest.mark.parametrize(("more", "last", "words"), BAD_FILES)
+def test_a_bad_file_is_refused_in_one_sentence_before_anything_is_computed(
+    more: str, last: str, words: str, tmp_path: Path, capsys: Any
+) -> None:
+    file = written(tmp_path, more=more)
+    file.write_text(file.read_text() + "\n" + last)
+    status, shown, refusal = run(capsys, "predict", file, "--output", tmp_path / "out")
+    assert (status, shown) == (2, "") and words in refusal
+    assert refusal.count("\n") == 1 and not (tmp_path / "out").exists()
+
+
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     """The real command with two processes, stopped at its first progress line, seconds before its end."""
     more = "seeds = [" + ", ".join(str(seed) for seed in range(400)) + "]"

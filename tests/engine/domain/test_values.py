@@ -52,7 +52,7 @@ def refusal(data) -> SpecError:
         ),
         (
             {"name": "a", "wheels": []},
-            "cart.toml, wheels: Tuple should have at least 2 items after validation, not 0.",
+            "cart.toml, wheels: expected at least 2 values, got none.",
         ),
     ],
 )

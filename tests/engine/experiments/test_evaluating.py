@@ -17,6 +17,7 @@ from engine.experiments.results.cells import T_975, T_975_MORE, cells, interval
 from engine.experiments.results.claims import verdicts
 from engine.experiments.results.pivot import table_data
 from engine.experiments.results.published import compare_published
+from engine.experiments.results.statements import check_statements
 from engine.experiments.results.units import in_unit
 from tests.support.experiment_rows import METHODS, RATES, experiment_of, rows_of
 
@@ -236,6 +237,53 @@ def test_a_unit_of_another_kind_is_refused() -> None:
     assert in_unit(3, "GiB", "B") == 3 * 2**30
     with pytest.raises(SpecError, match="the unit MB does not fit a value in s: use one of s, ms"):
         in_unit(1, "MB", "s")
+
+
+AT_SPEED = {"name": "c", "text": "It is.", "at": {"speed": 1}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"published": [{"value": 1, "unit": "kg"}]}, "published[0]: the unit kg does not fit a value in s"),
+        ({"published": [{"value": 1, "metric": "totals"}]}, "published[0]: metric is totals"),
+        (
+            {"claims": [AT_SPEED | {"kind": "within", "high": 1, "at": {}, "unit": "GB"}]},
+            "claim c: the unit GB does not fit a value in s",
+        ),
+        ({"claims": [AT_SPEED | {"kind": "ended", "outcome": "finished"}]}, "at: there is no factor speed"),
+        (
+            {"claims": [AT_SPEED | {"kind": "trend", "along": "rates", "goes": "falls", "at": {}}]},
+            "claim c: along: there is no factor rates: there are method, rate, world",
+        ),
+        (
+            {"claims": [AT_SPEED | {"kind": "first", "of": "kind", "level": "voltage", "at": {}}]},
+            "claim c: of: there is no factor kind",
+        ),
+        (
+            {
+                "claims": [
+                    AT_SPEED
+                    | {
+                        "kind": "compared",
+                        "at": {},
+                        "side": "below",
+                        "a": {"method": "single"},
+                        "b": {"m": 1},
+                    }
+                ]
+            },
+            "claim c: b: there is no factor m",
+        ),
+    ],
+)
+def test_what_is_stated_about_nothing_is_refused_before_anything_is_computed(
+    fields: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(SpecError) as refusal:
+        check_statements(experiment_of(METHODS, RATES, **fields))
+    assert words in str(refusal.value) and str(refusal.value).startswith("test, ")
+    check_statements(experiment_of(METHODS, RATES, published=[{"value": 1, "unit": "ms"}]))
 
 
 # Tables and figures -------------------------------------------------------------------------------

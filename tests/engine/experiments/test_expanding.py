@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,11 @@ REFUSED = [
     ({"factors": [{**RATE, "path": "params.causaltrim"}]}, "nearest is params.causal_trim"),
     ({"factors": [{**RATE, "path": "seed"}]}, "give `seeds`"),
     ({"factors": [{**RATE, "unit": "Mbit/s"}]}, "is in bit/s: write its values in bit/s"),
+    (
+        {"factors": [{**RATE, "values": ["fast"]}]},
+        'values[0] is "fast", and cluster.links[*].bit_per_s takes',
+    ),
+    ({"factors": [{**RATE, "values": [1e6, True]}]}, "values[1] is true, and cluster.links[*].bit_per_s"),
     ({"factors": [RATE, {**RATE, "name": "other"}]}, "the factors rate and other both set"),
     ({"factors": [RATE], "where": ["rates > 1"]}, "there is no factor rates: there are rate"),
     ({"factors": [RATE], "where": ["rate > 5e6"]}, "no point meets every condition"),
@@ -180,6 +186,16 @@ REFUSED_VALUES = [
     ({"factors": [RATE], "points": [{}]}, "points[0]: rate is missing"),
     ({"factors": [{**RATE, "values": [1, 1.0]}]}, "has the coordinate 1.0 of an earlier one"),
     ({"factors": [{"name": "x", "values": [1]}]}, "x changes nothing"),
+    ({"factors": [{**RATE, "values": []}]}, "factors[0].values: expected at least 1 value, got none"),
+    ({"factors": [{**RATE, "values": [1e6, math.nan]}]}, "factors[0].values[1]: nan is no finite number"),
+    ({"factors": [RATE], "base": {"dilation": -math.inf}}, "base.dilation: -inf is no finite number"),
+    ({"factors": [{**RATE, "values": [10**400]}]}, "factors[0].values[0]: the limit of whole numbers"),
+    ({"points": [{"rate": math.nan}], "factors": [RATE]}, "points[0].rate: nan is no finite number"),
+    ({"factors": [STRATEGY, RATE], "zipped": [["rate", "rate"]]}, "rate is in two groups or twice in one"),
+    (
+        {"factors": [STRATEGY, RATE], "zipped": [["strategy", "rate"], ["rate", "strategy"]]},
+        "zipped[1]: rate is in two groups or twice in one",
+    ),
     ({"factors": [{**RATE, "name": "world"}]}, "cannot be called world"),
     ({"base": {"seed": 3}}, "an experiment has seeds beside base"),
     ({"base": {"clusters": "x"}}, "clusters: unknown key"),
