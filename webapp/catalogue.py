@@ -27,6 +27,7 @@ class StrategyOut(Schema):
     name: str
     title: str
     paper: str
+    is_baseline: bool
     summary: str
     lossless: bool
     params_schema: dict[str, Any]
@@ -75,6 +76,7 @@ def get_catalogue(request: HttpRequest) -> CatalogueOut:
                 name=strategy.name,
                 title=strategy.title,
                 paper=strategy.paper,
+                is_baseline=strategy.is_baseline,
                 summary=strategy.summary,
                 lossless=strategy.lossless,
                 params_schema=strategy.Params.model_json_schema(),

@@ -104,6 +104,7 @@ def _assessment(played: _Played, lossless: bool) -> Assessment:
         peak_memory_frac=fullest.peak_memory_bytes / fullest.memory_bytes,
         fullest=fullest.name,
         energy_j=_energy_j(played, later),
+        link_bytes=_link_bytes(played, later),
         limit=limit,
         devices=computing,
         peak_bytes=tuple(device.peak_memory_bytes for device in devices),
@@ -158,6 +159,15 @@ def _energy_j(played: _Played, later: int) -> float:
         return whole_j
     decode_j = _energy_of(played, [span for span in played.spans if span.token > 0])
     return whole_j + later * decode_j / (played.tokens - 1)
+
+
+def _link_bytes(played: _Played, later: int) -> float:
+    """On all links, frames included; a later token sends what a simulated decode step does."""
+    links = fold_links(played.spec.cluster, played.spans, [])
+    whole = sum(link.bytes for link in links)
+    if not later or played.tokens < 2:
+        return whole
+    return whole + later * (whole - sum(link.first_bytes or 0 for link in links)) / (played.tokens - 1)
 
 
 def _energy_of(played: _Played, spans: list[Span]) -> float:

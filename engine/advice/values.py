@@ -28,8 +28,9 @@ class Assessment(Value):
     """A strategy's figures by prediction; all None where it has no plan, and `reason` then says why.
 
     A long answer is not simulated to its end: `simulated_tokens` of it are, and the others are supposed to be
-    like the last of them. `total_s` and `energy_j` are of all requests that arrive at once, or of one;
-    `peak_memory_frac` is of the device that is fullest, `fullest`; `peak_bytes` has every device's, by rank.
+    like the last of them. `total_s`, `energy_j` and `link_bytes` (on every link of a path) are of all
+    requests that arrive at once, or of one; `peak_memory_frac` is of the device that is fullest, `fullest`;
+    `peak_bytes` has every device's, by rank.
     """
 
     strategy: str
@@ -43,6 +44,7 @@ class Assessment(Value):
     peak_memory_frac: float | None = None
     fullest: str = ""
     energy_j: float | None = None
+    link_bytes: float | None = None
     limit: Limit | None = None
     devices: tuple[str, ...] = ()
     peak_bytes: tuple[float, ...] = ()

@@ -102,6 +102,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     title: ClassVar[str]
     paper: ClassVar[str]
     summary: ClassVar[str]
+    is_baseline: ClassVar[bool] = True
+    """Whether papers compare their methods with it; False for the methods of the papers reproduced here."""
     lossless: ClassVar[bool] = True
     """Whether every run gives the model's own numbers; `is_lossy` says it of one plan."""
     batches_bursts: ClassVar[bool] = True

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
+from tests.browser.test_main_job import choose_strategy
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
@@ -40,7 +41,7 @@ def test_a_showcase_fills_in_the_form_and_its_runs_can_be_compared(page: Page) -
 
 def test_a_plan_is_edited_by_hand_and_its_effect_and_reasons_predicted(page: Page, tmp_path: Path) -> None:
     page.goto("/runs/new")
-    page.get_by_test_id("strategy-gpipe").click()
+    choose_strategy(page, "gpipe")
     expect(page.get_by_test_id("why-desk")).to_contain_text("one layer to shelf")
     page.get_by_test_id("plan-edit").click()
     effect = page.get_by_test_id("plan-effect")

@@ -46,6 +46,15 @@ def draw_cluster(page: Page, name: str) -> None:
     expect(page.get_by_test_id("save-state")).to_have_text("saved")
 
 
+def choose_strategy(page: Page, strategy: str) -> None:
+    """A click on its row, which is folded away if it is a baseline and none is chosen."""
+    row = page.get_by_test_id(f"strategy-{strategy}")
+    page.get_by_test_id("baselines").wait_for()
+    if not row.is_visible():
+        page.get_by_test_id("baselines").click()
+    row.click()
+
+
 def start_run(
     page: Page,
     strategy: str,
@@ -55,13 +64,17 @@ def start_run(
     **params: str,
 ) -> int:
     """From the editor's cluster to a run; its id. A fixed dilation makes it long enough to act in."""
-    page.get_by_test_id(f"strategy-{strategy}").click()
+    choose_strategy(page, strategy)
+    if params:
+        page.get_by_test_id("section-parameters").click()
     for name, value in params.items():
         page.get_by_test_id(f"param-{name}").fill(value)
     page.get_by_test_id("prompt").fill("The with statement is used to")
     page.get_by_test_id("new-tokens").fill(str(new_tokens))
+    page.get_by_test_id("section-execution").click()
+    kind = "Automatic" if dilation is None else "Fixed"  # the form keeps the choice of the last run
+    page.get_by_test_id("dilation-kind").get_by_text(kind).click()
     if dilation is not None:
-        page.get_by_test_id("dilation-kind").get_by_text("Fixed").click()
         page.get_by_test_id("dilation").fill(dilation)
     page.get_by_test_id("failover").get_by_text(after_loss).click()
     expect(page.get_by_test_id("predicted-latency")).to_contain_text("s")

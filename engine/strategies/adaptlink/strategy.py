@@ -90,6 +90,7 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
     name = "adaptlink"
     title = "AdaptLink"
     paper = "Hu et al., AdaptLink, AAAI 2025 workshop"
+    is_baseline = False
     summary = "A primary has what fits; columns of the last layers go to secondaries, copies to backups."
     Params = AdaptLinkParams
     Layout = SharesLayout

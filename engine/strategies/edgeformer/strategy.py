@@ -48,6 +48,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
     name = "edgeformer"
     title = "Collaborative attention (EdgeFormer)"
     paper = "Yao et al., EdgeFormer"
+    is_baseline = False
     summary = "Owners of consecutive layers lend attention heads to neighbours; late, unimportant heads go."
     lossless = False
     batches_bursts = True

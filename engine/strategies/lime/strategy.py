@@ -40,6 +40,7 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
     name = "lime"
     title = "Interleaved pipeline with offloading (LIME)"
     paper = "Sun et al., LIME, arXiv 2512.21835"
+    is_baseline = False
     summary = "Layers that do not fit come from disk while other devices compute; memory adapts to KV caches."
     batches_bursts = False
     Params = LimeParams

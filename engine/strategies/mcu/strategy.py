@@ -49,6 +49,7 @@ class Mcu(Strategy[McuParams, TreeLayout]):
     name = "mcu"
     title = "Tensor parallel on microcontrollers"
     paper = "Bochem et al., DATE 2025"
+    is_baseline = False
     summary = (
         "Heads and columns split without copies, partial sums up and down a tree of groups of four; weights "
         "stay on chip where they fit, else the next block's are fetched meanwhile."

@@ -36,6 +36,7 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
     name = "voltage"
     title = "Position partition (Voltage)"
     paper = "Hu, Li, Voltage, ICDCS 2024"
+    is_baseline = False
     summary = "Every device holds all layers and computes some positions; one all-gather per layer."
     Params = VoltageParams
     Layout = PositionsLayout

@@ -42,6 +42,7 @@ def test_a_short_answer_has_the_figures_of_its_prediction(strategy: str) -> None
     assert found.total_s == pytest.approx(report.latency_s)
     assert found.tokens_per_s == pytest.approx(report.tokens_per_s)
     assert found.energy_j == pytest.approx(report.energy_j)
+    assert found.link_bytes == sum(link.bytes for link in report.links)
     assert found.peak_memory_bytes == max(device.peak_memory_bytes for device in report.devices)
 
 
@@ -52,6 +53,7 @@ def test_a_long_answer_is_extrapolated_to_within_two_percent(strategy: str) -> N
     assert found.simulated_tokens == 3
     assert found.total_s == pytest.approx(report.latency_s, rel=0.02)
     assert found.energy_j == pytest.approx(report.energy_j, rel=0.02)
+    assert found.link_bytes == pytest.approx(sum(link.bytes for link in report.links), rel=0.02)
     peak_bytes = max(device.peak_memory_bytes for device in report.devices)
     assert found.peak_memory_bytes == pytest.approx(peak_bytes, rel=0.02)
 

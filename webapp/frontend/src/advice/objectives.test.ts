@@ -12,6 +12,7 @@ const row = (strategy: string, total: number | null, rate: number | null = null)
   per_token_s: null,
   peak_memory_bytes: null,
   peak_bytes: [],
+  link_bytes: null,
   peak_memory_frac: null,
   fullest: '',
   energy_j: null,

@@ -1141,6 +1141,7 @@ export interface components {
             first_token_s: number | null;
             fullest: string;
             limit: components["schemas"]["Limit"] | null;
+            link_bytes: number | null;
             lossless: boolean;
             peak_bytes: number[];
             peak_memory_bytes: number | null;
@@ -3167,6 +3168,7 @@ export interface components {
             type: "state";
         };
         StrategyOut: {
+            is_baseline: boolean;
             lossless: boolean;
             name: string;
             paper: string;

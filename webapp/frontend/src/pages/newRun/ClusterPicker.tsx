@@ -28,7 +28,7 @@ export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier, 
     );
   }
   return (
-    <div className={classes.options} role="radiogroup" aria-label="Cluster">
+    <div className={classes.strip} role="radiogroup" aria-label="Cluster">
       {earlier && (
         <button
           type="button"
@@ -38,7 +38,7 @@ export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier, 
           onClick={() => onChoose(null, earlier)}
           data-testid="choose-cluster-frozen"
         >
-          <ClusterPicture spec={earlier} width={170} height={84} />
+          <ClusterPicture spec={earlier} width={128} height={58} />
           <b>{earlier.name}</b>
           <small>{about}</small>
         </button>
@@ -54,7 +54,7 @@ export function ClusterPicker({ clusters, clusterId, frozen, onChoose, earlier, 
           data-testid={`choose-cluster-${name}`}
           title={spec.description}
         >
-          <ClusterPicture spec={spec} layout={layout} width={170} height={84} />
+          <ClusterPicture spec={spec} layout={layout} width={128} height={58} />
           <b>{name}</b>
           <small>{title || `${spec.devices.length} devices`}</small>
         </button>

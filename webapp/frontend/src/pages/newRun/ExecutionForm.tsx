@@ -1,4 +1,4 @@
-import { NumberInput, SegmentedControl, Select, SimpleGrid, Text, TextInput } from '@mantine/core';
+import { NumberInput, SegmentedControl, Select, SimpleGrid, Text } from '@mantine/core';
 import type { Draft } from '@/run/request/draft';
 
 interface Props {
@@ -13,7 +13,20 @@ const ABOUT: Record<Draft['dilationKind'], string> = {
   fixed: 'Real seconds per virtual second.',
 };
 
-/** How the run is executed: dilation, compute model, seed, failover, and its name. */
+/** How the run is executed, in a line. */
+export function executionText(draft: Draft): string {
+  const dilation =
+    draft.dilationKind === 'fixed'
+      ? `fixed ${draft.dilation} ×`
+      : draft.dilationKind === 'native'
+        ? 'native'
+        : 'automatic';
+  const after = draft.failover === 'replan' ? 'plan again after a failure' : 'end at a failure';
+  const limit = draft.tokenLimit_s ? `, ${draft.tokenLimit_s} s per token at most` : '';
+  return `dilation ${dilation}, seed ${draft.seed}, ${after}${limit}`;
+}
+
+/** How the run is executed: dilation, compute model, seed, failover and limits. */
 export function ExecutionForm({ draft, set, errorOf }: Props) {
   return (
     <>
@@ -71,15 +84,6 @@ export function ExecutionForm({ draft, set, errorOf }: Props) {
         />
       </SimpleGrid>
       <SimpleGrid cols={2} spacing="md" mt="sm">
-        <TextInput
-          label="Name"
-          placeholder="Optional: to find it again"
-          value={draft.name}
-          maxLength={100}
-          error={errorOf('name')}
-          onChange={(event) => set({ name: event.currentTarget.value })}
-          data-testid="run-name"
-        />
         <NumberInput
           label="Seed"
           value={draft.seed}

@@ -1,4 +1,5 @@
-import { Center, Loader } from '@mantine/core';
+import { Anchor, Center, Loader } from '@mantine/core';
+import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { sentence } from '@/api/client';
 import { useCatalogue, useClusters, useMayWrite, useRun, useShowcases } from '@/api/queries';
@@ -7,6 +8,7 @@ import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { FIRST_DRAFT, firstCluster, fromRequest } from '@/run/request/draft';
+import { forget, remembered } from '@/run/request/remembered';
 import { RunForm } from './RunForm';
 
 /** The page /runs/new; `?cluster=ID` preselects a cluster, `?from=ID` copies an earlier run
@@ -25,9 +27,28 @@ export function NewRunPage() {
   const mayWrite = useMayWrite();
   const showcase = runOf(showcases.data, wanted, other);
   const failed = [clusters, catalogue, earlier, showcases].find((query) => query.isError);
-  const about = from
-    ? `Copied from run ${from}: change what you like.`
-    : 'Make your choices, check the prediction, start the run.';
+  const [afresh, setAfresh] = useState(0);
+  const last = from || showcase || !catalogue.data ? null : remembered(catalogue.data);
+  const about = from ? (
+    `Copied from run ${from}: change what you like.`
+  ) : last ? (
+    <>
+      As your last run.{' '}
+      <Anchor
+        component="button"
+        size="sm"
+        onClick={() => {
+          forget();
+          setAfresh(afresh + 1);
+        }}
+        data-testid="start-afresh"
+      >
+        Begin with the defaults
+      </Anchor>
+    </>
+  ) : (
+    'Make your choices, check the prediction, start the run.'
+  );
   return (
     <Page title="New run" about={about}>
       {!mayWrite ? (
@@ -39,7 +60,7 @@ export function NewRunPage() {
         <ErrorPanel message={sentence(failed.error)} onRetry={() => failed.refetch()} />
       ) : clusters.data && catalogue.data && showcases.data && (from === 0 || earlier.data) ? (
         <RunForm
-          key={`${from} ${requested} ${wanted} ${other}`}
+          key={`${from} ${requested} ${wanted} ${other} ${afresh}`}
           editsPlan={params.get('edit') === 'plan'}
           showcases={showcases.data}
           showcase={showcase ? { name: wanted ?? '', other } : null}
@@ -51,7 +72,10 @@ export function NewRunPage() {
               ? fromRequest(earlier.data.request, earlier.data.report?.scenario)
               : showcase
                 ? fromRequest(showcase)
-                : { ...FIRST_DRAFT, clusterId: firstCluster(clusters.data, requested) }
+                : {
+                    ...(last ?? FIRST_DRAFT),
+                    clusterId: firstCluster(clusters.data, requested ?? last?.clusterId ?? null),
+                  }
           }
         />
       ) : (

@@ -11,14 +11,16 @@ import { AllocationView } from '@/run/allocation/AllocationView';
 import { MethodView } from '@/run/views/MethodView';
 import { ClusterPicker } from './ClusterPicker';
 import { type Draft, missing, pairOf, toRequest } from '@/run/request/draft';
-import { ExecutionForm } from './ExecutionForm';
+import { remember } from '@/run/request/remembered';
+import { ExecutionForm, executionText } from './ExecutionForm';
+import { LabelsForm } from './LabelsForm';
 import { ModelPicker } from './ModelPicker';
 import classes from './newRun.module.css';
 import { PlanEditor } from './plan/PlanEditor';
 import { PredictionPanel } from './PredictionPanel';
 import { SchemaForm } from '@/run/params/SchemaForm';
 import { ScenarioForm } from './ScenarioForm';
-import { Section } from './Section';
+import { FoldedSection, Section } from './Section';
 import { ShowcasePicker } from './ShowcasePicker';
 import { StrategyPicker } from './StrategyPicker';
 import { usePrediction } from './usePrediction';
@@ -61,14 +63,23 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         ? start.error
         : null;
   const errorOf = (path: string) => refusal?.about(path);
+  const paramNames = Object.keys(strategy?.params_schema.properties ?? {}).filter((key) => key !== 'plan');
+  const paramsError = paramNames.map((key) => errorOf(`params.${key}`)).find(Boolean);
   const plan = prediction.data?.plan;
   const spec = prediction.data?.report.spec;
-  const go = () => request && start.mutate(request, { onSuccess: ({ id }) => navigate(`/runs/${id}`) });
+  const go = () =>
+    request &&
+    start.mutate(request, {
+      onSuccess: ({ id }) => {
+        remember(draft);
+        navigate(`/runs/${id}`);
+      },
+    });
 
   return (
     <div className={classes.columns}>
       <div className={classes.form}>
-        <Section title="Showcase" about="fills in the whole form, or leave it and choose below">
+        <Section title="Showcase" inline>
           <ShowcasePicker showcases={showcases} chosen={showcase} onChoose={onShowcase} />
         </Section>
         <Section title="Cluster" error={errorOf('cluster_id') ?? errorOf('cluster')}>
@@ -102,8 +113,13 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             onChoose={(name) => set({ strategy: name })}
           />
         </Section>
-        {strategy && Object.keys(strategy.params_schema.properties ?? {}).length > 0 && (
-          <Section title="Parameters" about={strategy.title}>
+        {strategy && paramNames.length > 0 && (
+          <FoldedSection
+            key={`parameters of ${strategy.name}`}
+            title="Parameters"
+            about={paramsText(draft)}
+            error={paramsError}
+          >
             <SchemaForm
               key={strategy.name}
               schema={strategy.params_schema}
@@ -112,10 +128,10 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
               errorOf={(key) => errorOf(`params.${key}`)}
               deviceNames={cluster?.devices.map((device) => device.name) ?? []}
             />
-          </Section>
+          </FoldedSection>
         )}
         {strategy && cluster && (
-          <Section title="Plan" about="who gets how much" error={errorOf('params.plan')}>
+          <Section title="Plan" inline={!byHand} error={errorOf('params.plan')}>
             <PlanEditor
               key={strategy.name}
               value={byHand}
@@ -137,22 +153,6 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             />
           </Section>
         )}
-        {plan && spec && !prediction.error && (
-          <div className={classes.form} data-waiting={prediction.waiting || undefined}>
-            <AllocationView
-              plan={plan}
-              model={spec.model}
-              devices={spec.cluster.devices.map((device) => device.name)}
-            />
-            <MethodView
-              plan={plan}
-              model={spec.model}
-              devices={spec.cluster.devices}
-              data={null}
-              version={0}
-            />
-          </div>
-        )}
         <Section
           title="Workload"
           error={
@@ -163,16 +163,42 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         >
           <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
         </Section>
-        <Section
+        <FoldedSection
           title="Scenario"
-          about="changes at set times, besides those that you make live"
+          about={scenarioText(draft)}
           error={errorOf('scenario')}
+          open={initial.scenario.changes.length > 0}
         >
           <ScenarioForm draft={draft} cluster={cluster} set={set} />
-        </Section>
-        <Section title="Execution">
+        </FoldedSection>
+        <FoldedSection title="Execution" about={executionText(draft)} error={executionError(errorOf)}>
           <ExecutionForm draft={draft} set={set} errorOf={errorOf} />
-        </Section>
+        </FoldedSection>
+        <FoldedSection
+          title="Labels"
+          about="name, tags and notes, to find the run again"
+          error={errorOf('tags') ?? errorOf('notes') ?? errorOf('name')}
+        >
+          <LabelsForm draft={draft} set={set} errorOf={errorOf} />
+        </FoldedSection>
+        {plan && spec && !prediction.error && (
+          <FoldedSection title="Allocation" about="what each device holds and computes under this plan">
+            <div className={classes.form} data-waiting={prediction.waiting || undefined}>
+              <AllocationView
+                plan={plan}
+                model={spec.model}
+                devices={spec.cluster.devices.map((device) => device.name)}
+              />
+              <MethodView
+                plan={plan}
+                model={spec.model}
+                devices={spec.cluster.devices}
+                data={null}
+                version={0}
+              />
+            </div>
+          </FoldedSection>
+        )}
       </div>
       <aside className={classes.aside}>
         <PredictionPanel {...prediction} missing={lacking} onRetry={() => prediction.retry()} />
@@ -201,6 +227,25 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
       </aside>
     </div>
   );
+}
+
+/** How many of the strategy's parameters are not its defaults. */
+function paramsText({ params, strategy }: Draft): string {
+  const set = Object.keys(params[strategy] ?? {}).filter((key) => key !== 'plan');
+  return set.length === 0 ? 'the defaults' : `set: ${set.map((key) => key.replaceAll('_', ' ')).join(', ')}`;
+}
+
+function scenarioText({ scenario }: Draft): string {
+  const count = scenario.changes.length;
+  return count === 0
+    ? 'no changes at set times; you can make some live'
+    : `${count} ${count === 1 ? 'change' : 'changes'} at set times`;
+}
+
+/** What the server says about a field of the section Execution: it opens then. */
+function executionError(errorOf: (path: string) => string | undefined): string | undefined {
+  const fields = ['dilation', 'compute_model', 'seed', 'failover', 'silence_s', 'workload.token_limit_s'];
+  return fields.map(errorOf).find(Boolean);
 }
 
 /** The same run as the strategy plans it by itself. */

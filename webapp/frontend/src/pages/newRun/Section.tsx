@@ -1,21 +1,27 @@
-import { Card, Text } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { Card, Text, UnstyledButton } from '@mantine/core';
+import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
+import { type ReactNode, useState } from 'react';
 import classes from './newRun.module.css';
 
-/** One section of the form, with the server's message about it. */
-export function Section({
-  title,
-  about,
-  error,
-  children,
-}: {
+interface Props {
   title: string;
   about?: ReactNode;
   error?: string;
   children: ReactNode;
-}) {
+  /** Title and content stand in one line. */
+  inline?: boolean;
+}
+
+/** One section of the form, with the server's message about it. */
+export function Section({ title, about, error, children, inline = false }: Props) {
   return (
-    <Card component="section" padding="md" aria-label={title}>
+    <Card
+      component="section"
+      padding="md"
+      py={12}
+      aria-label={title}
+      className={inline ? classes.inline : undefined}
+    >
       <div className={classes.head}>
         <h2>{title}</h2>
         {about && (
@@ -25,11 +31,44 @@ export function Section({
         )}
       </div>
       {children}
-      {error && (
-        <Text size="sm" c="red" mt="xs" role="alert" data-testid={`error-${title.toLowerCase()}`}>
-          {error}
-        </Text>
-      )}
+      <Complaint title={title} error={error} />
     </Card>
+  );
+}
+
+/** A section that is closed until it is opened, or while the server complains about it; `about` says what is in it. */
+export function FoldedSection({ title, about, error, children, open = false }: Props & { open?: boolean }) {
+  const [opened, setOpened] = useState(open);
+  const shown = opened || Boolean(error);
+  const Arrow = shown ? IconChevronDown : IconChevronRight;
+  return (
+    <Card component="section" padding="md" py={10} aria-label={title}>
+      <UnstyledButton
+        className={classes.head}
+        data-closed={!shown || undefined}
+        aria-expanded={shown}
+        onClick={() => setOpened(!shown)}
+        data-testid={`section-${title.toLowerCase()}`}
+      >
+        <Arrow size={16} style={{ alignSelf: 'center', flex: 'none' }} />
+        <h2>{title}</h2>
+        {about && (
+          <Text size="sm" c="dimmed" truncate>
+            {about}
+          </Text>
+        )}
+      </UnstyledButton>
+      {shown && children}
+      <Complaint title={title} error={error} />
+    </Card>
+  );
+}
+
+function Complaint({ title, error }: { title: string; error: string | undefined }) {
+  if (!error) return null;
+  return (
+    <Text size="sm" c="red" mt="xs" role="alert" data-testid={`error-${title.toLowerCase()}`}>
+      {error}
+    </Text>
   );
 }

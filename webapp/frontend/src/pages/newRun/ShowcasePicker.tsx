@@ -15,8 +15,8 @@ export function ShowcasePicker({ showcases, chosen, onChoose }: Props) {
     ? [{ name: '', title: `${open.request.strategy}, the showcase itself` }, ...open.others]
     : [];
   return (
-    <>
-      <div className={classes.options} role="radiogroup" aria-label="Showcase">
+    <div>
+      <div className={classes.chips} role="radiogroup" aria-label="Showcase">
         {showcases.map(({ name, title, request }) => (
           <button
             key={name}
@@ -25,12 +25,10 @@ export function ShowcasePicker({ showcases, chosen, onChoose }: Props) {
             aria-checked={name === chosen?.name}
             className={classes.option}
             onClick={() => onChoose(name, '')}
+            title={`${title}: ${request.strategy}, ${request.model}, ${request.cluster?.name}`}
             data-testid={`choose-showcase-${name}`}
           >
-            <b>{title}</b>
-            <small>
-              {request.strategy}, {request.model}, {request.cluster?.name}
-            </small>
+            <small>{title}</small>
           </button>
         ))}
       </div>
@@ -57,6 +55,6 @@ export function ShowcasePicker({ showcases, chosen, onChoose }: Props) {
           </div>
         </>
       )}
-    </>
+    </div>
   );
 }

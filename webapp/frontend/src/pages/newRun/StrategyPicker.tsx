@@ -1,7 +1,11 @@
-import { SegmentedControl } from '@mantine/core';
+import { SegmentedControl, Text, UnstyledButton } from '@mantine/core';
+import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
+import { useState } from 'react';
 import type { Assessment, Objective, StrategyRow } from '@/api/types';
-import { figureOf, goalOf, GOALS, rankedBy } from '@/advice/objectives';
-import classes from './newRun.module.css';
+import { barOf, goalOf, GOALS } from '@/advice/objectives';
+import { bytes, percent } from '@/format/units';
+import { grouped } from './strategyRows';
+import classes from './strategies.module.css';
 
 interface Props {
   strategies: StrategyRow[];
@@ -16,67 +20,116 @@ interface Props {
   onChoose: (name: string) => void;
 }
 
-/** The strategies, the best for `by` first, each with its prediction, what limits it, its summary and paper. */
-export function StrategyPicker({ strategies, strategy, reasons, advice, stale, by, onBy, onChoose }: Props) {
-  const order = advice && rankedBy(advice, by).map((row) => row.strategy);
-  const sorted = order
-    ? strategies.toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name))
-    : strategies;
+/** The strategies as a list, those of the papers first: predicted figure, bytes on links, fullest memory; one
+ * that cannot run has its reason instead. The baselines are folded unless one of them is chosen. */
+export function StrategyPicker(props: Props) {
+  const { strategies, strategy, reasons, advice, by, onBy } = props;
+  const [methods, baselines] = grouped(strategies, advice, reasons, by);
+  const chosen = strategies.find(({ name }) => name === strategy);
+  const [opened, setOpened] = useState(false);
+  const open = opened || Boolean(chosen?.is_baseline);
+  const Arrow = open ? IconChevronDown : IconChevronRight;
   return (
     <>
       <SegmentedControl
         size="xs"
-        mb="sm"
+        mb="xs"
         value={by}
         data={GOALS.map(({ key, title }) => ({ value: key, label: title }))}
         onChange={(value) => onBy(value as Objective)}
         data-testid="rank-by"
         aria-label="Strategies ranked by"
       />
-      <div className={classes.strategies} role="radiogroup" aria-label="Strategy">
-        {sorted.map(({ name, title, summary, paper, lossless }) => {
-          const row = advice?.find((each) => each.strategy === name);
-          return (
-            <button
-              key={name}
-              type="button"
-              role="radio"
-              aria-checked={name === strategy}
-              className={classes.option}
-              aria-disabled={Boolean(reasons[name]) || undefined}
-              onClick={() => reasons[name] || onChoose(name)}
-              data-testid={`strategy-${name}`}
-            >
-              <b>{title}</b>
-              <small>{summary}</small>
-              {reasons[name] ? (
-                <small className={classes.reason} data-testid={`reason-${name}`}>
-                  Not here: {reasons[name]}
-                </small>
-              ) : (
-                row && <Advised row={row} by={by} stale={stale} />
-              )}
-              <small style={{ marginTop: 'auto', paddingTop: 4, fontStyle: 'italic' }}>
-                {[paper || 'The baseline', !lossless && 'changes the result'].filter(Boolean).join(' · ')}
-              </small>
-            </button>
-          );
-        })}
+      <div role="radiogroup" aria-label="Strategy">
+        <div className={classes.head} aria-hidden>
+          <span>Methods of the papers</span>
+          <span>{goalOf(by).title}</span>
+          <span>On links</span>
+          <span>Fullest memory</span>
+        </div>
+        <Rows {...props} rows={methods} />
+        <UnstyledButton
+          className={classes.fold}
+          onClick={() => setOpened(!open)}
+          aria-expanded={open}
+          disabled={chosen?.is_baseline}
+          data-testid="baselines"
+        >
+          <Arrow size={15} /> {baselines.length} baselines
+        </UnstyledButton>
+        {open && <Rows {...props} rows={baselines} />}
       </div>
+      {chosen && (
+        <Text size="sm" c="dimmed" mt="sm" data-testid="strategy-about">
+          {chosen.summary} {!chosen.lossless && 'May change the result. '}
+          <i>{chosen.paper}</i>
+        </Text>
+      )}
     </>
   );
 }
 
-function Advised({ row, by, stale }: { row: Assessment; by: Objective; stale: boolean }) {
-  const figure = figureOf(row, by);
+function Rows({ rows, strategy, reasons, advice, stale, by, onChoose }: Props & { rows: StrategyRow[] }) {
+  return rows.map(({ name, title, lossless, summary }) => {
+    const row = advice?.find((each) => each.strategy === name);
+    const reason = reasons[name];
+    return (
+      <button
+        key={name}
+        type="button"
+        role="radio"
+        aria-checked={name === strategy}
+        className={classes.row}
+        aria-disabled={Boolean(reason) || undefined}
+        onClick={() => reason || onChoose(name)}
+        data-testid={`strategy-${name}`}
+        title={reason ?? summary}
+      >
+        <span className={classes.title}>
+          <b>{title}</b>
+          {!lossless && <small> lossy</small>}
+        </span>
+        {reason ? (
+          <small className={classes.reason} data-testid={`reason-${name}`}>
+            Not here: {reason}
+          </small>
+        ) : (
+          row && <Advised row={row} rows={advice ?? []} by={by} stale={stale} />
+        )}
+      </button>
+    );
+  });
+}
+
+interface AdvisedProps {
+  row: Assessment;
+  rows: readonly Assessment[];
+  by: Objective;
+  stale: boolean;
+}
+
+function Advised({ row, rows, by, stale }: AdvisedProps) {
+  const figure = row[by] ?? null;
+  const full = row.peak_memory_frac;
+  const shown = {
+    'data-testid': `advised-${row.strategy}`,
+    'data-stale': stale || undefined,
+    className: `${classes.advised} ${stale ? classes.stale : ''}`,
+  };
+  if (figure === null)
+    return (
+      <span {...shown}>
+        <small className={classes.reason}>{row.reason}</small>
+      </span>
+    );
   return (
-    <small
-      className={`${classes.advised} ${stale ? classes.stale : ''}`}
-      data-testid={`advised-${row.strategy}`}
-      data-stale={stale || undefined}
-    >
-      {figure !== null && <span>{goalOf(by).text(figure)}</span>}
-      <span style={{ color: 'var(--loom-dim)' }}>{row.reason}</span>
-    </small>
+    <span {...shown} title={row.reason}>
+      <span className={classes.figure}>
+        <span className={classes.bar} style={{ width: `${100 * barOf(row, rows, by)}%` }} />
+        {goalOf(by).text(figure)}
+      </span>
+      <span>{row.link_bytes === null ? '–' : bytes(row.link_bytes)}</span>
+      <span>{full === null ? '–' : `${percent(Number(full.toPrecision(2)))} of ${row.fullest}`}</span>
+    </span>
   );
 }

@@ -46,7 +46,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
       {asksText && draft.promptKind === 'text' && (
         <Textarea
           autosize
-          minRows={2}
+          minRows={1}
           maxRows={6}
           value={draft.prompt}
           placeholder="The text that the model continues"

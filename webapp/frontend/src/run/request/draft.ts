@@ -92,6 +92,7 @@ export interface Draft {
   seed: number;
   name: string;
   notes: string;
+  tags: readonly string[];
 }
 
 export const FIRST_DRAFT: Draft = {
@@ -118,6 +119,7 @@ export const FIRST_DRAFT: Draft = {
   seed: 0,
   name: '',
   notes: '',
+  tags: [],
 };
 
 /** A model that is not loaded yet counts as a language model. */
@@ -150,6 +152,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     ...(draft.frozen ? { cluster: draft.frozen } : { cluster_id: draft.clusterId }),
     name: draft.name,
     notes: draft.notes,
+    tags: [...draft.tags],
     model: draft.model,
     weights: draft.randomWeights || model?.trained === false ? 'random' : null,
     strategy: draft.strategy,
@@ -201,6 +204,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     seed: request.seed,
     name: request.name ?? '',
     notes: request.notes ?? '',
+    tags: request.tags ?? [],
   };
 }
 
