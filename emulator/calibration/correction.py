@@ -7,7 +7,8 @@ other fixed costs. There are few terms, each with a meaning:
 products    a factor by rows and by bytes of the matrix, between knots on logarithmic scales
 attention   a factor by rows
 passes      a factor of the time per element and one of the fixed cost of element-wise passes
-calls       seconds of each product, of each attention, of each look-up of tokens, of each operation
+calls       seconds of each operation, product, attention, look-up of tokens and other pass, by the width of
+            the model: the wider, the more weights pass through the caches between two calls (`CallCosts`)
 
 They minimise the squared errors of the passes, relative to their times, and stay near their prior (a factor
 of 1, the cost that was measured alone) where the passes say little: ridge regression without negative terms.
@@ -24,23 +25,29 @@ import numpy as np
 
 from emulator.calibration.operations import TimedOperation
 from emulator.calibration.timed_kernels import FLOAT_BYTES
-from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
-from engine.ops.cost import Kernel
+from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile, MeasuredPass, MeasuredRow
+from engine.ops.cost import Kernel, width_of
 
 ROW_KNOTS = (1, 8, 34, 128, 384)
-BYTE_KNOTS = (64 << 10, 512 << 10, 2 << 20, 8 << 20, 32 << 20)
+BYTE_KNOTS = (64 << 10, 512 << 10, 2 << 20, 8 << 20, 32 << 20, 128 << 20)
+HEAD_COLS = 32768.0
+WIDTH_KNOTS = (128, 320, 640, 1024)
 RIDGE = 0.02
 """How strongly a factor is drawn to its prior, as a part of the weight of all passes together."""
 
-CALL_SCALE_S = 10e-6
+CALL_SCALE_S = 40e-6
 """Fixed costs are drawn to theirs as if this were the unit."""
 
 SHORT_S = 30e-6
 """An error of a pass counts relative to its time plus this: no run depends on the shortest ones."""
 
+NO_CALL_S = 1e-9
+"""In the place of what a product's call cost alone, which a profile wants above 0."""
+
 REPEATS = 2
 SWEEPS = 400
-LOOKUP = "lookup"
+CALLS = ("operation_s", "product_s", "attention_s", "lookup_s", "pass_s")
+"""The fields of `CallCosts`."""
 
 Term = tuple[str, ...] | tuple[str, int] | tuple[str, int, int]
 Terms = Mapping[Term, float]
@@ -48,6 +55,7 @@ Terms = Mapping[Term, float]
 
 def correct(profile: HostProfile, passes: Sequence[TimedOperation]) -> HostProfile:
     """`profile` with the factors and fixed costs that fit `passes` best."""
+    profile = _with_head(profile)
     for _ in range(REPEATS):  # between the points of the tables, their logarithms are interpolated
         rows = [terms_of(profile, timed.kernels) for timed in passes]
         values = _fit(rows, [timed.seconds for timed in passes], _priors(profile))
@@ -55,32 +63,51 @@ def correct(profile: HostProfile, passes: Sequence[TimedOperation]) -> HostProfi
     return profile
 
 
+def _with_head(profile: HostProfile) -> HostProfile:
+    """`profile` with the times of its widest products also for matrices as wide as a vocabulary, which have a
+    factor of their own.
+    """
+    widest = max(row.cols for row in profile.products)
+    if widest >= HEAD_COLS:
+        return profile
+    wider = [row.model_copy(update={"cols": HEAD_COLS}) for row in profile.products if row.cols == widest]
+    return HostProfile.model_validate(dict(profile) | {"products": (*profile.products, *wider)})
+
+
 def terms_of(profile: HostProfile, kernels: Sequence[Kernel]) -> dict[Term, float]:
     """What an operation of `kernels` consists of: its time is the sum of term × value."""
     found: dict[Term, float] = defaultdict(float)
-    found["operation",] = 1.0
+    widths = _between(WIDTH_KNOTS, width_of(kernels))
+
+    def call(field: str) -> None:
+        for width, share in widths:
+            found[field, width] += share
+
+    call("operation_s")
     for kernel in kernels:
         if not kernel.flops:
             continue
         if kernel.kind == "product":
             seconds = profile.product_s(kernel.name, kernel.rows, kernel.inner, kernel.cols, kernel.count)
             seconds -= profile.op_overhead_s
-            found["call",] += 1.0
-            for row, share in _between(ROW_KNOTS, kernel.rows):
-                if kernel.name == ATTENTION:
+            if kernel.name == ATTENTION:
+                for row, share in _between(ROW_KNOTS, kernel.rows):
                     found["attention", row] += share * seconds
-                    continue
+                continue
+            call("product_s")
+            for row, share in _between(ROW_KNOTS, kernel.rows):
                 for size, part in _between(BYTE_KNOTS, _matrix_bytes(profile, kernel)):
                     found["product", row, size] += share * part * seconds
         elif kernel.name == ATTENTION:
-            found["attention call",] += 1.0
+            call("attention_s")
         else:
             fixed_s = profile.pass_s(kernel.name, 0)
             found["elements",] += profile.pass_s(kernel.name, kernel.flops) - fixed_s
             if kernel.name == LOOKUP:
-                found["look-up",] += 1.0
+                call("lookup_s")
             else:
                 found["pass",] += fixed_s
+                call("pass_s")
     return dict(found)
 
 
@@ -91,17 +118,16 @@ def _matrix_bytes(profile: HostProfile, kernel: Kernel) -> float:
 
 
 def _priors(profile: HostProfile) -> dict[Term, float]:
-    passes = {item.name: item for item in profile.passes}
-    attention = passes.get(ATTENTION)
-    lookup = passes.get(LOOKUP)
-    found: dict[Term, float] = {
-        ("operation",): profile.call_s,
-        ("call",): profile.op_overhead_s,
-        ("attention call",): attention.overhead_s if attention else profile.op_overhead_s,
-        ("look-up",): lookup.overhead_s if lookup else profile.op_overhead_s,
-        ("elements",): 1.0,
-        ("pass",): 1.0,
-    }
+    found: dict[Term, float] = {("elements",): 1.0, ("pass",): 1.0}
+    for number, width in enumerate(WIDTH_KNOTS):
+        calls = profile.calls_at(width)
+        found["operation_s", number] = profile.call_s + calls.operation_s
+        found["product_s", number] = profile.op_overhead_s + calls.product_s
+        found["attention_s", number] = (
+            profile.pass_s(ATTENTION, 0) + 2 * profile.op_overhead_s + calls.attention_s
+        )
+        found["lookup_s", number] = profile.pass_s(LOOKUP, 0) + calls.lookup_s
+        found["pass_s", number] = calls.pass_s
     for row in range(len(ROW_KNOTS)):
         found["attention", row] = 1.0
         for size in range(len(BYTE_KNOTS)):
@@ -142,42 +168,35 @@ def _non_negative(gram: np.ndarray, right: np.ndarray, start: np.ndarray) -> np.
 
 def _is_fixed(term: Term) -> bool:
     """Whether a term's value is seconds of a call, in place of a factor."""
-    return len(term) == 1 and term[0] not in ("elements", "pass")
+    return term[0] in CALLS
 
 
 def _corrected(profile: HostProfile, values: Terms) -> HostProfile:
-    """The profile with the fitted values in the place of its own."""
-    passes = [
-        _corrected_pass(item, values) for item in profile.passes if item.name not in (ATTENTION, LOOKUP)
-    ]
-    known = {item.name: item for item in profile.passes}
-    per_element_s = known[LOOKUP].s_per_element if LOOKUP in known else profile.elementwise_s_per_element
-    passes.append(
-        MeasuredPass(
-            name=LOOKUP,
-            overhead_s=values["look-up",],
-            s_per_element=per_element_s * values["elements",],
-        )
+    """The profile with the fitted values in the place of its own, all fixed costs of calls in `calls`."""
+    calls = tuple(
+        CallCosts(width=width, **{field: values[field, number] for field in CALLS})
+        for number, width in enumerate(WIDTH_KNOTS)
     )
-    passes.append(MeasuredPass(name=ATTENTION, overhead_s=values["attention call",], s_per_element=0.0))
     changed = {
         "products": tuple(_corrected_row(row, _product_factor(row, values)) for row in profile.products),
         "attention": tuple(
             _corrected_row(row, _row_factor("attention", row, values)) for row in profile.attention
         ),
-        "passes": tuple(passes),
+        "passes": tuple(_corrected_pass(item, values) for item in profile.passes),
         "elementwise_s_per_element": max(1e-15, profile.elementwise_s_per_element * values["elements",]),
-        "op_overhead_s": max(1e-9, values["call",]),
-        "call_s": values["operation",],
+        "op_overhead_s": NO_CALL_S,
+        "call_s": 0.0,
+        "calls": calls,
     }
     # not `model_copy`, which would also copy the grids that the profile keeps of its former tables
     return HostProfile.model_validate(dict(profile) | changed)
 
 
 def _corrected_pass(item: MeasuredPass, values: Terms) -> MeasuredPass:
+    whole = item.name in (ATTENTION, LOOKUP)  # what these calls cost is in `calls` altogether
     return item.model_copy(
         update={
-            "overhead_s": item.overhead_s * values["pass",],
+            "overhead_s": 0.0 if whole else item.overhead_s * values["pass",],
             "s_per_element": item.s_per_element * values["elements",],
         }
     )

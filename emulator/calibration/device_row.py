@@ -37,8 +37,7 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
     peak = max(rate for (_, width), rate in rates.items() if width >= PEAK_WIDTH)
     # one row: 2 FLOPs per element of 4 bytes
     reading = max(rate * 2 for (rows, width), rate in rates.items() if rows == 1 and width >= PEAK_WIDTH)
-    passes = [item.overhead_s for item in profile.passes if item.name != ATTENTION]
-    calls_s = statistics.fmean([profile.op_overhead_s, *passes])
+    calls_s = _kernel_call_s(profile)
     runtime = profile.runtime
     return DeviceSpec(
         name="this-machine",
@@ -75,9 +74,12 @@ def _product_flop_per_s(profile: HostProfile, rows: int, width: int) -> float:
     return math.exp(statistics.fmean(logs))
 
 
-def _frac(share: float) -> float:
-    """A share of the peak as a table has it: above 0, and at most 1."""
-    return min(1.0, max(1e-4, round(share, 4)))
+def _kernel_call_s(profile: HostProfile) -> float:
+    """Fixed seconds of a kernel: the mean of a product and of every kind of pass, and of all widths."""
+    passes = [item.overhead_s for item in profile.passes if item.name != ATTENTION]
+    product_s = sum(point.product_s for point in profile.calls) / max(1, len(profile.calls))
+    pass_s = sum(point.pass_s for point in profile.calls) / max(1, len(profile.calls))
+    return statistics.fmean([profile.op_overhead_s + product_s, *(own_s + pass_s for own_s in passes)])
 
 
 def _short(value: float) -> float:

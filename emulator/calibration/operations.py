@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # torch takes a while to import
 
 MODELS = ("bert-large", "bert-base", "gpt2", "tinyllama-42m", "minilm", "demo-lm")
 ROWS = (1, 8, 34, 128, 200)
-CACHED = 64  # rows of the KV cache that a decoding step finds
+CACHED = (64,)  # rows of the KV cache that a decoding step finds
 SHARDS = 6
 WORKING_SET_BYTES = 240 << 20
 SEQUENCE_S = 0.15
@@ -53,13 +53,20 @@ class _Step(NamedTuple):
     inputs: tuple[Meta, ...]
 
 
-def time_operations(stores: Sequence[WeightStore], rows: Sequence[int] = ROWS) -> list[TimedOperation]:
-    """Every kind of operation of each model, at each number of rows. Sets torch to one thread."""
+def time_operations(
+    stores: Sequence[WeightStore], rows: Sequence[int] = ROWS, cached: Sequence[int] = CACHED
+) -> list[TimedOperation]:
+    """Every kind of operation of each model, at each number of rows; a single row of a causal model with each
+    number of `cached` rows before it, and never of an encoder, which has nothing to decode. Sets torch to one
+    thread.
+    """
     timed = []
     for store, count in combinations(stores, rows):
-        cached = CACHED if store.model.causal and count == 1 else 0
-        for sequence in SEQUENCES:
-            timed += time_sequence(store, sequence, count, cached)
+        if count == 1 and not store.model.causal:
+            continue
+        for before in cached if count == 1 else (0,):
+            for sequence in SEQUENCES:
+                timed += time_sequence(store, sequence, count, before)
     return timed
 
 
@@ -137,34 +144,46 @@ def _newest(recent: dict[Meta, deque[Any]], inputs: Sequence[Meta]) -> tuple[Any
 
 
 def _blocks(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+    """As on one device: the head of a decode step leaves little of the layers in any cache."""
     x = _hidden(model, rows)
+    yield _embed(rows)
     for layer in working_layers(model):
         yield _Step("block", Block(layer, cache), (x,))
+    yield from _heads(model, rows, x)
 
 
 def _parts(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
     x = _hidden(model, rows)
-    yield _Step("embed", Embed(0), (Meta((1, rows), "int64"),))
+    yield _embed(rows)
     for layer in working_layers(model):
         yield _Step("attention", Attention(layer, 0, model.num_heads, True, cache), (x,))
         yield _Step("residual", Residual(layer, "attention"), (x, x))
         yield _Step("ffn", FeedForward(layer, 0, model.intermediate_size, True), (x,))
         yield _Step("residual", Residual(layer, "ffn"), (x, x))
+    yield from _heads(model, rows, x)
+
+
+def _embed(rows: int) -> _Step:
+    return _Step("embed", Embed(0), (Meta((1, rows), "int64"),))
+
+
+def _heads(model: ModelSpec, rows: int, x: Meta) -> Iterator[_Step]:
+    """The head, which has one row, if there is one and the others have one row, too."""
     if model.has_head and rows == 1:
         yield _Step("head", Head(), (x,))
 
 
 def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
-    """Half the heads and half the columns at a time, as on two tensor-parallel devices."""
-    x, heads, columns = _hidden(model, rows), model.num_heads, model.intermediate_size
+    """Half the heads and half the columns of every layer, as on one of two tensor-parallel devices. The other
+    half is no part of it: right after the first, it would find all but its weights in the caches.
+    """
+    x = _hidden(model, rows)
     for layer in working_layers(model):
-        for half, (start, stop) in enumerate(((0, heads // 2), (heads // 2, heads))):
-            own = f"{cache}{half}" if cache else None
-            yield _Step("half of attention", Attention(layer, start, stop, True, own), (x,))
+        yield _Step("half of attention", Attention(layer, 0, model.num_heads // 2, True, cache), (x,))
         yield _Step("add", Add(), (x, x))
-        for start, stop in ((0, columns // 2), (columns // 2, columns)):
-            yield _Step("half of ffn", FeedForward(layer, start, stop, True), (x,))
+        yield _Step("half of ffn", FeedForward(layer, 0, model.intermediate_size // 2, True), (x,))
         yield _Step("add", Add(), (x, x))
+    yield from _heads(model, rows, x)
 
 
 def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:

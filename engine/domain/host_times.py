@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from engine.domain.values import Name, NonNegative, Positive, Value
 
-ATTENTION = "attention"
+ATTENTION, LOOKUP = "attention", "lookup"
 
 
 class MeasuredRow(Value):
@@ -35,6 +35,22 @@ class MeasuredPass(Value):
     name: Name
     overhead_s: NonNegative
     s_per_element: NonNegative
+
+
+class CallCosts(Value):
+    """Seconds of calls in a model whose hidden rows have `width` numbers, beside the times of the tables.
+
+    A layer of a model w wide has some 12·w² weights. Where they do not fit in the nearest caches, each pass
+    over them leaves neither code nor small tensors there, and every call takes several times as long as in a
+    loop: an operation, a product, the passes of attention, a look-up of tokens, any other pass.
+    """
+
+    width: Positive
+    operation_s: NonNegative = 0.0
+    product_s: NonNegative = 0.0
+    attention_s: NonNegative = 0.0
+    lookup_s: NonNegative = 0.0
+    pass_s: NonNegative = 0.0
 
 
 class RuntimeCosts(Value):
@@ -69,7 +85,8 @@ class HostProfile(Value):
 
     `products` are those with weights; `attention` is scores, softmax and values together, per FLOP of the
     two products (empty: like `products`). Both are full grids over rows, inner and cols. `passes` are known
-    by name; others take `elementwise_s_per_element`. `call_s` is paid once per operation.
+    by name; others take `elementwise_s_per_element`. `call_s` is paid once per operation. `calls`, by width,
+    come on top of all these.
     """
 
     host: str
@@ -81,6 +98,7 @@ class HostProfile(Value):
     passes: tuple[MeasuredPass, ...] = ()
     call_s: NonNegative = 0.0
     runtime: RuntimeCosts = RuntimeCosts()
+    calls: tuple[CallCosts, ...] = ()
 
     @model_validator(mode="after")
     def _grids(self) -> Self:
@@ -104,6 +122,28 @@ class HostProfile(Value):
         if known is None:
             return elements * self.elementwise_s_per_element + self.op_overhead_s
         return elements * known.s_per_element + known.overhead_s
+
+    def calls_at(self, width: float) -> CallCosts:
+        """What calls cost at `width`: linear in its logarithm between the points of `calls`, constant beyond
+        the ends, nothing without points.
+        """
+        if width not in self._calls_known:
+            self._calls_known[width] = self._calls_between(width)
+        return self._calls_known[width]
+
+    def _calls_between(self, width: float) -> CallCosts:
+        points = {point.width: point for point in self.calls}
+        shares = _between(sorted(points), width) if points else ()
+        costs = {
+            field: sum(share * getattr(points[at], field) for at, share in shares)
+            for field in CallCosts.model_fields
+            if field != "width"
+        }
+        return CallCosts(width=width, **costs)
+
+    @cached_property
+    def _calls_known(self) -> dict[float, CallCosts]:
+        return {}
 
     @cached_property
     def _products(self) -> Grid:

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 from engine.domain.cluster import ComputeModel, DeviceSpec
 from engine.domain.efficiency import efficiency
 from engine.domain.errors import SpecError
-from engine.domain.host_times import ATTENTION, HostProfile
+from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile
 from engine.domain.model import ModelSpec
 
 INLINE_FLOPS = 200_000
@@ -189,8 +189,9 @@ def op_time(
     busy = [kernel for kernel in kernels if kernel.flops]
     if not busy:
         return OpTime(0.0, flops, moved)
-    kernels_s = sum(measured_s(profile, kernel) for kernel in busy)
-    return OpTime(device.measured_scale * (profile.call_s + kernels_s), flops, moved)
+    calls = profile.calls_at(width_of(busy))
+    kernels_s = sum(measured_s(profile, kernel) + _call_s(calls, kernel) for kernel in busy)
+    return OpTime(device.measured_scale * (profile.call_s + calls.operation_s + kernels_s), flops, moved)
 
 
 def _bounded_time(
@@ -246,8 +247,25 @@ def _flops_s(device: DeviceSpec, kernel: Kernel, flops: int) -> float:
     return flops / (device.flop_per_s * reached)
 
 
+def width_of(kernels: Sequence[Kernel]) -> int:
+    """The numbers of a hidden row in an operation of `kernels`: what its first product with weights takes in,
+    or its first pass.
+    """
+    products = (kernel.inner for kernel in kernels if kernel.kind == "product" and kernel.name != ATTENTION)
+    return next(products, kernels[0].cols)
+
+
+def _call_s(calls: CallCosts, kernel: Kernel) -> float:
+    """Seconds that `calls` add to a kernel; the two products of attention are one call with its passes."""
+    if kernel.kind == "product":
+        return 0.0 if kernel.name == ATTENTION else calls.product_s
+    if kernel.name == ATTENTION:
+        return calls.attention_s
+    return calls.lookup_s if kernel.name == LOOKUP else calls.pass_s
+
+
 def measured_s(profile: HostProfile, kernel: Kernel) -> float:
-    """Seconds of a kernel on the host of `profile`, without what calling an operation costs."""
+    """Seconds of a kernel on the host of `profile`, without what the calls of an operation add."""
     if kernel.kind == "product":
         return profile.product_s(kernel.name, kernel.rows, kernel.inner, kernel.cols, kernel.count)
     return profile.pass_s(kernel.name, kernel.flops)

@@ -1269,6 +1269,14 @@ export interface components {
             text: string;
             where: string;
         };
+        CallCosts: {
+            attention_s: number;
+            lookup_s: number;
+            operation_s: number;
+            pass_s: number;
+            product_s: number;
+            width: number;
+        };
         CanvasLayout: {
             disabled: string[];
             positions: {
@@ -1985,6 +1993,7 @@ export interface components {
         HostProfile: {
             attention: components["schemas"]["MeasuredRow"][];
             call_s: number;
+            calls: components["schemas"]["CallCosts"][];
             elementwise_s_per_element: number;
             host: string;
             memory_byte_per_s: number;
