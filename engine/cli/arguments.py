@@ -187,19 +187,25 @@ def with_plan_of_file(params: dict[str, Any], cluster: ClusterSpec, model: Model
     """
     if not isinstance(params.get("plan"), str):
         return params
-    file = Path(params["plan"])
+    return {**params, "plan": plan_in_file(Path(params["plan"]), cluster, model, "--set plan=")}
+
+
+def plan_in_file(file: Path, cluster: ClusterSpec, model: ModelSpec, before: str) -> dict[str, Any]:
+    """The parameter `plan`. Raises as `with_plan_of_file` does; `before` stands before the file in errors."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SpecError(f"--set plan={file}: cannot be read: {error.strerror}.") from error
+        raise SpecError(f"{before}{file}: cannot be read: {error.strerror}.") from error
     except ValueError as error:
-        raise SpecError(f"--set plan={file}: is no JSON: {error}.") from error
+        raise SpecError(f"{before}{file}: is no JSON: {error}.") from error
     if isinstance(document, dict) and isinstance(document.get("plan"), dict):
         document = {"schema": schema_of(document), **document["plan"]}
     if isinstance(document, dict) and "layout" in document:
         plan = read_plan(document, str(file)).needed()
         document = strategy(plan.strategy).by_hand(cluster, model, plan).to_json()
-    return {**params, "plan": document}
+    if not isinstance(document, dict):
+        raise SpecError(f'{before}{file}: has no plan: expected {{"devices": [{{"device": …}}]}}.')
+    return document
 
 
 def _check_scenario(scenario: Scenario, where: str, cluster: ClusterSpec) -> None:

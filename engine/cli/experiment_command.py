@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from engine.cli.arguments import plan_in_file
 from engine.cli.command import Command, Environment
 from engine.cli.experiment_progress import PointsProgress
 from engine.cli.scenario_file import read_scenario
@@ -116,6 +117,7 @@ def sources_of(environment: Environment) -> Sources:
         cluster=environment.load_cluster,
         preset=preset,
         scenario=lambda name: read_scenario(Path(name)),
+        plan=lambda name, cluster, model: plan_in_file(Path(name), cluster, model, "params.plan "),
     )
 
 

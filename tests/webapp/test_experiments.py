@@ -413,6 +413,27 @@ def test_a_point_too_large_for_the_server_has_a_sentence_and_the_others_go_on(al
     )
 
 
+def test_a_plan_by_hand_is_a_value_and_no_name_of_a_file_of_the_server(alice: Browser) -> None:
+    """tiny-gpt2 has two layers; the file would be there."""
+    divided = [{"device": "desk", "layers": 1}, {"device": "shelf", "layers": 1}]
+    plans = {
+        "name": "plan",
+        "path": "params.plan",
+        "values": [
+            {"label": "halves", "value": {"devices": divided}},
+            {"label": "half", "value": {"devices": divided[:1]}},
+            {"label": "file", "value": __file__},
+        ],
+    }
+    address = f"/experiments/{created(alice, base=BASE | {'strategy': 'gpipe'}, factors=[plans])['id']}"
+    alice.post(f"{address}/predict")
+    work()
+    halves, half, file = alice.get(f"{address}/rows").json()["rows"]
+    assert (halves["outcome"], half["outcome"]) == ("finished", "no_plan")
+    assert "divides 1 layers, and tiny-gpt2 has 2" in half["reason"]
+    assert file["state"] == "problem" and "no file is opened by its name here" in file["reason"]
+
+
 def test_weights_in_a_directory_of_the_server_are_refused_wherever_they_are_written(alice: Browser) -> None:
     weights = {
         "name": "weights",

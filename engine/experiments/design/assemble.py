@@ -53,11 +53,17 @@ class Assembler:
             "weights": weights,
             "scenario": scenario,
             "workload": _workload(document.get("workload"), model),
-            "params": normal_params(name, document.get("params", {})),
+            "params": normal_params(name, self._params(document.get("params", {}), cluster, model)),
             "seed": seed,
         }
         spec: RunSpec = RunSpec.parse(given, WHERE)
         return spec
+
+    def _params(self, given: Any, cluster: ClusterSpec, model: ModelSpec) -> Any:
+        """With a plan that is named by its file read."""
+        if isinstance(given, dict) and isinstance(given.get("plan"), str):
+            return {**given, "plan": self.sources.plan(given["plan"], cluster, model)}
+        return given
 
     def _document(self, settings: Sequence[Setting]) -> dict[str, Any]:
         """All of the base but cluster and model, with `settings`."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from engine.domain.errors import SpecError
+from engine.domain.errors import PlanError, SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.factor import Factor, Level
 from engine.domain.quantity import Coordinates
@@ -99,7 +99,7 @@ def _coordinates(factors: Iterable[Factor], levels: Iterable[Level]) -> Coordina
 def _point(assembler: Assembler, coordinates: Coordinates, settings: list[Setting], seed: int) -> Point:
     try:
         spec = assembler.spec(settings, seed)
-    except SpecError as error:
+    except (SpecError, PlanError) as error:
         return Point(coordinates, seed, None, str(error))
     return Point(coordinates, seed, spec, "", spec_digest(spec))
 

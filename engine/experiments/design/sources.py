@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import SpecError
@@ -20,6 +20,15 @@ def no_scenarios(name: str) -> Scenario:
     )
 
 
+def no_plan_files(name: str, cluster: ClusterSpec, model: ModelSpec) -> dict[str, Any]:
+    """For callers that open no files by name."""
+    raise SpecError(
+        f"params.plan is {name[:40]!r}: no file is opened by its name here: write the plan out, as "
+        '{"devices": [{"device": …}]}.',
+        [("params.plan", "expected a plan")],
+    )
+
+
 class Sources(NamedTuple):
     """Every function takes a name and raises `SpecError` for an unknown one. Nothing else looks up names, so
     a server gives functions that never open a file by a name that a person has sent.
@@ -30,3 +39,5 @@ class Sources(NamedTuple):
     model: Callable[[str, str | None], tuple[ModelSpec, WeightsRef]] = resolve
     """Name and weights ("random", a directory, or None for the model's own) → the model and its weights."""
     scenario: Callable[[str], Scenario] = no_scenarios
+    plan: Callable[[str, ClusterSpec, ModelSpec], dict[str, Any]] = no_plan_files
+    """A file, and the cluster and the model that it divides → the parameter `plan`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -112,6 +113,30 @@ def test_a_point_without_a_plan_is_shown_with_its_reason(tmp_path: Path, capsys:
     status, shown, _ = run(capsys, "predict", file, "--output", tmp_path / "out", "--jobs", 1)
     assert status == 0 and "1 of 2 simulated finished" in shown
     assert "refused" in shown and "strategy is magic" in shown
+
+
+def test_a_plan_by_hand_is_a_value_of_a_factor_written_out_or_in_a_file(tmp_path: Path, capsys: Any) -> None:
+    """tiny-gpt2 has two layers: both on desk are what `single` does, and three of them are no division."""
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"devices": [{"device": "desk", "layers": 2}]}')
+    by_hand = '{{label = "{label}", set = {{strategy = "gpipe", "params.plan" = {plan}}}}}'
+    values = [
+        '{label = "alone", set = {strategy = "single", "params.plan" = '
+        '{devices = [{device = "desk", layers = 2}]}}}',
+        by_hand.format(label="written", plan='{devices = [{device = "desk", layers = 2}]}'),
+        by_hand.format(label="in a file", plan=f'"{plan}"'),
+        by_hand.format(label="too many", plan='{devices = [{device = "desk", layers = 3}]}'),
+        by_hand.format(label="nowhere", plan='"no-such-plan.json"'),
+    ]
+    file = written(tmp_path, values=", ".join(values))
+    file.write_text(file.read_text().replace('path = "strategy"\n', ""))
+    status, shown, _ = run(capsys, "predict", file, "--output", tmp_path / "out", "--jobs", 1)
+    assert status == 0 and "3 of 5 simulated finished" in shown
+    times = [line.split()[-1] for line in shown.splitlines() if re.match(" (alone|written|in a file) ", line)]
+    assert len(times) == 3 and len(set(times)) == 1
+    words = " ".join(shown.split())
+    assert "divides 3 layers, and tiny-gpt2 has 2" in words
+    assert "params.plan no-such-plan.json: cannot be read: No such file" in words
 
 
 REFUSED = [

@@ -2,6 +2,8 @@ import { ActionIcon, Button, Divider, Group, Popover, Stack, Text, TextInput, To
 import { IconAdjustmentsHorizontal, IconPlus, IconTrash } from '@tabler/icons-react';
 import type { StrategyRow } from '@/api/types';
 import { anotherOf, type Method } from '@/experiment/data/design';
+import { OpenPlan } from '@/run/params/OpenPlan';
+import { fromParam, inWords } from '@/run/params/plan';
 import { SchemaForm } from '@/run/params/SchemaForm';
 
 interface Props {
@@ -66,6 +68,9 @@ export function Variants({ row, methods, onChange, deviceNames }: Props) {
                 errorOf={() => undefined}
                 deviceNames={deviceNames}
               />
+              {'plan' in (row.params_schema.properties ?? {}) && (
+                <HandPlan method={method} onChange={(params) => replace(method, [{ ...method, params }])} />
+              )}
             </Stack>
           ))}
           <Divider />
@@ -84,5 +89,29 @@ export function Variants({ row, methods, onChange, deviceNames }: Props) {
         </Stack>
       </Popover.Dropdown>
     </Popover>
+  );
+}
+
+interface HandPlanProps {
+  method: Method;
+  onChange: (params: Record<string, unknown>) => void;
+}
+
+/** How a person divided the model: from a file that New run's editor has saved, or from the run that is varied. */
+function HandPlan({ method, onChange }: HandPlanProps) {
+  const { plan: given, ...others } = method.params;
+  const plan = fromParam(given);
+  return (
+    <Group gap="xs" justify="space-between">
+      <Text size="xs" c="dimmed" flex={1} data-testid="variant-plan">
+        {plan ? `Plan made by hand: ${inWords(plan)}.` : 'The strategy plans by itself.'}
+      </Text>
+      <OpenPlan onOpen={(opened) => onChange({ ...others, plan: opened })} />
+      {plan && (
+        <Button variant="subtle" size="xs" onClick={() => onChange(others)} data-testid="variant-own-plan">
+          Let it plan
+        </Button>
+      )}
+    </Group>
   );
 }

@@ -1,11 +1,13 @@
 import { Button, Group, Select, Text } from '@mantine/core';
-import { IconArrowBackUp, IconDownload, IconFolderOpen } from '@tabler/icons-react';
+import { IconArrowBackUp, IconDownload } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import type { DeviceSpec, EditablePlan, PlanByHand, RunReport } from '@/api/types';
+import { OpenPlan } from '@/run/params/OpenPlan';
+import { fromParam } from '@/run/params/plan';
 import { deviceColor } from '@/theme/deviceColors';
 import { DivisionBar } from './DivisionBar';
 import { Effect } from './Effect';
-import { alone, amount, completed, fromParam, furtherOf, isDivided, TITLES, toParam } from './handPlan';
+import { alone, amount, completed, furtherOf, isDivided, TITLES, toParam } from './handPlan';
 import { MoveForm } from './MoveForm';
 import classes from './plan.module.css';
 import { ShareTable } from './ShareTable';
@@ -75,7 +77,7 @@ export function PlanEditor({
         <Button variant="default" size="xs" disabled={!ready} onClick={start} data-testid="plan-edit">
           Edit this plan
         </Button>
-        <OpenFile onOpen={(plan) => put(completed(plan, workers))} />
+        <OpenPlan onOpen={(plan) => put(completed(plan, workers))} />
         {Boolean(value) && refusal && <LeaveButton onLeave={leave} />}
       </Group>
     );
@@ -162,7 +164,7 @@ export function PlanEditor({
         >
           Save as a file
         </Button>
-        <OpenFile onOpen={(plan) => put(completed(plan, workers))} />
+        <OpenPlan onOpen={(plan) => put(completed(plan, workers))} />
         <LeaveButton onLeave={leave} />
       </Group>
     </div>
@@ -174,49 +176,5 @@ function LeaveButton({ onLeave }: { onLeave: () => void }) {
     <Button variant="subtle" size="xs" onClick={onLeave} data-testid="plan-own" ml="auto">
       Let the strategy plan
     </Button>
-  );
-}
-
-/** Reads a plan from a file of this computer. */
-function OpenFile({ onOpen }: { onOpen: (plan: PlanByHand) => void }) {
-  const input = useRef<HTMLInputElement>(null);
-  const [wrong, setWrong] = useState('');
-  const read = async (file: File | undefined) => {
-    if (!file) return;
-    const plan = await file
-      .text()
-      .then((text) => fromParam(JSON.parse(text)))
-      .catch(() => null);
-    setWrong(plan ? '' : `${file.name} has no plan: expected {"devices": [{"device": …}]}.`);
-    if (plan) onOpen(plan);
-  };
-  return (
-    <>
-      <input
-        ref={input}
-        type="file"
-        accept="application/json,.json"
-        hidden
-        onChange={(event) => {
-          void read(event.currentTarget.files?.[0]);
-          event.currentTarget.value = '';
-        }}
-        data-testid="plan-file"
-      />
-      <Button
-        variant="default"
-        size="xs"
-        leftSection={<IconFolderOpen size={14} />}
-        onClick={() => input.current?.click()}
-        data-testid="plan-open"
-      >
-        Open a file
-      </Button>
-      {wrong && (
-        <Text size="xs" c="red" role="alert">
-          {wrong}
-        </Text>
-      )}
-    </>
   );
 }

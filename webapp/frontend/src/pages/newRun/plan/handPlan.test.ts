@@ -4,7 +4,6 @@ import {
   alone,
   amount,
   completed,
-  fromParam,
   furtherOf,
   moved,
   toParam,
@@ -14,6 +13,7 @@ import {
   withAmount,
   withBoundary,
 } from './handPlan';
+import { fromParam } from '@/run/params/plan';
 
 const LAYERS: UnitSize = { name: 'layers', whole: 6, step: 1 };
 const HEADS: UnitSize = { name: 'heads', whole: 8, step: 2 };

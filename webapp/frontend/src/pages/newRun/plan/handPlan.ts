@@ -48,16 +48,6 @@ function said(value: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== undefined));
 }
 
-/** The plan that a parameter means; null if there is none. */
-export function fromParam(value: unknown): PlanByHand | null {
-  const devices = typeof value === 'object' && value !== null && 'devices' in value ? value.devices : null;
-  const reads =
-    Array.isArray(devices) &&
-    devices.length > 0 &&
-    devices.every((one) => typeof one === 'object' && one !== null && typeof one.device === 'string');
-  return reads ? (value as PlanByHand) : null;
-}
-
 /** Gives device `index` so many units, in steps; the devices behind it, then those before it, give or take the
  * difference.
  */
