@@ -58,9 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--first", type=int, default=0, metavar="K", help="number of the first trial (0)")
     parser.add_argument(
         "--world",
-        choices=("real", "simulated"),
+        choices=("real", "simulated", "service"),
         default="real",
-        help="real processes on emulated links (needs root), or the simulated world",
+        help="real processes on emulated links (needs root), the simulated world, or the server with three "
+        "workers under faults of its own (needs root)",
+    )
+    parser.add_argument(
+        "--database",
+        choices=("sqlite", "postgresql"),
+        default="sqlite",
+        help="with --world service: what the server keeps its runs in",
     )
     parser.add_argument("--write", action="store_true", help="keep the result in docs/fidelity.md")
 
@@ -70,8 +77,10 @@ def run(args: argparse.Namespace) -> int:
     for option, value, least in (("--kills", args.kills, 1), ("--first", args.first, 0)):
         if value < least:
             raise SpecError(f"{option} is {value}: it must be {least} or more.")
-    if args.world == "real":
+    if args.world != "simulated":
         probe().require()
+    if args.world == "service":
+        return service(args)
     before = traces_of_runs()
     began_s = time.monotonic()
     ended = []
@@ -88,6 +97,19 @@ def run(args: argparse.Namespace) -> int:
     if args.write:
         write_section(DOCUMENT.with_name("fidelity.md"), f"chaos {args.world}", section(result))
     return 0 if not left and all(one.ending in GOOD for one in ended) else 1
+
+
+def service(args: argparse.Namespace) -> int:
+    """Trials of the server: `webapp/trials` says what happens in them."""
+    if args.environment.service_trials is None:
+        raise SpecError("--world service needs the server: run ./loom chaos in a checkout of EdgeLoom.")
+    trials = args.environment.service_trials(args.seed, args.first, args.kills, args.database)
+    result = Table(f"service on {args.database}, seed {args.seed}", ("", ""), trials.rows)
+    sys.stdout.write(as_text(result) + "\n")
+    if args.write:
+        name = f"chaos service {args.database}"
+        write_section(DOCUMENT.with_name("operations.md"), name, section(result))
+    return 1 if trials.problems else 0
 
 
 def _play(play: Callable[[Trial], Played], one: Trial) -> Ended:

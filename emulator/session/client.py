@@ -13,7 +13,7 @@ from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.isolation import Isolated
-from emulator.session.turns import turn
+from emulator.session.turns import TURNS, turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
 from engine.domain.events import EVENTS, Event, ReportMade, StateChanged
@@ -51,7 +51,7 @@ def emulate(
             raise Cancelled("Stopped while it waited for its turn.")
 
     with (
-        turn(state / "turns", waiting, give_up) as mine,
+        turn(state / TURNS, waiting, give_up) as mine,
         Isolated("emulator.session.server", state, mine) as session,
     ):
         return _SessionClient(session, on_events, asked).run(_with_profile(spec, on_events))

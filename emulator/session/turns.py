@@ -20,6 +20,8 @@ from engine.domain.errors import HostError
 
 POLL_S = 0.1
 RUNS_AT_ONCE = "LOOM_RUNS_AT_ONCE"
+TURNS = "turns"
+"""The directory of the tickets, in the state directory."""
 
 
 class Turn(NamedTuple):
@@ -110,6 +112,14 @@ def _draw(directory: Path) -> tuple[int, Path]:
         counter.write(str(number))
         counter.flush()
     return ticket, path
+
+
+def remove_dead_tickets(directory: Path) -> None:
+    """Those of runs that were killed; the next run would remove them too."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o755)
+    with (directory / "counter").open("a+") as counter:
+        fcntl.flock(counter, fcntl.LOCK_EX)  # nobody is between making a ticket and locking it
+        _ahead(directory, directory / "ticket-x")
 
 
 def _ahead(directory: Path, own: Path) -> int:

@@ -12,6 +12,13 @@ from engine.domain.spec import RunSpec
 from engine.experiments.execution.point import Emulation
 
 
+class Trials(NamedTuple):
+    """What came of many trials: rows of a table, and the problems that were found and printed."""
+
+    rows: tuple[tuple[str, str], ...]
+    problems: tuple[str, ...]
+
+
 class Environment(NamedTuple):
     """Functions that the engine needs and may not import: they give clusters, device presets and
     showcases.
@@ -27,6 +34,10 @@ class Environment(NamedTuple):
     showcases: Callable[[], tuple[Showcase, ...]] = tuple
     emulation: Callable[[], Emulation] | None = None
     """How the points of an experiment are emulated; None where that cannot be done."""
+    service_trials: Callable[[int, int, int, str], Trials] | None = None
+    """Seed, first trial, number of trials, kind of database: trials of the server under faults; None where
+    there is no server.
+    """
 
 
 class Command(NamedTuple):

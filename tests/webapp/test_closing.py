@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from engine.domain.events import StateChanged
+from engine.domain.events import EVENTS, StateChanged
 from engine.domain.report import Outcome, OutcomeKind
 from tests.support.web import recorded, request_body, run_spec
 from webapp.errors import Conflict
@@ -88,7 +88,8 @@ def test_a_finished_run_cannot_be_cancelled() -> None:
 def test_a_run_of_a_dead_worker_has_an_outcome_in_its_events_and_is_archived(live_redis) -> None:
     run = new_run("loading")
     closing.settle(run)
-    (batch,) = archive.page_of_history(run.pk, 0)
+    begun, batch = archive.page_of_history(run.pk, 0)
+    assert EVENTS.validate_json(begun.events) == [StateChanged(state="queued")]
     log, ended = json.loads(batch.events)
     assert log["level"] == "error"
     assert "emulate@here ended or was silent for more than 20 s" in log["text"]

@@ -22,8 +22,20 @@ from engine.domain.events import EVENTS, Logged, StateChanged
 from engine.domain.report import Outcome
 from tests.support.web import recorded, request_body, run_spec, wait_until
 from webapp.errors import Conflict
-from webapp.runs import archive, closing, housekeeping, live, ownership, services, storage, stream, workers
-from webapp.runs.event_log import EventLog
+from webapp.runs import (
+    archive,
+    closing,
+    housekeeping,
+    live,
+    ownership,
+    services,
+    storage,
+    stream,
+    suspicion,
+    tasks,
+    workers,
+)
+from webapp.runs.event_log import STEP, EventLog
 from webapp.runs.models import OVER, Run
 from webapp.runs.ownership import LEASE_S, Lost
 
@@ -53,6 +65,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+@pytest.fixture(autouse=True)
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that is over is over: `test_suspicion.py` is about the grace."""
+    monkeypatch.setattr(suspicion, "GRACE_BEATS", 0)
+
+
 def new_run() -> Run:
     spec = run_spec().model_dump(mode="json")
     run = Run.objects.create(request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage")
@@ -63,7 +81,8 @@ def new_run() -> Run:
 def texts(run_id: int) -> list[str]:
     """What the run's events say, in order: texts of the log, states of the run."""
     batches = list(archive.history(run_id, 0))
-    assert all(second.number == first.number + 1 for first, second in pairwise(batches))
+    for before, after in pairwise(batch.number for batch in batches):
+        assert after == before + 1 or (after > before and after % STEP == 1), "an owner's numbers have no gap"
     events = [event for batch in batches for event in EVENTS.validate_json(batch.events)]
     return [event.text if isinstance(event, Logged) else event.state for event in events]
 
@@ -82,6 +101,7 @@ class Hands:
         run = ownership.claim(run_id, self.identity)
         if run is not None:
             self.log = EventLog(ownership.owner_of(run))
+            self.log.begin()
 
     def step(self, name: str) -> None:
         """Nothing, if this worker never got the run. One that lost it forgets it."""
@@ -229,7 +249,7 @@ def test_whoever_takes_a_run_over_shuts_the_stream_before_reading_it(
 def test_an_owner_that_renews_just_in_time_keeps_its_run(clock: Clock, live_redis: redis.Redis) -> None:
     log = claimed_log()
     clock.go_on(LEASE_S + 1)
-    (seen,) = ownership.abandoned(workers.home())
+    (seen,) = suspicion.late()
     ownership.renew(log.owner)
     assert ownership.take_over(seen) is None
     speak(log, "still here")
@@ -248,7 +268,7 @@ def test_an_end_that_was_said_is_not_said_again(clock: Clock, live_redis: redis.
 def test_of_two_that_settle_a_run_one_does(clock: Clock, live_redis: redis.Redis) -> None:
     claimed_log()
     clock.go_on(LEASE_S + 1)
-    (seen,) = ownership.abandoned(workers.home())
+    (seen,) = suspicion.late()
     assert [closing.settle(seen), closing.settle(seen)] == [True, False]
 
 
@@ -347,3 +367,49 @@ def test_events_wait_for_a_full_disk_to_heal_and_health_says_so(
         disk.full = False
     assert Run.objects.get(pk=run.pk).archived
     assert texts(run.pk) == ["queued", "word 0", "word 1", "word 2"]
+
+
+# What dies together with Redis -------------------------------------------------------------------------
+def test_who_takes_over_from_a_dead_worker_and_an_empty_redis_gives_no_number_again(
+    clock: Clock, live_redis: redis.Redis
+) -> None:
+    """A reader's cursor is a number: another batch with a number that it has would never reach it."""
+    log = claimed_log()
+    speak(log, "seen, and lost")
+    seen = log.number
+    live_redis.delete(stream.stream_of(log.owner.run_id), stream.fence_of(log.owner.run_id))
+    clock.go_on(LEASE_S + 1)
+    assert housekeeping.settle_abandoned() == [log.owner.run_id]
+    (last,) = archive.page_of_history(log.owner.run_id, since=seen)
+    assert '"failed"' in last.events
+    assert texts(log.owner.run_id)[0] == "queued"
+
+
+def test_segments_keep_the_numbers_of_two_owners(clock: Clock, live_redis: redis.Redis) -> None:
+    log = claimed_log()
+    speak(log, "one")
+    speak(log, "two")
+    clock.go_on(LEASE_S + 1)
+    housekeeping.settle_abandoned()
+    numbers = [batch.number for batch in archive.history(log.owner.run_id, 0)]
+    assert numbers == [1, 2, 3, STEP + 1]
+
+
+def test_a_run_is_over_only_when_its_events_are_in_the_database(
+    clock: Clock, live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker may be killed right after it has written the end, while Redis does not answer."""
+    run = ownership.claim(new_run().pk, WORKERS[0])
+    assert run is not None
+    at_its_end: list[list[str]] = []
+    written = closing.finish
+
+    def finish(*arguments: Any) -> Any:
+        at_its_end.append([batch.events for batch in archive.stored_batches(run.pk, 0)])
+        return written(*arguments)
+
+    monkeypatch.setattr(closing, "finish", finish)
+    with live.Publisher(ownership.owner_of(run)) as publisher:
+        publisher.publish([Logged(level="info", text="last words")])
+        tasks.keep(ownership.owner_of(run), publisher, recorded()[1])
+    assert "last words" in at_its_end[0][-1]

@@ -22,20 +22,31 @@ PAGE_CHARS = 4_000_000
 
 
 def store(owner: Ownership, batches: Sequence[Batch]) -> None:
-    """Add a segment; without batches only check that `owner` owns the run. Raises `Lost`."""
+    """Add them as segments; without batches only check that `owner` owns the run. Raises `Lost`."""
     if not batches:
         return ownership.write(owner, fence=owner.fence)
-    text = "\n".join(batch.events for batch in batches)
-    compressed = gzip.compress(text.encode(), compresslevel=6)
     with transaction.atomic():
-        ownership.write(owner, fence=owner.fence)  # locks the run: nobody takes it before the segment is in
-        EventSegment.objects.create(
-            run_id=owner.run_id,
-            first=batches[0].number,
-            last=batches[-1].number,
-            batches=compressed,
-            schema=SCHEMA,
-        )
+        ownership.write(owner, fence=owner.fence)  # locks the run: nobody takes it before the segments are in
+        for part in consecutive(batches):
+            text = "\n".join(batch.events for batch in part)
+            EventSegment.objects.create(
+                run_id=owner.run_id,
+                first=part[0].number,
+                last=part[-1].number,
+                batches=gzip.compress(text.encode(), compresslevel=6),
+                schema=SCHEMA,
+            )
+
+
+def consecutive(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
+    """Parts whose numbers have no gap: an owner after the first one goes on at a higher number."""
+    part: list[Batch] = []
+    for batch in batches:
+        if part and batch.number != part[-1].number + 1:
+            yield part
+            part = []
+        part.append(batch)
+    yield part
 
 
 def complete(owner: Ownership) -> None:

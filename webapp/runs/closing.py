@@ -87,6 +87,7 @@ def settle(run: Run) -> bool:
         if run.status in ACTIVE:
             end(owner, outcome_without_worker(run))
         log = EventLog(owner)
+        log.begin()
         if not says_its_end(log):
             log.add(ending(Run.objects.get(pk=run.pk)))
         log.close()

@@ -2,7 +2,10 @@
 
 Batches are numbered 1, 2, 3, …; a reader's cursor is the number of the last batch that it has. No event is
 ever missing: not after a reload, not when Redis restarts empty, not when the stream is cut to keep Redis
-small.
+small. The first batch always says that the run was queued: whoever finds an empty log knows what was in it.
+
+If an owner dies and Redis restarts empty too, batches are lost that readers have seen already. The next owner
+must not give their numbers to other batches, so it goes on at a higher number: `STEP` for every owner.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from engine.domain.events import Event, to_json_text
+from engine.domain.events import Event, StateChanged, to_json_text
 from webapp.redis import REDIS_ERRORS, client
 from webapp.runs import archive, stream
 from webapp.runs.ownership import Ownership
 from webapp.runs.stream import Batch
+
+STEP = 1_000_000
+"""More batches than an owner makes: 25 in a second for eleven hours. Numbers have 31 bits."""
 
 
 class EventLog:
@@ -30,11 +36,20 @@ class EventLog:
         self.unstored: list[Batch] = stream.batches(owner.run_id, stored)
         self.number = self.unstored[-1].number if self.unstored else stored
         self.redis_was_gone = False
+        self.number_before = max(0, owner.fence - 1) * STEP
+
+    def begin(self) -> None:
+        """Add the first batch, if there is none."""
+        if self.number == 0:
+            self._append(1, [StateChanged(state="queued")])
 
     def add(self, events: Sequence[Event]) -> None:
         """One batch more, not sent yet."""
-        self.number += 1
-        batch = Batch(self.number, to_json_text(events))
+        self._append(max(self.number, self.number_before) + 1, events)
+
+    def _append(self, number: int, events: Sequence[Event]) -> None:
+        self.number = number
+        batch = Batch(number, to_json_text(events))
         self.unsent.append(batch)
         self.unstored.append(batch)
 

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from webapp.fleet.announcement import Announcement
 from webapp.redis import client
-from webapp.runs import closing, ownership, waiting, workers
+from webapp.runs import closing, waiting, workers
 from webapp.runs.intake import own_queue, wake
 from webapp.runs.models import ACTIVE, Run
+from webapp.runs.suspicion import suspicion
 
 
 def settle_abandoned() -> list[int]:
     """Bring the runs without an owner to their end; returns their ids. Raises Redis' errors."""
-    return [run.pk for run in ownership.abandoned(workers.home()) if closing.settle(run)]
+    return [run.pk for run in suspicion.abandoned(workers.home()) if closing.settle(run)]
 
 
 def look_for_work(me: workers.Identity, worker: Announcement) -> bool:

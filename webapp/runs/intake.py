@@ -10,6 +10,9 @@ from celery.worker.consumer import Consumer
 
 from webapp.celery import app as celery
 
+OWN_QUEUE_KEEP_S = 3600
+"""So long after its worker has ended, Redis forgets a worker's own queue."""
+
 logger = logging.getLogger(__name__)
 
 

@@ -43,6 +43,7 @@ class Publisher:
         self.lost = False
         self.failure: BaseException | None = None
         self.news = threading.Event()
+        self.flushes: deque[threading.Event] = deque()
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._work, name=f"publisher of run {self.run_id}", daemon=True)
 
@@ -74,6 +75,17 @@ class Publisher:
             self.behind_since = time.monotonic()
         self.news.set()
 
+    def flush(self) -> None:
+        """Return when the database has what was published until now, or the publishing thread has ended.
+
+        A run is over only after that: its worker may die right after it has written the end.
+        """
+        done = threading.Event()
+        self.flushes.append(done)
+        self.news.set()
+        while not done.wait(storage.AGAIN_S) and self.thread.is_alive():
+            pass
+
     def _raise_failure(self) -> None:
         if self.failure is not None:
             raise RuntimeError(f"the events of run {self.run_id} cannot be kept") from self.failure
@@ -85,6 +97,7 @@ class Publisher:
                 self.stopping.wait(BATCH_S)
                 self.news.clear()
                 self._pass_on()
+                self._flush()
             storage.insist(self._finish)
         except Lost as lost:
             logger.warning("%s", lost)
@@ -116,6 +129,17 @@ class Publisher:
             events = [self.pending.popleft() for _ in range(min(len(self.pending), BATCH_EVENTS))]
             self.log.add(events)
             self.unstored_events += len(events)
+
+    def _flush(self) -> None:
+        """Raises `Lost`."""
+        while self.flushes:
+            storage.insist(self._store)
+            self.flushes.popleft().set()
+
+    def _store(self) -> None:
+        self._take()
+        self.log.store()
+        self.unstored_events = 0
 
     def _finish(self) -> None:
         self._take()

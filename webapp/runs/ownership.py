@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple, Self
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
@@ -78,17 +78,13 @@ def write(owner: Ownership, **changes: Any) -> None:
 
 
 def renew(owner: Ownership) -> str:
-    """Hold the run for another `LEASE_S`; returns who wants it cancelled, or "". Raises `Lost`."""
-    write(owner, lease_until=lease())
+    """Hold the run for another `LEASE_S`, unless all is written; returns who wants it cancelled, or "".
+
+    Raises `Lost`.
+    """
+    if not owned(owner).filter(archived=False).update(lease_until=lease()) and not owned(owner).exists():
+        raise Lost(owner)
     return owned(owner).values_list("cancel_by", flat=True).first() or ""
-
-
-def abandoned(home: str) -> list[Run]:
-    """Runs whose lease is over, and runs of processes of `home` (`workers.home`) that do not run any more."""
-    held = Run.objects.filter(archived=False).exclude(status="queued")
-    late = set(held.filter(Q(lease_until__lt=now()) | Q(lease_until=None)).values_list("pk", flat=True))
-    light = held.defer("request", "spec", "plan", "prediction")
-    return [run for run in light if run.pk in late or workers.has_died(run.worker, home)]
 
 
 def take_over(run: Run) -> Ownership | None:

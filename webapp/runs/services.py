@@ -9,7 +9,6 @@ from django.db import transaction
 from django.dispatch import Signal
 from django.http import Http404
 
-from engine.domain.events import StateChanged
 from engine.domain.plan import Plan
 from engine.domain.report import Outcome
 from engine.domain.scenario import Scenario
@@ -113,7 +112,7 @@ def announce(run_id: int) -> None:
     """The first event of a run. Raises Redis' errors."""
     with suppress(Lost):  # a worker that looked for forgotten runs has it already
         log = EventLog(Ownership(run_id, fence=0))
-        log.add([StateChanged(state="queued")])
+        log.begin()
         log.send()
 
 

@@ -36,12 +36,16 @@ def problem() -> str | None:
     return None if answer is None else str(answer)
 
 
-def insist(write: Callable[[], T], pause: Callable[[float], object] = NEVER.wait) -> T:
+def insist(
+    write: Callable[[], T],
+    pause: Callable[[float], object] = NEVER.wait,
+    errors: tuple[type[Exception], ...] = ERRORS,
+) -> T:
     """What `write` returns, after as many attempts as it takes; `pause` waits between two."""
     while True:
         try:
             return write()
-        except ERRORS as error:
+        except errors as error:
             report(error)
             connection.close()
             pause(AGAIN_S)

@@ -19,6 +19,7 @@ from emulator.calibration.known import with_profile as calibrated
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
+from emulator.session.turns import TURNS, remove_dead_tickets
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
@@ -29,9 +30,10 @@ from webapp import planning
 from webapp.celery import app
 from webapp.fleet.announcement import Announcement
 from webapp.fleet.model_library import Reachable, here, without_place
+from webapp.redis import REDIS_ERRORS
 from webapp.runs import closing, housekeeping, live, ownership, services, storage, waiting, workers
 from webapp.runs.control import CommandFeed
-from webapp.runs.intake import QueueIntake, own_queue
+from webapp.runs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
 from webapp.runs.models import OVER, Run
 
 logger = logging.getLogger(__name__)
@@ -140,7 +142,11 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
     """Emulate a run that this worker has claimed, and keep its report, or why there is none."""
     run_id = run.pk
     owner = ownership.owner_of(run)
-    publisher = live.Publisher(owner)
+    try:
+        publisher = publisher_of(owner)
+    except ownership.Lost as lost:
+        logger.warning("%s", lost)
+        return
     commands = CommandFeed(run_id, publisher)
     with ownership.Renewal(owner, commands.stop), publisher:
         try:
@@ -153,6 +159,14 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
         except Exception as error:
             give_up(owner, publisher, outcome_of_failure(run, error))
     services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
+
+
+def publisher_of(owner: ownership.Ownership) -> live.Publisher:
+    """Once Redis answers: it may have stopped since this worker asked it who else is there. Raises `Lost`."""
+    with ownership.Renewal(owner, lambda: None):
+        publisher = storage.insist(lambda: live.Publisher(owner), errors=(*storage.ERRORS, *REDIS_ERRORS))
+    publisher.log.begin()
+    return publisher
 
 
 def outcome_of_failure(run: Run, error: Exception) -> Outcome:
@@ -195,6 +209,7 @@ def is_ending(event: Event) -> bool:
 
 def keep(owner: ownership.Ownership, publisher: live.Publisher, report: RunReport) -> None:
     """Raises `Lost`."""
+    publisher.flush()
     status = storage.insist(lambda: closing.finish(owner, report))
     ended = StateChanged(state=status, detail=report.outcome.sentence)
     publisher.publish([ended, ReportMade.of(report)])
@@ -205,6 +220,7 @@ def keep(owner: ownership.Ownership, publisher: live.Publisher, report: RunRepor
 
 def give_up(owner: ownership.Ownership, publisher: live.Publisher, outcome: Outcome) -> None:
     """Close a run that has no report, and add the outcome to its events."""
+    publisher.flush()
     try:
         storage.insist(lambda: closing.end(owner, outcome))
     except ownership.Lost as lost:
@@ -249,6 +265,7 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
     queues = set(sender.app.amqp.queues.consume_from)
     if "emulate" in queues:
         cleanup_stale(state_directory())
+        remove_dead_tickets(state_directory() / TURNS)
     for queue in sorted(queues & set(workers.QUEUES)):
         introduced = workers.introduction(me, queue, sender.controller.concurrency, **abilities(queue))
         own = [own_queue(str(me))] if queue == "emulate" else []
@@ -258,7 +275,7 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
             )
         )
         for name in own:
-            sender.add_task_queue(name)
+            sender.add_task_queue(name, expires=OWN_QUEUE_KEEP_S)
     for heartbeat in heartbeats:
         heartbeat.start()
 

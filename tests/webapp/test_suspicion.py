@@ -1,0 +1,131 @@
+"""Who counts as gone: not an owner that could not renew as the database was away or its clock was set."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import redis
+from django.db import OperationalError
+from django.db.models import Value
+
+from tests.support.web import request_body, run_spec
+from webapp.runs import housekeeping, ownership, services, suspicion, workers
+from webapp.runs.models import Run
+from webapp.runs.ownership import LEASE_S
+from webapp.runs.suspicion import GRACE_BEATS, Suspicion
+
+pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
+ELSEWHERE = workers.Identity("emulate@far", "elsewhere", 1, 1)
+BEAT_S = workers.BEAT_S
+HOME = "here"
+
+
+class Clocks:
+    """`database` is what its clock shows; `here_s` is the time of the process that looks."""
+
+    def __init__(self) -> None:
+        self.database = datetime(2026, 1, 1, tzinfo=UTC)
+        self.here_s = 1000.0
+
+    def go_on(self, seconds: float) -> None:
+        self.database += timedelta(seconds=seconds)
+        self.here_s += seconds
+
+    def set_forward(self, seconds: float) -> None:
+        self.database += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    clocks = Clocks()
+    monkeypatch.setattr(ownership, "now", lambda: Value(clocks.database))
+    monkeypatch.setattr(ownership, "lease", lambda: Value(clocks.database + timedelta(seconds=LEASE_S)))
+    monkeypatch.setattr(suspicion.time, "monotonic", lambda: clocks.here_s)
+    return clocks
+
+
+@pytest.fixture
+def owner(live_redis: redis.Redis, clocks: Clocks) -> ownership.Ownership:
+    spec = run_spec().model_dump(mode="json")
+    run = Run.objects.create(request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage")
+    services.announce(run.pk)
+    claimed = ownership.claim(run.pk, ELSEWHERE)
+    assert claimed is not None
+    return ownership.owner_of(claimed)
+
+
+def looks(suspects: Suspicion, clocks: Clocks, beats: int) -> list[list[int]]:
+    """What is abandoned at each of so many beats."""
+    found = []
+    for _ in range(beats):
+        found.append([run.pk for run in suspects.abandoned(HOME)])
+        clocks.go_on(BEAT_S)
+    return found
+
+
+def test_a_silent_owner_is_gone_when_its_lease_and_three_beats_are_over(
+    owner: ownership.Ownership, clocks: Clocks
+) -> None:
+    suspects = Suspicion()
+    clocks.go_on(LEASE_S - 0.1)
+    assert looks(suspects, clocks, 1) == [[]]
+    assert looks(suspects, clocks, GRACE_BEATS + 1) == [[]] * GRACE_BEATS + [[owner.run_id]]
+
+
+def test_a_clock_that_is_set_forward_takes_no_run_from_an_owner_that_renews(
+    owner: ownership.Ownership, clocks: Clocks
+) -> None:
+    suspects = Suspicion()
+    for _ in range(5):
+        clocks.set_forward(3600.0)
+        assert looks(suspects, clocks, 1) == [[]]
+        ownership.renew(owner)
+        assert looks(suspects, clocks, GRACE_BEATS) == [[]] * GRACE_BEATS
+
+
+def test_after_a_database_that_did_not_answer_owners_have_time_to_renew(
+    owner: ownership.Ownership, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspects = Suspicion()
+    clocks.go_on(LEASE_S + 1)
+    assert looks(suspects, clocks, GRACE_BEATS) == [[]] * GRACE_BEATS
+
+    def away() -> Any:
+        raise OperationalError("the database does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(suspicion, "late", away)
+        with pytest.raises(OperationalError):
+            suspects.abandoned(HOME)
+    clocks.go_on(60.0)
+    assert looks(suspects, clocks, 1) == [[]], "it was seen before the database was away"
+    ownership.renew(owner)
+    assert looks(suspects, clocks, GRACE_BEATS + 2) == [[]] * (GRACE_BEATS + 2)
+
+
+def test_a_clock_that_is_set_back_leaves_no_lease_longer_than_a_new_one(
+    owner: ownership.Ownership, clocks: Clocks
+) -> None:
+    suspects = Suspicion()
+    clocks.set_forward(-3600.0)
+    assert looks(suspects, clocks, 1) == [[]]
+    clocks.go_on(LEASE_S)
+    assert [owner.run_id] in looks(suspects, clocks, GRACE_BEATS + 2)
+
+
+def test_a_lease_of_ordinary_length_is_not_shortened(owner: ownership.Ownership, clocks: Clocks) -> None:
+    before = Run.objects.get(pk=owner.run_id).lease_until
+    clocks.go_on(1.0)
+    suspicion.shorten_leases()
+    assert Run.objects.get(pk=owner.run_id).lease_until == before
+
+
+def test_a_run_without_a_lease_is_settled_at_once(live_redis: redis.Redis, clocks: Clocks) -> None:
+    """It was closed before it started: nobody is going to renew anything."""
+    spec = run_spec().model_dump(mode="json")
+    run = Run.objects.create(
+        request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage", status="cancelled"
+    )
+    assert housekeeping.settle_abandoned() == [run.pk]

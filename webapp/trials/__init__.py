@@ -1,0 +1,1 @@
+"""The service as a whole under faults: `./loom chaos --world service`."""

@@ -1,0 +1,169 @@
+"""The servers of a trial on their own ports: Redis with a password, SQLite or PostgreSQL, a small disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from webapp.ops.debian import POSTGRESQL_DIR
+from webapp.ops.places import OpsError
+from webapp.ops.redis_server import RedisServer, free_port
+
+START_S = 180.0
+"""Patience, not a measurement: other programs may have the cores."""
+DISK_BYTES = {"sqlite": 16_000_000, "postgresql": 96_000_000}
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    """Raises `OpsError` after `START_S`."""
+    until_s = time.monotonic() + START_S
+    while not condition():
+        if time.monotonic() > until_s:
+            raise OpsError(f"{what} does not answer after {START_S:.0f} s.")
+        time.sleep(0.02)
+
+
+class Redis:
+    """With a password, nothing on disk: when it starts again it is empty."""
+
+    def __init__(self, directory: Path):
+        self.server = RedisServer(free_port(), "trial", directory / "redis.sock")
+        self.configuration = directory / "redis.conf"
+        self.configuration.write_text(self.server.configuration() + f"dir {directory}\n")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        program = shutil.which("redis-server")
+        if program is None:
+            raise OpsError("redis-server is missing: install Debian's package redis-server.")
+        self.process = subprocess.Popen([program, str(self.configuration)], stdout=subprocess.DEVNULL)
+        wait_for(self.server.answers, "Redis")
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+class Disk:
+    """A file system of a few megabytes in memory, mounted for this process and its children."""
+
+    def __init__(self, directory: Path, size_bytes: int):
+        self.directory = directory
+        self.filler = directory / "filler"
+        directory.mkdir()
+        options = f"size={size_bytes},mode=755"
+        mount = ("mount", "-t", "tmpfs", "-o", options, "edgeloom-trial", str(directory))
+        subprocess.run(mount, check=True)
+
+    def fill(self) -> None:
+        with self.filler.open("ab", buffering=0) as file:
+            for size in (1 << 20, 1 << 12, 1):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+
+    def free(self) -> None:
+        self.filler.unlink(missing_ok=True)
+
+
+class Database(Protocol):
+    url: str
+
+    def start(self) -> None: ...
+
+    def disturb(self) -> None:
+        """Nobody can write from now on, until `mend`."""
+
+    def mend(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Sqlite:
+    """A file; somebody who holds its lock disturbs it."""
+
+    def __init__(self, directory: Path):
+        self.file = directory / "trial.sqlite3"
+        self.url = f"sqlite:///{self.file}"
+        self.holder: sqlite3.Connection | None = None
+        self.lock = threading.Lock()
+
+    def start(self) -> None:
+        """The file is made when it is first used."""
+
+    def disturb(self) -> None:
+        with self.lock:
+            if self.holder is None:
+                holder = sqlite3.connect(self.file, isolation_level=None, timeout=30, check_same_thread=False)
+                holder.execute("BEGIN IMMEDIATE")
+                self.holder = holder
+
+    def mend(self) -> None:
+        with self.lock:
+            if self.holder is not None:
+                self.holder.close()
+                self.holder = None
+
+    def stop(self) -> None:
+        self.mend()
+
+
+class Postgresql:
+    """A server whose log of changes is not on the small disk: a full one refuses what makes tables grow."""
+
+    def __init__(self, directory: Path, disk: Path):
+        versions = list(POSTGRESQL_DIR.glob("*/bin"))
+        if not versions:
+            raise OpsError("PostgreSQL is missing: install Debian's package postgresql.")
+        self.programs = max(versions, key=lambda path: float(path.parent.name))
+        self.port = free_port()
+        self.url = f"postgres://loom@127.0.0.1:{self.port}/postgres"
+        self.directory, self.data = directory, disk / "data"
+        self.process: subprocess.Popen[bytes] | None = None
+        for path in (directory, disk):
+            shutil.chown(path, "postgres")
+        initdb = (self.programs / "initdb", "--pgdata", self.data, "--waldir", directory / "wal")
+        asked = ("--username", "loom", "--auth", "trust", "--no-sync", "--wal-segsize", "1")
+        subprocess.run(
+            [*initdb, *asked], check=True, user="postgres", cwd=directory, stdout=subprocess.DEVNULL
+        )
+
+    def start(self) -> None:
+        options = ("-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=200")
+        line = (self.programs / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.directory)
+        log = (self.directory / "postgresql.log").open("ab")
+        self.process = subprocess.Popen(
+            [*line, *options], user="postgres", cwd=self.directory, stdout=log, stderr=log
+        )
+        wait_for(self._answers, "PostgreSQL")
+
+    def _answers(self) -> bool:
+        asked = (self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port))
+        return subprocess.run(asked).returncode == 0
+
+    def disturb(self) -> None:
+        self.stop(signal.SIGQUIT)
+
+    def mend(self) -> None:
+        if self.process is None:
+            self.start()
+
+    def stop(self, how: int = signal.SIGINT) -> None:
+        if self.process is not None:
+            os.kill(self.process.pid, how)
+            self.process.wait()
+            self.process = None
