@@ -15,25 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 from webapp.trials import servers
-from webapp.trials.schedule import Schedule, schedule
-
-SETTLED_WITHIN_S = 60.0
-TICK_S = 0.05
-
-
-class Judged(NamedTuple):
-    """How one trial ended: the states of its runs, what is wrong, and which of its phases took how long."""
-
-    schedule: Schedule
-    states: tuple[str, ...]
-    problems: tuple[str, ...]
-    wall_s: float
-    phases: str
+from webapp.trials.judged import Judged, line_of, summary
+from webapp.trials.schedule import schedule
 
 
 def open_databases(kind: str, directory: Path, disk: servers.Disk) -> servers.Database:
@@ -84,13 +70,6 @@ def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> 
     return judged
 
 
-def line_of(one: Judged) -> str:
-    counts = ", ".join(f"{count} {state}" for state, count in sorted(Counter(one.states).items()))
-    faults = ", ".join(f"{step.fault} at {step.at_s:g} for {step.lasts_s:g} s" for step in one.schedule.steps)
-    wrong = "".join(f"  {problem}\n" for problem in one.problems)
-    return f"{one.schedule.title}: {counts}; {one.wall_s:.1f} s ({one.phases}); {faults}\n{wrong}"
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
@@ -118,16 +97,6 @@ def main() -> int:
     if args.result:
         args.result.write_text(json.dumps(summary(judged, time.monotonic() - began_s)))
     return 1 if bad else 0
-
-
-def summary(judged: list[Judged], wall_s: float) -> dict[str, object]:
-    return {
-        "trials": len(judged),
-        "states": Counter(state for one in judged for state in one.states),
-        "faults": Counter(step.fault for one in judged for step in one.schedule.steps),
-        "problems": [f"{one.schedule.title}: {problem}" for one in judged for problem in one.problems],
-        "wall_s": wall_s,
-    }
 
 
 if __name__ == "__main__":

@@ -21,13 +21,15 @@ from webapp.runs import archive, services
 from webapp.runs.models import OVER, Run
 from webapp.runs.requests import RunRequest, spec_of
 from webapp.trials import servers
-from webapp.trials.campaign import SETTLED_WITHIN_S, TICK_S, Judged
 from webapp.trials.hurry import hurry
+from webapp.trials.judged import Judged
 from webapp.trials.schedule import Schedule
 from webapp.trials.service import Service, Workers, until_over
 from webapp.trials.verdict import Evidence, leftovers, problems
 from webapp.trials.viewer import Viewers
 
+SETTLED_WITHIN_S = 60.0
+TICK_S = 0.05
 AGAIN_S = 0.5
 """A person whose run was refused asks again so much later."""
 FOREVER = -1
