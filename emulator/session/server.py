@@ -20,7 +20,16 @@ from emulator.host.places import state_directory
 from emulator.host.priority import children_in_real_time, raise_priority
 from emulator.session.wire import JsonLines, error_to_json
 from engine.domain.errors import EdgeLoomError, RunError
-from engine.domain.events import ChangeRefused, Event, Logged, PlanMade, ReportMade, StateChanged, to_json
+from engine.domain.events import (
+    ChangeRefused,
+    Event,
+    Logged,
+    PlanMade,
+    ReportMade,
+    RequestRefused,
+    StateChanged,
+    to_json,
+)
 from engine.domain.network import Network
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
@@ -29,7 +38,7 @@ if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until th
     from emulator.network.mininet_network import MininetNetwork
 
 BATCH_S = 0.04
-SENT_AT_ONCE = (StateChanged, PlanMade, Logged, ChangeRefused, ReportMade)
+SENT_AT_ONCE = (StateChanged, PlanMade, Logged, ChangeRefused, RequestRefused, ReportMade)
 
 
 class Session:

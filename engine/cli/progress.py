@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from engine.domain.events import ChangeRefused, Event, Logged, StateChanged
+from engine.domain.events import ChangeRefused, Event, Logged, RequestRefused, StateChanged
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
 from engine.domain.units import human, human_s
@@ -75,6 +75,8 @@ def describe(event: Event) -> str:
             return f"{event.level}: {event.text}"
         case ChangeRefused():
             return f"change refused: {event.reason}"
+        case RequestRefused():
+            return f"request refused: {event.reason}"
         case Mark():
             return _describe_mark(event)
     return ""

@@ -32,7 +32,7 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--requests", type=int, metavar="N", help="how many requests (1)")
     parser.add_argument(
         "--pattern",
-        choices=get_args(Pattern),
+        choices=[pattern for pattern in get_args(Pattern) if pattern != "serve"],
         help="when requests arrive: one after another (sporadic, the default), all at time 0 (bursty), at "
         "random (poisson, needs --rate), as in a file (trace, needs --trace) or from users that each wait "
         "for their answer (users, needs --users)",

@@ -13,10 +13,13 @@ def arrivals_s(workload: Workload, seed: int) -> tuple[float | None, ...]:
 
     poisson: the gaps are drawn from the exponential distribution of mean 1 / `rate_per_s`, the first gap
     begins at time 0. The seed decides them, and nothing else of the run does.
+    serve: those of the recorded requests; before the run, of as many as are served together, all at time 0.
     """
     count = workload.requests
     match workload.pattern:
-        case "trace":
+        case "serve" if not workload.trace:
+            return (0.0,) * workload.together
+        case "trace" | "serve":
             return tuple(row.at_s for row in workload.trace)
         case "poisson":
             assert workload.rate_per_s is not None

@@ -84,6 +84,14 @@ class ChangeRefused(Value):
     reason: str
 
 
+class RequestRefused(Value):
+    """A request that somebody sent was not taken; `id` is the sender's name for it, `reason` a sentence."""
+
+    type: Literal["request_refused"] = "request_refused"
+    id: str
+    reason: str
+
+
 class PlanMade(Plan):
     """The plan that the run starts with."""
 
@@ -111,7 +119,16 @@ class ReportMade(RunReport):
 
 TraceItem = Annotated[Span | Mark, Field(discriminator="type")]
 Event = Annotated[
-    Span | Mark | StateChanged | ClockTicked | LinksSampled | Logged | ChangeRefused | PlanMade | ReportMade,
+    Span
+    | Mark
+    | StateChanged
+    | ClockTicked
+    | LinksSampled
+    | Logged
+    | ChangeRefused
+    | RequestRefused
+    | PlanMade
+    | ReportMade,
     Field(discriminator="type"),
 ]
 

@@ -63,7 +63,8 @@ class ClassReport(Value):
 class RequestReport(Value):
     """One request: `token_s` are the times of its tokens since its arrival; `classes` are a classifier's
     answer, the most likely first. `queue_s` is its time in the queue, `answered_s` that until its answer was
-    complete, both since its arrival; None if it did not come to that.
+    complete, both since its arrival; None if it did not come to that. `cancelled_s`: when it was cancelled,
+    since its arrival.
     """
 
     index: int
@@ -75,6 +76,7 @@ class RequestReport(Value):
     classes: tuple[ClassReport, ...] = ()
     queue_s: float | None = None
     answered_s: float | None = None
+    cancelled_s: float | None = Field(default=None, exclude_if=lambda cancelled: cancelled is None)
 
 
 class Percentiles(Value):

@@ -98,7 +98,12 @@ CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 """Validates a change from plain data."""
 
 LiveCommand = dict[str, Any]
-"""A live command to a run: a change without its time, or `{"kind": "stop"}`; `by` names who gave it."""
+"""A live command to a run; `by` names who gave it.
+
+A change without its time; `{"kind": "stop"}`; or, to a run of an open workload, `ask` (`id`, `text` or
+`tokens`, `new_tokens`; `stops` false to go on after a token that ends a text), `withdraw` (`id`; `answered`
+true if the answer so far is the whole one), and `end_service`.
+"""
 
 
 class Scenario(Value):

@@ -8,18 +8,28 @@ from pydantic import Field, model_validator
 
 from engine.domain.values import Count, NonNegative, Positive, Value
 
-Pattern = Literal["sporadic", "bursty", "poisson", "trace", "users"]
+Pattern = Literal["sporadic", "bursty", "poisson", "trace", "users", "serve"]
 
 OF_PATTERN: dict[str, Pattern] = {"rate_per_s": "poisson", "trace": "trace", "users": "users"}
-"""The field without which a pattern is not complete, and which no other pattern has."""
+"""The field without which a pattern is not complete, and which no other pattern has (but see `serve`)."""
 
 
 class TracedRequest(Value):
-    """One line of a trace: when a request arrives, in virtual seconds, and how long it is."""
+    """One line of a trace: when a request arrives, in virtual seconds, and how long it is.
+
+    tokens: the ids of its prompt, where they are known; else the seed decides them.
+    """
 
     at_s: NonNegative
     prompt_tokens: int = Field(gt=0)
     new_tokens: int = Field(gt=0)
+    tokens: tuple[Count, ...] = Field(default=(), exclude_if=lambda tokens: not tokens)
+
+    @model_validator(mode="after")
+    def _all_tokens(self) -> Self:
+        if self.tokens and len(self.tokens) != self.prompt_tokens:
+            raise ValueError(f"tokens: are {len(self.tokens)}, and prompt_tokens is {self.prompt_tokens}")
+        return self
 
 
 class Workload(Value):
@@ -33,8 +43,11 @@ class Workload(Value):
     poisson: they arrive at random, `rate_per_s` a second on average, whether or not others are answered.
     trace: they arrive at the times of `trace`, in its order.
     users: each of `users` sends its next request `think_s` after the answer to its last (a closed loop).
+    serve: people send requests while the run goes on, of up to `prompt_tokens` and `new_tokens`, until
+    somebody ends it or a limit does (`requests`, `idle_wall_s`, `serve_wall_s`). At most `queue_limit` are
+    without an answer at once. Afterwards `trace` has those that got tokens.
 
-    With the last three patterns requests wait in a queue, first come first served. When the cluster is free
+    With the last four patterns requests wait in a queue, first come first served. When the cluster is free
     it takes the first, and further ones that wait and are as long, `max_batch` together.
     Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
     """
@@ -50,6 +63,13 @@ class Workload(Value):
     users: int | None = Field(default=None, gt=0, description="How many send one request after another.")
     think_s: NonNegative = Field(default=0.0, description="From an answer to the user's next request.")
     max_batch: int = Field(default=1, gt=0, description="Waiting requests that are served together, at most.")
+    queue_limit: int = Field(default=64, gt=0, description="Requests without an answer, at most (serve).")
+    idle_wall_s: Positive = Field(
+        default=600.0, description="The run ends after so many wall seconds without a request (serve)."
+    )
+    serve_wall_s: Positive = Field(
+        default=3600.0, description="The run ends after so many wall seconds in any case (serve)."
+    )
     slo_first_token_s: Positive | None = Field(
         default=None, description="Objective: the first token so soon after the arrival."
     )
@@ -66,7 +86,7 @@ class Workload(Value):
     def _sizes_of_trace(cls, data: Any) -> Any:
         """Take the number of requests and the longest lengths from the trace, where they are not given."""
         rows = data.get("trace") if isinstance(data, dict) else None
-        if not rows:
+        if not rows or data.get("pattern") == "serve":
             return data
         rows = [row if isinstance(row, TracedRequest) else TracedRequest.model_validate(row) for row in rows]
         sizes = {
@@ -79,6 +99,8 @@ class Workload(Value):
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
         for field, pattern in OF_PATTERN.items():
+            if field == "trace" and self.is_open:
+                continue
             if bool(getattr(self, field)) != (self.pattern == pattern):
                 needs = "is missing for" if self.pattern == pattern else "is given, and this is not"
                 raise ValueError(f"{field} {needs} the pattern {pattern}")
@@ -86,6 +108,8 @@ class Workload(Value):
             raise ValueError("think_s is given, and this is not the pattern users")
         if self.max_batch > 1 and not self.is_queued:
             raise ValueError(f"max_batch is {self.max_batch}, and the pattern {self.pattern} has no queue")
+        if self.is_open and (self.prompt_tokens is None or not self.new_tokens or self.image is not None):
+            raise ValueError("serve: give the longest prompt_tokens and new_tokens, and no prompt or image")
         if self.trace:
             self._check_trace()
         return self
@@ -95,6 +119,8 @@ class Workload(Value):
         if times != sorted(times):
             raise ValueError("trace: the times are not in order")
         longest = (max(r.prompt_tokens for r in self.trace), max(r.new_tokens for r in self.trace))
+        if self.is_open:
+            return
         if (self.prompt_tokens, self.new_tokens) != longest or self.requests != len(self.trace):
             raise ValueError(
                 f"trace: has {len(self.trace)} requests of up to {longest[0]} and {longest[1]} tokens: give "
@@ -104,7 +130,12 @@ class Workload(Value):
     @property
     def is_queued(self) -> bool:
         """Whether requests may wait for others that came before."""
-        return self.pattern in OF_PATTERN.values()
+        return self.is_open or self.pattern in OF_PATTERN.values()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether people send the requests while the run goes on."""
+        return self.pattern == "serve"
 
     @property
     def together(self) -> int:
@@ -119,7 +150,7 @@ class Request(Value):
     after a device failed starts with its prompt and all tokens generated so far.
 
     new_tokens: how many it gets in all, where that is not the workload's number. arrival_s: None if that
-    depends on the answer to another one.
+    depends on the answer to another one. stop_tokens: ids that complete the answer when they are emitted.
     """
 
     index: Count
@@ -127,3 +158,4 @@ class Request(Value):
     emitted: Count = 0
     new_tokens: Count | None = None
     arrival_s: NonNegative | None = 0.0
+    stop_tokens: tuple[int, ...] = ()

@@ -37,7 +37,7 @@ async def serve_queue(
         if len(waiting) < len(requests):
             await strategy.between_waves(ctx, plan)
         ctx.at(waiting[0].index, waiting[0].emitted)
-        count = await _admitted(ctx, _alike(waiting[: workload.max_batch]), others, source)
+        count = await _admitted(ctx, alike(waiting[: workload.max_batch]), others, source)
         taken, waiting = tuple(waiting[:count]), waiting[count:]
         wave = (taken,) if strategy.batches_bursts else tuple((request,) for request in taken)
         new_tokens = taken[0].new_tokens
@@ -46,7 +46,7 @@ async def serve_queue(
         )
 
 
-def _alike(requests: Sequence[Request]) -> list[Request]:
+def alike(requests: Sequence[Request]) -> list[Request]:
     """The first of `requests`, with those directly after it that have its lengths."""
     return list(takewhile(lambda other: _shape(other) == _shape(requests[0]), requests))
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from engine.domain.plan import Plan, Slice
 from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx
+from engine.program.open_queue import serve_open
 from engine.program.queue import serve_queue
 from engine.program.strategy import Strategy
 from engine.program.wave import Batch, SourceIO, answer
@@ -21,6 +22,9 @@ async def serve(
     source: SourceIO | None,
 ) -> None:
     """Answer all `requests`; `source` is None on all other devices."""
+    if workload.is_open:
+        await serve_open(ctx, strategy, plan, workload, requests, source)
+        return
     if workload.is_queued:
         await serve_queue(ctx, strategy, plan, workload, requests, source)
         return

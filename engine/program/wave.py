@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from engine.domain.plan import Plan
 from engine.domain.workload import Request
 from engine.ops.tensors import Tensor
-from engine.program.ctx import Ctx
+from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step, Strategy
 
 Batch = tuple[Request, ...]
+
+CHECKED_TOKENS = 8
+"""An open workload's wave ends at most so many tokens after the last of its requests was cancelled."""
 
 
 class SourceIO(Protocol):
@@ -38,6 +41,30 @@ class SourceIO(Protocol):
     def nothing(self) -> Tensor:
         """A tensor [0], for a message that is all in its note."""
 
+    # of an open workload, whose requests people send while the run goes on
+
+    def open(self) -> None:
+        """Forget the queue: what is in it is given again, by `enqueue`."""
+
+    def enqueue(self, requests: Sequence[Request], time_s: float) -> None:
+        """`requests` arrive, and it is virtual time `time_s` where that is known."""
+
+    def expect_no_more(self) -> None:
+        """All requests that were known before have arrived."""
+
+    def waiting(self) -> Sequence[Request]:
+        """The requests that have arrived and were neither begun nor ended, in their order."""
+
+    def news(self) -> Handle:
+        """Done when another request has arrived, or when no more will be taken."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more requests will be taken."""
+
+    def has_ended(self, request: int) -> bool:
+        """Whether `request` needs no more tokens: answered by a stop token, or cancelled."""
+
 
 async def answer(
     ctx: Ctx,
@@ -46,9 +73,12 @@ async def answer(
     wave: tuple[Batch, ...],
     new_tokens: int,
     source: SourceIO | None,
+    goes_on: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
     """Generate all tokens of a wave. All batches finish a token before any starts the next (GPipe's flush),
     unless the strategy is continuous. The index of its first request identifies a batch.
+
+    With `goes_on`, all devices ask after every `CHECKED_TOKENS` tokens whether the wave goes on.
     """
     tokens: dict[int, Tensor] = {}
     last = max(new_tokens - 1, 0)
@@ -59,22 +89,26 @@ async def answer(
             tokens[step.requests[0]] = source.next_tokens(step, result)
         else:
             source.hidden(step, result)
-        if step.index == last:
-            for request in step.requests:
-                source.finish(request)
+        for request in step.requests if step.index == last else ():
+            source.finish(request)
 
     if source is not None:
         for batch in wave:
             tokens[batch[0].index] = source.prompt(batch)
     indices = range(min(batch[0].emitted for batch in wave), last + 1)
-    for together in [indices] if strategy.continuous(plan) else [[index] for index in indices]:
-        steps = [
-            step_of(batch, index, new_tokens)
-            for index in together
-            for batch in wave
-            if index >= batch[0].emitted
-        ]
-        await strategy.forward_all(ctx, plan, steps, _Inputs(steps, tokens), done)
+    size = CHECKED_TOKENS if goes_on else max(1, len(indices))
+    for start in range(0, len(indices), size):
+        block = indices[start : start + size]
+        if start and goes_on is not None and not await goes_on():
+            break
+        for together in [block] if strategy.continuous(plan) else [[index] for index in block]:
+            steps = [
+                step_of(batch, index, new_tokens)
+                for index in together
+                for batch in wave
+                if index >= batch[0].emitted
+            ]
+            await strategy.forward_all(ctx, plan, steps, _Inputs(steps, tokens), done)
     for batch in wave if new_tokens else ():
         ctx.release(cache_name(batch))
 

@@ -91,6 +91,7 @@ def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], lis
     arrival_s: dict[int, float] = {}
     begun_s: dict[int, float] = {}
     finish_s: dict[int, float] = {}
+    cancel_s: dict[int, float] = {}
     tokens: dict[int, list[Mark]] = defaultdict(list)
     classes: dict[int, tuple[ClassReport, ...]] = {}
     for mark in marks:
@@ -106,6 +107,8 @@ def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], lis
                 classes[mark.facts["request"]] = tuple(found)
             case "request_finished":
                 finish_s[mark.facts["request"]] = mark.time_s
+            case "request_cancelled":
+                cancel_s[mark.facts["request"]] = mark.time_s
     reports, ends_s = [], []
     for index, arrived_s in sorted(arrival_s.items()):
         emitted = sorted(tokens[index], key=lambda mark: mark.facts["index"])
@@ -127,6 +130,7 @@ def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], lis
                 classes=classes.get(index, ()),
                 queue_s=begun_s[index] - arrived_s if index in begun_s else None,
                 answered_s=answered_s if index in finish_s else None,
+                cancelled_s=cancel_s[index] - arrived_s if index in cancel_s else None,
             )
         )
     return tuple(reports), ends_s
@@ -139,7 +143,8 @@ def idle_times(requests: Iterable[RequestReport]) -> tuple[Interval, ...]:
     for request in sorted(requests, key=lambda request: request.arrival_s):
         if busy_until_s is not None and request.arrival_s > busy_until_s:
             idle.append((busy_until_s, request.arrival_s))
-        ended_s = inf if request.answered_s is None else request.arrival_s + request.answered_s
+        took_s = request.cancelled_s if request.answered_s is None else request.answered_s
+        ended_s = inf if took_s is None else request.arrival_s + took_s
         busy_until_s = max(busy_until_s or 0.0, ended_s)
     return tuple(idle)
 

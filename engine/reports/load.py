@@ -15,7 +15,8 @@ from engine.domain.workload import Workload
 def load_report(workload: Workload, requests: Sequence[RequestReport], latency_s: float) -> LoadReport:
     """`requests` are those that arrived; `latency_s` is from the first arrival to the last answer.
 
-    Requests without an answer count as arrived and as waiting, and not as within an objective.
+    Requests without an answer count as arrived and as waiting, and not as within an objective. One that was
+    cancelled waits no more from then on.
     """
     answered = [request for request in requests if request.answered_s is not None]
     met = [request for request in answered if is_within(workload, request)]
@@ -58,9 +59,10 @@ def waiting_over_time(requests: Sequence[RequestReport]) -> list[tuple[float, in
     steps: dict[float, int] = {}
     for request in requests:
         steps[request.arrival_s] = steps.get(request.arrival_s, 0) + 1
-        if request.queue_s is not None:
-            begun_s = request.arrival_s + request.queue_s
-            steps[begun_s] = steps.get(begun_s, 0) - 1
+        left_s = request.cancelled_s if request.queue_s is None else request.queue_s
+        if left_s is not None:
+            until_s = request.arrival_s + left_s
+            steps[until_s] = steps.get(until_s, 0) - 1
     times_s = sorted(steps)
     return list(zip(times_s, accumulate(steps[time_s] for time_s in times_s), strict=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -23,17 +24,33 @@ REL_LIMIT = 1e-4
 """Of float32: the largest difference over the reference's largest number."""
 
 
-def compare_with_reference(spec: RunSpec, outputs: Path, lossy: bool = False) -> Correctness:
+def compare_with_reference(
+    spec: RunSpec, outputs: Path, lossy: bool = False, kept: Sequence[int] | None = None
+) -> Correctness:
     """`outputs` is what the source saved: `logits.<i>`, `tokens.<i>` or `hidden.<i>` for every request i.
 
-    A `lossy` run is measured but not judged (see `Correctness`).
+    A `lossy` run is measured but not judged (see `Correctness`). `kept`: the numbers that the requests of
+    `spec` had in the run, where they are not 0, 1, 2, …
     """
     from safetensors.torch import load_file
 
     got = load_file(outputs)
     for pieces in sorted(outputs.parent.glob("pieces-*.safetensors")):
         got |= load_file(pieces)
+    if kept is not None:
+        got = renumbered(got, kept)
     return judge(spec, load_or_compute(spec), got, lossy, partial(forced_outputs, spec))
+
+
+def renumbered(got: dict[str, torch.Tensor], kept: Sequence[int]) -> dict[str, torch.Tensor]:
+    """The outputs of the requests `kept`, under their places in that list."""
+    places = {str(request): str(place) for place, request in enumerate(kept)}
+    found = {}
+    for name, tensor in got.items():
+        kind, request, *rest = name.split(".")
+        if request in places:
+            found[".".join((kind, places[request], *rest))] = tensor
+    return found
 
 
 def judge(
@@ -107,7 +124,7 @@ def _rounded(
     """A lossless run in bfloat16, or one that emitted another token: errors after the same tokens, judged by
     the rounding error that the library itself has there.
     """
-    count = spec.workload.requests
+    count = len(reference.tensors())
     kind = "logits" if spec.workload.new_tokens else "hidden"
     ours = [got[f"{kind}.{index}"] for index in range(count)]
     emitted = [rows.argmax(dim=-1).tolist() if spec.workload.new_tokens else [] for rows in ours]

@@ -13,6 +13,7 @@ from engine.domain.network import LinkMeasurement
 from engine.domain.report import Correctness, Outcome, Prediction, RunReport
 from engine.domain.scenario import Change, Scenario
 from engine.domain.trace import Mark, Span
+from engine.domain.workload import Request
 from engine.reports.fold import fold
 from engine.reports.versions import versions
 from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native
@@ -25,7 +26,7 @@ class RealResult(NamedTuple):
     """The result of a real run: its trace, its outcome, the applied changes, each device's pacing.
 
     `live_rate_changes`: how many link rates a person changed, each of which was measured during the run.
-    `ready_s`: wall seconds until all devices were ready.
+    `ready_s`: wall seconds until all devices were ready. `requests`: those known before and those sent later.
     """
 
     trace: list[Span | Mark]
@@ -34,6 +35,7 @@ class RealResult(NamedTuple):
     pacing: dict[str, dict[str, Any]]
     ready_s: float
     live_rate_changes: int = 0
+    requests: tuple[Request, ...] = ()
 
 
 def report_of(
@@ -67,6 +69,8 @@ def report_of(
             "seed": spec.seed,
         }
     )
+    if spec.workload.is_open and not spec.workload.trace:  # nothing was asked: there is nothing to compare
+        return report
     replayed = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
     decisions = decisions_in(result.trace)
     played = Played(result.trace, result.pacing, links, backend, result.live_rate_changes)

@@ -23,6 +23,7 @@ from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.host_kernels import use_host_kernels
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
+from engine.runs.service import recorded, without_record
 from engine.runs.supervisor import Callbacks, Supervisor
 from engine.strategies.registry import strategy
 from engine.worlds.real.device_process import Assignment
@@ -67,7 +68,7 @@ class _Execution:
         should_stop: Callable[[], bool],
         before_start: Callable[[], None],
     ) -> RunReport:
-        spec = self.spec
+        spec = self.spec = without_record(self.spec)
         self._state("planning")
         prepared = prepare(spec)
         self.watch(PlanMade.of(prepared.plan))
@@ -88,8 +89,9 @@ class _Execution:
             measured = network.measure()
             self._lap("calibrating")
             self._state("loading")
+            known = () if spec.workload.is_open else prepared.requests
             assignment = Assignment(
-                spec, prepared.plan, prepared.requests, network, spec.dilation != "native", Path(results)
+                spec, prepared.plan, known, network, spec.dilation != "native", Path(results)
             )
             calls = Callbacks(self.watch, self._with_text, next_command, should_stop, before_start)
             result = Supervisor(assignment, network, dilation, pairs, calls).run()
@@ -97,6 +99,9 @@ class _Execution:
             self.timings["devices_ready"] = result.ready_s
             outputs = Path(results) / "outputs.safetensors"
             backend = network.backend
+            if spec.workload.is_open:
+                recorded_spec, requests = recorded(spec, result.requests, result.trace)
+                prepared = Prepared(recorded_spec, requests, prepared.plan)
             correctness = self._verify(prepared, result, outputs)
         self._lap("verifying")
         report = report_of(prepared, result, dilation, measured, backend, correctness, self.timings)
@@ -135,9 +140,12 @@ class _Execution:
     def _verify(self, prepared: Prepared, result: RealResult, outputs: Path) -> Correctness:
         if result.outcome.kind != "finished":
             return Correctness(why=f"not compared: the run ended as {result.outcome.kind.replace('_', ' ')}")
+        if not prepared.requests:
+            return Correctness(why="not compared: no request got a token")
         self._state("verifying", "against transformers on one device")
         lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
-        return compare_with_reference(self.spec, outputs, lossy)
+        kept = [request.index for request in prepared.requests]
+        return compare_with_reference(prepared.spec, outputs, lossy, kept)
 
 
 def import_torch() -> None:

@@ -16,6 +16,7 @@ from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
+from engine.models.inputs.prompts import requests_of
 from engine.runs.active_run import ActiveRun, Pairs
 from engine.runs.failures import FailureDetector
 from engine.runs.pool import DevicePool
@@ -72,7 +73,7 @@ class Failover:
         except RunError as error:
             run.outcome = outcome_of(error)
             return False
-        if not requests:  # the last token was emitted before the failure
+        if not requests and not run.spec.workload.is_open:  # the last token was emitted before the failure
             for child in pool.children.values():
                 child.state = "finished"
             return True
@@ -145,6 +146,7 @@ def pairs_of(spec: RunSpec, plan: Plan, trace: list[Span | Mark]) -> Pairs:
 
 def _first_tokens(spec: RunSpec, plan: Plan, requests: tuple[Request, ...]) -> list[Span | Mark]:
     """The predicted trace of `plan` over the first tokens, without the changes of the scenario."""
+    requests = requests or requests_of(spec)
     few = min(spec.workload.new_tokens, max(request.emitted for request in requests) + FEW_TOKENS)
     workload = spec.workload.model_copy(update={"new_tokens": few})
     short = spec.model_copy(update={"workload": workload, "scenario": Scenario()})

@@ -93,6 +93,11 @@ class DevicePool:
         for child in self.children.values():
             child.send(**message)
 
+    def send(self, rank: int, **message: Any) -> None:
+        """Send `message` to device `rank`, if it has a process."""
+        if rank in self.children:
+            self.children[rank].send(**message)
+
     def ping(self, child: Child) -> None:
         """Send a ping to a device process; it answers with a pong."""
         child.last_ping_s = self._clock()

@@ -153,7 +153,7 @@ def play(
         if spec.cluster.source_rank in lost:
             raise event
         requests = recover(spec, prepared.requests, _SimulatedRun(world, source, trace), event)
-        if not requests:
+        if not requests and not spec.workload.is_open:
             return []
         return [
             (

@@ -16,7 +16,7 @@ from engine.domain.errors import EdgeLoomError, PeerFailed, PlanError, RunError
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.domain.workload import Request
+from engine.domain.workload import Request, Workload
 from engine.strategies.registry import strategy
 
 UNKNOWN_TOKEN = 0
@@ -55,7 +55,7 @@ def recover(
     request was finished. Raises `PeerFailed` if there is no plan.
     """
     left = unfinished(requests, run.trace)
-    if not left:
+    if not left and not spec.workload.is_open:
         return ()
     try:
         plan = replan(spec, run.plan, run.cluster_now, left)
@@ -80,7 +80,7 @@ def unfinished(requests: Iterable[Request], trace: Iterable[Span | Mark]) -> tup
     for item in trace:
         if isinstance(item, Mark) and item.name == "token_emitted":
             emitted[item.facts["request"]][item.facts["index"]] = item.facts["token"]
-        elif isinstance(item, Mark) and item.name == "request_finished":
+        elif isinstance(item, Mark) and item.name in ("request_finished", "request_cancelled"):
             finished.add(item.facts["request"])
     left = []
     for request in requests:
@@ -102,16 +102,24 @@ def replan(spec: RunSpec, plan: Plan, cluster: ClusterSpec, requests: tuple[Requ
     if not cluster.workers:
         raise PlanError(f"{spec.strategy}: no device is left that computes.")
     params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
-    rows = max(len(request.tokens) for request in requests)
-    new_tokens = max(spec.workload.new_tokens - request.emitted for request in requests)
-    workload = spec.workload.model_copy(
-        update={
-            "prompt": None,
-            "prompt_tokens": rows,
-            "requests": len(requests),
-            "new_tokens": new_tokens if spec.workload.new_tokens else 0,
-        }
-    )
+    workload = _left(spec.workload, requests)
+    rows = workload.prompt_tokens or 0
     replanned = chosen.replan(plan, cluster, spec.model, workload, params)
     replanned.validate_cover(spec.model, rows, generates=spec.workload.new_tokens > 0)
     return replanned.model_copy(update={"version": plan.version + 1})
+
+
+def _left(workload: Workload, requests: Sequence[Request]) -> Workload:
+    """What is left to do of `workload`, and of an open one what may still come."""
+    if workload.is_open:
+        longest = max([workload.prompt_tokens or 0, *(len(request.tokens) for request in requests)])
+        return workload.model_copy(update={"prompt_tokens": longest})
+    new_tokens = max(workload.new_tokens - request.emitted for request in requests)
+    return workload.model_copy(
+        update={
+            "prompt": None,
+            "prompt_tokens": max(len(request.tokens) for request in requests),
+            "requests": len(requests),
+            "new_tokens": new_tokens if workload.new_tokens else 0,
+        }
+    )

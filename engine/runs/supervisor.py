@@ -28,6 +28,7 @@ from engine.runs.failures import FailureDetector
 from engine.runs.link_use import LinkMeter
 from engine.runs.pool import DevicePool
 from engine.runs.predict import OUTCOMES
+from engine.runs.service import COMMANDS, Service
 from engine.worlds.common.token_limit import TokenLimit
 from engine.worlds.real.device_process import Assignment
 
@@ -86,6 +87,7 @@ class Supervisor:
         self.token_limit = TokenLimit(spec.workload.token_limit_s)
         self.pacing: dict[str, dict[str, Any]] = {}
         self.failures = FailureDetector(run, self.pool)
+        self.service = Service(run, self.pool)
         self.failover = Failover(run, self.pool, self.failures, self.collect)
         self.changes = ChangeApplier(run, self.pool, network, self.failures, self.sample_links)
 
@@ -115,6 +117,7 @@ class Supervisor:
             self.pacing,
             ready_s,
             self.changes.live_rate_changes,
+            run.requests,
         )
 
     def _loop(self) -> None:
@@ -127,12 +130,16 @@ class Supervisor:
             if self.calls.should_stop():
                 self._stop()
             self.failures.check_source()
+            self.service.check()
             self._check_token_limit()
             if not self.changes.waiting:  # a device that joins would make the programs start again
                 self.deadlocks.check()
             self.changes.recovering = True
+            before = self.failover.epoch
             self.failover.act()
             self.changes.recovering = False
+            if self.failover.epoch != before:
+                self.service.repeat()
             if run.clock() >= next_clock_s:
                 next_clock_s = run.clock() + CLOCK_PERIOD_S
                 self._tick()
@@ -183,6 +190,9 @@ class Supervisor:
         """Apply a live command: a change without its time, or a stop. An event says why one fails."""
         if command.get("kind") == "stop":
             self._stop()
+            return
+        if command.get("kind") in COMMANDS:
+            self.service.handle(command)
             return
         try:
             fields = {key: value for key, value in command.items() if key != "by"}
@@ -237,6 +247,7 @@ class Supervisor:
                 self.deadlocks.note_progress()
                 for item in TRACE.validate_python(message["items"]):
                     self.active.record(item)
+                    self.service.note(item)
                     self._within_limit(lambda item=item: self.token_limit.record(item))  # type: ignore[misc]
             case "suspect":
                 self.failures.suspect(child.rank, message["rank"])

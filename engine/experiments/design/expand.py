@@ -101,6 +101,9 @@ def _point(assembler: Assembler, coordinates: Coordinates, settings: list[Settin
         spec = assembler.spec(settings, seed)
     except (SpecError, PlanError) as error:
         return Point(coordinates, seed, None, str(error))
+    if spec.workload.is_open:
+        sentence = "workload.pattern: is serve, and nobody sends requests to a point: choose another pattern."
+        return Point(coordinates, seed, None, sentence)
     return Point(coordinates, seed, spec, "", spec_digest(spec))
 
 

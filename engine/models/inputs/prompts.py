@@ -10,7 +10,7 @@ from engine.domain.arrivals import arrivals_s
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
-from engine.domain.workload import Request
+from engine.domain.workload import Request, Workload
 from engine.models.inputs.pictures import picture_of, pixels, random_picture
 from engine.models.inputs.text import encode
 
@@ -29,6 +29,11 @@ def requests_of(spec: RunSpec) -> tuple[Request, ...]:
     """
     model, workload = spec.model, spec.workload
     _check_picture(spec)
+    if workload.is_open and (model.vision or not model.reads_text):
+        raise SpecError(
+            f"workload.pattern: is serve, and {model.name} sees pictures: choose one that reads text alone.",
+            [("workload.pattern", "serve is for models that read text alone")],
+        )
     if not model.reads_text:
         return _of_pictures(spec)
     if (workload.prompt is None) == (workload.prompt_tokens is None):
@@ -41,7 +46,7 @@ def requests_of(spec: RunSpec) -> tuple[Request, ...]:
     if workload.prompt is not None:
         prompts = [_encoded(spec, workload.prompt)] * workload.requests
     else:
-        prompts = [_image_ids(model) + _random_ids(spec, index) for index in range(workload.requests)]
+        prompts = [_image_ids(model) + _random_ids(spec, index) for index in range(_known_requests(workload))]
     longest = max(len(prompt) for prompt in prompts)
     need = longest + workload.new_tokens
     if need > model.max_positions:
@@ -53,13 +58,23 @@ def requests_of(spec: RunSpec) -> tuple[Request, ...]:
     return _arriving(spec, prompts)
 
 
+def _known_requests(workload: Workload) -> int:
+    """How many requests there are as far as is known: of an open workload those recorded, and before the run
+    an example of as many as are served together.
+    """
+    if workload.is_open:
+        return len(workload.trace) or workload.together
+    return workload.requests
+
+
 def _arriving(spec: RunSpec, prompts: Sequence[tuple[int, ...]]) -> tuple[Request, ...]:
     trace = spec.workload.trace
+    new_tokens = spec.workload.new_tokens if spec.workload.is_open else None
     return tuple(
         Request(
             index=index,
             tokens=prompt,
-            new_tokens=trace[index].new_tokens if trace else None,
+            new_tokens=trace[index].new_tokens if trace else new_tokens,
             arrival_s=arrival_s,
         )
         for index, (prompt, arrival_s) in enumerate(
@@ -70,6 +85,8 @@ def _arriving(spec: RunSpec, prompts: Sequence[tuple[int, ...]]) -> tuple[Reques
 
 def _random_ids(spec: RunSpec, request: int) -> tuple[int, ...]:
     random, trace = Random(f"{spec.seed}/{request}"), spec.workload.trace
+    if trace and trace[request].tokens:
+        return trace[request].tokens
     count = trace[request].prompt_tokens if trace else spec.workload.prompt_tokens or 0
     return tuple(random.randrange(spec.model.num_text_tokens) for _ in range(count))
 

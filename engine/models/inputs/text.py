@@ -50,6 +50,19 @@ def label_of(weights: WeightsRef, index: int) -> str:
 
 
 @lru_cache(maxsize=8)
+def stop_tokens(weights: WeightsRef) -> tuple[int, ...]:
+    """The ids that end a text, as the model's directory names them; none for random weights."""
+    if weights.kind != "directory":
+        return ()
+    found: set[int] = set()
+    for name in ("config.json", "generation_config.json"):
+        path = Path(weights.directory) / name
+        ids = read_json(path).get("eos_token_id") if path.is_file() else None
+        found |= {token for token in (ids if isinstance(ids, list) else [ids]) if isinstance(token, int)}
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=8)
 def _labels(directory: str) -> dict[str, str]:
     return dict(read_json(Path(directory) / "config.json").get("id2label") or {})
 

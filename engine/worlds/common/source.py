@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.domain.trace import Mark
 from engine.domain.workload import Request
@@ -14,6 +14,7 @@ from engine.ops.tensors import Meta, Tensor
 from engine.ops.vision import ImagePrompt, pixels_meta
 from engine.program.strategy import Step
 from engine.worlds.common.device import Device
+from engine.worlds.common.programs import Handle
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +30,10 @@ class _Source:
         self.last_s: dict[int, float] = {}
         self.begun: set[int] = set()
         self.finished_s: dict[int, float] = {}
+        self.cancelled: set[int] = set()
+        self.queue: list[Request] = []
+        self.closed = False
+        self._news: Handle | None = None
 
     def arrival_s(self, request: Request) -> float:
         """When `request` arrives; infinite while the answer that it follows is not complete."""
@@ -37,6 +42,44 @@ class _Source:
         workload = self.device.spec.workload
         before = request.index - (workload.users or 1)
         return self.finished_s.get(before, math.inf) + workload.think_s
+
+    def open(self) -> None:
+        self.queue, self._news = [], None
+
+    def expect_no_more(self) -> None:
+        """Whether others may come depends on the world."""
+
+    def waiting(self) -> Sequence[Request]:
+        return self.queue
+
+    def news(self) -> Handle:
+        self._news = Handle("a request")
+        return self._news
+
+    def has_ended(self, request: int) -> bool:
+        return request in self.cancelled or request in self.finished_s
+
+    def _tell(self, time_s: float) -> None:
+        """Resume the program that waits for news."""
+        news, self._news = self._news, None
+        if news is not None:
+            self.device.finish_at(news, time_s)  # in a turn of its own, not within the program that tells
+
+    def close(self, time_s: float, reason: str = "") -> None:
+        """Take no more requests, and cancel those without an answer."""
+        self.closed = True
+        for request in sorted(self.last_s.keys() - self.finished_s.keys() - self.cancelled):
+            self.cancel(request, time_s, reason)
+        self._tell(time_s)
+
+    def cancel(self, request: int, time_s: float, reason: str) -> None:
+        """Give `request` no more tokens, unless it has ended. One that waits leaves the queue."""
+        if request not in self.last_s or self.has_ended(request):
+            return
+        self.cancelled.add(request)
+        self.queue = [other for other in self.queue if other.index != request]
+        facts = {"request": request, "reason": reason}
+        self.device.emit(Mark(time_s, "request_cancelled", self.device.device.name, facts))
 
     def arrive(self, requests: Sequence[Request]) -> None:
         for request in requests:
@@ -48,6 +91,16 @@ class _Source:
                     Mark(arrived_s, "request_arrived", self.device.device.name, {"request": request.index})
                 )
 
+    def enqueue(self, requests: Sequence[Request], time_s: float) -> None:
+        known = {request.index for request in self.queue}
+        self.queue += [
+            request
+            for request in requests
+            if request.index not in known and not self.has_ended(request.index)
+        ]
+        self.arrive(requests)
+        self._tell(time_s)
+
     def begin(self, requests: Sequence[Request]) -> None:
         """Mark requests as arrived and as begun, once each."""
         self.arrive(requests)
@@ -55,8 +108,13 @@ class _Source:
             if request.index not in self.begun:
                 self.begun.add(request.index)
                 self.device.mark("request_begun", request=request.index)
+        if self.queue:
+            taken = {request.index for request in requests}
+            self.queue = [request for request in self.queue if request.index not in taken]
 
     def finish(self, request: int) -> None:
+        if self.has_ended(request):
+            return
         self.finished_s[request] = self.device.now_s
         self.device.mark("request_finished", request=request)
 
@@ -64,6 +122,8 @@ class _Source:
         """Mark the new token of every sequence, with the time since the one before."""
         now_s = self.device.now_s
         for request, token in zip(step.requests, tokens, strict=True):
+            if self.has_ended(request):
+                continue
             latency_s, self.last_s[request] = now_s - self.last_s[request], now_s
             self.device.mark(
                 "token_emitted", request=request, index=step.index, token=token, latency_s=latency_s
@@ -72,6 +132,15 @@ class _Source:
 
 class SimulatedSource(_Source):
     """The source on shapes: it counts tokens without computing their ids."""
+
+    def expect_no_more(self) -> None:
+        """Nobody sends further requests to the simulated world."""
+        self.close(self.device.now_s)
+
+    def close(self, time_s: float, reason: str = "") -> None:
+        """Those in the queue are answered."""
+        self.closed = True
+        self._tell(time_s)
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         self.begin(requests)
@@ -101,11 +170,33 @@ class RealSource(_Source):
         self.logits: dict[int, list[torch.Tensor]] = {}
         self.states: dict[int, torch.Tensor] = {}
         self.chosen: dict[int, list[torch.Tensor]] = {}
+        self.stop_tokens: dict[int, tuple[int, ...]] = {}
+
+    def handle(self, message: dict[str, Any], time_s: float) -> None:
+        """A message of the supervisor about an open workload, at virtual time `time_s`."""
+        match message["type"]:
+            case "ask":
+                self.enqueue([Request.model_validate(message["request"])], time_s)
+            case "withdraw" if message["answered"]:
+                self._complete(message["request"], time_s)
+            case "withdraw":
+                self.cancel(message["request"], time_s, message["reason"])
+            case "close":
+                self.close(time_s, message["reason"])
+
+    def _complete(self, request: int, time_s: float) -> None:
+        """The answer so far is the whole one."""
+        if request in self.last_s and not self.has_ended(request):
+            self.finished_s[request] = time_s
+            facts = {"request": request}
+            self.device.emit(Mark(time_s, "request_finished", self.device.device.name, facts))
+            self.queue = [other for other in self.queue if other.index != request]
 
     def prompt(self, requests: Sequence[Request]) -> Tensor:
         import torch
 
         self.begin(requests)
+        self.stop_tokens |= {request.index: request.stop_tokens for request in requests}
         tokens = torch.tensor([request.tokens for request in requests], dtype=torch.int64)
         spec = self.device.spec
         if not spec.model.vision:
@@ -118,10 +209,15 @@ class RealSource(_Source):
         """Token ids [B, 1] from logits [B, V], or from ids [B] where another device has chosen."""
         elsewhere = not logits.is_floating_point()
         tokens = logits[:, None] if elsewhere else logits.argmax(dim=-1, keepdim=True)
-        self.emit(step, tokens[:, 0].tolist())
+        ids = tokens[:, 0].tolist()
+        self.emit(step, ids)
         kept = self.chosen if elsewhere else self.logits
         for row, request in enumerate(step.requests):
+            if self.has_ended(request):
+                continue
             kept.setdefault(request, []).append(logits[row].clone())
+            if ids[row] in self.stop_tokens.get(request, ()):
+                self.finish(request)
         self.device.occupy(self.device.device.token_s)
         return tokens
 

@@ -33,6 +33,8 @@ class TokenLimit:
         request = item.facts.get("request", -1)
         if item.name == "request_arrived":
             self._since_s[request], self._next[request] = item.time_s, 0
+        elif item.name == "request_cancelled":
+            self._since_s.pop(request, None)
         elif item.name in ("token_emitted", "request_finished") and request in self._since_s:
             if item.time_s > self._since_s[request] + self.limit_s:
                 raise self._out_of_time(request)

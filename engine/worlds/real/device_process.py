@@ -203,6 +203,8 @@ class _MessageHandler:
         self.strategy = strategy(assignment.spec.strategy)
         at_source = device.rank == assignment.spec.cluster.source_rank
         self.source = RealSource(device) if at_source else None
+        if self.source is not None:
+            device.on_request = self.source.handle
         self.warm = self.exited = False
         self.program: Coroutine[Any, Any, None] | None = None
 

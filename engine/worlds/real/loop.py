@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -101,6 +101,7 @@ class DeviceLoop(Device):
             self._report_suspect,
         )
         self.epoch = 0
+        self.on_request: Callable[[ControlMessage, float], None] = lambda message, time_s: None
         self.caches: dict[tuple[str, int], KVCache] = {}
         self.row_files = RowFiles(self.caches)
         self.kept: dict[str, torch.Tensor] = {}
@@ -208,6 +209,8 @@ class DeviceLoop(Device):
                 self._lose(rank, time.monotonic())
             else:
                 self._later(self.clock.wall(since_s + self.paths.delay_from_s(rank)), Lost(rank))
+        elif message["type"] in ("ask", "withdraw", "close"):
+            self.on_request(message, self.clock.virtual(time.monotonic()))
         elif message["type"] == "status":
             self.control.send({"type": "status", "question": message["question"]} | self._status())
         elif message["type"] == "halt":

@@ -1663,7 +1663,7 @@ export interface components {
         };
         EventFrame: {
             cursor: string;
-            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
+            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["RequestRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             head: string;
             server_time: number;
         };
@@ -2716,9 +2716,16 @@ export interface components {
             others: components["schemas"]["LeftOut"][];
             papers: components["schemas"]["PaperSummary"][];
         };
+        RequestRefused: {
+            id: string;
+            reason: string;
+            /** @constant */
+            type: "request_refused";
+        };
         RequestReport: {
             answered_s: number | null;
             arrival_s: number;
+            cancelled_s?: number | null;
             classes: components["schemas"]["ClassReport"][];
             index: number;
             output_tokens: number[];
@@ -3305,6 +3312,7 @@ export interface components {
             at_s: number;
             new_tokens: number;
             prompt_tokens: number;
+            tokens?: number[];
         };
         TraceOut: {
             about: string;
@@ -3490,15 +3498,18 @@ export interface components {
             worker: string;
         };
         Workload: {
+            idle_wall_s: number;
             image: string | null;
             max_batch: number;
             new_tokens: number;
             /** @enum {string} */
-            pattern: "sporadic" | "bursty" | "poisson" | "trace" | "users";
+            pattern: "sporadic" | "bursty" | "poisson" | "trace" | "users" | "serve";
             prompt: string | null;
             prompt_tokens: number | null;
+            queue_limit: number;
             rate_per_s: number | null;
             requests: number;
+            serve_wall_s: number;
             slo_first_token_s: number | null;
             slo_per_token_s: number | null;
             think_s: number;

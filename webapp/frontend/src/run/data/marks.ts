@@ -21,6 +21,8 @@ export const QUIET_MARKS = new Set([
   'heads',
   'reloaded',
   'request_finished',
+  'request_arrived',
+  'request_begun',
 ]);
 
 /** Marks of strategies, for their views. */
@@ -81,6 +83,12 @@ export function describeMark(mark: Mark): string {
       return `failure of ${device} detected${facts['how'] ? `: ${text(facts['how'])}` : ''}`;
     case 'promoted':
       return `backup took over (epoch ${text(facts['epoch'])})`;
+    case 'request_accepted':
+      return `request ${text(facts['request'])} of ${text(facts['by']) || 'somebody'} accepted, ${text(facts['prompt_tokens'])} tokens`;
+    case 'request_cancelled':
+      return `request ${text(facts['request'])}: ${text(facts['reason']) || 'cancelled'}`;
+    case 'service_ended':
+      return text(facts['reason']);
     case 'replanned':
       return `new plan: ${text(facts['reason'])}`;
   }

@@ -24,6 +24,7 @@ import {
 import { planNow } from './planNow';
 import { Recoveries } from './recoveries';
 import { Names, Ring, SpanRing } from './rings';
+import { Service } from './service';
 
 export { LANES, type DeviceData, type DirectionData, type Lane, type LinkData } from './parts';
 export { describeMark, type Injection } from './marks';
@@ -79,6 +80,7 @@ export class RunData {
   /** The marks of `injections`. */
   readonly changeMarks: Mark[] = [];
   readonly recoveries = new Recoveries();
+  readonly service = new Service();
   readonly heads = new HeadMap();
   readonly methodMarks = new Ring<Mark>(MAX_METHOD_MARKS);
   layers: LayerTimes;
@@ -221,6 +223,9 @@ export class RunData {
       case 'change_refused':
         this.refusals += 1;
         return this.addLog(null, 'error', `Change refused: ${event.reason}`);
+      case 'request_refused':
+        this.service.refuse(event.id, event.reason);
+        return this.addLog(null, 'error', `Request refused: ${event.reason}`);
       case 'report':
         this.report = event;
         return;
@@ -268,6 +273,7 @@ export class RunData {
     }
     this.recoveries.apply(mark);
     this.heads.apply(mark);
+    this.service.apply(mark);
     if (METHOD_MARKS.has(name)) this.methodMarks.push(mark);
     if (!QUIET_MARKS.has(name)) this.tell(mark);
   }

@@ -1,0 +1,101 @@
+"""Requests that people send while the run goes on: only the source knows them.
+
+The source tells the other devices with a short message what is served next, and after every few tokens
+whether that goes on: a request may be cancelled, or end with a stop token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from engine.domain.plan import Plan
+from engine.domain.workload import Request, Workload
+from engine.program.ctx import Ctx, Note
+from engine.program.queue import alike
+from engine.program.strategy import Strategy
+from engine.program.wave import Batch, SourceIO, answer
+
+MOST_ANNOUNCED = 250
+"""Requests whose numbers fit into the note of one message."""
+
+
+async def serve_open(
+    ctx: Ctx,
+    strategy: Strategy,
+    plan: Plan,
+    workload: Workload,
+    requests: Sequence[Request],
+    source: SourceIO | None,
+) -> None:
+    """Answer `requests`, each not before it has arrived, and those that the source gets later, until it is
+    closed. A device without weights does nothing.
+    """
+    others = sorted({holding.device for holding in plan.holdings} - {ctx.cluster.source_rank})
+    if source is not None:
+        source.open()
+        ctx.spawn(_arrivals(ctx, requests, source))
+    elif ctx.rank not in others:
+        return
+    most = min(workload.max_batch, MOST_ANNOUNCED)
+    while batch := await _next(ctx, most, others, source):
+        ctx.at(batch[0].index, batch[0].emitted)
+        wave = (batch,) if strategy.batches_bursts else tuple((request,) for request in batch)
+        new_tokens = batch[0].new_tokens
+        assert new_tokens, "a request of an open workload says how many tokens it gets"
+
+        async def goes_on(batch: Batch = batch) -> bool:
+            return await _goes_on(ctx, batch, others, source)
+
+        await answer(ctx, strategy, plan, wave, new_tokens, source, goes_on)
+        await strategy.between_waves(ctx, plan)
+
+
+async def _arrivals(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> None:
+    """Put `requests` in the queue when they arrive: at once, where they did before a new plan."""
+    begin_s = ctx.now_s
+    for time_s, together in groupby(requests, lambda request: max(begin_s, request.arrival_s or 0.0)):
+        await ctx.until(time_s)
+        source.enqueue(list(together), ctx.now_s)
+    source.expect_no_more()
+
+
+async def _next(ctx: Ctx, most: int, others: Sequence[int], source: SourceIO | None) -> Batch:
+    """The requests that are served next, up to `most`; none at the end. The prompts are at the source."""
+    if source is None:
+        note, _ = await ctx.recv_noted(ctx.cluster.source_rank, "admitted")
+        return _announced(note)
+    while not (waiting := source.waiting()):
+        if source.closed:
+            break
+        await source.news()
+    batch = tuple(alike(waiting[:most])) if waiting else ()
+    for rank in others:
+        ctx.send(source.nothing(), rank, "admitted", _announcement(batch))
+    return batch
+
+
+def _announcement(batch: Batch) -> Note:
+    if not batch:
+        return (0, 0, 0)
+    first = batch[0]
+    return len(first.tokens), first.emitted, first.new_tokens or 0, *(request.index for request in batch)
+
+
+def _announced(note: Note) -> Batch:
+    """The requests as another device knows them: their lengths, and zeros for the prompts."""
+    rows, emitted, new_tokens, *indices = note
+    return tuple(
+        Request(index=index, tokens=(0,) * rows, emitted=emitted, new_tokens=new_tokens) for index in indices
+    )
+
+
+async def _goes_on(ctx: Ctx, batch: Batch, others: Sequence[int], source: SourceIO | None) -> bool:
+    """Whether a request of `batch` still needs tokens."""
+    if source is None:
+        note, _ = await ctx.recv_noted(ctx.cluster.source_rank, "goes_on")
+        return bool(note[0])
+    wanted = not all(source.has_ended(request.index) for request in batch)
+    for rank in others:
+        ctx.send(source.nothing(), rank, "goes_on", (int(wanted),))
+    return wanted

@@ -1,0 +1,90 @@
+"""Requests that people send while a run goes on: taken in their order, checked, cancelled, and predicted."""
+
+import pytest
+
+from engine.domain.errors import SpecError
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.workload import Workload
+from engine.models.inputs.prompts import requests_of
+from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.wave import CHECKED_TOKENS
+from engine.runs.predict import predict, prepare, simulate
+from engine.strategies.registry import STRATEGIES
+from tests.support.small_cases import GPT2, star
+
+NAMES = [chosen.name for chosen in STRATEGIES]
+
+
+def spec_of(name="gpipe", rows=(), **workload):
+    trace = [{"at_s": at_s, "prompt_tokens": size, "new_tokens": new} for at_s, size, new in rows]
+    given = {
+        "pattern": "serve",
+        "prompt_tokens": 5,
+        "new_tokens": 20,
+        "requests": 9,
+        "trace": trace,
+    } | workload
+    return RunSpec(
+        cluster=star([1e9] * 2), model=GPT2, strategy=name, workload=Workload.parse(given, "test"), seed=5
+    )
+
+
+def trace_of(spec):
+    return simulate(prepare(spec))[0]
+
+
+def times_s(trace, name):
+    return {m.facts["request"]: m.time_s for m in trace if isinstance(m, Mark) and m.name == name}
+
+
+def messages(trace, name):
+    """Bytes of every message of this name."""
+    return [x.bytes for x in trace if isinstance(x, Span) and x.kind == "send" and x.name == name]
+
+
+def test_before_the_run_as_many_of_the_longest_requests_as_are_served_together_are_predicted():
+    report = predict(spec_of(max_batch=3))
+    assert [(r.arrival_s, r.queue_s, len(r.token_s)) for r in report.requests] == [(0.0, 0.0, 20)] * 3
+    assert [len(request.tokens) for request in requests_of(spec_of(max_batch=3))] == [5] * 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recorded_requests_are_answered_in_their_order_and_in_full(name):
+    rows = [(0.0, 3, 4), (0.0, 5, 2), (1e-4, 5, 2), (9.0, 2, CHECKED_TOKENS + 1)]
+    trace = trace_of(spec_of(name, rows, max_batch=2))
+    arrived, begun, finished = (
+        times_s(trace, f"request_{what}") for what in ("arrived", "begun", "finished")
+    )
+    assert [arrived[request] for request in range(4)] == [0.0, 0.0, 1e-4, 9.0]
+    assert begun[0] == 0.0 < begun[1] == begun[2] < finished[1] <= 9.0 == begun[3]
+    tokens = [m.facts["request"] for m in trace if isinstance(m, Mark) and m.name == "token_emitted"]
+    assert [tokens.count(request) for request in range(4)] == [new for _, _, new in rows]
+
+
+def test_the_source_says_what_is_next_when_the_service_ends_and_whether_a_wave_goes_on():
+    rows = [(0.0, 3, 2), (0.0, 3, 2), (5.0, 5, 2 * CHECKED_TOKENS + 1)]
+    trace = trace_of(spec_of("megatron", rows, max_batch=2))
+    number = 8  # bytes; three lengths and the number of each request
+    assert messages(trace, "admitted") == [FRAME_HEADER_BYTES + size * number for size in (3 + 2, 3 + 1, 3)]
+    assert messages(trace, "goes_on") == [FRAME_HEADER_BYTES + number] * 2
+
+
+def test_a_recorded_prompt_is_what_was_asked():
+    workload = {"trace": [{"at_s": 0.5, "prompt_tokens": 2, "new_tokens": 1, "tokens": [7, 8]}]}
+    (request,) = requests_of(spec_of(**workload))
+    assert (request.tokens, request.arrival_s, request.new_tokens) == ((7, 8), 0.5, 1)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        {"prompt_tokens": None, "prompt": "hello"},
+        {"new_tokens": 0},
+        {"rate_per_s": 3.0},
+        {"trace": [{"at_s": 0, "prompt_tokens": 2, "new_tokens": 1, "tokens": [7]}]},
+    ],
+)
+def test_an_open_workload_states_the_longest_request_and_nothing_else(workload):
+    with pytest.raises(SpecError):
+        spec_of(**workload)

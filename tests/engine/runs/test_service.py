@@ -1,0 +1,175 @@
+"""What becomes of the requests that people send to a run: taken or refused, cancelled, ended at a limit."""
+
+import pytest
+
+from engine.domain.events import RequestRefused
+from engine.domain.trace import Mark
+from engine.domain.workload import Workload
+from engine.runs.active_run import ActiveRun
+from engine.runs.predict import prepare
+from engine.runs.service import MOST_CHARS_PER_TOKEN, Service, recorded
+from tests.support.fake_devices import FakeClock, FakePool, small_spec
+
+LIMITS = {
+    "pattern": "serve",
+    "prompt_tokens": 4,
+    "new_tokens": 6,
+    "requests": 3,
+    "queue_limit": 2,
+    "idle_wall_s": 10.0,
+    "serve_wall_s": 100.0,
+}
+
+
+@pytest.fixture
+def case():
+    """Makes the only case of a test."""
+    made = []
+
+    def make(**workload):
+        made.append(Case(**workload))
+        return made[0]
+
+    yield make
+    made[0].pool.close(at_once=True)
+    made[0].device.sock.close()
+
+
+class Case:
+    def __init__(self, **workload):
+        spec = small_spec(workload=Workload.parse(LIMITS | workload, "test"))
+        self.clock, self.events = FakeClock(), []
+        self.pool = pool = FakePool(self.clock)
+        prepared = prepare(spec)
+        self.run = ActiveRun(spec, prepared.plan, (), 2.0, frozenset(), self.events.append, clock=self.clock)
+        self.run.start_wall_s = self.clock()
+        pool.fork(spec.cluster.source_rank, prepared.plan)
+        self.device = pool.devices[spec.cluster.source_rank]
+        self.service = Service(self.run, pool)
+        self.service.check()
+
+    def ask(self, name="a", **more):
+        self.service.handle({"kind": "ask", "id": name, "tokens": [1, 2], "by": "carol"} | more)
+
+    def end(self, request, how="finished"):
+        self.service.note(Mark(0.0, f"request_{how}", "d0", {"request": request}))
+
+    def refusals(self):
+        return [event.reason for event in self.events if isinstance(event, RequestRefused)]
+
+    def after_s(self, wall_s):
+        self.clock.now_s += wall_s
+        self.service.check()
+        return self.service.closing
+
+
+def test_a_request_goes_to_the_source_with_its_time_and_its_number(case):
+    case = case()
+    case.clock.now_s += 3.0  # 1.5 virtual seconds at dilation 2
+    case.ask(new_tokens=5)
+    (message,) = case.device.got()
+    request = message["request"]
+    assert (message["type"], request["index"], request["tokens"]) == ("ask", 0, [1, 2])
+    assert (request["arrival_s"], request["new_tokens"]) == (1.5, 5)
+    (mark,) = case.events
+    assert mark.name == "request_accepted"
+    assert {"id": "a", "by": "carol", "prompt_tokens": 2, "new_tokens": 5}.items() <= mark.facts.items()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ({"tokens": [1] * 5}, "has 5 tokens, and this run takes up to 4"),
+        ({"tokens": [1] * 10_000_000}, "has 5 tokens"),
+        ({"tokens": None, "text": "x" * (4 * MOST_CHARS_PER_TOKEN + 1)}, "characters"),
+        ({"tokens": None, "text": "hello"}, "has 5 tokens"),
+        ({"tokens": None, "text": ""}, "has no tokens"),
+        ({"tokens": ["1"]}, "whole numbers"),
+        ({"tokens": [-1]}, "expected 0 to"),
+        ({"new_tokens": 7}, "expected 1 to 6"),
+        ({"new_tokens": -1}, "expected 1 to 6"),
+        ({"id": "first"}, "no other request has"),
+        ({"id": ""}, "no other request has"),
+    ],
+)
+def test_what_a_run_cannot_answer_is_refused_with_the_reason(command, said, case):
+    case = case()
+    case.ask("first")
+    case.device.got()
+    case.ask(**command)
+    (reason,) = case.refusals()
+    assert said in reason
+    assert not case.device.got()
+    assert len(case.run.requests) == 1
+
+
+def test_only_so_many_wait_and_only_so_many_are_taken_in_all(case):
+    case = case()
+    for name in "abc":
+        case.ask(name)
+    assert ["2 requests wait" in reason for reason in case.refusals()] == [True]
+    case.end(0)
+    case.ask("d")
+    case.end(1, "cancelled")
+    case.ask("e")
+    assert "takes 3 requests in all" in case.refusals()[-1]
+    assert not case.after_s(0.0), "the last one is not answered yet"
+    case.end(2)
+    assert "after 3 requests" in case.after_s(0.0)
+    case.ask("f")
+    assert "No more requests are taken: The service ended after 3 requests" in case.refusals()[-1]
+
+
+def test_a_service_ends_when_nobody_has_asked_for_long_and_never_while_somebody_waits(case):
+    case = case()
+    case.ask()
+    assert not case.after_s(50.0)
+    case.end(0)
+    assert not case.after_s(9.0)
+    assert "nobody asked for 10 s" in case.after_s(2.0)
+    assert [message["type"] for message in case.device.got()] == ["ask", "close"]
+
+
+def test_a_service_ends_at_its_time_with_whoever_waits(case):
+    case = case()
+    case.ask()
+    assert not case.after_s(99.0)
+    assert "after 100 s" in case.after_s(2.0) or "1 min" in case.service.closing
+    assert case.device.got()[-1]["type"] == "close"
+
+
+def test_a_request_is_withdrawn_once_and_again_after_a_new_plan_until_the_source_says_so(case):
+    case = case()
+    case.ask()
+    case.service.handle({"kind": "withdraw", "id": "unknown"})
+    case.service.handle({"kind": "withdraw", "id": "a", "by": "carol"})
+    (_, withdrawn) = case.device.got()
+    assert (withdrawn["request"], withdrawn["reason"]) == (0, "Cancelled by carol.")
+    case.service.repeat()
+    assert case.device.got() == [withdrawn]
+    case.end(0, "cancelled")
+    case.service.repeat()
+    case.service.handle({"kind": "withdraw", "id": "a"})
+    assert not case.device.got()
+
+
+def test_a_run_with_a_fixed_workload_takes_no_requests_and_has_no_end_of_service(case):
+    case = case(pattern="sporadic")
+    case.ask()
+    assert "fixed workload" in case.refusals()[0]
+    assert not case.after_s(1e6)
+
+
+def test_the_record_has_the_requests_that_got_tokens_with_as_many_as_they_got(case):
+    case = case()
+    for name, tokens in (("a", [1, 2]), ("b", [3]), ("c", [4, 5, 6])):
+        case.service.workload = case.service.workload.model_copy(update={"queue_limit": 9})
+        case.ask(name, tokens=tokens)
+    emitted = [(0, 0), (2, 0), (2, 1)]
+    trace = [
+        Mark(1.0, "token_emitted", "d0", {"request": request, "index": index, "token": 1})
+        for request, index in emitted
+    ]
+    spec, kept = recorded(case.run.spec, case.run.requests, trace)
+    assert [(row.tokens, row.new_tokens) for row in spec.workload.trace] == [((1, 2), 1), ((4, 5, 6), 2)]
+    assert [request.index for request in kept] == [0, 2]

@@ -1,0 +1,91 @@
+/** The requests that people have sent to a run that serves, folded from its marks. */
+import type { Mark } from '@/api/types';
+import { number, text } from './facts';
+
+export interface ServedRequest {
+  request: number;
+  /** The sender's name for it. */
+  id: string;
+  by: string;
+  prompt: string;
+  promptTokens: number;
+  newTokens: number;
+  state: 'waiting' | 'working' | 'answered' | 'cancelled';
+  /** Why it was cancelled. */
+  reason: string;
+  accepted_s: number;
+  begun_s: number | null;
+  ended_s: number | null;
+  answer: string;
+  /** Virtual times of its tokens. */
+  token_s: number[];
+}
+
+const MAX_REQUESTS = 500;
+
+export class Service {
+  readonly requests: ServedRequest[] = [];
+  /** By the sender's name for a request, why it was not taken. */
+  readonly refused = new Map<string, string>();
+  /** Why no more requests are taken; '' while they are. */
+  ended = '';
+  private readonly byNumber = new Map<number, ServedRequest>();
+
+  refuse(id: string, reason: string): void {
+    this.refused.set(id, reason);
+  }
+
+  apply(mark: Mark): void {
+    if (mark.name === 'service_ended') {
+      this.ended = text(mark.facts['reason']);
+      return;
+    }
+    if (mark.name === 'request_accepted') return this.accept(mark);
+    const request = this.byNumber.get(number(mark.facts['request'], 0));
+    if (!request) return;
+    switch (mark.name) {
+      case 'request_begun':
+        request.state = 'working';
+        request.begun_s = mark.time_s;
+        return;
+      case 'token_emitted':
+        request.answer += text(mark.facts['text']);
+        request.token_s.push(mark.time_s);
+        return;
+      case 'request_finished':
+      case 'request_cancelled':
+        request.state = mark.name === 'request_finished' ? 'answered' : 'cancelled';
+        request.reason = text(mark.facts['reason']);
+        request.ended_s = mark.time_s;
+        return;
+    }
+  }
+
+  /** How many requests are before this one; 0 for one in work. */
+  ahead(request: ServedRequest): number {
+    return this.requests.filter(
+      (other) => other.request < request.request && (other.state === 'waiting' || other.state === 'working'),
+    ).length;
+  }
+
+  private accept(mark: Mark): void {
+    const request: ServedRequest = {
+      request: number(mark.facts['request'], 0),
+      id: text(mark.facts['id']),
+      by: text(mark.facts['by']),
+      prompt: text(mark.facts['text']),
+      promptTokens: number(mark.facts['prompt_tokens'], 0),
+      newTokens: number(mark.facts['new_tokens'], 0),
+      state: 'waiting',
+      reason: '',
+      accepted_s: mark.time_s,
+      begun_s: null,
+      ended_s: null,
+      answer: '',
+      token_s: [],
+    };
+    this.byNumber.set(request.request, request);
+    this.requests.push(request);
+    if (this.requests.length > MAX_REQUESTS) this.requests.shift();
+  }
+}
