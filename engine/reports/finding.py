@@ -203,7 +203,7 @@ def _predicted(report: RunReport) -> Iterator[str]:
     if report.outcome.kind != "finished":
         return
     off = report.latency_s / report.prediction.latency_s - 1
-    knowing = ", with the changes" if report.scenario.changes else ""
+    knowing = " that knows the changes" if report.scenario.changes else ""
     expected = f"The prediction{knowing} was {human_s(report.prediction.latency_s)}"
     if abs(off) < SAME_FRAC:
         yield f"{expected}, within {_percent(SAME_FRAC)} of it."

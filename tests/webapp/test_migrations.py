@@ -21,6 +21,14 @@ PREVIOUS = [
 ]
 """The migrations that the previous release had; it did not have the last app."""
 
+OLD_REPORT = {
+    "dilation": 4,
+    "outcome": {"kind": "finished"},
+    "links": [{"bytes": 10, "payload_bytes": 8}, {"bytes": 20, "payload_bytes": 17}],
+    "devices": [{"peak_memory_bytes": 9}, {"peak_memory_bytes": 5}],
+    "correctness": {"checked": True, "lossy": False},
+}
+
 
 @pytest.fixture
 def previous() -> Iterator[MigrationExecutor]:
@@ -37,7 +45,9 @@ def test_runs_clusters_and_people_of_the_previous_release_are_kept(previous: Mig
     spec = run_spec().model_dump(mode="json")
     fields = {"request": request_body(), "spec": spec, "cluster_name": "lab-3", "strategy": "voltage"}
     runs = old.get_model("runs", "Run").objects
-    done = runs.create(owner_id=ann.pk, status="finished", worker="emulate@a/h/1/2", fence=3, **fields)
+    done = runs.create(
+        owner_id=ann.pk, status="finished", worker="emulate@a/h/1/2", fence=3, report=OLD_REPORT, **fields
+    )
     begun = datetime(2026, 1, 1, tzinfo=UTC)
     active = runs.create(status="running", started_at=begun, lease_until=begun, **fields)
     queued = runs.create(**fields)
@@ -50,6 +60,9 @@ def test_runs_clusters_and_people_of_the_previous_release_are_kept(previous: Mig
     kept = Run.objects.get(pk=done.pk)
     assert (kept.owner.username, kept.worker, kept.fence) == ("ann", "emulate@a/h/1/2", 3)
     assert kept.spec == spec and kept.need == {}
+    assert kept.figures == {"dilation": 4, "link_bytes": 30, "payload_bytes": 25, "peak_memory_bytes": 9}
+    assert (kept.lossy, kept.params["new_tokens"]) == (False, fields["request"]["workload"]["new_tokens"])
+    assert Run.objects.get(pk=active.pk).figures == {}
     assert Run.objects.get(pk=active.pk).lease_until == begun
     assert Run.objects.get(pk=queued.pk).need == {}
     assert bytes(EventSegment.objects.get(run_id=done.pk).batches) == b"\x00\xff"

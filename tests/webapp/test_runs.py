@@ -9,6 +9,7 @@ import os
 import subprocess
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 import redis
 from django.utils import timezone
@@ -402,6 +403,8 @@ def test_a_finished_run_shows_its_figures_in_the_list(alice: Browser, live_redis
     assert row["latency_s"] == pytest.approx(report.latency_s)
     assert row["tokens_per_s"] == pytest.approx(report.tokens_per_s)
     assert timezone.datetime.fromisoformat(row["finished_at"]).tzinfo is not None
+    assert row["figures"]["link_bytes"] == sum(link.bytes for link in report.links)
+    assert row["params"]["new_tokens"] == report.spec.workload.new_tokens
     assert alice.get(f"/runs/{run_id}").json()["report"]["latency_s"] == row["latency_s"]
 
 
@@ -418,6 +421,20 @@ def test_the_report_is_exported_as_json_csv_and_trace(alice: Browser, live_redis
     trace = alice.get(f"/runs/{run_id}/trace.json").json()["traceEvents"]
     events, _ = recorded()
     assert sum(e["ph"] == "X" for e in trace) == sum(isinstance(e, Span) for e in events)
+
+
+def test_chosen_runs_are_exported_as_a_table(alice: Browser, live_redis) -> None:
+    over, waiting, _ = finished(alice), started(alice, name="=cmd()"), started(alice)
+    path = f"/runs/export/{{}}?ids={over},{waiting}"
+    text = alice.get(path.format("csv")).content.decode()
+    newest, oldest = csv.DictReader(io.StringIO(text))
+    assert (newest["id"], newest["name"], newest["latency_s"]) == (str(waiting), "'=cmd()", "")
+    assert float(oldest["latency_s"]) == recorded()[1].latency_s
+    assert oldest["params.new_tokens"] == str(recorded()[1].spec.workload.new_tokens)
+    table = parquet.read_table(io.BytesIO(alice.get(path.format("parquet")).content))
+    assert table.column("id").to_pylist() == [waiting, over]
+    assert table.column("name").to_pylist()[0] == "=cmd()"
+    assert alice.get("/runs/export/docx?ids=1").status_code == 422
 
 
 def test_a_run_without_report_has_nothing_to_export(alice: Browser, live_redis) -> None:

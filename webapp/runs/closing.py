@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from engine.domain.events import EVENTS, Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.stored import read_report, to_document
+from engine.reports.figures import listed_figures
 from webapp.runs import archive, ownership, workers
 from webapp.runs.event_log import EventLog
 from webapp.runs.models import ACTIVE, OVER, Run
@@ -34,6 +35,8 @@ def finish(owner: Ownership, report: RunReport) -> EndState:
         "tokens_per_s": report.tokens_per_s if finished else None,
         "correct": report.correctness.ok,
         "valid": report.fidelity.valid,
+        "lossy": report.correctness.lossy if report.correctness.checked else None,
+        "figures": listed_figures(report),
     }
     if not _close(ownership.owned(owner), report.outcome, **changes):
         raise Lost(owner)

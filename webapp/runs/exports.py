@@ -1,11 +1,11 @@
-"""Exports of a run: its report as CSV, its trace in the Chrome format that Perfetto opens."""
+"""Exports: a run's report as CSV, its trace in the Chrome format that Perfetto opens, and a list of runs."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.domain.events import TRACE, TraceItem
@@ -51,6 +51,52 @@ def rows_of(report: dict[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
             label = row.get("name") or str(row.get("index", index))
             for column, value in row.items():
                 yield table, label, column, json.dumps(value) if isinstance(value, list) else value
+
+
+LISTED = ("id", "name", "status", "outcome", "created_at", "owner", "cluster_name", "model", "strategy")
+MEASURED = ("latency_s", "ttft_s", "tpot_s", "tokens_per_s", "correct", "valid", "lossy")
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """A value per run, as lists show it; a column `params.NAME` per parameter and `NAME` per further figure.
+
+    Parameters of one name may have several types, so that they are text.
+    """
+    params = sorted({name for row in rows for name in row["params"]})
+    figures = sorted({name for row in rows for name in row["figures"]})
+    columns = {name: [row[name] for row in rows] for name in LISTED}
+    columns |= {f"params.{name}": [_text(row["params"].get(name)) for row in rows] for name in params}
+    columns |= {name: [row[name] for row in rows] for name in MEASURED}
+    columns |= {name: [row["figures"].get(name) for row in rows] for name in figures}
+    return columns | {"tags": [" ".join(row["tags"]) for row in rows]}
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def runs_csv(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    """Text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for values in zip(*columns.values(), strict=True):
+        writer.writerow([_harmless(value) for value in values])
+    return out.getvalue().encode()
+
+
+def _harmless(value: Any) -> Any:
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value
+
+
+def runs_parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    import pyarrow.parquet as pq  # large, and only needed here
+    from pyarrow import table
+
+    out = io.BytesIO()
+    pq.write_table(table(dict(columns)), out)
+    return out.getvalue()
 
 
 def trace_of(run: Run) -> list[TraceItem]:

@@ -15,8 +15,8 @@ class Run(models.Model):
     `status` is `queued`, one of ACTIVE as the run reports it, or one of OVER. Leaving `queued` is one
     UPDATE … WHERE status = 'queued', so no run starts twice. From then on until `archived`, it has one owner,
     which `fence` and `lease_until` tell (`webapp/runs/ownership.py`). `need` is what it needs of its worker
-    (`webapp/fleet/need.py`). The figures of the report that lists
-    show are columns, so that a list reads no report.
+    (`webapp/fleet/need.py`). The figures of the report and the parameters that lists
+    show are columns, so that a list reads no report and no request.
     """
 
     name = models.CharField(max_length=100, blank=True)
@@ -43,6 +43,8 @@ class Run(models.Model):
     report = models.JSONField(null=True)
     error = models.TextField(blank=True)
 
+    params = models.JSONField(default=dict)
+    figures = models.JSONField(default=dict)
     cluster_name = models.CharField(max_length=31)
     model = models.CharField(max_length=100)
     strategy = models.CharField(max_length=50)
@@ -53,6 +55,7 @@ class Run(models.Model):
     tokens_per_s = models.FloatField(null=True)
     correct = models.BooleanField(null=True)
     valid = models.BooleanField(null=True)
+    lossy = models.BooleanField(null=True)
 
     class Meta:
         ordering = ["-pk"]

@@ -52,6 +52,9 @@ class RunRow(Schema):
     tokens_per_s: float | None
     correct: bool | None
     valid: bool | None
+    lossy: bool | None = Field(description="Whether the method may change the result; null if not checked.")
+    params: dict[str, Any] = Field(description="Size of the workload, seed, and the strategy's parameters.")
+    figures: dict[str, float] = Field(description="Further figures, as `engine/reports/figures.py` has them.")
     tags: list[str]
 
 
@@ -153,6 +156,9 @@ def row(run: Run, rights: Rights, place: Place | None = None) -> dict[str, Any]:
         "tokens_per_s": run.tokens_per_s,
         "correct": run.correct,
         "valid": run.valid,
+        "lossy": run.lossy,
+        "params": run.params,
+        "figures": run.figures,
         "tags": run.tags,
     }
 

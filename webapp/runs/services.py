@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -96,10 +97,20 @@ def store(request: RunRequest, spec: RunSpec, plan: Plan | None, owner: User | N
         spec=to_document(spec),
         plan=to_document(plan) if plan else None,
         need=need_of(spec, plan).model_dump(mode="json", exclude_defaults=True) if plan else {},
+        params=listed_params(request),
         cluster_name=spec.cluster.name,
         model=request.model,
         strategy=request.strategy,
     )
+
+
+def listed_params(request: RunRequest) -> dict[str, Any]:
+    """What lists show of a request: its size and seed, and the strategy's parameters but a plan by hand."""
+    work = request.workload
+    size: dict[str, Any] = {"new_tokens": work.new_tokens, "requests": work.requests, "seed": request.seed}
+    if work.prompt_tokens is not None:
+        size["prompt_tokens"] = work.prompt_tokens
+    return size | {key: value for key, value in request.params.items() if key != "plan"}
 
 
 def queue(run_id: int) -> None:

@@ -271,6 +271,9 @@ def test_a_lost_device_is_told_as_a_recovery():
 def test_a_prediction_is_said_to_be_right_or_by_how_much_it_is_off(latency_s, said):
     expected = Prediction(latency_s=latency_s, ttft_s=1, tpot_s=1, tokens_per_s=1, peak_memory_bytes={})
     assert words(prediction=expected)[3] == said
+    late = Scenario(changes=(LinkUp(at_s=9, link="a--b"),))
+    knowing = said.replace("The prediction was", "The prediction that knows the changes was")
+    assert words(prediction=expected, scenario=late)[4] == knowing
 
 
 def test_what_one_should_not_believe_is_said_last():

@@ -122,11 +122,11 @@ export function useShowcases() {
   });
 }
 
-/** All runs; polled more often while one of them is not over. */
-export function useRuns() {
+/** The newest `limit` runs; polled more often while one of them is not over. */
+export function useRuns(limit = 100) {
   return useQuery({
-    queryKey: ['runs'],
-    queryFn: ({ signal }) => api.get<RunRow[]>('/runs', signal),
+    queryKey: ['runs', 'newest', limit],
+    queryFn: ({ signal }) => api.get<RunRow[]>(`/runs?limit=${limit}`, signal),
     refetchInterval: (query) => (query.state.data?.some((run) => !isOver(run.status)) ? 2_000 : 15_000),
     staleTime: 0,
   });

@@ -18,7 +18,7 @@ export function Page({ title, about, actions, wide = false, children }: Props) {
     <Stack gap="lg" w="100%" maw={wide ? 1760 : 1320} mx="auto" px={24} pt={24} pb={56}>
       <Group justify="space-between" align="flex-end" wrap="nowrap">
         <div>
-          <Title order={2} fz={24}>
+          <Title order={1} fz={24}>
             {title}
           </Title>
           {about && (

@@ -45,7 +45,7 @@ export function Panel({
         gap="sm"
       >
         <Group gap="xs" align="baseline" wrap="nowrap" style={{ minWidth: 0 }}>
-          <Title order={3} fz={14} style={{ whiteSpace: 'nowrap' }}>
+          <Title order={2} fz={14} style={{ whiteSpace: 'nowrap' }}>
             {title}
           </Title>
           {about && (

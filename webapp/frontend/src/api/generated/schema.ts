@@ -985,6 +985,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/export/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Export Runs */
+        get: operations["export_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/scenarios": {
         parameters: {
             query?: never;
@@ -2796,16 +2813,23 @@ export interface components {
             created_at: string;
             detail: string;
             error: string | null;
+            figures: {
+                [key: string]: number;
+            };
             finding: components["schemas"]["Finding"] | null;
             finished_at: string | null;
             id: number;
             latency_s: number | null;
             locked: string | null;
+            lossy: boolean | null;
             model: string;
             name: string;
             notes: string;
             outcome: ("finished" | "out_of_memory" | "out_of_time" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;
             owner: string;
+            params: {
+                [key: string]: unknown;
+            };
             plan: components["schemas"]["Plan"] | null;
             prediction: components["schemas"]["RunReport"] | null;
             problems: string[];
@@ -2894,14 +2918,21 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             detail: string;
+            figures: {
+                [key: string]: number;
+            };
             finished_at: string | null;
             id: number;
             latency_s: number | null;
             locked: string | null;
+            lossy: boolean | null;
             model: string;
             name: string;
             outcome: ("finished" | "out_of_memory" | "out_of_time" | "peer_lost" | "deadlock" | "cancelled" | "failed") | null;
             owner: string;
+            params: {
+                [key: string]: unknown;
+            };
             queue_position: number | null;
             started_at: string | null;
             starts_in_s: number | null;
@@ -5028,6 +5059,27 @@ export interface operations {
             header?: never;
             path: {
                 run_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    export_runs: {
+        parameters: {
+            query: {
+                ids: string;
+            };
+            header?: never;
+            path: {
+                kind: "csv" | "parquet";
             };
             cookie?: never;
         };

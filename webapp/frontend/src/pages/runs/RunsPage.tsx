@@ -8,33 +8,56 @@ import { useMayWrite, useRuns } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
-import { COLUMNS } from '@/run/table/columns';
+import { COLUMNS, paramColumns } from '@/run/table/columns';
 import { FilterBar } from './FilterBar';
+import { GroupsTable } from './GroupsTable';
 import { RunsTable } from './RunsTable';
 import { SelectionBar } from './SelectionBar';
-import { choices, NO_FILTER, shown, type Sort, sorted } from '@/run/table/table';
+import { choices, NO_FILTER, shown, sorted } from '@/run/table/table';
+import type { View } from '@/run/table/views';
+
+/** As many as the server lists at once. */
+const MANY = 5000;
+const FIRST: Omit<View, 'name' | 'columns'> = {
+  filter: NO_FILTER,
+  sort: { key: 'id', descending: true },
+  groupBy: [],
+};
 
 /** The page /runs: all runs, with filters and actions on the selected ones. */
 export function RunsPage() {
-  const query = useRuns();
+  const query = useRuns(MANY);
   const mayWrite = useMayWrite();
-  const [filter, setFilter] = useState(NO_FILTER);
-  const [sort, setSort] = useState<Sort>({ key: 'id', descending: true });
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
   const [keys, setKeys] = useLocalStorage({
-    key: 'edgeloom-run-columns',
+    key: 'edgeloom-runs-columns',
     defaultValue: COLUMNS.filter((column) => column.usual).map((column) => column.key),
   });
+  const [shownAs, setShownAs] = useState(FIRST);
   const runs = useMemo(() => query.data ?? [], [query.data]);
+  const all = useMemo(() => [...COLUMNS, ...paramColumns(runs)], [runs]);
+  const { filter, sort, groupBy } = shownAs;
   const rows = useMemo(() => sorted(shown(runs, filter), sort), [runs, filter, sort]);
   const chosen = runs.filter((run) => selected.has(run.id));
+  const onView = ({ columns, ...patch }: Partial<Omit<View, 'name'>>) => {
+    if (columns) setKeys([...columns]);
+    setShownAs((old) => ({ ...old, ...patch }));
+  };
   const start = mayWrite && (
     <Button component={Link} to="/runs/new" leftSection={<IconPlus size={16} />} data-testid="new-run">
       New run
     </Button>
   );
   return (
-    <Page title="Runs" about="Select two to six runs to compare them." actions={start} wide>
+    <Page
+      title="Runs"
+      about={
+        query.data &&
+        `${query.data.length} ${query.data.length === 1 ? 'run' : 'runs'}; select some to compare, tag, export or delete them.`
+      }
+      actions={start}
+      wide
+    >
       {query.isError && <ErrorPanel message={sentence(query.error)} onRetry={() => query.refetch()} />}
       {query.isPending && <Skeleton height={320} radius="md" />}
       {query.data?.length === 0 && (
@@ -46,16 +69,26 @@ export function RunsPage() {
       )}
       {runs.length > 0 && (
         <>
-          <FilterBar runs={runs} filter={filter} onFilter={setFilter} columns={keys} onColumns={setKeys} />
+          <FilterBar runs={runs} all={all} view={{ ...shownAs, columns: keys }} onView={onView} />
           <Card padding={0}>
-            <RunsTable
-              runs={rows}
-              columns={COLUMNS.filter((column) => keys.includes(column.key))}
-              sort={sort}
-              onSort={setSort}
-              selected={selected}
-              onSelect={setSelected}
-            />
+            {groupBy.length > 0 ? (
+              <GroupsTable
+                runs={rows}
+                groupBy={groupBy}
+                titles={groupBy.map((key) => all.find((column) => column.key === key)?.title ?? key)}
+                columns={keys}
+                onSelect={setSelected}
+              />
+            ) : (
+              <RunsTable
+                runs={rows}
+                columns={all.filter((column) => keys.includes(column.key))}
+                sort={sort}
+                onSort={(next) => onView({ sort: next })}
+                selected={selected}
+                onSelect={setSelected}
+              />
+            )}
             {rows.length === 0 && (
               <Text c="dimmed" ta="center" py="xl">
                 No run matches.

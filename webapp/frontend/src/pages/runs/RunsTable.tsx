@@ -1,12 +1,13 @@
-import { Anchor, Button, Checkbox, Table, UnstyledButton } from '@mantine/core';
+import { Anchor, Checkbox, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronUp } from '@tabler/icons-react';
-import { useState } from 'react';
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { memo, useCallback, useLayoutEffect, useRef, useState } from 'react';
 import { Link } from 'react-router';
 import type { RunRow } from '@/api/types';
 import { useNow } from '@/components/useNow';
 import type { ColumnSpec } from '@/run/table/columns';
+import { nextSort, type Sort } from '@/run/table/table';
 import classes from './runs.module.css';
-import { nextSort, type Sort, type SortKey } from '@/run/table/table';
 
 interface Props {
   runs: readonly RunRow[];
@@ -17,113 +18,193 @@ interface Props {
   onSelect: (selected: ReadonlySet<number>) => void;
 }
 
-const STEP = 100;
+const ROW_HEIGHT = 38;
+const NAME_WIDTH = 'minmax(170px, 2fr)';
 
-/** The list of runs: sortable columns and a checkbox per run. */
+/** The list of runs: sortable columns and a checkbox per run. Only the rows in the window are there. */
 export function RunsTable({ runs, columns, sort, onSort, selected, onSelect }: Props) {
   const now = useNow();
-  const [limit, setLimit] = useState(STEP);
-  const visible = runs.slice(0, limit);
-  const all = visible.length > 0 && visible.every((run) => selected.has(run.id));
-  const toggle = (id: number) => {
-    const next = new Set(selected);
-    if (!next.delete(id)) next.add(id);
-    onSelect(next);
-  };
+  const body = useRef<HTMLDivElement>(null);
+  const top = useTop(body);
+  // oxlint-disable-next-line react/incompatible-library -- nothing of it is passed on, and nothing is compiled
+  const rows = useWindowVirtualizer({
+    count: runs.length,
+    estimateSize: () => ROW_HEIGHT,
+    overscan: 12,
+    scrollMargin: top,
+  });
+  const all = runs.length > 0 && runs.every((run) => selected.has(run.id));
+  const latest = useRef(selected);
+  latest.current = selected;
+  const toggle = useCallback(
+    (id: number) => {
+      const next = new Set(latest.current);
+      if (!next.delete(id)) next.add(id);
+      onSelect(next);
+    },
+    [onSelect],
+  );
+  const template = `36px ${NAME_WIDTH} ${columns.map(({ width }) => `minmax(${width}px, 1fr)`).join(' ')}`;
+  const least = 36 + 170 + columns.reduce((sum, { width }) => sum + width, 0);
   return (
     <div className={classes.scroll}>
-      <Table highlightOnHover data-testid="runs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th w={36}>
-              <Checkbox
-                size="xs"
-                aria-label="Select all"
-                checked={all}
-                indeterminate={!all && selected.size > 0}
-                onChange={() => onSelect(all ? new Set() : new Set(visible.map((run) => run.id)))}
-              />
-            </Table.Th>
-            <Head title="Run" sortKey="id" sort={sort} onSort={onSort} />
-            {columns.map(({ key, title, sort: sortKey, numeric }) => (
-              <Head key={key} title={title} sortKey={sortKey} numeric={numeric} sort={sort} onSort={onSort} />
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {visible.map((run) => (
-            <Table.Tr
-              key={run.id}
-              data-testid={`run-${run.id}`}
-              bg={
-                selected.has(run.id)
-                  ? 'color-mix(in srgb, var(--mantine-primary-color-filled) 8%, transparent)'
-                  : undefined
-              }
-            >
-              <Table.Td>
-                <Checkbox
-                  size="xs"
-                  aria-label={`Select run ${run.id}`}
-                  checked={selected.has(run.id)}
-                  onChange={() => toggle(run.id)}
-                  data-testid={`select-run-${run.id}`}
-                />
-              </Table.Td>
-              <Table.Td className={classes.name}>
-                <Anchor
-                  component={Link}
-                  to={`/runs/${run.id}`}
-                  size="sm"
-                  fw={500}
-                  data-testid={`open-run-${run.id}`}
-                >
-                  <span className={classes.number}>{run.id}</span> {run.name}
-                </Anchor>
-              </Table.Td>
-              {columns.map(({ key, numeric, cell }) => (
-                <Table.Td key={key} ta={numeric ? 'right' : undefined} style={{ whiteSpace: 'nowrap' }}>
-                  {cell(run, now)}
-                </Table.Td>
-              ))}
-            </Table.Tr>
+      <div
+        role="table"
+        aria-rowcount={runs.length + 1}
+        aria-label="Runs"
+        data-testid="runs"
+        style={{ minWidth: least }}
+      >
+        <div
+          role="row"
+          aria-rowindex={1}
+          className={classes.header}
+          style={{ gridTemplateColumns: template }}
+        >
+          <div role="columnheader" className={classes.cell}>
+            <Checkbox
+              size="xs"
+              aria-label="Select all"
+              checked={all}
+              indeterminate={!all && selected.size > 0}
+              onChange={() => onSelect(all ? new Set() : new Set(runs.map((run) => run.id)))}
+            />
+          </div>
+          <Head title="Run" sortKey="id" sort={sort} onSort={onSort} />
+          {columns.map(({ key, title, about, sortable, numeric }) => (
+            <Head
+              key={key}
+              title={title}
+              about={about}
+              sortKey={sortable ? key : undefined}
+              numeric={numeric}
+              sort={sort}
+              onSort={onSort}
+            />
           ))}
-        </Table.Tbody>
-      </Table>
-      {runs.length > limit && (
-        <Button variant="subtle" fullWidth onClick={() => setLimit(limit + STEP)}>
-          Show {Math.min(STEP, runs.length - limit)} more of {runs.length}
-        </Button>
-      )}
+        </div>
+        <div ref={body} role="rowgroup" className={classes.rows} style={{ height: rows.getTotalSize() }}>
+          {rows.getVirtualItems().map(({ index, start }) => {
+            const run = runs[index];
+            return (
+              run && (
+                <Row
+                  key={run.id}
+                  run={run}
+                  index={index}
+                  columns={columns}
+                  template={template}
+                  top={start - top}
+                  now={now}
+                  selected={selected.has(run.id)}
+                  onToggle={toggle}
+                />
+              )
+            );
+          })}
+        </div>
+      </div>
     </div>
   );
 }
 
+/** How far below the top of the page an element begins. */
+function useTop(ref: React.RefObject<HTMLElement | null>): number {
+  const [top, setTop] = useState(0);
+  useLayoutEffect(() => {
+    const read = () => {
+      const box = ref.current?.getBoundingClientRect();
+      if (box) setTop(Math.round(box.top + window.scrollY));
+    };
+    read();
+    const observer = new ResizeObserver(read);
+    observer.observe(document.body);
+    return () => observer.disconnect();
+  }, [ref]);
+  return top;
+}
+
+interface RowProps {
+  run: RunRow;
+  index: number;
+  columns: readonly ColumnSpec[];
+  template: string;
+  top: number;
+  now: number;
+  selected: boolean;
+  onToggle: (id: number) => void;
+}
+
+const Row = memo(function Row({ run, index, columns, template, top, now, selected, onToggle }: RowProps) {
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className={classes.row}
+      data-selected={selected || undefined}
+      data-testid={`run-${run.id}`}
+      style={{ gridTemplateColumns: template, transform: `translateY(${top}px)`, height: ROW_HEIGHT }}
+    >
+      <div role="cell" className={classes.cell}>
+        <Checkbox
+          size="xs"
+          aria-label={`Select run ${run.id}`}
+          checked={selected}
+          onChange={() => onToggle(run.id)}
+          data-testid={`select-run-${run.id}`}
+        />
+      </div>
+      <div role="cell" className={classes.cell}>
+        <Anchor
+          component={Link}
+          to={`/runs/${run.id}`}
+          size="sm"
+          fw={500}
+          truncate
+          title={run.name}
+          data-testid={`open-run-${run.id}`}
+        >
+          <span className={classes.number}>{run.id}</span> {run.name}
+        </Anchor>
+      </div>
+      {columns.map(({ key, numeric, cell }) => (
+        <div role="cell" key={key} className={classes.cell} data-numeric={numeric || undefined}>
+          {cell(run, now)}
+        </div>
+      ))}
+    </div>
+  );
+});
+
 interface HeadProps {
   title: string;
-  sortKey?: SortKey;
-  numeric?: boolean;
+  about?: string | undefined;
+  sortKey?: string | undefined;
+  numeric?: boolean | undefined;
   sort: Sort;
   onSort: (sort: Sort) => void;
 }
 
-function Head({ title, sortKey, numeric, sort, onSort }: HeadProps) {
+function Head({ title, about, sortKey, numeric, sort, onSort }: HeadProps) {
   if (!sortKey)
     return (
-      <Table.Th>
-        <span className={classes.head}>{title}</span>
-      </Table.Th>
+      <div role="columnheader" className={classes.cell}>
+        {title}
+      </div>
     );
   const active = sort.key === sortKey;
   const Arrow = sort.descending ? IconChevronDown : IconChevronUp;
-  const arrow = <Arrow size={14} style={{ opacity: active ? 1 : 0 }} />;
+  const arrow = active && <Arrow size={14} style={{ flex: 'none' }} />;
   return (
-    <Table.Th
+    <div
+      role="columnheader"
       aria-sort={active ? (sort.descending ? 'descending' : 'ascending') : 'none'}
-      ta={numeric ? 'right' : undefined}
+      className={classes.cell}
+      data-numeric={numeric || undefined}
     >
       <UnstyledButton
         className={classes.head}
+        title={about}
         onClick={() => onSort(nextSort(sort, sortKey))}
         data-testid={`sort-${sortKey}`}
       >
@@ -131,6 +212,6 @@ function Head({ title, sortKey, numeric, sort, onSort }: HeadProps) {
         {title}
         {!numeric && arrow}
       </UnstyledButton>
-    </Table.Th>
+    </div>
   );
 }

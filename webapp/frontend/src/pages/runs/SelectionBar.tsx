@@ -1,6 +1,6 @@
-import { Button, Popover, TagsInput, Text } from '@mantine/core';
+import { Button, Menu, Popover, TagsInput, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { IconArrowsDiff, IconCopy, IconTag, IconTrash, IconX } from '@tabler/icons-react';
+import { IconArrowsDiff, IconCopy, IconDownload, IconTag, IconTrash, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import { api, sentence } from '@/api/client';
@@ -16,7 +16,7 @@ interface Props {
   onClear: () => void;
 }
 
-const MOST = 6;
+const MOST = 10;
 
 /** Actions on the selected runs: compare, tag, repeat, delete. */
 export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
@@ -63,6 +63,31 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
       >
         Compare
       </Button>
+      <Menu position="top">
+        <Menu.Target>
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<IconDownload size={15} />}
+            data-testid="export-runs"
+          >
+            Export
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {['csv', 'parquet'].map((kind) => (
+            <Menu.Item
+              key={kind}
+              component="a"
+              href={`/api/runs/export/${kind}?ids=${chosen.map(({ id }) => id).join(',')}`}
+              download
+              data-testid={`export-runs-${kind}`}
+            >
+              {kind === 'csv' ? 'CSV' : 'Parquet'}
+            </Menu.Item>
+          ))}
+        </Menu.Dropdown>
+      </Menu>
       {mayWrite && (
         <>
           <TagButton chosen={chosen} knownTags={knownTags} locked={locked} />

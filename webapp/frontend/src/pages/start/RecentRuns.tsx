@@ -6,15 +6,15 @@ import { COLUMNS } from '@/run/table/columns';
 
 const SHOWN = [
   'status',
-  'cluster',
+  'cluster_name',
   'model',
   'strategy',
-  'ttft',
-  'tpot',
-  'latency',
-  'rate',
+  'ttft_s',
+  'tpot_s',
+  'latency_s',
+  'tokens_per_s',
   'verdicts',
-  'created',
+  'created_at',
 ];
 const MANY = 6;
 

@@ -6,7 +6,10 @@ const KEY = 'edgeloom-last-draft';
 /** What belongs to one run alone: its name, its scenario, its cluster of another run, and a plan made by hand. */
 function forNext(draft: Draft): Draft {
   const params = Object.fromEntries(
-    Object.entries(draft.params).map(([strategy, { plan: _, ...rest }]) => [strategy, rest]),
+    Object.entries(draft.params).map(([strategy, params]) => [
+      strategy,
+      Object.fromEntries(Object.entries(params).filter(([key]) => key !== 'plan')),
+    ]),
   );
   return {
     ...draft,

@@ -1,67 +1,79 @@
 import { Badge, Group, Text, Tooltip } from '@mantine/core';
-import { IconAlertTriangle, IconCheck, IconX } from '@tabler/icons-react';
+import { IconAlertTriangle, IconCheck, IconWaveSine, IconX } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { RunRow } from '@/api/types';
-import { ago, maybe, seconds, three } from '@/format/units';
+import { paramText } from '@/format/metrics';
+import { ago, maybe } from '@/format/units';
 import { StatusBadge } from '@/run/panels/StatusBadge';
-import type { SortKey } from './table';
+import { FIGURES } from './figures';
 
 export interface ColumnSpec {
+  /** What `valueOf` of table.ts sorts by. */
   key: string;
   title: string;
-  sort?: SortKey;
+  about?: string;
   /** Right-aligned. */
   numeric?: boolean;
+  sortable: boolean;
   /** Shown by default. */
   usual: boolean;
+  /** Pixels. */
+  width: number;
   cell: (run: RunRow, now: number) => ReactNode;
 }
 
-export const COLUMNS: readonly ColumnSpec[] = [
-  { key: 'status', title: 'State', sort: 'status', usual: true, cell: (run) => <Status run={run} /> },
-  { key: 'cluster', title: 'Cluster', sort: 'cluster_name', usual: true, cell: (run) => run.cluster_name },
-  { key: 'model', title: 'Model', sort: 'model', usual: true, cell: (run) => run.model },
-  { key: 'strategy', title: 'Strategy', sort: 'strategy', usual: true, cell: (run) => run.strategy },
+const TEXTS: readonly ColumnSpec[] = [
   {
-    key: 'ttft',
-    title: 'TTFT',
-    sort: 'ttft_s',
-    numeric: true,
+    key: 'status',
+    title: 'State',
+    sortable: true,
     usual: true,
-    cell: (run) => maybe(run.ttft_s, seconds),
+    width: 116,
+    cell: (run) => <Status run={run} />,
   },
   {
-    key: 'tpot',
-    title: 'TPOT',
-    sort: 'tpot_s',
-    numeric: true,
+    key: 'cluster_name',
+    title: 'Cluster',
+    sortable: true,
     usual: true,
-    cell: (run) => maybe(run.tpot_s, seconds),
+    width: 84,
+    cell: (run) => run.cluster_name,
+  },
+  { key: 'model', title: 'Model', sortable: true, usual: true, width: 92, cell: (run) => run.model },
+  {
+    key: 'strategy',
+    title: 'Strategy',
+    sortable: true,
+    usual: true,
+    width: 100,
+    cell: (run) => run.strategy,
+  },
+];
+
+const REST: readonly ColumnSpec[] = [
+  {
+    key: 'verdicts',
+    title: 'Verdicts',
+    sortable: false,
+    usual: true,
+    width: 160,
+    cell: (run) => <Verdicts run={run} />,
   },
   {
-    key: 'latency',
-    title: 'End to end',
-    sort: 'latency_s',
-    numeric: true,
+    key: 'tags',
+    title: 'Tags',
+    sortable: false,
     usual: true,
-    cell: (run) => maybe(run.latency_s, seconds),
+    width: 90,
+    cell: (run) => <Tags tags={run.tags} />,
   },
+  { key: 'owner', title: 'By', sortable: true, usual: false, width: 90, cell: (run) => run.owner },
   {
-    key: 'rate',
-    title: 'Tokens/s',
-    sort: 'tokens_per_s',
-    numeric: true,
-    usual: true,
-    cell: (run) => maybe(run.tokens_per_s, three),
-  },
-  { key: 'verdicts', title: 'Verdicts', usual: true, cell: (run) => <Verdicts run={run} /> },
-  { key: 'tags', title: 'Tags', usual: true, cell: (run) => <Tags tags={run.tags} /> },
-  { key: 'owner', title: 'By', sort: 'owner', usual: false, cell: (run) => run.owner },
-  {
-    key: 'created',
+    key: 'created_at',
     title: 'Created',
-    sort: 'created_at',
+    sortable: true,
     usual: true,
+    width: 108,
     cell: (run, now) => (
       <Text span size="sm" c="dimmed" style={{ whiteSpace: 'nowrap' }}>
         {ago(run.created_at, now)}
@@ -69,6 +81,36 @@ export const COLUMNS: readonly ColumnSpec[] = [
     ),
   },
 ];
+
+export const COLUMNS: readonly ColumnSpec[] = [
+  ...TEXTS,
+  ...FIGURES.map(({ key, title, about, usual, text, of }) => ({
+    key,
+    title,
+    about,
+    usual,
+    numeric: true,
+    sortable: true,
+    width: 86,
+    cell: (run: RunRow) => maybe(of(run), text),
+  })),
+  ...REST,
+];
+
+/** One column per parameter that any of the runs has. */
+export function paramColumns(runs: readonly RunRow[]): ColumnSpec[] {
+  const names = new Set(runs.flatMap((run) => Object.keys(run.params)));
+  return [...names].toSorted().map((name) => ({
+    key: `params.${name}`,
+    title: name.replaceAll('_', ' '),
+    about: 'parameter',
+    usual: false,
+    numeric: runs.every((run) => ['number', 'undefined'].includes(typeof run.params[name])),
+    sortable: true,
+    width: 110,
+    cell: (run: RunRow) => (name in run.params ? paramText(name, run.params[name]) : '–'),
+  }));
+}
 
 function Status({ run }: { run: RunRow }) {
   const outcome =
@@ -88,33 +130,55 @@ function Status({ run }: { run: RunRow }) {
   );
 }
 
+interface Chip {
+  label: string;
+  about: string;
+  color: string;
+  Icon: typeof IconCheck;
+}
+
+function chipsOf({ correct, lossy, valid }: RunRow): Chip[] {
+  const chips: Chip[] = [];
+  if (correct === true)
+    chips.push({ label: 'correct', about: 'agrees with the reference', color: 'green', Icon: IconCheck });
+  if (correct === false)
+    chips.push({ label: 'wrong', about: 'differs from the reference', color: 'red', Icon: IconX });
+  if (correct === null && lossy)
+    chips.push({
+      label: 'lossy',
+      about: 'the method may change the result',
+      color: 'yellow',
+      Icon: IconWaveSine,
+    });
+  if (valid === true)
+    chips.push({ label: 'valid', about: 'its times agree with the models', color: 'green', Icon: IconCheck });
+  if (valid === false)
+    chips.push({
+      label: 'not valid',
+      about: 'its times differ from the models: see the report',
+      color: 'yellow',
+      Icon: IconAlertTriangle,
+    });
+  return chips;
+}
+
 function Verdicts({ run }: { run: RunRow }) {
-  if (run.correct === null && run.valid === null)
+  const chips = chipsOf(run);
+  if (chips.length === 0)
     return (
       <Text span size="sm" c="dimmed">
         –
       </Text>
     );
   return (
-    <Group gap={8} wrap="nowrap">
-      {run.correct !== null && (
-        <Tooltip
-          label={
-            run.correct ? 'Correct: agrees with the reference' : 'Not correct: differs from the reference'
-          }
-        >
-          {run.correct ? (
-            <IconCheck size={17} color="var(--loom-good)" />
-          ) : (
-            <IconX size={17} color="var(--loom-bad)" />
-          )}
+    <Group gap={4} wrap="nowrap">
+      {chips.map(({ label, about, color, Icon }) => (
+        <Tooltip key={label} label={about}>
+          <Badge variant="light" color={color} leftSection={<Icon size={12} stroke={2.4} />} size="md">
+            {label}
+          </Badge>
         </Tooltip>
-      )}
-      {run.valid === false && (
-        <Tooltip label="Not valid: the emulation differs from its models, see the report">
-          <IconAlertTriangle size={17} color="var(--loom-warn)" />
-        </Tooltip>
-      )}
+      ))}
     </Group>
   );
 }

@@ -1,34 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { RunRow } from '@/api/types';
+import { runRow as run } from './fixtures';
 import { choices, NO_FILTER, nextSort, shown, sorted } from './table';
+import { completed, withView } from './views';
 
-function run(id: number, facts: Partial<RunRow> = {}): RunRow {
-  return {
-    id,
-    name: `run ${id}`,
-    status: 'finished',
-    detail: '',
-    starts_in_s: null,
-    created_at: `2026-01-0${id}T00:00:00Z`,
-    started_at: null,
-    finished_at: null,
-    cluster_name: 'lab-3',
-    model: 'demo-lm',
-    strategy: 'voltage',
-    owner: 'ada',
-    queue_position: null,
-    locked: null,
-    outcome: 'finished',
-    latency_s: null,
-    ttft_s: null,
-    tpot_s: null,
-    tokens_per_s: null,
-    correct: null,
-    valid: null,
-    tags: [],
-    ...facts,
-  };
-}
 const ids = (runs: RunRow[]) => runs.map((row) => row.id);
 
 describe('the table of runs', () => {
@@ -69,5 +44,60 @@ describe('the table of runs', () => {
       'a',
       'b',
     ]);
+  });
+
+  it('keeps runs whose figures and parameters are within every range, and none without the figure', () => {
+    const runs = [
+      run(1, { latency_s: 1, figures: { link_bytes: 10 }, params: { seed: 4 } }),
+      run(2, { latency_s: 2, figures: { link_bytes: 20 }, params: { seed: 4 } }),
+      run(3, { latency_s: 2 }),
+    ];
+    const within = (...ranges: { key: string; min: number | null; max: number | null }[]) =>
+      ids(shown(runs, { ...NO_FILTER, ranges }));
+    expect(within({ key: 'latency_s', min: 2, max: null })).toEqual([2, 3]);
+    expect(within({ key: 'link_bytes', min: null, max: 20 })).toEqual([1, 2]);
+    expect(within({ key: 'link_bytes', min: 20, max: null }, { key: 'params.seed', min: 4, max: 4 })).toEqual(
+      [2],
+    );
+    expect(within({ key: 'link_bytes', min: null, max: null })).toEqual([1, 2, 3]);
+  });
+
+  it('tells correct, lossy and valid runs apart', () => {
+    const runs = [
+      run(1, { correct: true, lossy: false, valid: true }),
+      run(2, { correct: null, lossy: true, valid: false }),
+      run(3),
+    ];
+    const having = (verdict: 'correct' | 'lossy' | 'not valid' | 'wrong') =>
+      ids(shown(runs, { ...NO_FILTER, verdict }));
+    expect(having('correct')).toEqual([1]);
+    expect(having('lossy')).toEqual([2]);
+    expect(having('not valid')).toEqual([2]);
+    expect(having('wrong')).toEqual([]);
+  });
+
+  it('sorts by figures and parameters', () => {
+    const runs = [run(1, { figures: { dilation: 8 } }), run(2, { figures: { dilation: 32 } }), run(3)];
+    expect(ids(sorted(runs, { key: 'dilation', descending: true }))).toEqual([2, 1, 3]);
+    const params = [run(1, { params: { mode: 'b' } }), run(2, { params: { mode: 'a' } })];
+    expect(ids(sorted(params, { key: 'params.mode', descending: false }))).toEqual([2, 1]);
+  });
+
+  it('replaces a saved view of the same name, and completes an old one', () => {
+    const view = {
+      name: 'mine',
+      filter: NO_FILTER,
+      sort: { key: 'id', descending: true },
+      columns: [],
+      groupBy: [],
+    };
+    const other = { ...view, name: 'other' };
+    expect(withView([view, other], { ...view, groupBy: ['model'] })).toEqual([
+      { ...view, groupBy: ['model'] },
+      other,
+    ]);
+    expect(withView([view], other)).toEqual([view, other]);
+    const old = Object.fromEntries(Object.entries(NO_FILTER).filter(([key]) => key !== 'ranges'));
+    expect(completed({ ...view, filter: old as unknown as typeof NO_FILTER })).toEqual(view);
   });
 });

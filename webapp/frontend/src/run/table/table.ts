@@ -1,5 +1,15 @@
 /** Filters and sorts the list of runs. */
 import { isOver, type RunRow } from '@/api/types';
+import { figureOf } from './figures';
+
+/** A figure or a numeric parameter from `min` to `max`, both included; null: no bound. */
+export interface Range {
+  key: string;
+  min: number | null;
+  max: number | null;
+}
+
+export type Verdict = 'correct' | 'wrong' | 'lossy' | 'valid' | 'not valid';
 
 export interface Filter {
   text: string;
@@ -8,6 +18,8 @@ export interface Filter {
   model: string | null;
   strategy: string | null;
   tag: string | null;
+  verdict: Verdict | null;
+  ranges: readonly Range[];
 }
 
 export const NO_FILTER: Filter = {
@@ -17,25 +29,44 @@ export const NO_FILTER: Filter = {
   model: null,
   strategy: null,
   tag: null,
+  verdict: null,
+  ranges: [],
 };
 
-export type SortKey =
-  | 'id'
-  | 'name'
-  | 'status'
-  | 'cluster_name'
-  | 'model'
-  | 'strategy'
-  | 'latency_s'
-  | 'ttft_s'
-  | 'tpot_s'
-  | 'tokens_per_s'
-  | 'owner'
-  | 'created_at';
-
 export interface Sort {
-  key: SortKey;
+  /** As `valueOf` reads it. */
+  key: string;
   descending: boolean;
+}
+
+const TEXTS = ['name', 'status', 'cluster_name', 'model', 'strategy', 'owner', 'created_at'] as const;
+
+/** What a column of this key shows, for sorting, limits and groups; null where the run has nothing there. */
+export function valueOf(run: RunRow, key: string): string | number | null {
+  if (key === 'id') return run.id;
+  const text = TEXTS.find((name) => name === key);
+  if (text) return run[text];
+  if (key.startsWith('params.')) {
+    const value = run.params[key.slice('params.'.length)];
+    if (value === undefined || value === null) return null;
+    return typeof value === 'number' || typeof value === 'string' ? value : JSON.stringify(value);
+  }
+  return figureOf(key)?.of(run) ?? null;
+}
+
+/** The verdicts of a run; none while it is not over. */
+export function verdictsOf({ correct, lossy, valid }: RunRow): Verdict[] {
+  const found: Verdict[] = [];
+  if (correct !== null) found.push(correct ? 'correct' : 'wrong');
+  else if (lossy) found.push('lossy');
+  if (valid !== null) found.push(valid ? 'valid' : 'not valid');
+  return found;
+}
+
+function isWithin(run: RunRow, { key, min, max }: Range): boolean {
+  if (min === null && max === null) return true;
+  const value = valueOf(run, key);
+  return typeof value === 'number' && (min === null || value >= min) && (max === null || value <= max);
 }
 
 export function shown(runs: readonly RunRow[], filter: Filter): RunRow[] {
@@ -59,7 +90,9 @@ export function shown(runs: readonly RunRow[], filter: Filter): RunRow[] {
       (filter.cluster === null || run.cluster_name === filter.cluster) &&
       (filter.model === null || run.model === filter.model) &&
       (filter.strategy === null || run.strategy === filter.strategy) &&
-      (filter.tag === null || run.tags.includes(filter.tag))
+      (filter.tag === null || run.tags.includes(filter.tag)) &&
+      (filter.verdict === null || verdictsOf(run).includes(filter.verdict)) &&
+      filter.ranges.every((range) => isWithin(run, range))
     );
   });
 }
@@ -72,7 +105,7 @@ export function statusGroup(run: RunRow): string {
 /** A stable sort; missing values come last in both directions. */
 export function sorted(runs: readonly RunRow[], { key, descending }: Sort): RunRow[] {
   return runs.toSorted((one, other) => {
-    const [a, b] = [one[key], other[key]];
+    const [a, b] = [valueOf(one, key), valueOf(other, key)];
     if (a === null || b === null) return Number(a === null) - Number(b === null);
     const order =
       typeof a === 'number' && typeof b === 'number'
@@ -83,7 +116,7 @@ export function sorted(runs: readonly RunRow[], { key, descending }: Sort): RunR
 }
 
 /** The opposite direction of the same column, or the default direction of another one. */
-export function nextSort(now: Sort, key: SortKey): Sort {
+export function nextSort(now: Sort, key: string): Sort {
   if (now.key === key) return { key, descending: !now.descending };
   return { key, descending: key === 'id' || key === 'created_at' || key === 'tokens_per_s' };
 }

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { averageOf, groupsOf } from './groups';
+import { runRow as run } from './fixtures';
+
+describe('groups of runs', () => {
+  it('have the mean and the 95 % interval of repeats', () => {
+    // 1, 2, 3: mean 2, standard deviation 1, standard error 1/√3, t(2) = 4.303.
+    const average = averageOf([1, 2, 3])!;
+    expect(average.mean).toBe(2);
+    expect(average.margin).toBeCloseTo(4.303 / Math.sqrt(3), 3);
+  });
+
+  it('have no interval of one value, and a narrow one of many', () => {
+    expect(averageOf([])).toBeNull();
+    expect(averageOf([5])).toEqual({ mean: 5, margin: null, count: 1 });
+    // 40 values, 0 and 2 in turn: standard deviation √(40/39), 1.96 beyond 30 degrees of freedom.
+    const many = Array.from({ length: 40 }, (_, at) => (at % 2) * 2);
+    expect(averageOf(many)!.margin).toBeCloseTo((1.96 * Math.sqrt(40 / 39)) / Math.sqrt(40), 6);
+  });
+
+  it('are runs of equal values, in the order of these, without those that lack a figure in its mean', () => {
+    const runs = [
+      run(1, { strategy: 'gpipe', params: { new_tokens: 16 }, latency_s: 1 }),
+      run(2, { strategy: 'gpipe', params: { new_tokens: 8 }, latency_s: 4 }),
+      run(3, { strategy: 'gpipe', params: { new_tokens: 16 }, latency_s: 3 }),
+      run(4, { strategy: 'gpipe', params: { new_tokens: 16 } }),
+      run(5, { strategy: 'galaxy', params: {} }),
+    ];
+    const groups = groupsOf(runs, ['strategy', 'params.new_tokens']);
+    expect(groups.map(({ values }) => values)).toEqual([
+      ['galaxy', '–'],
+      ['gpipe', '8'],
+      ['gpipe', '16'],
+    ]);
+    expect(groups[2]!.runs.map(({ id }) => id)).toEqual([1, 3, 4]);
+    expect(groups[2]!.averages['latency_s']).toMatchObject({ mean: 2, count: 2 });
+    expect(groups[0]!.averages['latency_s']).toBeUndefined();
+  });
+});
