@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import subprocess
 from typing import Any
 
-import pyarrow.parquet as parquet
 import pytest
 import redis
-from django.utils import timezone
 
 import topologies
 from engine.domain.events import Logged, ReportMade
-from engine.domain.stored import read_report
-from engine.domain.trace import Span
 from tests.support.web import Browser, RedisServer, recorded, request_body
 from webapp.runs import closing, control, housekeeping, ownership, services, stream, workers
 from webapp.runs.event_log import EventLog
@@ -392,113 +386,3 @@ def test_an_active_run_is_not_deleted_a_finished_one_is(alice: Browser, live_red
     assert alice.delete(f"/runs/{over}").status_code == 204
     assert alice.get(f"/runs/{over}").status_code == 404
     assert not live_redis.exists(stream.stream_of(over))
-
-
-# Reports ------------------------------------------------------------------------------------------
-def test_a_finished_run_shows_its_figures_in_the_list(alice: Browser, live_redis) -> None:
-    run_id = finished(alice)
-    _, report = recorded()
-    (row,) = alice.get("/runs").json()
-    assert (row["status"], row["outcome"]) == ("finished", "finished")
-    assert row["latency_s"] == pytest.approx(report.latency_s)
-    assert row["tokens_per_s"] == pytest.approx(report.tokens_per_s)
-    assert timezone.datetime.fromisoformat(row["finished_at"]).tzinfo is not None
-    assert row["figures"]["link_bytes"] == sum(link.bytes for link in report.links)
-    assert row["params"]["new_tokens"] == report.spec.workload.new_tokens
-    assert alice.get(f"/runs/{run_id}").json()["report"]["latency_s"] == row["latency_s"]
-
-
-def test_the_report_is_exported_as_json_csv_and_trace(alice: Browser, live_redis) -> None:
-    run_id = finished(alice)
-    _, report = recorded()
-    exported = alice.get(f"/runs/{run_id}/report.json")
-    assert read_report(exported.json(), "export").needed().latency_s == report.latency_s
-    rows = list(csv.DictReader(io.StringIO(alice.get(f"/runs/{run_id}/report.csv").content.decode())))
-    figures = {row["column"]: row["value"] for row in rows if row["table"] == "run"}
-    assert float(figures["latency_s"]) == report.latency_s
-    devices = {row["row"] for row in rows if row["table"] == "devices"}
-    assert devices == {device.name for device in report.devices}
-    trace = alice.get(f"/runs/{run_id}/trace.json").json()["traceEvents"]
-    events, _ = recorded()
-    assert sum(e["ph"] == "X" for e in trace) == sum(isinstance(e, Span) for e in events)
-
-
-def test_chosen_runs_are_exported_as_a_table(alice: Browser, live_redis) -> None:
-    over, waiting, _ = finished(alice), started(alice, name="=cmd()"), started(alice)
-    path = f"/runs/export/{{}}?ids={over},{waiting}"
-    text = alice.get(path.format("csv")).content.decode()
-    newest, oldest = csv.DictReader(io.StringIO(text))
-    assert (newest["id"], newest["name"], newest["latency_s"]) == (str(waiting), "'=cmd()", "")
-    assert float(oldest["latency_s"]) == recorded()[1].latency_s
-    assert oldest["params.new_tokens"] == str(recorded()[1].spec.workload.new_tokens)
-    table = parquet.read_table(io.BytesIO(alice.get(path.format("parquet")).content))
-    assert table.column("id").to_pylist() == [waiting, over]
-    assert table.column("name").to_pylist()[0] == "=cmd()"
-    assert alice.get("/runs/export/docx?ids=1").status_code == 422
-
-
-def test_a_run_without_report_has_nothing_to_export(alice: Browser, live_redis) -> None:
-    run_id = started(alice)
-    for path in ("report.json", "report.csv"):
-        response = alice.get(f"/runs/{run_id}/{path}")
-        assert response.status_code == 409
-        assert "has no report: it is queued" in response.json()["detail"]
-
-
-def test_a_replay_repeats_what_happened_under_another_strategy(alice: Browser, live_redis) -> None:
-    link = topologies.load("lab-3").links[0].name
-    happened = {
-        "changes": [{"kind": "set_rate", "at_s": 0.01, "link": link, "bit_per_s": 5e7, "direction": "both"}]
-    }
-    run_id = finished(alice, scenario=happened, params={"ratio": "even"})
-    again = alice.post(f"/runs/{run_id}/replay", {"strategy": "single", "name": "again"})
-    assert again.status_code == 201
-    run = alice.get(f"/runs/{again.json()['id']}").json()
-    assert (run["strategy"], run["name"], run["spec"]["params"]) == ("single", "again", {})
-    assert run["spec"]["scenario"] == happened
-    assert run["spec"]["workload"] == alice.get(f"/runs/{run_id}").json()["spec"]["workload"]
-
-
-def test_a_replay_under_another_strategy_does_not_keep_a_name_that_is_not_true(
-    alice: Browser, live_redis
-) -> None:
-    run_id = finished(alice, name="Megatron is slow")
-    for body, name in (({}, "Megatron is slow"), ({"strategy": "single"}, "single on lab-3")):
-        again = alice.post(f"/runs/{run_id}/replay", body).json()["id"]
-        assert alice.get(f"/runs/{again}").json()["name"] == name
-
-
-def test_a_replay_with_a_bad_field_is_refused(alice: Browser, live_redis) -> None:
-    run_id = finished(alice)
-    assert alice.post(f"/runs/{run_id}/replay", {"strategy": "magic"}).status_code == 422
-    assert alice.post(f"/runs/{run_id}/replay", {"seed": -1}).json()["fields"][0]["path"] == "seed"
-
-
-def test_runs_are_compared_against_the_baseline_run(alice: Browser, live_redis) -> None:
-    one, two = finished(alice), finished(alice, strategy="single")
-    answer = alice.get("/compare", ids=f"{one},{two}", baseline=two).json()
-    assert [run["id"] for run in answer["runs"]] == [one, two] and answer["baseline"] == two
-    metric = next(row for row in answer["metrics"] if row["name"] == "latency_s")
-    assert metric["deltas"][1] == 0
-    ours, base = metric["values"]
-    assert metric["deltas"][0] == pytest.approx((ours - base) / base)
-    differing = {row["path"]: row["values"] for row in answer["params"] if row["differs"]}
-    assert differing["strategy"] == ["voltage", "single"]
-
-
-@pytest.mark.parametrize(
-    ("query", "status"),
-    [
-        ({"ids": "1"}, 404),
-        ({"ids": "one,two"}, 422),
-        ({"ids": "{id}"}, 422),
-        ({"ids": "{id},{id}"}, 422),
-        ({"ids": "{id},{other}", "baseline": 999}, 422),
-    ],
-)
-def test_a_bad_comparison_is_refused(alice: Browser, live_redis, query: dict[str, Any], status: int) -> None:
-    one, other = finished(alice), finished(alice)
-    filled = {key: str(value).format(id=one, other=other) for key, value in query.items()}
-    if status == 404:
-        filled["ids"] = f"{other + 1},{other + 2}"
-    assert alice.get("/compare", **filled).status_code == status
