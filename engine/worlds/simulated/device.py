@@ -24,7 +24,8 @@ from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.simulated.cores import Threads
 from engine.worlds.simulated.kernel import Operation, SimulationKernel
-from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
+from engine.worlds.simulated.message import SimulatedMessage
+from engine.worlds.simulated.network import SimulatedNetwork
 
 Decisions = Mapping[tuple[str, str], Any]
 """What a real run decided, by the device's name and the decision's."""

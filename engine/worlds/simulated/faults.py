@@ -27,7 +27,8 @@ from engine.domain.trace import Mark, Span
 from engine.worlds.common.device import takes_part
 from engine.worlds.simulated.device import SimulatedDevice
 from engine.worlds.simulated.kernel import FAULT, SimulationKernel
-from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
+from engine.worlds.simulated.message import SimulatedMessage
+from engine.worlds.simulated.network import SimulatedNetwork
 
 MARK_NAMES = {"slow_device": "device_changed", "link_down": "link_down", "link_up": "link_up"}
 """Name of the mark for a kind of change; all other changes of links give `link_changed`."""

@@ -80,6 +80,10 @@ class SharedLinks:
         """Whether rates may have to be recomputed."""
         return bool(self._changed)
 
+    def is_idle(self, link: DirectedLink) -> bool:
+        """Whether no flow is on `link`."""
+        return not self._users[link]
+
     def add(self, flow: Flow) -> bool:
         """Put `flow` on its links. True if it has them for itself: then it has its rate already. Else it gets
         one at the next `update_rates`.
@@ -108,6 +112,13 @@ class SharedLinks:
                 self._changed[link] = None
             else:
                 self._changed.pop(link, None)
+
+    def leave(self, flow: Flow, link: DirectedLink) -> None:
+        """`link` has carried all of `flow`, if that is still under way; other links of its route have not."""
+        if flow in self.flows:
+            flow.route = tuple(other for other in flow.route if other != link)
+            del self._users[link][flow]
+            self._changed.update(dict.fromkeys((link, *flow.route)))
 
     def clear(self, now_s: float) -> None:
         """Remove all flows; the links stay as they are."""

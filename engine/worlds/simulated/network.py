@@ -1,8 +1,9 @@
 """The simulated network: queues of messages, one per pair of devices, over links that all pairs share.
 
-Messages of one (src, dst) pair keep their order. The head of each queue is a flow, and flows share the links
-max-min fair (`flows.py`). Rates are computed once per point in time, after everything else at it. Where
-packets are lost, TCP's retransmissions delay a message (`tcp/`).
+Messages of one (src, dst) pair keep their order. The head of each queue passes the queue of its device's own
+link (`send_queue.py`) and becomes a flow; flows share the links max-min fair (`flows.py`). Rates are computed
+once per point in time, after everything else at it. Where packets are lost, TCP's retransmissions delay a
+message (`tcp/`).
 """
 
 from __future__ import annotations
@@ -12,76 +13,19 @@ from collections.abc import Callable
 from functools import partial
 from math import ceil, inf
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import Change, SetRate
-from engine.domain.trace import Span
 from engine.domain.units import transfer_s
-from engine.ops.tensors import Tensor
-from engine.program.ctx import Note
 from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
-from engine.worlds.common.programs import Handle
-from engine.worlds.simulated.flows import Flow, Route, SharedLinks
+from engine.worlds.simulated.flows import DirectedLink, Flow, Route, SharedLinks
 from engine.worlds.simulated.kernel import LAST, SimulationKernel
 from engine.worlds.simulated.links import LinkConditions
+from engine.worlds.simulated.message import SimulatedMessage
+from engine.worlds.simulated.send_queue import SendQueue, Turn
 from engine.worlds.simulated.tcp.connection import FOLLOWING_SEGMENTS, TcpConnection
 from engine.worlds.simulated.tcp.path import SEGMENT_BYTES, PathConditions
-
-
-class SimulatedMessage:
-    """A tensor or its shape on the way from `src` to `dst`; `handle` is done when its last byte has left.
-
-    `arrives_s` is set when the last byte has left over a path that loses packets. `arrival_is_final`: no
-    later message can make it arrive sooner.
-    """
-
-    __slots__ = (
-        "arrival_is_final",
-        "arrives_s",
-        "dst",
-        "enters_s",
-        "facts",
-        "handle",
-        "note",
-        "sent_s",
-        "size_bytes",
-        "src",
-        "tag",
-        "tensor",
-    )
-
-    def __init__(
-        self, src: int, dst: int, tag: str, tensor: Tensor, note: Note, sent_s: float, facts: dict[str, Any]
-    ):
-        self.src, self.dst, self.tag = src, dst, tag
-        self.tensor, self.note = tensor, note
-        self.sent_s = sent_s
-        self.facts = facts
-        self.size_bytes: int = facts["bytes"]
-        self.handle = Handle(f"send {tag}")
-        self.enters_s = self.arrives_s = 0.0
-        self.arrival_is_final = False
-
-    def span(self, kind: Any, cluster: ClusterSpec, end_s: float) -> Span:
-        """The span of sending or receiving this message, on the device that does it."""
-        me, peer, facts = cluster.devices[self.src].name, cluster.devices[self.dst].name, self.facts
-        if kind == "recv":
-            me, peer = peer, me
-        return Span(
-            me,
-            kind,
-            facts["name"],
-            facts["layer"],
-            self.sent_s,
-            end_s,
-            self.size_bytes,
-            facts["payload_bytes"],
-            peer=peer,
-            request=facts["request"],
-            token=facts["token"],
-            message=facts["message"],
-        )
 
 
 class PairPath(NamedTuple):
@@ -119,6 +63,8 @@ class SimulatedNetwork:
         self.connections: dict[tuple[int, int], TcpConnection] = defaultdict(TcpConnection)
         self.in_repair: dict[tuple[int, int], deque[SimulatedMessage]] = defaultdict(deque)
         """Messages that have left over a path that loses packets, and have not arrived."""
+        self._send_queues: dict[DirectedLink, SendQueue] = {}
+        self._waiting: dict[SimulatedMessage, Turn] = {}  # in a send queue, not on the links yet
         self._routes: dict[tuple[int, int], Route] = {}
         self._paths: dict[tuple[int, int], PairPath] = {}  # emptied by every change of a link
         self._rates_are_due = False
@@ -142,6 +88,8 @@ class SimulatedNetwork:
                 dropped += queue
             if rank in (src, dst):
                 queue.clear()
+        for message in [message for message in self._waiting if rank in (message.src, message.dst)]:
+            del self._waiting[message]
         for flow in [flow for flow in self.shared.flows if rank in flow.ends]:
             self.shared.remove(flow)
         self._schedule_rates()
@@ -155,6 +103,8 @@ class SimulatedNetwork:
         self.shared.clear(self.kernel.now_s)
         self.queues.clear()
         self.in_repair.clear()
+        self._waiting.clear()
+        self._send_queues.clear()
         self._rates_are_due = False
 
     def change(self, change: Change) -> None:
@@ -162,6 +112,9 @@ class SimulatedNetwork:
         under way, the rest to later ones.
         """
         self._advance()
+        self._send_queues.clear()
+        for message in list(self._waiting):
+            self._leave_send_queue(message)
         if isinstance(change, SetRate):
             for link in self.conditions.changed(change):
                 self.shared.set_rate(link, change.bit_per_s)
@@ -217,11 +170,34 @@ class SimulatedNetwork:
     def _enter_links(self, message: SimulatedMessage) -> None:
         if not self._is_head(message):
             return
+        self._advance()
+        queue, now_s = self._send_queue(message), self.kernel.now_s
+        turn = queue.enter(now_s, message.size_bytes)
+        if turn.start_s > now_s:
+            self._waiting[message] = turn
+            self.kernel.schedule(turn.start_s, partial(self._leave_send_queue, message))
+        else:
+            self._start_flow(message, turn)
+
+    def _send_queue(self, message: SimulatedMessage) -> SendQueue:
+        """The queue of the first link from the message's sender to its receiver."""
+        link = self._route(message.src, message.dst)[0]
+        if link not in self._send_queues:
+            self._send_queues[link] = SendQueue(link, self.shared)
+        return self._send_queues[link]
+
+    def _leave_send_queue(self, message: SimulatedMessage) -> None:
+        if message in self._waiting:
+            self._advance()
+            self._start_flow(message, self._waiting.pop(message))
+
+    def _start_flow(self, message: SimulatedMessage, turn: Turn) -> None:
+        """The first byte of `message` is sent."""
         route = self._route(message.src, message.dst)
         message.enters_s = self.kernel.now_s
         self._repair_earlier_messages(message)
-        self._advance()
         flow = Flow(route, message.size_bytes, partial(self._end_flow, message), (message.src, message.dst))
+        self._send_queue(message).start(self.kernel.now_s, flow, turn)
         if self.shared.add(flow):
             self._schedule_end(flow)
         else:

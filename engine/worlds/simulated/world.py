@@ -23,7 +23,8 @@ from engine.worlds.simulated.cores import SharedCores, Threads
 from engine.worlds.simulated.device import Decisions, SimulatedDevice
 from engine.worlds.simulated.faults import DeviceJoined, FaultInjector
 from engine.worlds.simulated.kernel import FAULT, SimulationKernel
-from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
+from engine.worlds.simulated.message import SimulatedMessage
+from engine.worlds.simulated.network import SimulatedNetwork
 
 Programs = Iterable[tuple[int, Any]]
 """(rank, coroutine)."""

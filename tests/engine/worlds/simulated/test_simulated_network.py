@@ -9,44 +9,13 @@ import pytest
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import LinkDown, LinkUp, SetDelay, SetLoss, SetRate
-from engine.worlds.simulated.kernel import FAULT, SimulationKernel
-from engine.worlds.simulated.network import SimulatedMessage, SimulatedNetwork
+from engine.worlds.simulated.kernel import FAULT
 from engine.worlds.simulated.tcp.path import SEGMENT_BYTES
 from engine.worlds.simulated.tcp.round_trip import RTO_MIN_S
 from tests.support.message_programs import RATE, star
+from tests.support.network_scene import MEGABYTE, Scene
 
 A, B, C = 0, 1, 2
-MEGABYTE = 1_000_000
-
-
-class Scene:
-    """A network, and when messages departed and arrived, by name."""
-
-    def __init__(self, cluster, seed=0):
-        self.kernel = SimulationKernel()
-        self.departed, self.arrived, self.numbers = {}, {}, {}
-        self.network = SimulatedNetwork(
-            cluster,
-            self.kernel,
-            lambda message: self.departed.update({message.tag: self.kernel.now_s}),
-            lambda message: self.arrived.update({message.tag: self.kernel.now_s}),
-            seed,
-        )
-
-    def send(self, name, src, dst, size_bytes=MEGABYTE, at_s=0.0):
-        def send():
-            number = self.numbers[src, dst] = self.numbers.get((src, dst), -1) + 1
-            facts = {"bytes": size_bytes, "message": number}
-            self.network.send(SimulatedMessage(src, dst, name, None, (), at_s, facts))
-
-        self.kernel.schedule(at_s, send)
-
-    def change(self, change):
-        self.kernel.schedule(change.at_s, lambda: self.network.change(change), FAULT)
-
-    def run(self):
-        self.kernel.run(is_over=lambda: False, when_idle=lambda: False)
-        return self
 
 
 def cluster_of(device=None, link=None, first_link=None, **more):
