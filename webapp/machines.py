@@ -18,7 +18,7 @@ from ninja.responses import Status
 from pydantic import Field
 
 import topologies
-from engine.domain.calibration import Calibration, digest, parse_calibration, read_calibration
+from engine.domain.calibration import Calibration, calibration_digest, parse_calibration, read_calibration
 from engine.domain.errors import SpecError
 from engine.domain.values import Name
 from webapp.accounts import audit
@@ -130,5 +130,5 @@ def _out(name: str, calibration: Calibration) -> MachineOut:
         source=calibration.device.source,
         flop_per_s=calibration.device.flop_per_s,
         memory_byte_per_s=calibration.device.memory_byte_per_s,
-        digest=digest(calibration),
+        digest=calibration_digest(calibration.profile),
     )

@@ -18,6 +18,7 @@ from engine.cli.command import Command, Environment
 from engine.cli.experiment_progress import PointsProgress
 from engine.cli.scenario_file import read_scenario
 from engine.cli.tables import console_for, table
+from engine.domain.calibration import calibration_digest
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
@@ -37,7 +38,7 @@ from engine.experiments.results.numbers_as_text import unit_and_factor
 from engine.experiments.results.pivot import TableData, check_table, table_data
 from engine.experiments.results.rows import REPEATABLE, Row, rows
 from engine.experiments.results.statements import check_statements
-from engine.experiments.results.versions import Versions, calibration_digest, uses_host_times
+from engine.experiments.results.versions import Versions, uses_host_times
 
 STYLES = {"holds": "green", "holds in direction": "yellow", "does not hold": "red"}
 ACTIONS = {

@@ -15,6 +15,8 @@ from engine.domain.values import Value
 LARGEST_FILE_BYTES = 1 << 20
 """More than ten times the size of a calibration."""
 
+DIGITS = 12
+
 
 class Calibration(Value):
     """A machine as a table of times, and one core of it as a device with the roofline that fits the table."""
@@ -26,14 +28,13 @@ class Calibration(Value):
         return self.model_dump_json(exclude_defaults=True)
 
 
-def digest(calibration: Calibration) -> str:
-    """Identifies the times of a machine: results that depend on them are stale under another digest.
-
-    The device's name, title and source do not count: they say where the times come from, and when.
+def calibration_digest(profile: HostProfile | None) -> str:
+    """Identifies a host's times, in 12 hexadecimal digits; "" for none. Results that depend on them are stale
+    under another digest.
     """
-    plain = calibration.device.model_copy(update={"name": "device", "title": "", "source": ""})
-    text = Calibration(profile=calibration.profile, device=plain).to_json()
-    return hashlib.sha256(text.encode()).hexdigest()
+    if profile is None:
+        return ""
+    return hashlib.sha256(profile.model_dump_json().encode()).hexdigest()[:DIGITS]
 
 
 def parse_calibration(text: str, where: str) -> Calibration:

@@ -9,9 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from emulator.calibration.known import calibration_file, keep
-from engine.domain.calibration import Calibration
+from engine.domain.calibration import Calibration, calibration_digest
 from engine.experiments.results.rows import Result
-from engine.experiments.results.versions import calibration_digest
 from tests.support.experiments import fields
 from tests.support.host_profiles import a_profile
 from tests.support.small_clusters import device

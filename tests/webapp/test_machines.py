@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from engine.domain.calibration import Calibration, digest
+from engine.domain.calibration import Calibration, calibration_digest
 from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import HostProfile, MeasuredRow
 from webapp.machines import machines
@@ -74,7 +74,7 @@ def test_an_operator_imports_a_machine_lists_it_and_removes_it(folder, alice):
         "memory_byte_per_s": 1e9,
         "digest": "",
     }
-    assert made.json()["digest"] == digest(BOARD)
+    assert made.json()["digest"] == calibration_digest(BOARD.profile)
     assert alice.get("/machines").json() == [made.json()]
     names = [preset["name"] for preset in alice.get("/catalogue").json()["presets"]]
     assert "board" in names
@@ -124,8 +124,8 @@ def test_the_palette_has_room_for_so_many_machines_and_no_more(folder, alice, mo
     assert (refused.status_code, [path.name for path in folder.iterdir()]) == (409, ["one.json"])
 
 
-def test_a_calibration_is_known_by_its_times_and_not_by_its_name():
-    renamed = BOARD.device.model_copy(update={"name": "other", "source": "another day"})
-    slower = BOARD.device.model_copy(update={"flop_per_s": 6e9})
-    assert digest(Calibration(profile=BOARD.profile, device=renamed)) == digest(BOARD)
-    assert digest(Calibration(profile=BOARD.profile, device=slower)) != digest(BOARD)
+def test_other_times_have_another_digest():
+    (row,) = BOARD.profile.products
+    slower = BOARD.profile.model_copy(update={"products": (row.model_copy(update={"s_per_flop": 2e-9}),)})
+    assert calibration_digest(slower) != calibration_digest(BOARD.profile)
+    assert calibration_digest(BOARD.profile.model_copy()) == calibration_digest(BOARD.profile)

@@ -7,11 +7,11 @@ from typing import cast
 
 from django.conf import settings
 
-from engine.domain.calibration import read_calibration
+from engine.domain.calibration import calibration_digest, read_calibration
 from engine.domain.errors import SpecError
 from engine.domain.presented import World
 from engine.experiments.execution.version import code_version, hash_of
-from engine.experiments.results.versions import Versions, calibration_digest
+from engine.experiments.results.versions import Versions
 
 EMULATED = ("engine", "emulator")
 """Folders of the checkout on which an emulation depends."""

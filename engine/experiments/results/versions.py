@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from pydantic import Field
 
+from engine.domain.calibration import calibration_digest
 from engine.domain.host_times import HostProfile
 from engine.domain.spec import RunSpec
 from engine.domain.values import Value
-
-DIGITS = 12
 
 
 class Versions(Value):
@@ -34,13 +31,6 @@ class Versions(Value):
         if self.calibration and calibration and calibration != self.calibration:
             reasons.append("another calibration of the host")
         return " and ".join(reasons)
-
-
-def calibration_digest(profile: HostProfile | None) -> str:
-    """Hash of a host's times, 12 hexadecimal digits; "" for none."""
-    if profile is None:
-        return ""
-    return hashlib.sha256(profile.model_dump_json().encode()).hexdigest()[:DIGITS]
 
 
 def uses_host_times(spec: RunSpec) -> bool:

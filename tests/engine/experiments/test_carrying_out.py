@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import topologies
+from engine.domain.calibration import calibration_digest
 from engine.domain.errors import HostError
 from engine.domain.experiment import Experiment
 from engine.domain.report import RunReport
@@ -26,7 +27,7 @@ from engine.experiments.execution.store import Store
 from engine.experiments.execution.version import TENSORS_ONLY, code_version, hash_of
 from engine.experiments.results.metrics import METRICS, metric, metrics_of
 from engine.experiments.results.rows import Result, rows
-from engine.experiments.results.versions import Versions, calibration_digest
+from engine.experiments.results.versions import Versions
 from engine.runs.predict import predict
 from tests.support.host_profiles import a_profile
 

@@ -113,9 +113,7 @@ function ProfileTable({ machines, mayWrite }: TableProps) {
               <Table.Td>{human(machine.memory_byte_per_s, 'B/s')}</Table.Td>
               <Table.Td>{machine.source}</Table.Td>
               <Table.Td>
-                <Tooltip label={machine.digest}>
-                  <code>{machine.digest.slice(0, 8)}</code>
-                </Tooltip>
+                <code>{machine.digest}</code>
               </Table.Td>
               <Table.Td>
                 {mayWrite && (
