@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emulator.bench.accuracy_matrix import MINUTES, measure_accuracy_matrix
+from emulator.bench.auto_dilation import measure_auto_dilation
 from emulator.bench.changes import measure_changes
 from emulator.bench.chart import Chart, as_svg
 from emulator.bench.compute import measure_compute, measure_shards
@@ -82,6 +83,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
     Bench("native", "native speed beside plain torch and gloo", measure_native, "performance"),
     Bench("native-step", "where a decode step's time goes", measure_native_step, "performance"),
+    Bench("auto-dilation", "dilations with default and probed kernels", measure_auto_dilation, "performance"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 

@@ -39,6 +39,9 @@ INLINE_HOST_S, OP_HOST_S, MESSAGE_HOST_S, MESSAGE_HOST_S_PER_BYTE = 100e-6, 300e
 CROWDED = 1.2
 """The factor by which operations take longer when devices share cores and caches (`bench load`)."""
 
+LAYER_PRODUCTS, LAYER_PASSES = 7, 6
+"""Of a layer with a gated feed-forward part: products with weights; norms, positions, activation, sums."""
+
 START_LATE_S, START_SHARE, MOST_FOR_START = 3e-3, 0.1, 4.0
 """Wall seconds that the first operations of a run are late (2 to 7 ms were seen), and how much of the first
 token's time that may be.
@@ -79,7 +82,11 @@ def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | No
         return 1.0
     if not isinstance(spec.dilation, str):
         return spec.dilation
-    profile = spec.profile or CAUTIOUS
+    return _step_up(max(1.0, *demands(spec.profile or CAUTIOUS, trace, cores).values()))
+
+
+def demands(profile: HostProfile, trace: Sequence[Span | Mark], cores: int | None = None) -> dict[str, float]:
+    """The dilation that each rule above asks for, by its name, where the host has the times of `profile`."""
     spans = [item for item in trace if isinstance(item, Span)]
     devices = len({span.device for span in spans if span.kind == "compute"})
     computing = defaultdict(list)
@@ -93,15 +100,16 @@ def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | No
         if span.kind == "recv"
     ]
     everything = [use for uses in computing.values() for use in uses] + messages
-    needed = [1.0]
-    needed += [_ratio(use) / OP_HEADROOM for use in everything if use.host_s >= ALONE_S]
-    needed += [_ratio(_sum(uses)) / OP_HEADROOM for uses in computing.values()]
-    if messages:
-        needed.append(_ratio(_sum(messages)))
+    alone = (_ratio(use) for use in everything if use.host_s >= ALONE_S)
+    by_device = (_ratio(_sum(uses)) for uses in computing.values())
     available = cores or len(os.sched_getaffinity(0))
-    needed.append(_peak_load(everything) / (CORES_SHARE * available))
-    needed.append(_needed_at_start(trace))
-    return _step_up(max(needed))
+    return {
+        "operation": max(alone, default=0.0) / OP_HEADROOM,
+        "device": max(by_device, default=0.0) / OP_HEADROOM,
+        "message": _ratio(_sum(messages)) if messages else 0.0,
+        "cores": _peak_load(everything) / (CORES_SHARE * available),
+        "start": _needed_at_start(trace),
+    }
 
 
 def _needed_at_start(trace: Sequence[Span | Mark]) -> float:
@@ -143,7 +151,16 @@ def host_s(span: Span, profile: HostProfile, devices: int = 1) -> float:
     side = max(1, math.isqrt(span.flops // (2 * rows)))  # as if it were one square matrix
     from_table_s = measured_s(profile, product(rows, side, side, 4))
     work_s = CROWDED * max(from_table_s, span.bytes / profile.memory_byte_per_s)
-    return work_s + runtime_s(span.flops, devices)
+    return work_s + _calls_s(profile, span.flops, side) + runtime_s(span.flops, devices)
+
+
+def _calls_s(profile: HostProfile, flops: int, side: int) -> float:
+    """What the calls of a whole layer cost, for an operation that may be one; nothing for a short one."""
+    if not hands_over(flops, paced=True):
+        return 0.0
+    calls = profile.calls_at(side)
+    in_layer_s = LAYER_PRODUCTS * calls.product_s + LAYER_PASSES * calls.pass_s
+    return CROWDED * (calls.operation_s + calls.attention_s + in_layer_s)
 
 
 def runtime_s(flops: int, devices: int = 1) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
-from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.host_times import CallCosts, HostProfile, MeasuredRow
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
@@ -110,3 +110,12 @@ def test_a_crowd_counts_if_it_lasts_longer_than_a_twentieth_of_the_busy_time() -
 def test_messages_cost_the_host_too() -> None:
     trace = [Span("a", "recv", "x", 0, i * 1e-4, i * 1e-4 + 1e-4, bytes=100, peer="b") for i in range(50)]
     assert choose_dilation(spec(), trace, cores=64) == pytest.approx(2.75, abs=0.5)
+
+
+def test_the_calls_of_a_layer_count_where_an_operation_may_be_one() -> None:
+    """Of a layer: 7 products of 2 ms and 6 passes of 1 ms, its attention and itself, 3 and 4 ms: 27 ms."""
+    calls = CallCosts(width=64, operation_s=4e-3, product_s=2e-3, attention_s=3e-3, pass_s=1e-3)
+    costly = HostProfile.model_validate(dict(PROFILE) | {"calls": (calls,)})
+    long, short = op("a", 0.0, 1.0, 0.1), Span("a", "compute", "op", 0, 0.0, 1.0, bytes=400, flops=100)
+    assert host_s(long, costly) - host_s(long, PROFILE) == pytest.approx(CROWDED * 27e-3)
+    assert host_s(short, costly) == host_s(short, PROFILE)
