@@ -1,4 +1,4 @@
-"""Compares two to six reports: which fields of their specs differ, and how their figures differ."""
+"""Compares reports: which fields of their specs differ, and how their figures differ."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any, Literal, NamedTuple
 from engine.domain.errors import SpecError
 from engine.domain.report import LayerReport, RunReport
 from engine.domain.values import Value
+from engine.reports.cautions import Caution, cautions_of
 
-FEWEST, MOST = 2, 6
+FEWEST, MOST = 2, 50
 Better = Literal["lower", "higher"]
 
 
 class RunColumn(Value):
-    """The run of a column."""
+    """The run of a column; `cautions` are about its comparison with the baseline."""
 
     name: str
     world: Literal["simulated", "real"]
     outcome: str
     correct: bool | None
     valid: bool | None
+    cautions: tuple[Caution, ...] = ()
 
 
 class ParamRow(Value):
@@ -179,6 +181,7 @@ def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
                 outcome=report.outcome.kind,
                 correct=report.correctness.ok,
                 valid=report.fidelity.valid,
+                cautions=() if report is reports[baseline] else cautions_of(report, reports[baseline]),
             )
             for report in reports
         ),

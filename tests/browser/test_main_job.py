@@ -181,6 +181,8 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 failed")
     page.goto(f"/runs/{first}")
     expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 failed")
+    expect(page.get_by_test_id("finding")).to_contain_text("Until then")
+    expect(page.get_by_test_id("happening").first).to_contain_text("admin")
 
     look_back(page, first, link)
 
@@ -189,6 +191,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     second = start_run(page, "gpipe", 8, None)
     page.get_by_test_id("open-report").click()
     expect(page.get_by_test_id("verdict-correct")).to_contain_text("same tokens")
+    expect(page.get_by_test_id("finding")).to_contain_text("8 tokens took")
     for figure in ("latency_s", "ttft_s", "tpot_s"):
         expect(page.get_by_test_id(f"figure-{figure}")).to_contain_text("s")
         expect(page.get_by_test_id(f"predicted-{figure}")).to_contain_text("s")
@@ -198,7 +201,14 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     third = start_run(page, "single", 8, None)
     page.get_by_test_id("open-report").wait_for()
 
+    page.get_by_test_id("nav-start").click()
+    expect(page.get_by_test_id("recent-runs")).to_contain_text("single on drawn")
     page.get_by_test_id("nav-runs").click()
+    page.get_by_test_id("group-by").click()
+    page.get_by_role("option", name="Strategy").click()
+    expect(page.get_by_test_id("run-groups")).to_contain_text("gpipe")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Escape")
     page.get_by_test_id(f"select-run-{second}").check()
     page.get_by_test_id(f"select-run-{third}").check()
     page.get_by_test_id("compare-selected").click()

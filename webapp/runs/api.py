@@ -209,7 +209,7 @@ def download(text: str | bytes, content_type: str, name: str) -> HttpResponse:
 
 @router.get("/compare", response=ComparisonOut)
 def compare_runs(request: HttpRequest, ids: str, baseline: int | None = None) -> dict[str, Any]:
-    """2 to 6 runs by their ids, `ids=1,2,3`; deltas refer to the run `baseline`, else to the first."""
+    """2 to 50 runs by their ids, `ids=1,2,3`; deltas refer to the run `baseline`, else to the first."""
     chosen = parse_ids(ids)
     base = chosen[0] if baseline is None else baseline
     if base not in chosen:

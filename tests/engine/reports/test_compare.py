@@ -14,6 +14,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.report import (
     Attribution,
     DeviceReport,
+    Fidelity,
     LayerReport,
     LinkReport,
     Outcome,
@@ -22,6 +23,7 @@ from engine.domain.report import (
 )
 from engine.domain.scenario import LinkDown, Scenario
 from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.reports.compare import METRICS, Comparison, compare, flatten
 
 MODEL = ModelSpec(
@@ -191,9 +193,9 @@ def test_series_are_seconds_per_token() -> None:
     assert compare([report(), report()]).series[0].token_s == (0.5, 0.25)
 
 
-@pytest.mark.parametrize("number", [0, 1, 7])
-def test_two_to_six_runs_are_compared(number: int) -> None:
-    with pytest.raises(SpecError, match=f"Got {number} runs to compare, expected 2 to 6"):
+@pytest.mark.parametrize("number", [0, 1, 51])
+def test_two_to_fifty_runs_are_compared(number: int) -> None:
+    with pytest.raises(SpecError, match=f"Got {number} runs to compare, expected 2 to 50"):
         compare([report()] * number)
 
 
@@ -205,3 +207,40 @@ def test_the_baseline_is_one_of_the_runs(baseline: int) -> None:
 
 def test_a_comparison_is_json() -> None:
     assert json.loads(compare([report(), report()]).model_dump_json())["baseline"] == 0
+
+
+def test_what_makes_figures_incomparable_is_said_of_every_run_but_the_baseline() -> None:
+    """64 tokens against 48 took longer, which says nothing about the method."""
+    base = report(workload=Workload(prompt_tokens=4, new_tokens=64))
+    other = report(
+        workload=Workload(prompt_tokens=4, new_tokens=48),
+        model=MODEL.model_copy(update={"dtype": "bfloat16"}),
+        seed=7,
+    ).model_copy(update={"fidelity": Fidelity(valid=False), "world": "real"})
+    same = report(workload=Workload(prompt_tokens=4, new_tokens=64))
+    first, second, third = compare([other, base, same], 1).runs
+    assert second.cautions == third.cautions == ()
+    assert [(one.kind, one.sentence, one.decides) for one in first.cautions] == [
+        ("fidelity", "The times of this run are not valid: see its report.", True),
+        ("numbers", "bfloat16 here, float32 in the baseline.", True),
+        ("workload", "48 new tokens here, 64 in the baseline.", True),
+        ("world", "This run is measured, the baseline predicted.", False),
+        ("seed", "Seed 7 here, 0 in the baseline.", False),
+    ]
+
+
+def test_an_invalid_baseline_and_an_unfinished_run_are_cautions_and_another_text_is_another_workload() -> (
+    None
+):
+    base = report(workload=Workload(prompt="a", new_tokens=4)).model_copy(
+        update={"fidelity": Fidelity(valid=False)}
+    )
+    other = report(workload=Workload(prompt="b", new_tokens=4)).model_copy(
+        update={"outcome": Outcome(kind="out_of_memory")}
+    )
+    found = compare([base, other]).runs[1].cautions
+    assert [one.sentence for one in found] == [
+        "This run ended as out of memory.",
+        "The times of the baseline are not valid: see its report.",
+        "The workload is another one than the baseline's.",
+    ]

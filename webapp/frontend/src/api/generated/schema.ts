@@ -1307,6 +1307,12 @@ export interface components {
             strategies: components["schemas"]["StrategyOut"][];
             topologies: components["schemas"]["TopologyOut"][];
         };
+        Caution: {
+            decides: boolean;
+            /** @enum {string} */
+            kind: "outcome" | "fidelity" | "model" | "numbers" | "workload" | "seed" | "world";
+            sentence: string;
+        };
         Change: {
             after: number;
             before: number | null;
@@ -1447,6 +1453,7 @@ export interface components {
             within_frac: number;
         };
         ComparedRun: {
+            cautions: components["schemas"]["Caution"][];
             correct: boolean | null;
             id: number;
             name: string;

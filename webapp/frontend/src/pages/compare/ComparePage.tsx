@@ -11,17 +11,20 @@ import { Page } from '@/components/Page';
 import { seconds } from '@/format/units';
 import { LineChart } from '@/run/charts/LineChart';
 import { Panel } from '@/components/Panel';
-import { deviceColor } from '@/theme/deviceColors';
+import { seriesColor } from '@/theme/seriesColors';
+import { Bars } from './Bars';
 import { csvOf, latencyColumns, type Comparison } from './comparison';
 import { MetricTable } from './MetricTable';
 import { ParamTable } from './ParamTable';
+import { Placements } from './Placements';
 import { Stacks } from './Stacks';
 import { Timelines } from './Timelines';
 
-const MOST = 6;
+/** As many as the server compares. */
+const MOST = 50;
 const token = (index: number) => (Number.isInteger(index) ? String(index) : '');
 
-/** Two to six runs side by side: which parameters differ, and every figure relative to a baseline. */
+/** Runs side by side: which parameters differ, and every figure relative to a baseline. */
 export function ComparePage() {
   const [params, setParams] = useSearchParams();
   const ids = (params.get('ids') ?? '')
@@ -56,7 +59,7 @@ export function ComparePage() {
       <Page title="Compare">
         <EmptyState
           title={ids.length > MOST ? 'Too many runs' : 'Choose at least two runs'}
-          text={`Two to ${MOST} finished runs can be compared: select them in the list of runs, then press Compare.`}
+          text={`Two to ${MOST} runs with a report can be compared: select them in the list of runs, then press Compare.`}
         >
           <Button component={Link} to="/runs">
             All runs
@@ -124,9 +127,11 @@ export function ComparePage() {
               : undefined
           }
         />
+        <Bars comparison={data} />
         <ParamTable comparison={data} />
         <Latency comparison={data} />
         {runs.length === ids.length && <Stacks runs={runs} />}
+        {runs.length === ids.length && <Placements runs={runs} />}
         {runs.length === ids.length && <Timelines runs={runs} />}
       </Stack>
     </Page>
@@ -138,7 +143,7 @@ function Latency({ comparison }: { comparison: Comparison }) {
   const [which, setWhich] = useState(generated > 2 ? 'decode' : 'all');
   const { runs } = comparison;
   const lines = useMemo(
-    () => runs.map((run, at) => ({ label: `${run.name} (${run.id})`, color: deviceColor(at) })),
+    () => runs.map((run, at) => ({ label: `${run.name} (${run.id})`, color: seriesColor(at) })),
     [runs],
   );
   if (generated === 0) return null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { csvOf, deltaText, judge, latencyColumns, type Comparison } from './comparison';
+import { boxOf, csvOf, deltaText, judge, latencyColumns, type Comparison } from './comparison';
 
 describe('judge', () => {
   it('knows which way is better', () => {
@@ -19,8 +19,16 @@ describe('judge', () => {
 const comparison: Comparison = {
   baseline: 1,
   runs: [
-    { id: 1, name: 'one, "first"', world: 'real', outcome: 'finished', correct: true, valid: true },
-    { id: 2, name: 'two', world: 'real', outcome: 'finished', correct: true, valid: true },
+    {
+      id: 1,
+      name: 'one, "first"',
+      world: 'real',
+      outcome: 'finished',
+      correct: true,
+      valid: true,
+      cautions: [],
+    },
+    { id: 2, name: 'two', world: 'real', outcome: 'finished', correct: true, valid: true, cautions: [] },
   ],
   params: [{ path: 'strategy', values: ['voltage', 'gpipe'], differs: true }],
   metrics: [{ name: 'ttft_s', title: '', unit: 's', values: [2, null], deltas: [0, null], better: 'lower' }],
@@ -62,5 +70,19 @@ describe('latencyColumns', () => {
       [1, 1],
       [0.5, null],
     ]);
+  });
+
+  it('calls no run better or worse that was asked for something else', () => {
+    const workload = { kind: 'workload' as const, sentence: '48 new tokens here, 64 there.', decides: true };
+    const seed = { kind: 'seed' as const, sentence: 'Seed 1 here, 0 there.', decides: false };
+    expect(judge(-0.58, 'lower', [workload])).toBeNull();
+    expect(judge(-0.58, 'lower', [seed])).toBe('better');
+    expect(judge(0, 'lower', [workload])).toBe('same');
+  });
+
+  it('has boxes of quartiles', () => {
+    expect(boxOf([4, 1, 3, 2, 5])).toEqual({ least: 1, lower: 2, median: 3, upper: 4, most: 5 });
+    expect(boxOf([1, 2])).toEqual({ least: 1, lower: 1.25, median: 1.5, upper: 1.75, most: 2 });
+    expect(boxOf([])).toBeNull();
   });
 });

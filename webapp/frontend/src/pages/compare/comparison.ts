@@ -1,4 +1,5 @@
 /** A comparison from the server, and how its figures and parameters are formatted. */
+import type { Schemas } from '@/api/types/schemas';
 
 export interface ComparedRun {
   id: number;
@@ -7,7 +8,11 @@ export interface ComparedRun {
   outcome: string;
   correct: boolean | null;
   valid: boolean | null;
+  /** Why its figures cannot simply be set against the baseline's. */
+  cautions: Caution[];
 }
+
+export type Caution = Schemas['Caution'];
 
 export interface ParamRow {
   path: string;
@@ -37,11 +42,16 @@ export type Judgement = 'better' | 'worse' | 'same' | null;
 
 const NOTHING = 0.0005;
 
-/** Whether a difference from the baseline is an improvement; null if neither direction is. */
-export function judge(delta: number | null, better: MetricRow['better']): Judgement {
+/** Whether a difference from the baseline is an improvement; null if neither direction is, or if the two runs differ
+ * in what decides the figures. */
+export function judge(
+  delta: number | null,
+  better: MetricRow['better'],
+  cautions: readonly Caution[] = [],
+): Judgement {
   if (delta === null) return null;
   if (Math.abs(delta) < NOTHING) return 'same';
-  if (better === null) return null;
+  if (better === null || cautions.some(({ decides }) => decides)) return null;
   return delta < 0 === (better === 'lower') ? 'better' : 'worse';
 }
 
@@ -74,4 +84,25 @@ export function latencyColumns(
   const longest = Math.max(0, ...series.map((one) => one.token_s.length));
   const x = Array.from({ length: Math.max(longest - from, 0) }, (_, index) => index + from);
   return [x, ...series.map((one) => x.map((index) => one.token_s[index] ?? null))];
+}
+
+export interface Box {
+  least: number;
+  lower: number;
+  median: number;
+  upper: number;
+  most: number;
+}
+
+/** Least, quartiles and most of some values, quartiles interpolated linearly; null of none. */
+export function boxOf(values: readonly number[]): Box | null {
+  const sorted = values.toSorted((a, b) => a - b);
+  if (sorted.length === 0) return null;
+  const at = (fraction: number) => {
+    const place = fraction * (sorted.length - 1);
+    const below = Math.floor(place);
+    const low = sorted[below]!;
+    return low + (place - below) * (sorted[Math.min(below + 1, sorted.length - 1)]! - low);
+  };
+  return { least: at(0), lower: at(0.25), median: at(0.5), upper: at(0.75), most: at(1) };
 }

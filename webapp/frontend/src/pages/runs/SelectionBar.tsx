@@ -16,7 +16,8 @@ interface Props {
   onClear: () => void;
 }
 
-const MOST = 10;
+/** As many as the server compares. */
+const MOST = 50;
 
 /** Actions on the selected runs: compare, tag, repeat, delete. */
 export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {

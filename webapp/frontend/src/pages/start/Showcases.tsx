@@ -8,30 +8,33 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './start.module.css';
 
-/** One card per showcase: what it shows, what to expect, and the runs that it compares. */
-export function Showcases() {
+/** One card per showcase: what it shows, what to expect, and the runs that it compares; compact without pictures and
+ * expectations. */
+export function Showcases({ compact = false }: { compact?: boolean }) {
   const { data, error } = useShowcases();
   return (
     <section>
-      <Title order={2} fz={18} mb={4}>
+      <Title order={2} fz={compact ? 14 : 18} mb={compact ? 0 : 4}>
         Showcases
       </Title>
-      <Text size="sm" c="dimmed" mb="md" maw={720}>
+      <Text size="sm" c="dimmed" mb={compact ? 'sm' : 'md'} maw={720}>
         For every paper’s method a cluster on which it does what it was invented for, with other runs beside
         it.
       </Text>
       {error && <ErrorPanel message={sentence(error)} />}
       <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="md">
-        {!data && !error && [1, 2, 3].map((key) => <Skeleton key={key} height={330} radius="md" />)}
+        {!data &&
+          !error &&
+          [1, 2, 3].map((key) => <Skeleton key={key} height={compact ? 120 : 330} radius="md" />)}
         {data?.map((showcase) => (
-          <ShowcaseCard key={showcase.name} showcase={showcase} />
+          <ShowcaseCard key={showcase.name} showcase={showcase} compact={compact} />
         ))}
       </SimpleGrid>
     </section>
   );
 }
 
-function ShowcaseCard({ showcase }: { showcase: Showcase }) {
+function ShowcaseCard({ showcase, compact }: { showcase: Showcase; compact: boolean }) {
   const navigate = useNavigate();
   const mayWrite = useMayWrite();
   const start = useChange('runs', (request: RunRequest) => api.post<{ id: number }>('/runs', request));
@@ -41,19 +44,25 @@ function ShowcaseCard({ showcase }: { showcase: Showcase }) {
   const go = () => start.mutate(request, { onSuccess: ({ id }) => navigate(`/runs/${id}`) });
   return (
     <Card padding={0} className={classes.showcase} data-testid={`showcase-${name}`}>
-      <div className={classes.picture}>
-        {cluster && <ClusterPicture spec={cluster} layout={drawn?.layout} width={360} height={120} />}
-      </div>
+      {!compact && (
+        <div className={classes.picture}>
+          {cluster && <ClusterPicture spec={cluster} layout={drawn?.layout} width={360} height={120} />}
+        </div>
+      )}
       <div className={classes.words}>
         <Text size="xs" c="dimmed">
           {request.strategy} with {request.model} on {cluster?.name}
         </Text>
-        <Text fw={600}>{title}</Text>
-        <Text size="sm">{look_for}</Text>
-        <Text size="sm" c="dimmed">
-          {expected}
+        <Text fw={600} size={compact ? 'sm' : 'md'}>
+          {title}
         </Text>
-        {mayWrite && (
+        {!compact && <Text size="sm">{look_for}</Text>}
+        {!compact && (
+          <Text size="sm" c="dimmed">
+            {expected}
+          </Text>
+        )}
+        {mayWrite && !compact && (
           <Text size="xs" c="dimmed">
             Beside it:{' '}
             {others.map((other, index) => (

@@ -1,0 +1,90 @@
+import { ActionIcon, Anchor, Badge, Group, Radio, Tooltip } from '@mantine/core';
+import { IconFlag, IconX } from '@tabler/icons-react';
+import { Link } from 'react-router';
+import { seriesColor } from '@/theme/seriesColors';
+import type { Caution, ComparedRun } from './comparison';
+import classes from './compare.module.css';
+
+interface Props {
+  run: ComparedRun;
+  at: number;
+  isBase: boolean;
+  onBaseline: (id: number) => void;
+  onRemove: ((id: number) => void) | undefined;
+}
+
+const LABELS: Record<Caution['kind'], string> = {
+  outcome: 'not finished',
+  fidelity: 'not valid',
+  model: 'other model',
+  numbers: 'other numbers',
+  workload: 'other workload',
+  seed: 'other seed',
+  world: 'predicted and measured',
+};
+
+/** A run's name, whether it is the baseline, and why its figures cannot simply be compared. */
+export function RunHead({ run, at, isBase, onBaseline, onRemove }: Props) {
+  return (
+    <div className={classes.head}>
+      <Group gap={6} wrap="nowrap" justify="space-between">
+        <Anchor component={Link} to={`/runs/${run.id}`} className={classes.runName} title={run.name}>
+          <span className={classes.dot} style={{ background: seriesColor(at) }} />
+          {run.name}
+        </Anchor>
+        {onRemove && (
+          <ActionIcon
+            size="xs"
+            variant="subtle"
+            color="gray"
+            onClick={() => onRemove(run.id)}
+            aria-label={`Remove run ${run.id}`}
+            data-testid={`remove-${run.id}`}
+          >
+            <IconX size={13} />
+          </ActionIcon>
+        )}
+      </Group>
+      <Group gap={6}>
+        <Radio
+          size="xs"
+          label="baseline"
+          checked={isBase}
+          onChange={() => onBaseline(run.id)}
+          name="baseline"
+          data-testid={`baseline-${run.id}`}
+        />
+        {run.correct === false && (
+          <Badge size="xs" color="red" variant="light" tt="none">
+            not correct
+          </Badge>
+        )}
+        {isBase && run.valid === false && (
+          <Badge size="xs" color="orange" variant="light" tt="none">
+            not valid
+          </Badge>
+        )}
+        {run.world === 'simulated' && (
+          <Badge size="xs" color="gray" variant="light" tt="none">
+            predicted
+          </Badge>
+        )}
+        {run.cautions.map(({ kind, sentence, decides }) => (
+          <Tooltip key={kind} label={sentence}>
+            <Badge
+              size="xs"
+              color={decides ? 'orange' : 'gray'}
+              variant="light"
+              tt="none"
+              leftSection={decides && <IconFlag size={10} />}
+              tabIndex={0}
+              data-testid={`caution-${kind}-${run.id}`}
+            >
+              {LABELS[kind]}
+            </Badge>
+          </Tooltip>
+        ))}
+      </Group>
+    </div>
+  );
+}

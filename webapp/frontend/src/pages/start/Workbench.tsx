@@ -1,0 +1,115 @@
+import { Anchor, Button, Group, Text } from '@mantine/core';
+import { IconCopy, IconPlayerPlay, IconPlus } from '@tabler/icons-react';
+import { Link } from 'react-router';
+import { useMayWrite, useSession } from '@/api/queries';
+import { isOver, type RunRow } from '@/api/types';
+import { Page } from '@/components/Page';
+import { Panel } from '@/components/Panel';
+import { duration } from '@/format/units';
+import { StatusBadge } from '@/run/panels/StatusBadge';
+import { RecentExperiments } from './RecentExperiments';
+import { RecentRuns } from './RecentRuns';
+import { Showcases } from './Showcases';
+import classes from './start.module.css';
+import { useDemo } from './useDemo';
+
+/** What runs and waits, what was last done, and ways to begin something. */
+export function Workbench({ runs }: { runs: readonly RunRow[] }) {
+  const mayWrite = useMayWrite();
+  const me = useSession().data?.user;
+  const last = runs.find((run) => run.owner === me) ?? runs[0];
+  const demo = useDemo();
+  return (
+    <Page
+      title="Start"
+      about="What runs and waits, and what was done last."
+      wide
+      actions={
+        mayWrite && (
+          <>
+            <Button
+              variant="default"
+              leftSection={<IconPlayerPlay size={16} />}
+              onClick={demo.go}
+              loading={demo.busy}
+              disabled={!demo.ready}
+              data-testid="start-demo"
+            >
+              Run the demo
+            </Button>
+            {last && (
+              <Button
+                variant="default"
+                component={Link}
+                to={`/runs/new?from=${last.id}`}
+                leftSection={<IconCopy size={16} />}
+                title={`${last.id} ${last.name}`}
+                data-testid="repeat-last"
+              >
+                Repeat the last run
+              </Button>
+            )}
+            <Button
+              component={Link}
+              to="/runs/new"
+              leftSection={<IconPlus size={16} />}
+              data-testid="start-new-run"
+            >
+              New run
+            </Button>
+          </>
+        )
+      }
+    >
+      <UnderWay runs={runs.filter((run) => !isOver(run.status))} />
+      <RecentRuns runs={runs.filter((run) => isOver(run.status))} />
+      <RecentExperiments />
+      <Showcases compact />
+    </Page>
+  );
+}
+
+/** The runs that are not over, those that run first, with an estimate for those that wait. */
+function UnderWay({ runs }: { runs: readonly RunRow[] }) {
+  const waits = runs.filter((run) => run.status === 'queued').toSorted((a, b) => placeOf(a) - placeOf(b));
+  const runsNow = runs.filter((run) => run.status !== 'queued');
+  const about = `${runsNow.length} ${runsNow.length === 1 ? 'runs' : 'run'}, ${waits.length} ${waits.length === 1 ? 'waits' : 'wait'}`;
+  return (
+    <Panel title="Under way" about={runs.length > 0 && about} testId="under-way" flush={runs.length > 0}>
+      {runs.length === 0 ? (
+        <Text size="sm" c="dimmed">
+          Nothing runs or waits.
+        </Text>
+      ) : (
+        <ul className={classes.list}>
+          {[...runsNow, ...waits].map((run) => (
+            <li key={run.id} data-testid={`under-way-${run.id}`}>
+              <Anchor component={Link} to={`/runs/${run.id}`} size="sm" fw={500}>
+                <span className={classes.number}>{run.id}</span> {run.name}
+              </Anchor>
+              <Group gap="xs" wrap="nowrap">
+                <StatusBadge state={run.status} />
+                <Text size="sm" c="dimmed">
+                  {waitText(run) || run.detail}
+                </Text>
+              </Group>
+              <Text size="sm" c="dimmed" ta="right">
+                {run.owner}
+              </Text>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+const placeOf = (run: RunRow) => run.queue_position ?? Infinity;
+
+/** When a queued run is likely to start; '' of one that runs. */
+function waitText({ status, queue_position, starts_in_s, detail }: RunRow): string {
+  if (status !== 'queued') return '';
+  const place = queue_position ? `${queue_position}. in the queue` : '';
+  const start = starts_in_s === null ? '' : `starts in about ${duration(starts_in_s)}`;
+  return [place, start, detail].filter(Boolean).join(', ');
+}
