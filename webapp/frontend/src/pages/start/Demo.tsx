@@ -4,7 +4,7 @@ import { Link } from 'react-router';
 import { sentence } from '@/api/client';
 import { useMayWrite } from '@/api/queries';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { ClusterPicture } from '@/cluster/ClusterPicture';
+import { ClusterPicture } from './ClusterPicture';
 import classes from './start.module.css';
 import { DEMO, useDemo } from './useDemo';
 

@@ -5,7 +5,7 @@ import { api, sentence } from '@/api/client';
 import { useChange, useClusters, useMayWrite, useShowcases } from '@/api/queries';
 import type { RunRequest, Showcase } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { ClusterPicture } from '@/cluster/ClusterPicture';
+import { ClusterPicture } from './ClusterPicture';
 import classes from './start.module.css';
 
 /** One card per showcase: what it shows, what to expect, and the runs that it compares; compact without pictures and
