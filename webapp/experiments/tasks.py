@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from celery.exceptions import SoftTimeLimitExceeded
-from celery.signals import worker_process_init
+from celery.signals import worker_init, worker_process_init
 
 from engine.domain.errors import HostError, PlanError, RunError, SpecError
 from engine.domain.report import RunReport
@@ -129,6 +129,13 @@ def on_beat(sender: Any, queue: str, worker: workers.Identity, slots: int, **mor
 
 
 workers.beat.connect(on_beat)
+
+
+@worker_init.connect
+def know_the_version(**kwargs: Any) -> None:
+    """Before the processes are forked: each would read and hash the whole code before its first point."""
+    if "points" in app.amqp.queues.consume_from:
+        versions.version_of("simulated")
 
 
 @worker_process_init.connect
