@@ -8,6 +8,7 @@ add up to the latency.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -128,8 +129,12 @@ def _walk(
 def _sort(spans: list[Span]) -> None:
     """Sort by end, and those that end together by `RANK`, which few runs need."""
     spans.sort(key=attrgetter("end_s"))
-    if any(a.end_s == b.end_s and RANK[a.kind] > RANK[b.kind] for a, b in pairwise(spans)):
-        spans.sort(key=lambda item: (item.end_s, RANK[item.kind]))
+    ends = list(map(attrgetter("end_s"), spans))
+    together = [index for index, (a, b) in enumerate(pairwise(ends)) if a == b]
+    for index in together:
+        if RANK[spans[index].kind] > RANK[spans[index + 1].kind]:
+            start, stop = bisect_left(ends, ends[index]), bisect_right(ends, ends[index])
+            spans[start:stop] = sorted(spans[start:stop], key=lambda item: RANK[item.kind])
 
 
 def _staging_s(span: Span, cluster: ClusterSpec) -> float:

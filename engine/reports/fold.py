@@ -169,7 +169,7 @@ def fold_devices(
     for span in spans:
         kind, name = span.kind, span.device
         if kind == "compute":
-            busy[name].append((span.start_s, span.end_s))
+            _append(busy[name], span.start_s, span.end_s)
             flops[name] += span.flops
             moved_bytes[name, "compute"] += span.bytes
         elif kind == "wait":
@@ -263,6 +263,14 @@ def fold_layers(spans: Iterable[Span]) -> tuple[LayerReport, ...]:
         LayerReport(layer=layer, device=device, start_s=start_s, end_s=end_s)
         for (layer, device), (start_s, end_s) in sorted(extent.items())
     )
+
+
+def _append(intervals: list[Interval], start_s: float, end_s: float) -> None:
+    """Add an interval; one that begins when the last one ends prolongs that."""
+    if intervals and intervals[-1][1] == start_s:
+        intervals[-1] = (intervals[-1][0], end_s)
+    else:
+        intervals.append((start_s, end_s))
 
 
 def covered_s(intervals: Iterable[Interval]) -> float:

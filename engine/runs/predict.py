@@ -39,6 +39,10 @@ OUTCOMES = {
 }
 
 
+def _nobody(event: Event) -> None:
+    """Nobody watches."""
+
+
 class Prepared(NamedTuple):
     """A spec that has been checked and planned: prompts as tokens, and the plan."""
 
@@ -80,7 +84,7 @@ def editable_plan(spec: RunSpec, plan: Plan) -> EditablePlan | None:
 
 
 def predict(
-    spec: RunSpec, watch: Watch = lambda event: None, should_stop: Callable[[], bool] = lambda: False
+    spec: RunSpec, watch: Watch = _nobody, should_stop: Callable[[], bool] = lambda: False
 ) -> RunReport:
     """The simulated world's report. Loads no torch, needs no root.
 
@@ -90,8 +94,9 @@ def predict(
     watch(PlanMade.of(prepared.plan))
     with no_search_for_cycles():
         trace, outcome = simulate(prepared, should_stop)
-        for item in trace:
-            watch(item)
+        if watch is not _nobody:
+            for item in trace:
+                watch(item)
         report = fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
         method = method_report(spec, prepared.plan, trace)
     report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario, "method": method})

@@ -8,9 +8,10 @@ number of layers, and a search over the time that a device may take per step fin
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -151,6 +152,8 @@ class Table:
             [self._busy_s(device, layers) for layers in range(ring.num_layers + 1)]
             for device in range(ring.size)
         ]
+        self.grows = [all(a <= b for a, b in pairwise(of_device)) for of_device in self.busy_s]
+        """Whether a device is busy for longer with more layers: then those within a bound are a range."""
 
     def _busy_s(self, device: int, layers: int) -> float:
         """Seconds that a step takes at least because of `device`: it computes for all micro-batches, and its
@@ -192,9 +195,11 @@ class Table:
 
     def within(self, bound_s: float) -> tuple[int, ...] | None:
         """The spread with the least time of computing among those in which no device is busy for longer."""
-        allowed = [
-            [layers for layers, busy_s in enumerate(of_device) if busy_s <= bound_s]
-            for of_device in self.busy_s
+        allowed: list[Sequence[int]] = [
+            range(bisect_right(of_device, bound_s))
+            if grows
+            else [layers for layers, busy_s in enumerate(of_device) if busy_s <= bound_s]
+            for of_device, grows in zip(self.busy_s, self.grows, strict=True)
         ]
         if not all(allowed) or sum(one[-1] for one in allowed) < self.ring.num_layers:
             return None

@@ -105,9 +105,10 @@ class LimeReport(MethodReport):
 def lime_report(cluster: ClusterSpec, plans: Sequence[PlanAt], trace: Sequence[Span | Mark]) -> LimeReport:
     layout = plans[-1].plan.layout
     assert isinstance(layout, SegmentsLayout), "LIME's plans have LIME's layout"
-    loads = [item for item in trace if item.type == "span" and item.kind == "load"]
-    marks = [item for item in trace if item.type == "mark"]
-    end_s = max((item.end_s for item in trace if item.type == "span"), default=0.0)
+    spans = [item for item in trace if isinstance(item, Span)]
+    loads = [span for span in spans if span.kind == "load"]
+    marks = [item for item in trace if isinstance(item, Mark)]
+    end_s = max((span.end_s for span in spans), default=0.0)
     return LimeReport(
         mode=layout.mode,
         num_segments=layout.num_segments,

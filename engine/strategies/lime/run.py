@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from engine.domain.errors import OutOfMemory
 from engine.domain.model import ModelSpec
-from engine.ops.core import Block
+from engine.ops.core import Attention, Block, FeedForward, Residual
 from engine.ops.layers import layers
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import Tensor, narrow, shape_of
@@ -38,6 +38,13 @@ class Turn(NamedTuple):
     number: int
     step: Step
     last: bool = True
+
+
+class StreamedLayer(NamedTuple):
+    """A layer as one operation and as four."""
+
+    block: Block
+    parts: tuple[Attention, Residual, FeedForward, Residual]
 
 
 def turns_of(steps: Sequence[Step], chunk_rows: int) -> list[Turn]:
@@ -113,6 +120,7 @@ class Member:
         )
         self.last_tokens = sum(step.start + step.rows for step in _complete(self.rounds[-1]))
         self.uncovered_s = 0.0
+        self.streamed: dict[tuple[int, str | None], StreamedLayer] = {}
         self.before: dict[int, Step] = {}
         self.around: dict[
             tuple[int, int], Tensor
@@ -177,9 +185,9 @@ class Member:
             return await ctx.compute_layers(layers(start, stop, cache_of(step)), x)
         at = start + front.position
         x = await ctx.compute_layers(layers(start, at, cache_of(step)), x)
-        block = Block(at, cache_of(step))
+        block, parts = self._streamed(at, cache_of(step))
         if front.part == "attention":
-            attention, residual, ffn, residual_ffn = block.parts(ctx.model)
+            attention, residual, ffn, residual_ffn = parts
             x = await ctx.compute(residual, x, await ctx.compute(attention, x))
             self.slots.advance(segment)
             x = await ctx.compute(residual_ffn, x, await ctx.compute(ffn, x))
@@ -187,6 +195,14 @@ class Member:
             x = await ctx.compute(block, x)
             self.slots.advance(segment)
         return await ctx.compute_layers(layers(at + 1, stop, cache_of(step)), x)
+
+    def _streamed(self, layer: int, cache: str | None) -> StreamedLayer:
+        """The same operations in every step, so that their prices are found at once."""
+        found = self.streamed.get((layer, cache))
+        if found is None:
+            block = Block(layer, cache)
+            found = self.streamed[layer, cache] = StreamedLayer(block, block.parts(self.ctx.model))
+        return found
 
     async def _output(self, segment: int, turn: Turn, x: Tensor) -> None:
         step = turn.step

@@ -203,7 +203,9 @@ class Device(ABC):
 
     def evict(self, piece: Slice) -> None:
         self.ledger.evict(piece)
-        self.span("evict", piece.part, piece.layer, self.now_s, self.now_s)
+        program = self.current
+        at_s, facts = program.now_s, (0, 0, 0, "", program.request, program.token)
+        self.emit(Span(self.device.name, "evict", piece.part, piece.layer, at_s, at_s, *facts))
 
     def holds(self, piece: Slice) -> bool:
         return piece in self.ledger.resident

@@ -226,17 +226,9 @@ class SimulatedDevice(Device):
     def _use_disk(self, kind: SpanKind, name: str, layer: int, size_bytes: int) -> Handle:
         start_s = max(self.now_s, self.disk_free_s)
         self.disk_free_s = end_s = start_s + size_bytes / self.device.disk_byte_per_s
-        span = Span(
-            self.device.name,
-            kind,
-            name,
-            layer,
-            start_s,
-            end_s,
-            size_bytes,
-            request=self.current.request,
-            token=self.current.token,
-        )
+        program = self.current
+        facts = size_bytes, 0, 0, "", program.request, program.token
+        span = Span(self.name, kind, name, layer, start_s, end_s, *facts)
         return self._finish_at(end_s, None, span, kind)
 
     def _finish_at(self, end_s: float, value: Any, span: Span, what: str) -> Handle:

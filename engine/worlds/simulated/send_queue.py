@@ -43,7 +43,8 @@ class SendQueue:
 
     def enter(self, now_s: float, size_bytes: int) -> Turn:
         """A message enters the queue now."""
-        self._let_go(now_s)
+        if self._carried:
+            self._let_go(now_s)
         bit_per_s = self.shared.capacity[self.link]
         first = self.line_until_s <= now_s and self.shared.is_idle(self.link)
         if size_bytes <= SEGMENT_BYTES or (first and size_bytes <= FIRST_BYTES):
@@ -57,7 +58,8 @@ class SendQueue:
 
     def start(self, now_s: float, flow: Flow, turn: Turn) -> None:
         """The first byte of a message is sent: its flow is on the links from now on."""
-        self._let_go(now_s)
+        if self._carried:
+            self._let_go(now_s)
         if turn.end_s is not None and len(flow.route) > 1:
             self._carried[flow] = turn.end_s
 

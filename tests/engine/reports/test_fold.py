@@ -89,6 +89,15 @@ def test_devices_know_their_work_waiting_and_peak(report: RunReport) -> None:
     assert (b.busy_s, b.wait_s, b.flops, b.peak_memory_bytes) == (1.5, 1.5, 150, 0)
 
 
+def test_operations_one_after_the_other_and_at_once_count_the_time_that_any_of_them_took() -> None:
+    computed = [
+        Span("a", "compute", "block", 0, start_s, end_s)
+        for start_s, end_s in ((0.0, 1.0), (1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (7.0, 8.0), (6.0, 7.0))
+    ]
+    report = fold(SPEC, None, computed, world="simulated")
+    assert report.devices[0].busy_s == 7.0
+
+
 def test_links_count_every_hop_in_its_direction(report: RunReport) -> None:
     figures = {
         (link.a, link.b, link.direction): (link.bytes, link.payload_bytes, link.busy_s, link.rate_bit_per_s)
