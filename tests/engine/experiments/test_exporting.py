@@ -14,6 +14,7 @@ import pytest
 
 from engine.domain.presented import Figure, Table
 from engine.experiments.design.files import dump_toml, parse_json, parse_toml
+from engine.experiments.presentation.axes import labelled
 from engine.experiments.presentation.export import csv_text, figure_csv, json_text, latex, parquet_bytes
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.plot import pdf, svg
@@ -122,6 +123,15 @@ def test_every_kind_of_figure_is_drawn_alike_each_time_with_its_fonts(fields: di
     if figure.kind == "lines":
         document = pdf(data)
         assert document.startswith(b"%PDF") and b"/FontFile2" in document
+
+
+def test_the_first_and_the_last_value_are_labelled_and_others_where_there_is_room() -> None:
+    """On two decades 50, 100, 200 and 500 are at 0.35, 0.5, 0.65 and 0.85 of the axis; labels need 0.24."""
+    rates = [1e7, 5e7, 1e8, 2e8, 5e8, 1e9]
+    assert labelled(rates, is_log=True) == [1e7, 5e7, 2e8, 1e9]
+    assert labelled([1, 2, 3], is_log=False) == [1, 2, 3]
+    assert labelled([1, 9, 10], is_log=False) == [1, 10]
+    assert labelled([5.0], is_log=True) == [5.0]
 
 
 def test_the_numbers_of_a_figure_are_a_table_of_their_own() -> None:
