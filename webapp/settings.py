@@ -5,6 +5,7 @@ LOOM_STATE_DIR     .loom in the checkout            secret key, SQLite file, mod
 DATABASE_URL       SQLite in the state directory    postgres://user:password@host/name for several machines
 LOOM_MODEL_STORE   model-store in the state dir.   where added models are kept: a directory, or a URL (s3://…)
 LOOM_MODEL_BYTES   20000000000                      the largest model that may be uploaded
+LOOM_MODELS_BYTES  200000000000                     all added models together
 REDIS_URL          redis://127.0.0.1:6391/0         the private Redis that ./loom starts
 SECRET_KEY         generated once, kept in a file
 ALLOWED_HOSTS      loopback names only              comma-separated; HTTP and WebSocket both check it
@@ -37,6 +38,7 @@ MODELS_DIR = STATE_DIR / "models"
 MODEL_STORE = env.str("LOOM_MODEL_STORE", default=str(STATE_DIR / "model-store"))
 MODEL_CACHE = STATE_DIR / "model-cache"
 MODEL_BYTES = env.int("LOOM_MODEL_BYTES", default=20_000_000_000)
+MODELS_BYTES = env.int("LOOM_MODELS_BYTES", default=200_000_000_000)
 MACHINES_DIR = STATE_DIR / "machines"
 CALIBRATION_FILE = (
     Path(env.str("XDG_CACHE_HOME", default="") or Path.home() / ".cache") / "edgeloom" / "calibration.json"

@@ -29,6 +29,7 @@ from emulator.bench.predict import measure_prediction
 from emulator.bench.reality import measure_reality
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.scatter import scatter_svg
+from emulator.bench.service import measure_service
 from emulator.bench.showcases import measure_showcases
 from emulator.bench.simulate import measure_simulate
 from emulator.bench.startup import measure_startup
@@ -65,7 +66,8 @@ BENCHES: tuple[Bench, ...] = (
     Bench("decision", "time of EdgeFormer's decisions, against a forward pass", measure_decision),
     Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
-    Bench("load", "operations of any length on up to 16 devices", measure_load, FIDELITY),
+    Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY),
+    Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "operations"),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),
     Bench("loss", "messages over links that lose packets, against predictions", measure_losses, FIDELITY),

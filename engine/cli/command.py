@@ -15,7 +15,7 @@ from engine.experiments.execution.point import Emulation
 class Trials(NamedTuple):
     """What came of many trials: rows of a table, and the problems that were found and printed."""
 
-    rows: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, ...], ...]
     problems: tuple[str, ...]
 
 
@@ -38,6 +38,8 @@ class Environment(NamedTuple):
     """Seed, first trial, number of trials, kind of database: trials of the server under faults; None where
     there is no server.
     """
+    service_load: Callable[[], Trials] | None = None
+    """Measures the server under load; None where there is no server."""
 
 
 class Command(NamedTuple):

@@ -19,7 +19,7 @@ from tests.webapp.test_live import in_pieces, new_run, published
 from webapp.accounts import sockets, tokens
 from webapp.accounts.models import ApiToken
 from webapp.asgi import application
-from webapp.runs import follow, services
+from webapp.runs import services, tail
 from webapp.runs.live import Publisher
 from webapp.runs.models import Run
 from webapp.runs.ownership import owner_of
@@ -240,7 +240,7 @@ async def test_a_finished_run_is_replayed_from_its_archive(live_redis, cookie: s
 async def test_silence_is_filled_with_heartbeats_that_keep_the_cursor(
     live_redis, cookie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(tail, "HEARTBEAT_S", 0.05)
     run = await asyncio.to_thread(new_run)
     await asyncio.to_thread(publish_all, run, [Logged(level="info", text="hello")])
     communicator = socket(run.pk, cookie)
@@ -283,7 +283,7 @@ async def test_an_unknown_run_closes_the_socket(live_redis, cookie: str, run_id:
 
 
 async def test_deleting_the_run_closes_its_sockets(live_redis, cookie: str, monkeypatch) -> None:
-    monkeypatch.setattr(follow, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(tail, "HEARTBEAT_S", 0.05)
     run = await asyncio.to_thread(new_run, "finished")
     communicator = socket(run.pk, cookie)
     assert await communicator.connect()

@@ -255,3 +255,12 @@ def test_a_model_over_the_limit_and_one_of_a_viewer_are_refused(
     settings.MODEL_BYTES = 1000
     refused = upload(alice, "mine", mine)
     assert refused.status_code == 422 and "the limit is 1 kB" in refused.json()["detail"]
+
+
+def test_all_models_together_have_a_limit(mine: Path, settings: Any) -> None:
+    first = model_library.add(mine, "first", "ada")
+    settings.MODELS_BYTES = 2 * first.bytes - 1
+    with pytest.raises(SpecError, match="remove some, or set LOOM_MODELS_BYTES"):
+        model_library.add(mine, "second", "ada")
+    settings.MODELS_BYTES = 3 * first.bytes
+    model_library.add(mine, "second", "ada")

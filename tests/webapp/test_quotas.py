@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
+import redis
 from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.support.web import PASSWORD, Browser, person, request_body
+from webapp.accounts import rates
 from webapp.accounts.rates import Rates
 from webapp.runs import predictions
 from webapp.runs.fairness import in_turn
 from webapp.runs.models import EventSegment, Run
 
+shared_spend = rates.spend
+
 
 @pytest.fixture(autouse=True)
 def fresh_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webapp.accounts.rates.rates", Rates())
+    """Of this process alone; the tests of the shared ones take `live_redis`."""
+    alone = Rates()
+    monkeypatch.setattr(
+        rates, "spend", lambda who, per_minute: alone.spend(who, per_minute, time.monotonic())
+    )
 
 
 def stored(owner: User | None, status: str = "queued") -> Run:
@@ -129,14 +138,37 @@ def test_a_person_stores_so_many(
 
 # Rates ----------------------------------------------------------------------------------------------
 def test_a_bucket_lets_a_minutes_worth_through_and_fills_steadily() -> None:
-    rates = Rates()
-    assert [rates.spend("ada", 60, 100.0) for _ in range(60)] == [0.0] * 60
-    assert rates.spend("ada", 60, 100.0) == pytest.approx(1.0)
-    assert rates.spend("bob", 60, 100.0) == 0.0
-    assert rates.spend("ada", 60, 100.25) == pytest.approx(0.75)
-    assert rates.spend("ada", 60, 101.0) == 0.0
-    assert rates.spend("ada", 60, 101.0) == pytest.approx(1.0)
-    assert [rates.spend("ada", 60, 1e6) for _ in range(61)].count(0.0) == 60  # never more than it holds
+    bucket = Rates()
+    assert [bucket.spend("ada", 60, 100.0) for _ in range(60)] == [0.0] * 60
+    assert bucket.spend("ada", 60, 100.0) == pytest.approx(1.0)
+    assert bucket.spend("bob", 60, 100.0) == 0.0
+    assert bucket.spend("ada", 60, 100.25) == pytest.approx(0.75)
+    assert bucket.spend("ada", 60, 101.0) == 0.0
+    assert bucket.spend("ada", 60, 101.0) == pytest.approx(1.0)
+    assert [bucket.spend("ada", 60, 1e6) for _ in range(61)].count(0.0) == 60  # never more than it holds
+
+
+@pytest.mark.redis
+def test_all_web_processes_spend_from_one_bucket(live_redis: Any) -> None:
+    """The function keeps nothing in its process: every call could be another one's."""
+    live_redis.delete("rate:ada", "rate:bob")
+    assert [shared_spend("ada", 3) for _ in range(3)] == [0.0] * 3
+    assert 19.0 < shared_spend("ada", 3) <= 20.0
+    assert shared_spend("bob", 3) == 0.0
+    assert 0 < live_redis.ttl("rate:ada") <= 60
+    seconds, _ = live_redis.time()
+    live_redis.hset("rate:ada", mapping={"left": 0, "at": seconds - 21})
+    assert shared_spend("ada", 3) == 0.0, "a third of a minute later there is one again"
+    assert shared_spend("ada", 3) > 0.0
+
+
+def test_without_redis_every_web_process_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> Any:
+        raise redis.ConnectionError("Redis is gone")
+
+    monkeypatch.setattr(rates, "client", gone)
+    monkeypatch.setattr(rates, "rates", Rates())
+    assert [shared_spend("ada", 2) > 0.0 for _ in range(3)] == [False, False, True]
 
 
 def test_who_writes_too_fast_is_told_when_to_go_on_and_may_still_read(alice: Browser, settings: Any) -> None:

@@ -1,7 +1,7 @@
 """How many requests that change something one person, or one address at the log-in, may send.
 
 A token bucket for each: it holds a minute's worth of requests, so a burst passes, and fills steadily. It is
-kept in the memory of the web process: several web processes allow as many times as much.
+kept in Redis, for all web processes together; while Redis does not answer, in the memory of each.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from typing import Any
 
 from django.conf import settings
 
 from webapp.errors import TooMany
+from webapp.redis import REDIS_ERRORS, client
 
 MOST_KEPT = 10_000
 """Buckets; those that were used longest ago are forgotten, which fills them."""
@@ -37,11 +39,36 @@ class Rates:
 
 rates = Rates()
 
+SPEND = """
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1000000
+local kept = redis.call('HMGET', KEYS[1], 'left', 'at')
+local most = tonumber(ARGV[1])
+local left = tonumber(kept[1]) or most
+local at = tonumber(kept[2]) or now
+left = math.min(most, left + math.max(0, now - at) * most / 60)
+local wait = 0
+if left >= 1 then left = left - 1 else wait = (1 - left) * 60 / most end
+redis.call('HSET', KEYS[1], 'left', tostring(left), 'at', tostring(now))
+redis.call('EXPIRE', KEYS[1], 60)
+return tostring(wait)
+"""
+"""KEYS: the bucket. ARGV: a minute's worth. One step for Redis, with its clock; a minute fills any bucket."""
+
+
+def spend(who: str, per_minute: int) -> float:
+    """Take one request of `who`'s; returns 0, or in how many seconds there is one again."""
+    try:
+        answer: Any = client().eval(SPEND, 1, f"rate:{who}", per_minute)
+        return float(answer)
+    except REDIS_ERRORS:
+        return rates.spend(who, per_minute, time.monotonic())
+
 
 def check(who: str) -> None:
     """Raises `TooMany`."""
     limit = settings.WRITES_PER_MINUTE
-    wait_s = rates.spend(who, limit, time.monotonic()) if limit else 0.0
+    wait_s = spend(who, limit) if limit else 0.0
     if wait_s:
         error = TooMany("", wait_s)
         raise TooMany(

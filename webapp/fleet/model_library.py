@@ -17,6 +17,7 @@ from django.db import IntegrityError
 from engine.domain.errors import HostError, SpecError
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec, WeightsRef
+from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.weights.directory import read_spec
 from engine.models.weights.headers import check_weights
@@ -34,6 +35,7 @@ def add(directory: Path, name: str, by: str) -> StoredModel:
     check_name(name)
     spec = read_spec(directory, name)
     check_weights(directory, spec)
+    check_room(directory)
     manifest = store().add(directory)
     row = {"digest": manifest.digest, "bytes": manifest.bytes, "spec": spec.model_dump(mode="json"), "by": by}
     try:
@@ -52,6 +54,18 @@ def check_name(name: str) -> None:
         )
     if name in catalogue.names() or StoredModel.objects.filter(name=name).exists():
         raise _taken(name)
+
+
+def check_room(directory: Path) -> None:
+    """Raises `SpecError` if the store would then have more than `LOOM_MODELS_BYTES`."""
+    kept = sum(dict(StoredModel.objects.values_list("digest", "bytes")).values())
+    new = sum(path.stat().st_size for path in directory.iterdir() if path.is_file())
+    if kept + new > settings.MODELS_BYTES:
+        raise SpecError(
+            f"The added models have {human(kept, 'B')}, this one {human(new, 'B')}, and the limit of all is "
+            f"{human(settings.MODELS_BYTES, 'B')}: remove some, or set LOOM_MODELS_BYTES.",
+            [("files", "no room")],
+        )
 
 
 def _taken(name: str) -> SpecError:

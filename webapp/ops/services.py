@@ -61,6 +61,9 @@ def web(host: str = HOST, port: int = PORT) -> Service:
             # Browsers keep their WebSockets open: a stop must not wait for them.
             "--timeout-graceful-shutdown",
             "3",
+            # Each of 200 viewers of a run would have the same events compressed for itself.
+            "--ws-per-message-deflate",
+            "false",
         ),
     )
 

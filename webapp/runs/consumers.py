@@ -23,8 +23,9 @@ from django.urls import path
 
 from webapp.accounts import sockets
 from webapp.redis import REDIS_ERRORS
-from webapp.runs.follow import follow, is_archived, newest
+from webapp.runs.follow import follow, newest
 from webapp.runs.stream import Batch
+from webapp.runs.tail import is_archived
 
 FRAME_CHARS = 300_000
 MOST_DIGITS = 18

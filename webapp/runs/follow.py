@@ -7,60 +7,58 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from channels.db import database_sync_to_async
-from redis.asyncio import Redis
 
 from webapp.redis import async_client
+from webapp.runs import tail as tails
 from webapp.runs.archive import last_stored, next_segment
 from webapp.runs.models import Run
 from webapp.runs.stream import Batch, batch_of, last_added, stream_of
-
-HEARTBEAT_S = 2.0
-READ_BATCHES = 100
+from webapp.runs.tail import Tail, tail_of
 
 
 async def follow(run_id: int, since: int) -> AsyncGenerator[list[Batch]]:
-    """Batches after `since` in order, without gaps; an empty list every `HEARTBEAT_S` of silence.
+    """Batches after `since` in order, without gaps; an empty list every `tail.HEARTBEAT_S` of silence.
 
     Goes on after the end of the run, silent; ends when the run is deleted. Raises Redis' errors.
     """
-    redis = async_client()
-    looked_for = -1
-    try:
-        while True:
+    async with tail_of(run_id) as tail:
+        await tail.begun()
+        look, looked_for = True, -1  # the database may have what follows, and the stream not
+        looked_for = -1
+        while tail.is_of_a_run():
             # Ask before reading: if the run is archived now, the database has all of its events.
-            archived = await is_archived(run_id)
-            if archived is None:
-                return
-            while batches := await read_segment(run_id, since):
-                since = batches[-1].number
-                yield batches
+            archived = tail.archived
+            if look or archived:
+                while batches := await read_segment(run_id, since):
+                    since = batches[-1].number
+                    yield batches
+                look = False
+            while archived and tail.is_of_a_run():
+                yield []
+                await asyncio.sleep(tails.HEARTBEAT_S)
             if archived:
-                yield []
-                await asyncio.sleep(HEARTBEAT_S)
                 continue
-            while batches := await read_live(redis, run_id, since):
-                if batches[0].number > since + 1 and looked_for != since:
-                    looked_for = since  # cut from the stream, therefore stored: look there, once
-                    break
-                since = batches[-1].number
-                yield batches
-            else:
-                yield []
+            batches = await read_live(tail, since)
+            if batches and batches[0].number > since + 1 and looked_for != since:
+                look, looked_for = True, since  # cut from the stream, therefore stored: look there, once
+                continue
+            since = batches[-1].number if batches else since
+            yield batches
+            if batches:
+                await asyncio.sleep(tails.PAUSE_PER_VIEWER_S * tail.viewers)
+        tail.check()
+
+
+async def read_live(tail: Tail, since: int) -> list[Batch]:
+    """From what is shared; who is further back reads the stream alone until then."""
+    if since >= tail.floor:
+        return await tail.after(since)
+    redis = async_client()
+    try:
+        answer: Any = await redis.xread({stream_of(tail.run_id): f"{since}-0"}, count=tails.READ_BATCHES)
     finally:
-        await redis.aclose()
-
-
-async def read_live(redis: Redis, run_id: int, since: int) -> list[Batch]:
-    answer: Any = await redis.xread(
-        {stream_of(run_id): f"{since}-0"}, count=READ_BATCHES, block=int(HEARTBEAT_S * 1000)
-    )
-    return [batch_of(entry) for entry in answer[0][1]] if answer else []
-
-
-@database_sync_to_async
-def is_archived(run_id: int) -> bool | None:
-    """None if there is no such run."""
-    return Run.objects.filter(pk=run_id).values_list("archived", flat=True).first()
+        await asyncio.shield(redis.aclose())
+    return [batch_of(entry) for entry in answer[0][1]] if answer else await tail.after(since)
 
 
 @database_sync_to_async

@@ -7,7 +7,7 @@ from __future__ import annotations
 from webapp.fleet.announcement import Announcement
 from webapp.redis import client
 from webapp.runs import closing, waiting, workers
-from webapp.runs.intake import own_queue, wake
+from webapp.runs.intake import own_queue, wake_only
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.suspicion import suspicion
 
@@ -29,5 +29,5 @@ def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
         return False
     if waiting.first_for(worker, waiting.fleet()) is None:
         return False
-    wake(own)
+    wake_only(worker.worker)
     return True

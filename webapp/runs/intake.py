@@ -9,6 +9,7 @@ from typing import Any
 from celery.worker.consumer import Consumer
 
 from webapp.celery import app as celery
+from webapp.redis import client
 
 OWN_QUEUE_KEEP_S = 3600
 """So long after its worker has ended, Redis forgets a worker's own queue."""
@@ -43,3 +44,12 @@ def own_queue(worker: str) -> str:
 def wake(queue: str) -> None:
     """Let a worker of this queue look for a run. Raises Redis' errors."""
     celery.send_task("emulate.next", queue=queue)
+
+
+def wake_only(worker: str) -> None:
+    """Let this worker look for a run. Raises Redis' errors.
+
+    The broker's library makes a queue expire only on the connection that declared it.
+    """
+    wake(own_queue(worker))
+    client().expire(own_queue(worker), OWN_QUEUE_KEEP_S)

@@ -11,7 +11,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from webapp.fleet import announcement
-from webapp.runs import follow, live, ownership, storage, workers
+from webapp.runs import live, ownership, storage, tail, workers
 
 LEASE_S = 4.0
 BEAT_S = 0.4
@@ -27,7 +27,7 @@ def hurry() -> None:
     announcement.SILENT_AFTER_S = 2
     storage.AGAIN_S = 0.2
     storage.KNOWN_FOR_S = 2
-    follow.HEARTBEAT_S = 0.4
+    tail.HEARTBEAT_S = 0.4
     live.SEGMENT_EVENTS = 40
     ownership.now = now
     database = connections["default"].settings_dict

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -108,8 +109,9 @@ class Sqlite:
     def disturb(self) -> None:
         with self.lock:
             if self.holder is None:
-                holder = sqlite3.connect(self.file, isolation_level=None, timeout=30, check_same_thread=False)
-                holder.execute("BEGIN IMMEDIATE")
+                holder = sqlite3.connect(self.file, isolation_level=None, timeout=1, check_same_thread=False)
+                with suppress(sqlite3.OperationalError):  # a paused worker has the lock already
+                    holder.execute("BEGIN IMMEDIATE")
                 self.holder = holder
 
     def mend(self) -> None:

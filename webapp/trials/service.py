@@ -34,7 +34,8 @@ processes = multiprocessing.get_context("forkserver")
 class Workers:
     """Three of them. Each process starts from one that has imported everything (a fork server)."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, in_a_hurry: bool = True):
+        self.in_a_hurry = in_a_hurry
         processes.set_forkserver_preload(["webapp.trials.django_ready", "webapp.trials.worker_process"])
         self.directory = directory
         self.running: list[multiprocessing.process.BaseProcess | None] = [None] * WORKERS
@@ -45,7 +46,7 @@ class Workers:
             return
         place = self.directory / f"worker{number}"
         place.mkdir(exist_ok=True)
-        post = Post(number, self.names[number], place)
+        post = Post(number, self.names[number], place, self.in_a_hurry)
         process = processes.Process(target=work, args=(post,), name=f"worker {number}")
         process.start()
         self.running[number] = process

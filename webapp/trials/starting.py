@@ -1,4 +1,4 @@
-"""Starts a campaign of trials in namespaces of its own, for `./loom chaos --world service`."""
+"""Starts `./loom chaos --world service` and `./loom bench load` in namespaces of their own."""
 
 from __future__ import annotations
 
@@ -25,15 +25,27 @@ NAMESPACES = (
 
 def service_trials(seed: int, first: int, trials: int, database: str) -> Trials:
     """Trials `first` to `first + trials` of a seed, as root. Raises `OpsError` if the campaign broke off."""
+    numbers = ("--seed", str(seed), "--first", str(first), "--trials", str(trials))
+    found = result_of("webapp.trials.campaign", *numbers, "--database", database)
+    return Trials(rows_of(found), tuple(found["problems"]))
+
+
+def service_load() -> Trials:
+    """As root. Raises `OpsError` if the measurement broke off."""
+    found = result_of("webapp.trials.load")
+    return Trials(tuple(map(tuple, found["rows"])), tuple(found["problems"]))
+
+
+def result_of(module: str, *arguments: str) -> dict[str, Any]:
+    """What a module writes as JSON to the file `--result`. Raises `OpsError` if it writes none."""
     with tempfile.TemporaryDirectory(prefix="edgeloom-trials-result-") as directory:
         result = Path(directory) / "result.json"
-        numbers = ("--seed", str(seed), "--first", str(first), "--trials", str(trials))
-        asked = ("-m", "webapp.trials.campaign", *numbers, "--database", database, "--result", str(result))
-        ended = subprocess.run((*NAMESPACES, sys.executable, *asked), cwd=ROOT)
+        line = (*NAMESPACES, sys.executable, "-m", module, *arguments, "--result", str(result))
+        ended = subprocess.run(line, cwd=ROOT)
         if not result.exists():
-            raise OpsError(f"The campaign broke off with status {ended.returncode}; its messages are above.")
-        found = json.loads(result.read_text())
-    return Trials(rows_of(found), tuple(found["problems"]))
+            raise OpsError(f"{module} broke off with status {ended.returncode}; its messages are above.")
+        found: dict[str, Any] = json.loads(result.read_text())
+    return found
 
 
 def rows_of(found: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -13,18 +13,19 @@ from pathlib import Path
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
-import topologies
 from engine.domain.report import RunReport
 from engine.runs.predict import predict, prepare
 from webapp.redis import client
 from webapp.runs import archive, services
 from webapp.runs.models import OVER, Run
-from webapp.runs.requests import RunRequest, spec_of
+from webapp.runs.requests import spec_of
 from webapp.trials import servers
 from webapp.trials.hurry import hurry
 from webapp.trials.judged import Judged
+from webapp.trials.requests import request_of_all
 from webapp.trials.schedule import Schedule
 from webapp.trials.service import Service, Workers, until_over
+from webapp.trials.session import set_pace
 from webapp.trials.verdict import Evidence, leftovers, problems
 from webapp.trials.viewer import Viewers
 
@@ -56,7 +57,7 @@ class Trials:
 
     def play(self, one: Schedule) -> Judged:
         times_s = [time.monotonic()]
-        (self.directory / "run_s").write_text(str(one.run_s))
+        set_pace(self.directory, "pace", one.run_s)
         (self.directory / "journal").write_text("")
         self._play(one)
         times_s.append(time.monotonic())
@@ -152,19 +153,6 @@ class Trials:
 
     def stop(self) -> None:
         self.service.workers.stop()
-
-
-def request_of_all() -> RunRequest:
-    """A small run on lab-3: two layers, four heads, random weights."""
-    return RunRequest.parse(
-        {
-            "cluster": topologies.load("lab-3").model_dump(mode="json"),
-            "model": "tiny-gpt2",
-            "strategy": "voltage",
-            "workload": {"prompt_tokens": 8, "new_tokens": 4},
-        },
-        "trial",
-    )
 
 
 def pids() -> dict[int, str]:

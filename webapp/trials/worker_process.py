@@ -27,11 +27,14 @@ release.code_version()
 
 
 class Post(NamedTuple):
-    """`node` is the worker's name, which two may share; `directory` has its log and its records."""
+    """`node` is the worker's name, which two may share; `directory` has its log and its records. A hurry is
+    `webapp/trials/hurry.py`.
+    """
 
     number: int
     node: str
     directory: Path
+    in_a_hurry: bool = True
 
 
 def work(post: Post) -> None:
@@ -40,7 +43,8 @@ def work(post: Post) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.environ["EDGELOOM_STATE_DIR"] = str(post.directory / "emulator")
-    hurry()
+    if post.in_a_hurry:
+        hurry()
     if post.number:
         setattr(workers, "home", partial(_home, post.number))  # noqa: B010
     setattr(emulator_client, "Isolated", _isolated)  # noqa: B010
