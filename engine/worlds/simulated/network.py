@@ -171,8 +171,8 @@ class SimulatedNetwork:
         if not self._is_head(message):
             return
         self._advance()
-        queue, now_s = self._send_queue(message), self.kernel.now_s
-        turn = queue.enter(now_s, message.size_bytes)
+        now_s, route = self.kernel.now_s, self._route(message.src, message.dst)
+        turn = self._send_queue(message).enter(now_s, message.size_bytes, route)
         if turn.start_s > now_s:
             self._waiting[message] = turn
             self.kernel.schedule(turn.start_s, partial(self._leave_send_queue, message))

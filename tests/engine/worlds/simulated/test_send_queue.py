@@ -36,9 +36,24 @@ def test_the_first_of_longer_messages_goes_ahead_and_the_others_take_turns():
     assert arrivals_us(scene) == {"b": 4344, "c": 3 * 4344, "d": 3 * 4344}
 
 
-def test_messages_of_more_than_ten_segments_share_from_the_start():
+def test_a_long_message_has_ten_segments_ahead_and_shares_after_them():
+    # 30,000 bytes each: 14,480 alone, the other 15,520 at half the rate
     scene = scene_of(("b", B, 30_000), ("c", C, 30_000))
-    assert arrivals_us(scene) == {"b": 60_000, "c": 60_000}
+    assert arrivals_us(scene) == {"b": 14_480 + 2 * 15_520, "c": 60_000}
+
+
+def test_a_long_message_that_another_link_holds_up_shares_from_the_start():
+    # c's message has half of b's link: so a's link could not send ten segments of its first message at once
+    scene = Scene(star("abcd"))
+    scene.send("cb", C, B, 30_000)
+    scene.send("ab", A, B, 30_000, at_s=MICROSECOND)
+    scene.send("ad", A, D, 30_000, at_s=MICROSECOND)
+    assert arrivals_us(scene) == {"cb": 59_999, "ab": 60_001, "ad": 60_001}
+
+
+def test_messages_of_more_than_64_kib_share_from_the_start():
+    scene = scene_of(("b", B, 70_000), ("c", C, 70_000))
+    assert arrivals_us(scene) == {"b": 140_000, "c": 140_000}
 
 
 def test_a_short_message_waits_for_ten_segments_of_a_long_one():
