@@ -120,7 +120,7 @@ def _crossings_of(
     for x, low, high, first_is_lower in crossing_points(found):
         first_is_better = first_is_lower == (better_of(quantity) != "higher")
         below, above = labels if first_is_better else (labels[1], labels[0])
-        text = f"{above} is better than {below} where {name} is above {shown(x, unit)}"
+        text = f"{above} is better than {below} where {_in_a_sentence(name)} is above {shown(x, unit)}"
         result.append(
             Crossing(
                 coordinates=rest,
@@ -134,6 +134,11 @@ def _crossings_of(
             )
         )
     return result
+
+
+def _in_a_sentence(title: str) -> str:
+    """`Rate of the links` → `rate of the links`; a word in capitals stays."""
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _number(value: Coordinate) -> float | None:

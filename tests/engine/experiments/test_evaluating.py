@@ -111,7 +111,7 @@ def test_the_break_even_point_is_interpolated_on_logarithms() -> None:
     assert crossing.x == pytest.approx(10**7.5)
     assert (crossing.below, crossing.above) == ("single", "Voltage")
     assert crossing.text == (
-        "Voltage is better than single where Rate of the links is above 31.6 Mbit/s "
+        "Voltage is better than single where rate of the links is above 31.6 Mbit/s "
         "(between 10 Mbit/s and 100 Mbit/s)."
     )
 

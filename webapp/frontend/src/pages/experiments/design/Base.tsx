@@ -1,4 +1,4 @@
-import { Group, NumberInput, SegmentedControl, Select, SimpleGrid, Text, Textarea } from '@mantine/core';
+import { Box, Group, NumberInput, SegmentedControl, Select, SimpleGrid, Text, Textarea } from '@mantine/core';
 import type { ClusterRow, ClusterSpec, ModelRow } from '@/api/types';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import { type Draft, readsText } from '@/run/request/draft';
@@ -33,7 +33,11 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
           onChange={(value) => value && value !== FROZEN && onRun({ clusterId: Number(value), frozen: null })}
           data-testid="design-cluster"
         />
-        {cluster && <ClusterPicture spec={cluster} layout={stored?.layout} width={96} height={58} />}
+        {cluster && (
+          <Box w={96} flex="none">
+            <ClusterPicture spec={cluster} layout={stored?.layout} width={96} height={58} />
+          </Box>
+        )}
       </Group>
       <Select
         mt="xs"
