@@ -35,6 +35,7 @@ from webapp.operations.models_api import router as models
 from webapp.pictures import router as pictures
 from webapp.runs.api import router as runs
 from webapp.scenarios import router as scenarios
+from webapp.serving.api import router as serving
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ api.add_router("", scenarios)
 api.add_router("", advice)
 api.add_router("/clusters", clusters)
 api.add_router("", runs)
+api.add_router("", serving)
 api.add_router("/experiments", experiments)
 api.add_router("", health)
 api.add_router("/fleet", fleet)

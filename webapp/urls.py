@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import path, re_path
+from django.urls import include, path, re_path
 
 from webapp.api import api
 from webapp.operations import metrics, probes
@@ -24,5 +24,6 @@ urlpatterns = [
     path("api/", api.urls),
     re_path(r"^api/", unknown_api),
     path("admin/", admin.site.urls),
-    re_path(r"^(?!api/|ws/|static/|admin/).*$", index, name="index"),
+    path("v1/", include("webapp.serving.urls")),
+    re_path(r"^(?!api/|v1/|ws/|static/|admin/).*$", index, name="index"),
 ]

@@ -85,11 +85,15 @@ class ChangeRefused(Value):
 
 
 class RequestRefused(Value):
-    """A request that somebody sent was not taken; `id` is the sender's name for it, `reason` a sentence."""
+    """A request that somebody sent was not taken; `id` is the sender's name for it, `reason` a sentence.
+
+    busy: too many wait now, and the same request may be taken later.
+    """
 
     type: Literal["request_refused"] = "request_refused"
     id: str
     reason: str
+    busy: bool = False
 
 
 class PlanMade(Plan):

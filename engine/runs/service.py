@@ -25,6 +25,10 @@ MOST_CHARS_PER_TOKEN = 32
 COMMANDS = ("ask", "withdraw", "end_service")
 
 
+class Busy(SpecError):
+    """The request may be taken later."""
+
+
 class Service:
     """Does nothing for a workload whose requests are known before the run."""
 
@@ -45,7 +49,8 @@ class Service:
                 try:
                     self._ask(command)
                 except (EdgeLoomError, ValueError) as error:
-                    self.run.emit(RequestRefused(id=str(command.get("id", ""))[:100], reason=str(error)))
+                    name, busy = str(command.get("id", ""))[:100], isinstance(error, Busy)
+                    self.run.emit(RequestRefused(id=name, reason=str(error), busy=busy))
             case "withdraw":
                 self._withdraw(str(command.get("id", "")), str(command.get("by", "")), command)
             case _:
@@ -127,7 +132,7 @@ class Service:
         if len(self.run.requests) >= work.requests:
             raise SpecError(f"This run takes {work.requests} requests in all, and has taken them.")
         if len(self.open) >= work.queue_limit:
-            raise SpecError(
+            raise Busy(
                 f"{len(self.open)} requests wait for their answers, which is the limit: try again later."
             )
         if not 0 < new_tokens <= work.new_tokens:

@@ -13,6 +13,9 @@ from engine.domain.units import human, human_s
 from webapp.redis import REDIS_ERRORS, count_up, pop, push
 from webapp.runs.live import Publisher
 
+OWN_MARKS = ("ask", "withdraw", "end_service")
+"""Commands of which the run's own events say who gave them."""
+
 KEEP_S = 12 * 3600
 WAIT_S = 1
 
@@ -60,8 +63,9 @@ class CommandFeed:
                 continue
             if answer is not None:
                 message = json.loads(answer)
-                text = f"{message['by']} asks: {describe(message['command'])}"
-                self.publisher.publish([Logged(level="info", text=text)])
+                if message["command"]["kind"] not in OWN_MARKS:
+                    text = f"{message['by']} asks: {describe(message['command'])}"
+                    self.publisher.publish([Logged(level="info", text=text)])
                 self.queue.put(message["command"] | {"by": message["by"]})
 
 

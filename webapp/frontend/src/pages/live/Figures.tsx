@@ -42,6 +42,7 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
   const { workload } = run.spec;
   const expected = workload.new_tokens * workload.requests;
   const progress = progressOf(picture.tokens, predicted, expected, picture.time_s, dilation);
+  const serves = workload.pattern === 'serve'; // nobody knows how many tokens there will be
   const figures: (Figure | false)[] = [
     workload.new_tokens > 0 && {
       id: 'tokens-per-s',
@@ -55,18 +56,20 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
       value: maybe(progress.firstToken_s, seconds),
       about: 'From the arrival of the first request to its first token, in virtual time',
     },
-    workload.new_tokens > 0 && {
-      id: 'against-prediction',
-      label: 'against prediction',
-      value: maybe(progress.againstPrediction, (ratio) => signed(ratio - 1)),
-      about: 'The time of the newest token, compared with the prediction of the run without disturbances',
-    },
-    !over && {
-      id: 'time-left',
-      label: picture.time_s > 0 ? 'left' : 'will take',
-      value: leftText(progress.left_s, progress.wallLeft_s, dilation),
-      about: 'Virtual time and time on the clock, by the prediction and how the run has been so far',
-    },
+    workload.new_tokens > 0 &&
+      !serves && {
+        id: 'against-prediction',
+        label: 'against prediction',
+        value: maybe(progress.againstPrediction, (ratio) => signed(ratio - 1)),
+        about: 'The time of the newest token, compared with the prediction of the run without disturbances',
+      },
+    !over &&
+      !serves && {
+        id: 'time-left',
+        label: picture.time_s > 0 ? 'left' : 'will take',
+        value: leftText(progress.left_s, progress.wallLeft_s, dilation),
+        about: 'Virtual time and time on the clock, by the prediction and how the run has been so far',
+      },
     {
       id: 'virtual-clock',
       label: 'virtual time',

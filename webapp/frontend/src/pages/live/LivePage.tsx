@@ -24,6 +24,7 @@ import { EventLog } from './EventLog';
 import { LiveHeader } from './LiveHeader';
 import classes from './live.module.css';
 import { Recorder } from './recorder/Recorder';
+import { ServicePanel } from './service/ServicePanel';
 import { useShown, type Shown } from './useShown';
 
 /** The live page of a run: its events as charts, and controls to change or stop it. A reload replays all events. */
@@ -58,6 +59,7 @@ export function LivePage({ run }: { run: RunDetail }) {
   const pick = useCallback((instant_s: number | null) => viewport.showInstant(instant_s), [viewport]);
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
   const generates = spec.workload.new_tokens > 0;
+  const serves = spec.workload.pattern === 'serve';
   const isPresent = shown.instant_s === null;
   return (
     <div className={classes.page}>
@@ -94,8 +96,18 @@ export function LivePage({ run }: { run: RunDetail }) {
           />
         }
         text={
-          generates && (
-            <TokenText spec={spec} tokens={picture.tokens} live={!over && isPresent} frame={CockpitPanel} />
+          serves ? (
+            <ServicePanel
+              run={run}
+              service={shown.data.service}
+              version={picture.version}
+              open={isPresent && picture.state === 'running' && !isOver(run.status)}
+              mayWrite={mayWrite}
+            />
+          ) : (
+            generates && (
+              <TokenText spec={spec} tokens={picture.tokens} live={!over && isPresent} frame={CockpitPanel} />
+            )
           )
         }
         time={

@@ -15,12 +15,21 @@ const PATTERNS: { value: Arrivals['pattern']; label: string }[] = [
   { value: 'poisson', label: 'At random, at a mean rate (Poisson)' },
   { value: 'users', label: 'From users who wait for their answers' },
   { value: 'trace', label: 'As in a file (trace)' },
+  { value: 'serve', label: 'Serve: from people and programs, while it runs' },
 ];
+
+/** A service for one request would be of little use. */
+const SERVED_REQUESTS = 100;
 
 /** When requests arrive, how many of those that wait are served together, and the objectives of goodput. */
 export function ArrivalsForm({ draft, set, errorOf }: Props) {
   const { arrivals } = draft;
   const change = (patch: Partial<Arrivals>) => set({ arrivals: { ...arrivals, ...patch } });
+  const choose = (pattern: Arrivals['pattern']) =>
+    set({
+      arrivals: { ...arrivals, pattern },
+      ...(pattern === 'serve' && draft.requests === 1 && { requests: SERVED_REQUESTS }),
+    });
   return (
     <SimpleGrid cols={3} spacing="md" mt="sm" data-testid="arrivals">
       <Select
@@ -29,7 +38,7 @@ export function ArrivalsForm({ draft, set, errorOf }: Props) {
         allowDeselect={false}
         value={arrivals.pattern}
         comboboxProps={{ width: 340, position: 'bottom-start' }}
-        onChange={(pattern) => pattern && change({ pattern: pattern as Arrivals['pattern'] })}
+        onChange={(pattern) => pattern && choose(pattern as Arrivals['pattern'])}
         data-testid="pattern"
       />
       {arrivals.pattern === 'poisson' && (

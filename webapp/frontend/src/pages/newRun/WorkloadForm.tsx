@@ -15,8 +15,10 @@ interface Props {
 export function WorkloadForm({ draft, model, set, errorOf }: Props) {
   const generates = model?.has_head ?? true;
   const traced = draft.arrivals.pattern === 'trace';
-  const asksText = readsText(model) && !traced;
-  const asksLength = asksText && draft.promptKind === 'length';
+  const serves = draft.arrivals.pattern === 'serve';
+  const asksText = readsText(model) && !traced && !serves;
+  const asksLength = serves || (asksText && draft.promptKind === 'length');
+  const most = serves ? ', at most' : '';
   return (
     <>
       {model && model.image_rows > 0 && (
@@ -60,7 +62,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
       <SimpleGrid hidden={traced} cols={asksLength ? 3 : 2} spacing="md">
         {asksLength && (
           <Whole
-            label="Prompt tokens"
+            label={`Prompt tokens${most}`}
             value={draft.promptTokens}
             min={1}
             max={model && model.max_positions - model.image_rows}
@@ -71,7 +73,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
         )}
         {generates ? (
           <Whole
-            label="New tokens"
+            label={`New tokens${most}`}
             value={draft.newTokens}
             min={1}
             max={model?.max_positions}
@@ -90,7 +92,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           </div>
         )}
         <Whole
-          label="Requests"
+          label={`Requests${serves ? ' in all, at most' : ''}`}
           value={draft.requests}
           min={1}
           max={10_000}

@@ -133,7 +133,8 @@ export function missing(draft: Draft, model: ModelRow | undefined): string | nul
   if (!draft.model) return 'Choose a model.';
   if (!draft.strategy) return 'Choose a strategy.';
   const traced = draft.arrivals.pattern === 'trace';
-  if (readsText(model) && !traced && draft.promptKind === 'text' && !draft.prompt.trim())
+  const prompted = !traced && draft.arrivals.pattern !== 'serve';
+  if (readsText(model) && prompted && draft.promptKind === 'text' && !draft.prompt.trim())
     return 'Write a prompt, or choose random tokens.';
   if (traced && draft.arrivals.trace.length === 0) return 'Choose the file of the trace.';
   return null;
@@ -148,6 +149,7 @@ export function pairOf({ frozen, clusterId, model }: Draft) {
 export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
   const generates = model?.has_head ?? true;
   const traced = draft.arrivals.pattern === 'trace';
+  const serves = draft.arrivals.pattern === 'serve';
   return {
     ...(draft.frozen ? { cluster: draft.frozen } : { cluster_id: draft.clusterId }),
     name: draft.name,
@@ -159,8 +161,9 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     params: { ...draft.params[draft.strategy] },
     workload: {
       ...(!traced && {
-        prompt: readsText(model) && draft.promptKind === 'text' ? draft.prompt : null,
-        prompt_tokens: readsText(model) && draft.promptKind === 'length' ? draft.promptTokens : null,
+        prompt: readsText(model) && draft.promptKind === 'text' && !serves ? draft.prompt : null,
+        prompt_tokens:
+          readsText(model) && (draft.promptKind === 'length' || serves) ? draft.promptTokens : null,
         new_tokens: generates ? draft.newTokens : 0,
         requests: draft.requests,
       }),
