@@ -34,8 +34,8 @@ from engine.runs.host_kernels import use_host_kernels
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
-REPEATS = 3
-REQUESTS = 2
+REPEATS = 2
+REQUESTS = 3
 PROMPT_TOKENS, NEW_TOKENS = 128, 16
 SINGLES = (*CATALOGUE, *CONFIGS)
 DISTRIBUTED: tuple[tuple[str, tuple[int, ...], tuple[str, ...], tuple[float, ...]], ...] = (

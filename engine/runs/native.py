@@ -73,7 +73,7 @@ def native_parts(report: RunReport, trace: Trace, predicted: NativePrediction) -
     """Where the time went, predicted beside measured: the parts of the critical path, and waiting beside it.
 
     compute   operations on the critical path
-    runtime   the rest of the path on a device: dispatch, hand-over, choosing tokens
+    runtime   the rest of the path on a device: dispatch, hand-over, choosing tokens, waiting for a core
     link      messages on the path, from the call of send to their use
     disk      loading and storing on the path
     wait      what a device waits for messages in all, the mean of all devices (no part of the path)

@@ -1,14 +1,15 @@
 import { Table } from '@mantine/core';
 import type { RunReport } from '@/api/types';
-import { percent, seconds } from '@/format/units';
+import { seconds } from '@/format/units';
 import { Panel } from '@/components/Panel';
+import { offPercent, wholePath, type Times } from './nativeParts';
 import classes from './report.module.css';
 
 type Part = RunReport['fidelity']['native'][number];
 
 const WHAT: Record<Part['name'], string> = {
   compute: 'operations on the critical path',
-  runtime: 'dispatch, hand-over and choosing tokens on the path',
+  runtime: 'dispatch, hand-over, choosing tokens, and waiting for a core, on the path',
   link: 'messages on the path, from sending to use',
   disk: 'loading and storing on the path',
   wait: 'waiting for messages, mean of all devices (beside the path)',
@@ -36,16 +37,17 @@ export function NativeTable({ report }: { report: RunReport }) {
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {parts.map((part) => (
-              <Table.Tr key={part.name}>
-                <Table.Td>
-                  <b>{part.name}</b> {WHAT[part.name]}
-                </Table.Td>
-                <Table.Td ta="right">{seconds(part.measured_s)}</Table.Td>
-                <Table.Td ta="right">{seconds(part.predicted_s)}</Table.Td>
-                <Table.Td ta="right">{off(part)}</Table.Td>
-              </Table.Tr>
-            ))}
+            {parts
+              .filter((part) => part.name !== 'wait')
+              .map((part) => (
+                <PartRow key={part.name} name={part.name} what={WHAT[part.name]} times={part} />
+              ))}
+            <PartRow name="the whole path" what="the sum of these" times={wholePath(parts)} />
+            {parts
+              .filter((part) => part.name === 'wait')
+              .map((part) => (
+                <PartRow key={part.name} name={part.name} what={WHAT[part.name]} times={part} />
+              ))}
           </Table.Tbody>
         </Table>
       </Table.ScrollContainer>
@@ -53,9 +55,15 @@ export function NativeTable({ report }: { report: RunReport }) {
   );
 }
 
-/** predicted / measured - 1 */
-function off({ predicted_s, measured_s }: Part): string {
-  if (measured_s <= 0) return '–';
-  const error = predicted_s / measured_s - 1;
-  return `${error < 0 ? '−' : '+'}${percent(Math.abs(error))}`;
+function PartRow({ name, what, times }: { name: string; what: string; times: Times }) {
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <b>{name}</b> {what}
+      </Table.Td>
+      <Table.Td ta="right">{seconds(times.measured_s)}</Table.Td>
+      <Table.Td ta="right">{seconds(times.predicted_s)}</Table.Td>
+      <Table.Td ta="right">{offPercent(times)}</Table.Td>
+    </Table.Tr>
+  );
 }
