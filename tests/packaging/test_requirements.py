@@ -13,7 +13,7 @@ import pytest
 from tests.devtools.imports import imported_modules, python_files
 
 ROOT = Path(__file__).parents[2]
-OWN = {"emulator", "engine", "tests", "topologies", "webapp"}
+OWN = {"edgeloom", "emulator", "engine", "tests", "topologies", "webapp"}
 FILES = {
     "engine": ("engine", "torch", "results"),
     "topologies": ("engine",),

@@ -79,6 +79,7 @@ def run(command: Sequence[str], directory: Path | None = None) -> str:
 def test_the_wheel_has_the_code_and_the_data_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {
+        "edgeloom",
         "emulator",
         "engine",
         "topologies",
@@ -101,7 +102,7 @@ def test_the_wheel_has_the_code_and_the_data_and_nothing_else(wheel: Path) -> No
 
 def test_every_python_file_of_the_four_packages_is_in_the_wheel(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    for package in ("emulator", "engine", "topologies"):
+    for package in ("edgeloom", "emulator", "engine", "topologies"):
         files = {path.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py")}
         assert files <= names
 

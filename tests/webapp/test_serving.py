@@ -16,6 +16,7 @@ import uvicorn
 from channels.db import database_sync_to_async
 from openai import AsyncOpenAI
 
+from edgeloom import Client, Refused
 from tests.support.served_run import PROMPT_TOKENS, Player, played, serving_run
 from tests.support.web import Browser, person
 from tests.webapp.test_tokens import secret_of
@@ -175,6 +176,35 @@ async def test_what_is_not_possible_is_said_in_the_form_of_openai(
     assert [one.id for one in (await viewer.models.list()).data] == ["edge"]
     with pytest.raises(openai.PermissionDeniedError, match="may look but not change"):
         await viewer.completions.create(model="edge", prompt="a")
+
+
+async def test_a_notebook_asks_lists_follows_and_is_told_what_is_wrong(
+    client: AsyncOpenAI, secrets: dict[str, str], address: str, run: Run
+) -> None:
+    def used() -> None:
+        notebook = Client(address, secrets["olga"])
+        table = notebook.runs_frame(status="running")
+        assert table.loc[run.pk, "name"] == "edge"
+        assert notebook.runs_frame(status="queued").empty
+        served = notebook.run(run.pk)
+        assert list(served.ask("a b c", 2)) == ["a ", "b "]
+        with pytest.raises(Refused, match="takes up to 100: shorten it") as refused:
+            list(served.ask("refuse"))
+        assert refused.value.status == 400
+        with pytest.raises(Refused, match="There is no run 0"):
+            notebook.run(0).detail()
+        with pytest.raises(Refused, match="unknown or was revoked"):
+            Client(address, "loom_no").runs()
+        with pytest.raises(Refused, match=r"d1 is gone\."):
+            list(served.ask("die"))
+        events = list(served.events())
+        marks = [event["name"] for event in events if event["type"] == "mark"]
+        assert marks.count("token_emitted") == 3
+        assert events[-1] == {"type": "state", "state": "failed", "detail": "d1 is gone."}
+
+    await asyncio.to_thread(used)
+    with pytest.raises(ConnectionError, match="does not answer"):
+        await asyncio.to_thread(Client("http://127.0.0.1:9", "loom_no").runs)
 
 
 async def test_a_session_opens_nothing_below_v1_and_two_runs_of_a_name_are_told_apart(

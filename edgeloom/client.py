@@ -1,0 +1,204 @@
+"""The client: one method for each thing that a notebook does with the server.
+
+Answers are JSON as the server gives it (`/api/docs` describes every field), figures are in SI units, and
+times of runs are virtual seconds. `events` needs the package websockets, and frames need pandas.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import Request, urlopen
+
+if TYPE_CHECKING:
+    import pandas
+
+OVER = ("finished", "failed", "cancelled")
+POLL_S = 0.5
+"""How often `wait` asks whether a run is over."""
+
+
+class Refused(Exception):
+    """The server refused a request: `status` is that of HTTP, `fields` name what is to blame."""
+
+    def __init__(self, status: int, sentence: str, fields: list[dict[str, str]]):
+        super().__init__(sentence)
+        self.status = status
+        self.fields = fields
+
+
+class Client:
+    """One server, with one API token. Methods raise `Refused`, and `ConnectionError` if nobody answers."""
+
+    def __init__(self, url: str, token: str, timeout_s: float = 120.0):
+        self.url = url.rstrip("/")
+        self.token = token
+        self.timeout_s = timeout_s
+
+    # runs
+
+    def start(self, **request: Any) -> Run:
+        """Start a run: the fields of a `RunRequest` (`cluster_id` or `cluster`, `model`, `strategy`, …)."""
+        return Run(self, int(self.call("POST", "/api/runs", request)["id"]))
+
+    def predict(self, **request: Any) -> dict[str, Any]:
+        """The same run in the simulated world: its report, plan and memory."""
+        answer: dict[str, Any] = self.call("POST", "/api/predict", request)
+        return answer
+
+    def run(self, run_id: int) -> Run:
+        return Run(self, run_id)
+
+    def runs(self, **filters: Any) -> list[dict[str, Any]]:
+        """Rows, newest first. Filters: status, model, strategy, cluster, tag, search, limit, offset."""
+        rows: list[dict[str, Any]] = self.call("GET", "/api/runs?" + urlencode(filters))
+        return rows
+
+    def runs_frame(self, **filters: Any) -> pandas.DataFrame:
+        """`runs` as a table of pandas, with the run's number as its index."""
+        import pandas
+
+        table = pandas.DataFrame(self.runs(**filters))
+        return table.set_index("id") if len(table) else table
+
+    def clusters(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.call("GET", "/api/clusters")
+        return rows
+
+    # experiments
+
+    def experiments(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.call("GET", "/api/experiments")
+        return rows
+
+    def experiment_frame(self, experiment_id: int) -> pandas.DataFrame:
+        """One line for each point and world of an experiment: coordinates, state, seed, then every metric."""
+        import pandas
+
+        rows = self.call("GET", f"/api/experiments/{experiment_id}/rows")["rows"]
+        kept = ("world", "seed", "state", "outcome", "run_id")
+        return pandas.DataFrame(
+            [row["coordinates"] | {key: row[key] for key in kept} | row["metrics"] for row in rows]
+        )
+
+    # requests
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One request to the API; the answer's JSON, None if it has none."""
+        with self._open(method, path, body) as answer:
+            data = answer.read()
+        return json.loads(data) if data else None
+
+    def lines(self, method: str, path: str, body: Any) -> Iterator[str]:
+        """The lines of an answer, as they come."""
+        with self._open(method, path, body) as answer:
+            for line in answer:
+                yield line.decode().rstrip("\n")
+
+    def _open(self, method: str, path: str, body: Any) -> Any:
+        request = Request(
+            self.url + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+            method=method,
+        )
+        try:
+            return urlopen(request, timeout=self.timeout_s)
+        except HTTPError as error:
+            raise _refusal(error) from None
+        except URLError as error:
+            raise ConnectionError(f"{self.url} does not answer: {error.reason}.") from error
+
+
+def _refusal(error: HTTPError) -> Refused:
+    """The server's sentence, in the form of /api or of /v1."""
+    try:
+        said = json.loads(error.read())
+        sentence = said.get("detail") or said["error"]["message"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Refused(error.code, f"The server answered {error.code} {error.reason}.", [])
+    return Refused(error.code, str(sentence), said.get("fields", []))
+
+
+class Run:
+    """One run on the server."""
+
+    def __init__(self, client: Client, run_id: int):
+        self.client = client
+        self.id = run_id
+
+    def __repr__(self) -> str:
+        return f"Run({self.id})"
+
+    def detail(self) -> dict[str, Any]:
+        """All that is stored: status, request, spec, plan, report, prediction."""
+        found: dict[str, Any] = self._call("GET", "")
+        return found
+
+    def report(self) -> dict[str, Any]:
+        """The report of a run that is over; raises `Refused` while there is none."""
+        found: dict[str, Any] = self._call("GET", "/report.json")
+        return found
+
+    def wait(self, timeout_s: float = 3600.0) -> dict[str, Any]:
+        """Wait until the run is over; its detail. Raises `TimeoutError`."""
+        until_s = time.monotonic() + timeout_s
+        while (found := self.detail())["status"] not in OVER:
+            if time.monotonic() > until_s:
+                raise TimeoutError(f"Run {self.id} is {found['status']} after {timeout_s:g} s.")
+            time.sleep(POLL_S)
+        return found
+
+    def events(self, since: int = 0) -> Iterator[dict[str, Any]]:
+        """All events after the cursor `since`, stored and live, until the run is over."""
+        from websockets.sync.client import connect
+
+        parts = urlsplit(self.client.url)
+        scheme = "wss" if parts.scheme == "https" else "ws"
+        headers = {"Authorization": f"Bearer {self.client.token}"}
+        address = f"{scheme}://{parts.netloc}/ws/runs/{self.id}?since={since}"
+        with connect(address, additional_headers=headers, max_size=None) as socket:
+            while True:
+                frame = json.loads(socket.recv())
+                yield from frame["events"]
+                if any(_ends(event) for event in frame["events"]):
+                    return
+
+    def change(self, kind: str, **fields: Any) -> None:
+        """A live change, such as `change("set_rate", link="a--b", bit_per_s=5e6)`."""
+        self._call("POST", "/changes", {"command": {"kind": kind, **fields}})
+
+    def cancel(self) -> None:
+        self._call("POST", "/cancel")
+
+    def ask(self, prompt: str, new_tokens: int | None = None) -> Iterator[str]:
+        """The answer of a run that serves, in pieces as they come."""
+        body = {"model": str(self.id), "prompt": prompt, "stream": True}
+        if new_tokens is not None:
+            body["max_tokens"] = new_tokens
+        for line in self.client.lines("POST", "/v1/completions", body):
+            data = line.removeprefix("data: ")
+            if not data or data == "[DONE]":
+                continue
+            piece = json.loads(data)
+            if "error" in piece:
+                raise Refused(503, piece["error"]["message"], [])
+            text = piece["choices"][0]["text"]
+            if text:
+                yield text
+
+    def end_service(self) -> None:
+        """Let a run that serves take no more requests, and finish."""
+        self._call("POST", "/end-service")
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        return self.client.call(method, f"/api/runs/{self.id}{path}", body)
+
+
+def _ends(event: dict[str, Any]) -> bool:
+    """The report, if there is one, comes together with the last state."""
+    return event["type"] == "state" and event["state"] in OVER
