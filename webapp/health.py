@@ -35,7 +35,7 @@ def health(request: HttpRequest) -> dict[str, Any]:
     try:
         client().ping()
         redis_answers = True
-        found = {queue: workers.alive(queue) for queue in workers.QUEUES}
+        found = workers.alive()
         problem = storage.problem()
         housekeeping.settle_abandoned()
     except REDIS_ERRORS:

@@ -116,10 +116,10 @@ def page(browser: Browser) -> dict[str, Any]:
 def test_a_drained_worker_takes_nothing_and_works_again_when_it_may(
     ann: workers.Heartbeat, alice: Browser
 ) -> None:
-    assert ann.intake.is_open and workers.alive("emulate") == ["emulate@ann"]
+    assert ann.intake.is_open and workers.alive()["emulate"] == ["emulate@ann"]
     assert alice.post("/fleet/drain", {"worker": str(ANN)}).status_code == 204
     ann.beat()
-    assert not ann.intake.is_open and "emulate@ann" not in workers.alive("emulate")
+    assert not ann.intake.is_open and "emulate@ann" not in workers.alive()["emulate"]
     (shown,) = page(alice)["workers"]
     assert (shown["refused"], shown["drained"]) == ("it was drained by alice", True)
     later = workers.Heartbeat(machine(ANN._replace(pid=8)), Tap())
@@ -128,7 +128,7 @@ def test_a_drained_worker_takes_nothing_and_works_again_when_it_may(
     fleet.withdraw(later.announcement)
     assert alice.post("/fleet/undrain", {"worker": str(ANN)}).status_code == 204
     ann.beat()
-    assert ann.intake.is_open and workers.alive("emulate") == ["emulate@ann"]
+    assert ann.intake.is_open and workers.alive()["emulate"] == ["emulate@ann"]
 
 
 def test_a_viewer_may_look_at_machines_and_not_drain_them(ann: workers.Heartbeat, victor: Browser) -> None:
@@ -165,7 +165,7 @@ def test_a_worker_of_a_version_that_says_more_hides_no_other(ann: workers.Heartb
         assert shown[str(ANN)]["refused"] == ""
         assert [shown[str(one)]["node"] for one in (BOB, BOB._replace(pid=8))] == ["emulate@bob"] * 2
         assert "as another version does" in shown[str(BOB)]["refused"]
-        assert workers.alive("emulate") == ["emulate@ann"]
+        assert workers.alive()["emulate"] == ["emulate@ann"]
         assert [one.place for one in fleet.announced("emulate")] == [ANN.place, BOB.place, BOB.place]
     finally:
         for worker in (BOB, BOB._replace(pid=8)):
@@ -191,7 +191,7 @@ def test_a_worker_whose_database_does_not_answer_is_still_announced(
     monkeypatch.setattr(release, "reason_to_rest", fails)
     fleet.withdraw(ann.announcement)
     ann.beat()
-    assert workers.alive("emulate") == ["emulate@ann"]
+    assert workers.alive()["emulate"] == ["emulate@ann"]
 
 
 # Whom a message has missed ------------------------------------------------------------------------

@@ -114,9 +114,13 @@ def slots(queue: str) -> int:
     return sum(one.slots for one in fleet.announced(queue) if not one.refused)
 
 
-def alive(queue: str) -> list[str]:
-    """Node names of the workers of a queue that take tasks. Raises Redis' errors."""
-    return sorted(one.node for one in fleet.announced(queue) if not one.refused)
+def alive() -> dict[str, list[str]]:
+    """Per queue the node names of the workers that take tasks. Raises Redis' errors."""
+    found: dict[str, list[str]] = {queue: [] for queue in QUEUES}
+    for one in fleet.announced():
+        if one.queue in found and not one.refused:
+            found[one.queue].append(one.node)
+    return found
 
 
 class Intake(Protocol):

@@ -18,11 +18,14 @@ ENDS = ("finished", "failed", "cancelled")
 
 
 class Seen(NamedTuple):
-    """What one viewer got: the numbers of the lines in their order, how late each was, and the end."""
+    """What one viewer got: the numbers of the lines in their order, when each was said and how late it came,
+    and the run's end. `connected_s` is when the first frame came.
+    """
 
     lines: list[int]
-    lags_s: list[float]
+    lags_s: list[tuple[float, float]]
     end: str
+    connected_s: float = 0.0
 
 
 class Request(NamedTuple):
@@ -85,12 +88,14 @@ async def watch(url: str, run_id: int, token: str) -> Seen:
     async with connect(address, additional_headers=headers, max_size=None, open_timeout=60) as socket:
         async for frame in socket:
             now_s = time.time()
+            if not seen.connected_s:
+                seen = seen._replace(connected_s=now_s)
             for event in json.loads(frame)["events"]:
                 kind = event["type"]
                 if kind == "log" and event["text"].startswith("line "):
                     seen.lines.append(int(event["text"].removeprefix("line ")))
                 elif kind == "clock":
-                    seen.lags_s.append(now_s - event["wall_s"])
+                    seen.lags_s.append((event["wall_s"], now_s - event["wall_s"]))
                 elif kind == "state" and event["state"] in ENDS:
                     return seen._replace(end=event["state"])
     return seen

@@ -44,7 +44,9 @@ LISTS = (
 
 
 class Load(NamedTuple):
-    """Seconds of requests and of events on their way; `problems` says what was lost."""
+    """Seconds of requests, and of events on their way once all viewers are there; `problems` says what was
+    lost.
+    """
 
     requests_s: dict[str, list[float]]
     lists_s: dict[str, list[float]]
@@ -113,7 +115,9 @@ def measured(rows: Any, url: str, directory: Path, viewers: int) -> Load:
     problems += [f"a viewer saw {len(one.lines)} lines and {one.end}" for one in seen if one.lines != whole]
     requests = [one for person in everybody for one in person.api.requests]
     problems += [f"{one.path} was answered with {one.status}" for one in requests if one.status >= 400]
-    return Load(by_path(requests), lists_s, [lag_s for one in seen for lag_s in one.lags_s], problems)
+    all_there_s = max(one.connected_s for one in seen)
+    lags_s = [lag_s for one in seen for said_s, lag_s in one.lags_s if said_s >= all_there_s]
+    return Load(by_path(requests), lists_s, lags_s, problems)
 
 
 def progress(what: str) -> None:
