@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
+from engine.domain.host_times import ATTENTION, CallCosts, HostProfile, MeasuredPass, MeasuredRow
 
 
 def profile(points, **more) -> HostProfile:
@@ -62,3 +62,12 @@ def test_a_pass_without_a_name_of_its_own_takes_the_general_time():
 def test_a_table_must_have_every_combination():
     with pytest.raises(ValueError, match="3 measured products are no full grid"):
         profile(dict(list(SQUARE.items())[:3]))
+
+
+def test_calls_cost_what_lies_half_way_in_the_logarithm_of_the_width_and_are_constant_beyond_the_ends():
+    points = (CallCosts(width=100, product_s=1.0, pass_s=2.0), CallCosts(width=400, product_s=3.0))
+    found = profile(LINE, calls=points)
+    between = found.calls_at(200)
+    assert (between.product_s, between.pass_s, between.lookup_s) == (2.0, 1.0, 0.0)
+    assert found.calls_at(50).product_s == 1.0 and found.calls_at(4000).product_s == 3.0
+    assert profile(LINE).calls_at(200) == CallCosts(width=200)
