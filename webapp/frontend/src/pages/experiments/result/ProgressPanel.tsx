@@ -23,7 +23,10 @@ const TITLE: Record<World, string> = {
 
 /** How far the experiment is in each world, how long the rest takes, and what can be repeated. */
 export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
-  const worlds = Object.entries(progress) as [World, WorldProgress][];
+  const worlds = (Object.keys(TITLE) as World[]).flatMap((world): [World, WorldProgress][] => {
+    const numbers = progress[world];
+    return numbers ? [[world, numbers]] : [];
+  });
   const failed = worlds.reduce((sum, [, world]) => sum + world.failed, 0);
   const retry = useChange('experiments', (scope: 'failed' | 'stale') =>
     api.post<{ count: number }>(`/experiments/${stored.id}/retry`, { scope }),
