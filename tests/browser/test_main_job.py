@@ -140,6 +140,31 @@ def look_back(page: Page, run_id: int, link: str) -> None:
         assert serious_findings(page) == [], scheme
 
 
+PAGES = {
+    "/": "under-way",
+    "/clusters": "cluster-lab-3",
+    "/runs/new": "strategy-voltage",
+    "/runs": "runs",
+    "/experiments": "open-reproductions",
+    "/experiments/new": "method-single",
+    "/machines": "workers",
+    "/account": "tokens",
+}
+"""Every page that needs no run, by something that is there when it is."""
+
+
+def look_at_every_page(page: Page, run_id: int, others: tuple[int, int]) -> None:
+    """axe-core finds nothing serious, in light and in dark."""
+    compared = f"/compare?ids={others[0]},{others[1]}"
+    for path, shown in (PAGES | {f"/runs/{run_id}": "finding", compared: "metrics"}).items():
+        page.goto(path)
+        page.get_by_test_id(shown).first.wait_for()
+        page.add_style_tag(content="* { transition: none !important; animation: none !important }")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert serious_findings(page) == [], f"{path}, {scheme}"
+
+
 def serious_findings(page: Page) -> list[str]:
     """What axe-core calls serious or critical on the page."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
@@ -216,3 +241,4 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     expect(page.get_by_test_id("param-strategy")).to_contain_text("gpipe")
     expect(page.get_by_test_id("param-strategy")).to_contain_text("single")
     expect(page.get_by_test_id("timelines")).to_be_visible()
+    look_at_every_page(page, second, (second, third))

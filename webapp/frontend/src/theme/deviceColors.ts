@@ -1,17 +1,18 @@
-/** One colour per device, by rank: the same in every picture, chart and table, in both colour schemes. */
+/** One colour per device, by rank: the same in every picture, chart and table, in both colour schemes. None of them
+ * is a colour of a kind of span: orange is the network, slate is computing, brown is the disk. */
 export const deviceColors = [
   '#12908e',
-  '#d98a1f',
+  '#3f7fc4',
   '#7d62c9',
   '#cc4d68',
-  '#3f7fc4',
   '#629a3a',
-  '#a3704a',
   '#b653a4',
-  '#6b7c93',
-  '#989022',
   '#27a0bd',
-  '#d8643c',
+  '#8f8420',
+  '#5a5fcf',
+  '#2c8a57',
+  '#c2577f',
+  '#6f9c1f',
 ] as const;
 
 /** Colour of the device with this rank; repeats after twelve. */

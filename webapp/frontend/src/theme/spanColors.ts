@@ -1,15 +1,16 @@
 import type { SpanKind } from '@/api/types';
 
-/** One colour per kind of span, for timelines and attributions. */
+/** One colour per kind of span, for timelines and attributions: slate computes, orange is the network, brown the disk;
+ * no device has one of them. */
 export const spanColors: Record<SpanKind, string> = {
-  compute: '#2f8f83',
+  compute: '#56677d',
   send: '#d98a1f',
   recv: '#c9a227',
   wait: '#b9c0ca',
-  load: '#7d62c9',
-  store: '#a3704a',
-  evict: '#b653a4',
-  stage: '#3f7fc4',
+  load: '#8c5a2b',
+  store: '#b07d4b',
+  evict: '#cda67c',
+  stage: '#8fa0b5',
 };
 
 /** The parts of a report's attribution in the order in which they are stacked. */

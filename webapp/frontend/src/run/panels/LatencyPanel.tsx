@@ -1,7 +1,7 @@
 import { SegmentedControl } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { seconds } from '@/format/units';
-import { deviceColor } from '@/theme/deviceColors';
+import { seriesColor } from '@/theme/seriesColors';
 import { LineChart } from '@/run/charts/LineChart';
 import chartClasses from '@/run/charts/charts.module.css';
 import type { Injection, Token } from '@/run/data/runData';
@@ -25,7 +25,7 @@ export function LatencyPanel({ tokens, injections }: Props) {
   const data = useMemo(() => latencyColumns(tokens, requests, shown === 'all'), [tokens, requests, shown]);
   const names = requests.length > 1 ? requests.map((request) => `request ${request}`).join('\n') : 'latency';
   const lines = useMemo(
-    () => names.split('\n').map((label, at) => ({ label, color: deviceColor(at + 4) })),
+    () => names.split('\n').map((label, at) => ({ label, color: seriesColor(at) })),
     [names],
   );
   const mean = meanDecode_s(tokens);

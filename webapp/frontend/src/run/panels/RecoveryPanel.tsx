@@ -3,15 +3,16 @@ import type { Outcome, Recovery } from '@/api/types';
 import { seconds } from '@/format/units';
 import { Legend } from '@/components/Legend';
 import { Panel } from '@/components/Panel';
+import { spanColors } from '@/theme/spanColors';
 import type { LiveRecovery } from '@/run/data/recoveries';
 import chartClasses from '@/run/charts/charts.module.css';
 import classes from './panels.module.css';
 
 const STEPS = [
-  { key: 'detect_s', label: 'detect', color: '#cc4d68' },
-  { key: 'replan_s', label: 're-plan', color: '#7d62c9' },
-  { key: 'reload_s', label: 'reload', color: '#3f7fc4' },
-  { key: 'rebuild_s', label: 'rebuild', color: '#12908e' },
+  { key: 'detect_s', label: 'detect', color: 'var(--loom-bad)' },
+  { key: 'replan_s', label: 're-plan', color: spanColors.stage },
+  { key: 'reload_s', label: 'reload', color: spanColors.load },
+  { key: 'rebuild_s', label: 'rebuild', color: spanColors.compute },
 ] as const;
 
 const HOW: Record<Recovery['how'], string> = {
