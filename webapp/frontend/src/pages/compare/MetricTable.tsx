@@ -1,4 +1,4 @@
-import { Switch, Table, Text } from '@mantine/core';
+import { Group, Switch, Table, Text } from '@mantine/core';
 import { IconArrowDownRight, IconArrowUpRight, IconFlag } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Panel } from '@/components/Panel';
@@ -18,7 +18,10 @@ interface Props {
 export function MetricTable(props: Props) {
   const { runs, metrics } = props.comparison;
   const [transposed, setTransposed] = useState(runs.length > 6);
-  const shown = metrics.filter((row) => row.values.some((value) => value !== null && value !== 0));
+  const [all, setAll] = useState(false);
+  const known = metrics.filter((row) => row.values.some((value) => value !== null && value !== 0));
+  const common = known.filter((row) => row.values.filter((value) => value !== null).length > 1);
+  const shown = all ? known : common;
   return (
     <Panel
       title="Results"
@@ -26,13 +29,24 @@ export function MetricTable(props: Props) {
       testId="metrics"
       flush
       extra={
-        <Switch
-          size="xs"
-          label="a row per run"
-          checked={transposed}
-          onChange={(event) => setTransposed(event.currentTarget.checked)}
-          data-testid="transpose"
-        />
+        <Group gap="md">
+          {known.length > common.length && (
+            <Switch
+              size="xs"
+              label="also what one run alone has"
+              checked={all}
+              onChange={(event) => setAll(event.currentTarget.checked)}
+              data-testid="all-metrics"
+            />
+          )}
+          <Switch
+            size="xs"
+            label="a row per run"
+            checked={transposed}
+            onChange={(event) => setTransposed(event.currentTarget.checked)}
+            data-testid="transpose"
+          />
+        </Group>
       }
     >
       <Table.ScrollContainer minWidth={transposed ? 260 + shown.length * 150 : 260 + runs.length * 170}>

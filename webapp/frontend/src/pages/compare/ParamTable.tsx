@@ -37,7 +37,9 @@ export function ParamTable({ comparison }: { comparison: Comparison }) {
               <Table.Tr>
                 <Table.Th w={320}>field</Table.Th>
                 {comparison.runs.map((run) => (
-                  <Table.Th key={run.id}>{run.name}</Table.Th>
+                  <Table.Th key={run.id}>
+                    {run.id} {run.name}
+                  </Table.Th>
                 ))}
               </Table.Tr>
             </Table.Thead>

@@ -30,7 +30,7 @@ export function RunHead({ run, at, isBase, onBaseline, onRemove }: Props) {
       <Group gap={6} wrap="nowrap" justify="space-between">
         <Anchor component={Link} to={`/runs/${run.id}`} className={classes.runName} title={run.name}>
           <span className={classes.dot} style={{ background: seriesColor(at) }} />
-          {run.name}
+          <span className={classes.number}>{run.id}</span> {run.name}
         </Anchor>
         {onRemove && (
           <ActionIcon

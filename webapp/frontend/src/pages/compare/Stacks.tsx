@@ -25,7 +25,7 @@ export function Stacks({ runs }: { runs: RunDetail[] }) {
             parts && (
               <div key={run.id} className={classes.stackRow}>
                 <Text size="sm" truncate title={run.name}>
-                  {run.name}
+                  {run.id} {run.name}
                 </Text>
                 <StackBar attribution={parts} scale_s={scale} />
                 <Text size="sm" ta="right">

@@ -30,7 +30,7 @@ export function Timelines({ runs }: { runs: RunDetail[] }) {
         return (
           <div key={run.id} className={classes.timeline}>
             <Text size="sm" fw={600}>
-              {run.name}{' '}
+              {run.id} {run.name}{' '}
               <Text span size="xs" c="dimmed">
                 {run.strategy}
               </Text>

@@ -34,6 +34,7 @@ export function ArrivalsForm({ draft, set, errorOf }: Props) {
     <SimpleGrid cols={3} spacing="md" mt="sm" data-testid="arrivals">
       <Select
         label="Requests arrive"
+        style={{ gridColumn: 'span 2' }}
         data={PATTERNS}
         allowDeselect={false}
         value={arrivals.pattern}

@@ -28,7 +28,7 @@ const TEXTS: readonly ColumnSpec[] = [
     title: 'State',
     sortable: true,
     usual: true,
-    width: 116,
+    width: 104,
     cell: (run) => <Status run={run} />,
   },
   {
@@ -36,7 +36,7 @@ const TEXTS: readonly ColumnSpec[] = [
     title: 'Cluster',
     sortable: true,
     usual: true,
-    width: 84,
+    width: 80,
     cell: (run) => run.cluster_name,
   },
   { key: 'model', title: 'Model', sortable: true, usual: true, width: 92, cell: (run) => run.model },
@@ -56,7 +56,7 @@ const REST: readonly ColumnSpec[] = [
     title: 'Verdicts',
     sortable: false,
     usual: true,
-    width: 160,
+    width: 172,
     cell: (run) => <Verdicts run={run} />,
   },
   {
@@ -64,7 +64,7 @@ const REST: readonly ColumnSpec[] = [
     title: 'Tags',
     sortable: false,
     usual: true,
-    width: 90,
+    width: 86,
     cell: (run) => <Tags tags={run.tags} />,
   },
   { key: 'owner', title: 'By', sortable: true, usual: false, width: 90, cell: (run) => run.owner },
@@ -73,7 +73,7 @@ const REST: readonly ColumnSpec[] = [
     title: 'Created',
     sortable: true,
     usual: true,
-    width: 108,
+    width: 124,
     cell: (run, now) => (
       <Text span size="sm" c="dimmed" style={{ whiteSpace: 'nowrap' }}>
         {ago(run.created_at, now)}
@@ -91,7 +91,7 @@ export const COLUMNS: readonly ColumnSpec[] = [
     usual,
     numeric: true,
     sortable: true,
-    width: 86,
+    width: 84,
     cell: (run: RunRow) => maybe(of(run), text),
   })),
   ...REST,
@@ -174,7 +174,14 @@ function Verdicts({ run }: { run: RunRow }) {
     <Group gap={4} wrap="nowrap">
       {chips.map(({ label, about, color, Icon }) => (
         <Tooltip key={label} label={about}>
-          <Badge variant="light" color={color} leftSection={<Icon size={12} stroke={2.4} />} size="md">
+          <Badge
+            variant="light"
+            color={color}
+            leftSection={<Icon size={11} stroke={2.4} />}
+            size="sm"
+            px={6}
+            style={{ flex: 'none' }}
+          >
             {label}
           </Badge>
         </Tooltip>
