@@ -22,8 +22,8 @@ from webapp.trials.verdict import Evidence, leftovers, problems
 @pytest.mark.redis
 @pytest.mark.timeout(180)
 def test_in_two_trials_every_run_ends_once_and_nothing_is_left(capfd: pytest.CaptureFixture[str]) -> None:
-    """Together they have most of the faults; the campaign has namespaces of its own."""
-    played = service_trials(seed=1, first=0, trials=2, database="sqlite")
+    """Together they have eight of the ten faults, and are among the shortest that do."""
+    played = service_trials(seed=2051, first=0, trials=2, database="sqlite")
     assert played.problems == (), capfd.readouterr().out
     assert dict(played.rows)["trials"] == "2"
 
