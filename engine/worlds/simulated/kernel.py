@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
-from engine.domain.errors import Cancelled, PeerFailed
+from engine.domain.errors import Cancelled, OutOfTime, PeerFailed
 from engine.worlds.common.programs import Handle, Program
 
 Action = Callable[[], None]
@@ -169,7 +169,10 @@ class SimulationKernel:
         if self._heap and self._heap[0][0] <= end_s:
             return False
         if self._check_time is not None:
-            self._check_time(end_s)
+            try:
+                self._check_time(end_s)
+            except OutOfTime:  # `run` raises it: not the program, whose device would count as its cause
+                return False
         self._latest = None
         self.now_s = operation.host.current.now_s = end_s
         operation.emit(operation.span)
