@@ -179,7 +179,8 @@ class DeviceLoop(Device):
             while self.done:
                 self.done.popleft()
                 self.outstanding -= 1
-        self._lose_due(None)
+        super().halt()
+        self._lose_due(None)  # after that: no closed program is resumed, as nobody waits any more
         self.due.clear()
         self.alarms.clear()
         self.early.clear()
@@ -190,7 +191,6 @@ class DeviceLoop(Device):
         self.paths.forget_messages()
         self.caches.clear()
         self.row_files.clear()
-        super().halt()
 
     def handle_message(self, message: ControlMessage) -> None:
         """Handle a supervisor's message about the cluster, or its order to halt."""

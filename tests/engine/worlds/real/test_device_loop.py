@@ -143,6 +143,15 @@ def test_a_halt_and_a_join_do_not_wait_for_what_a_device_would_learn_later(make,
     assert not device.due
 
 
+def test_a_halt_before_the_loss_of_a_peer_is_known_resumes_no_abandoned_program(make):
+    device = make()
+    set_delays(device, 0.5)
+    device.start(Program(0, waits(device.recv(1, "x")), 0.0))
+    device.handle_message({"type": "lost", "rank": 1, "killed_s": 0.25})
+    device.halt()
+    assert device.failed == {1} and not device.live and not device.due
+
+
 def test_a_change_is_known_to_the_device(make):
     device = make()
     slower = SlowDevice(at_s=0.0, device="d0", factor=2.0)

@@ -125,9 +125,17 @@ function Points({ row: { total, done, failed } }: { row: ExperimentRow }) {
     );
   return (
     <Group gap="xs" wrap="nowrap">
-      <Progress.Root w={110} size={8} aria-label={`${done} of ${total} points done`}>
-        <Progress.Section value={(done / total) * 100} color="teal" />
-        <Progress.Section value={(failed / total) * 100} color="red" />
+      <Progress.Root w={110} size={8}>
+        <Progress.Section
+          value={(done / total) * 100}
+          color="teal"
+          aria-label={`${done} of ${total} points done`}
+        />
+        <Progress.Section
+          value={(failed / total) * 100}
+          color="red"
+          aria-label={`${failed} of ${total} points failed`}
+        />
       </Progress.Root>
       <Text size="sm">
         {done} of {total}
