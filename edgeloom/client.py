@@ -110,8 +110,8 @@ class Client:
             return urlopen(request, timeout=self.timeout_s)
         except HTTPError as error:
             raise _refusal(error) from None
-        except URLError as error:
-            raise ConnectionError(f"{self.url} does not answer: {error.reason}.") from error
+        except (URLError, TimeoutError) as error:
+            raise ConnectionError(f"{self.url} does not answer: {error}.") from error
 
 
 def _refusal(error: HTTPError) -> Refused:
@@ -155,18 +155,23 @@ class Run:
 
     def events(self, since: int = 0) -> Iterator[dict[str, Any]]:
         """All events after the cursor `since`, stored and live, until the run is over."""
+        from websockets.exceptions import ConnectionClosed
         from websockets.sync.client import connect
 
         parts = urlsplit(self.client.url)
         scheme = "wss" if parts.scheme == "https" else "ws"
         headers = {"Authorization": f"Bearer {self.client.token}"}
         address = f"{scheme}://{parts.netloc}/ws/runs/{self.id}?since={since}"
-        with connect(address, additional_headers=headers, max_size=None) as socket:
-            while True:
-                frame = json.loads(socket.recv())
-                yield from frame["events"]
-                if any(_ends(event) for event in frame["events"]):
-                    return
+        was_over = self.detail()["status"] in OVER
+        try:
+            with connect(address, additional_headers=headers, max_size=None) as socket:
+                while True:
+                    found = json.loads(socket.recv())["events"]
+                    yield from found
+                    if any(map(_ends, found)) or (was_over and not found):  # silence: all has been read
+                        return
+        except ConnectionClosed as error:
+            raise ConnectionError(f"The events of run {self.id} broke off: {error}.") from error
 
     def change(self, kind: str, **fields: Any) -> None:
         """A live change, such as `change("set_rate", link="a--b", bit_per_s=5e6)`."""

@@ -10,6 +10,7 @@ from engine.domain.values import Count, NonNegative, Positive, Value
 
 Pattern = Literal["sporadic", "bursty", "poisson", "trace", "users", "serve"]
 
+LONGEST_SERVICE_S = 86_400.0
 OF_PATTERN: dict[str, Pattern] = {"rate_per_s": "poisson", "trace": "trace", "users": "users"}
 """The field without which a pattern is not complete, and which no other pattern has (but see `serve`)."""
 
@@ -65,10 +66,14 @@ class Workload(Value):
     max_batch: int = Field(default=1, gt=0, description="Waiting requests that are served together, at most.")
     queue_limit: int = Field(default=64, gt=0, description="Requests without an answer, at most (serve).")
     idle_wall_s: Positive = Field(
-        default=600.0, description="The run ends after so many wall seconds without a request (serve)."
+        default=600.0,
+        le=LONGEST_SERVICE_S,
+        description="The run ends after so many wall seconds without a request (serve).",
     )
     serve_wall_s: Positive = Field(
-        default=3600.0, description="The run ends after so many wall seconds in any case (serve)."
+        default=3600.0,
+        le=LONGEST_SERVICE_S,
+        description="The run ends after so many wall seconds in any case (serve).",
     )
     slo_first_token_s: Positive | None = Field(
         default=None, description="Objective: the first token so soon after the arrival."

@@ -66,9 +66,10 @@ def _difference(own: Workload, other: Workload) -> str:
     """Which sizes of two workloads differ; "" if none of the fields does."""
     if own == other:
         return ""
+    pairs = {name: (getattr(own, field), getattr(other, field)) for field, name in SIZES.items()}
     told = [
-        f"{getattr(own, field) or 0} {name} here, {getattr(other, field) or 0} in the baseline"
-        for field, name in SIZES.items()
-        if getattr(own, field) != getattr(other, field)
+        f"{here} {name} here, {there} in the baseline"
+        for name, (here, there) in pairs.items()
+        if here != there and None not in (here, there)
     ]
     return f"{'; '.join(told)}." if told else "The workload is another one than the baseline's."

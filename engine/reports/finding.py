@@ -84,15 +84,17 @@ def _duration(report: RunReport) -> Iterator[str]:
 
 
 def _served(load: LoadReport, took: str) -> Iterator[str]:
-    requests = f"{load.answered} of {_count(load.arrived, 'request')}"
-    yield f"{requests} were answered in {took}, {load.answered_per_s:.3g} a second."
+    if load.arrived == 1:
+        yield f"The request was {'answered in' if load.answered else 'not answered in'} {took}."
+        return
+    were = "was" if load.answered == 1 else "were"
+    requests = f"{load.answered} of {_count(load.arrived, 'request')} {were} answered"
+    yield f"{requests} in {took}, {load.answered_per_s:.3g} a second."
     if load.answer_s is None:
         return
     waited = f", of which {human_s(load.queue_s.p50)} in the queue" if load.queue_s else ""
-    yield (
-        f"The median request took {human_s(load.answer_s.p50)}{waited}; "
-        f"one in twenty took longer than {human_s(load.answer_s.p95)}."
-    )
+    slow = f"; one in twenty took longer than {human_s(load.answer_s.p95)}" if load.answered >= 20 else ""
+    yield f"The median request took {human_s(load.answer_s.p50)}{waited}{slow}."
     if load.within_objectives < load.answered:
         share = load.within_objectives / load.answered
         yield f"{share:.0%} of the answers kept the objectives.".replace("%", " %")

@@ -17,7 +17,7 @@ from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
-from engine.models.inputs.text import decode, label_of
+from engine.models.inputs.text import GrowingText, label_of
 from engine.reports.verify import compare_with_reference
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
@@ -59,7 +59,7 @@ class _Execution:
         self.watch = watch
         self.timings: dict[str, float] = {}
         self.began_s = time.monotonic()
-        self.texts: dict[int, list[int]] = {}
+        self.texts: dict[int, GrowingText] = {}
 
     def run(
         self,
@@ -132,10 +132,8 @@ class _Execution:
 
     def _text(self, facts: dict[str, Any]) -> str:
         """What this token adds to its request's text."""
-        tokens = self.texts.setdefault(facts["request"], [])
-        before = decode(self.spec.model, self.spec.weights, tuple(tokens))
-        tokens.append(facts["token"])
-        return decode(self.spec.model, self.spec.weights, tuple(tokens)).removeprefix(before)
+        text = self.texts.setdefault(facts["request"], GrowingText(self.spec.model, self.spec.weights))
+        return text.add(facts["token"])
 
     def _verify(self, prepared: Prepared, result: RealResult, outputs: Path) -> Correctness:
         if result.outcome.kind != "finished":

@@ -83,7 +83,7 @@ class Service:
         if now_s - self.began_wall_s > work.serve_wall_s:
             self._close(f"The service ended after {human_s(work.serve_wall_s)}, its limit.")
         elif not self.open and len(self.run.requests) >= work.requests:
-            self._close(f"The service ended after {work.requests} requests, its limit.")
+            self._close(f"The service ended at its limit of requests, {work.requests}.")
         elif not self.open and now_s - self.busy_wall_s > work.idle_wall_s:
             self._close(f"The service ended because nobody asked for {human_s(work.idle_wall_s)}.")
 
@@ -130,10 +130,10 @@ class Service:
         if not isinstance(name, str) or not name or name in self.ids:
             raise SpecError(f"id is {name!r}, expected a text that no other request has.")
         if len(self.run.requests) >= work.requests:
-            raise SpecError(f"This run takes {work.requests} requests in all, and has taken them.")
+            raise SpecError(f"All requests that this run takes ({work.requests}) have been sent.")
         if len(self.open) >= work.queue_limit:
             raise Busy(
-                f"{len(self.open)} requests wait for their answers, which is the limit: try again later."
+                f"As many requests wait for their answers as may ({work.queue_limit}): try again later."
             )
         if not 0 < new_tokens <= work.new_tokens:
             raise SpecError(f"new_tokens is {new_tokens}, expected 1 to {work.new_tokens} in this run.")

@@ -165,7 +165,14 @@ async def test_what_is_not_possible_is_said_in_the_form_of_openai(
     with pytest.raises(openai.BadRequestError, match="always takes the most likely token") as caught:
         await ask(model="edge", prompt="a", temperature=0.7)
     assert caught.value.type == "invalid_request_error"
-    for wrong in ({"n": 2}, {"prompt": ["a", "b"]}, {"max_tokens": 0}, {"stop": [""]}, {"echo": True}):
+    for wrong in (
+        {"n": 2},
+        {"n": 10**400},
+        {"prompt": ["a", "b"]},
+        {"max_tokens": 0},
+        {"stop": [""]},
+        {"echo": True},
+    ):
         with pytest.raises(openai.BadRequestError):
             await ask(**({"model": "edge", "prompt": "a"} | wrong))
     with pytest.raises(openai.BadRequestError, match="tool_choice"):

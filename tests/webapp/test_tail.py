@@ -14,9 +14,10 @@ from engine.domain.events import Logged
 from tests.support.web import request_body, run_spec
 from webapp.runs import services, tail
 from webapp.runs.event_log import EventLog
-from webapp.runs.follow import follow
+from webapp.runs.follow import follow, until_gap
 from webapp.runs.models import Run
 from webapp.runs.ownership import Ownership
+from webapp.runs.stream import Batch
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -112,3 +113,10 @@ async def test_who_watches_a_run_that_is_deleted_is_told(
         assert await anext(feed) == []
         await sync_to_async(services.delete)(await Run.objects.aget(pk=log.owner.run_id))
         assert [batches async for batches in feed if batches] == []
+
+
+def test_what_is_behind_a_gap_waits_for_a_look_at_the_database() -> None:
+    batches = [Batch(number, "[]") for number in (12, 13, 16, 17)]
+    assert [batch.number for batch in until_gap(batches)] == [12, 13]
+    assert until_gap(batches[:2]) == batches[:2]
+    assert until_gap([]) == []

@@ -12,6 +12,7 @@ from engine.domain.events import TRACE, TraceItem
 from engine.domain.stored import read_spec
 from engine.reports.compare import flatten
 from engine.reports.perfetto import chrome_trace
+from engine.reports.spreadsheet import harmless
 from webapp.runs.archive import history
 from webapp.runs.models import Run
 
@@ -37,7 +38,7 @@ def report_csv(report: dict[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("table", "row", "column", "value"))
-    writer.writerows(rows_of(report))
+    writer.writerows([harmless(value) for value in row] for row in rows_of(report))
     return out.getvalue()
 
 
@@ -81,13 +82,8 @@ def runs_csv(columns: Mapping[str, Sequence[Any]]) -> bytes:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     for values in zip(*columns.values(), strict=True):
-        writer.writerow([_harmless(value) for value in values])
+        writer.writerow([harmless(value) for value in values])
     return out.getvalue().encode()
-
-
-def _harmless(value: Any) -> Any:
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if is_formula else value
 
 
 def runs_parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from itertools import pairwise
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -24,7 +25,6 @@ async def follow(run_id: int, since: int) -> AsyncGenerator[list[Batch]]:
     async with tail_of(run_id) as tail:
         await tail.begun()
         look, looked_for = True, -1  # the database may have what follows, and the stream not
-        looked_for = -1
         while tail.is_of_a_run():
             # Ask before reading: if the run is archived now, the database has all of its events.
             archived = tail.archived
@@ -38,7 +38,7 @@ async def follow(run_id: int, since: int) -> AsyncGenerator[list[Batch]]:
                 await asyncio.sleep(tails.HEARTBEAT_S)
             if archived:
                 continue
-            batches = await read_live(tail, since)
+            batches = until_gap(await read_live(tail, since))
             if batches and batches[0].number > since + 1 and looked_for != since:
                 look, looked_for = True, since  # cut from the stream, therefore stored: look there, once
                 continue
@@ -47,6 +47,12 @@ async def follow(run_id: int, since: int) -> AsyncGenerator[list[Batch]]:
             if batches:
                 await asyncio.sleep(tails.PAUSE_PER_VIEWER_S * tail.viewers)
         tail.check()
+
+
+def until_gap(batches: list[Batch]) -> list[Batch]:
+    """The first batches without a gap: what is behind one comes after a look at the database."""
+    gaps = (at for at, (one, other) in enumerate(pairwise(batches), 1) if other.number > one.number + 1)
+    return batches[: next(gaps, len(batches))]
 
 
 async def read_live(tail: Tail, since: int) -> list[Batch]:

@@ -61,8 +61,8 @@ class _Asked(BaseModel):
         for name, (given, only) in wanted.items():
             if given is not None and given != only:
                 raise ValueError(
-                    f"{name} is {given:g}, and a run always takes the most likely token, once: give {only} "
-                    "or leave it out"
+                    f"{name} is {str(given)[:20]}, and a run always takes the most likely token, once: "
+                    f"give {only} or leave it out"
                 )
         return self
 

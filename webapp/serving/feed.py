@@ -48,7 +48,8 @@ class RunFeed:
         self.listeners.pop(name, None)
         self.names = {number: other for number, other in self.names.items() if other != name}
         if not self.listeners:
-            self.feeds.pop(self.run_id, None)
+            if self.feeds.get(self.run_id) is self:
+                del self.feeds[self.run_id]
             if self.task is not None:
                 self.task.cancel()
 
@@ -98,7 +99,7 @@ async def listening(run_id: int, name: str) -> AsyncGenerator[asyncio.Queue[Item
     """The items of one request, of which nothing is missed that happens inside the block."""
     feeds = _feeds.setdefault(asyncio.get_running_loop(), {})
     feed = feeds.get(run_id)
-    if feed is None:
+    if feed is None or (feed.task is not None and feed.task.done()):
         feed = feeds[run_id] = RunFeed(run_id, feeds)
     try:
         yield await feed.listen(name)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import OperationalError
 from django.http import HttpResponse, JsonResponse
 from ninja.errors import HttpError
 
@@ -23,6 +25,7 @@ TYPES = {
     403: "permission_error",
     404: "not_found_error",
     409: "conflict_error",
+    413: "invalid_request_error",
     429: "rate_limit_error",
 }
 
@@ -39,8 +42,12 @@ def status_of(error: Exception) -> int:
             return 429
         case Conflict():
             return 409
-        case Unavailable() | Interrupted():
+        case Unavailable() | Interrupted() | OperationalError():
             return 503
+        case RequestDataTooBig():
+            return 413
+        case SuspiciousOperation():
+            return 400
         case EdgeLoomError():
             return 409
     return 500
@@ -49,13 +56,20 @@ def status_of(error: Exception) -> int:
 def error_body(error: Exception) -> dict[str, Any]:
     """`{"error": {…}}`; the sentence of a defect is not shown."""
     status = status_of(error)
-    message = (
-        str(error) if status != 500 else "The request broke: a defect of EdgeLoom, see the server's log."
-    )
     param = error.fields[0][0] if isinstance(error, SpecError) and error.fields else None
     code = "model_not_found" if isinstance(error, UnknownModel) else None
     kind = TYPES.get(status, "server_error")
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    return {"error": {"message": _sentence(error, status), "type": kind, "param": param, "code": code}}
+
+
+def _sentence(error: Exception, status: int) -> str:
+    if status == 500:
+        return "The request broke: a defect of EdgeLoom, see the server's log."
+    if isinstance(error, OperationalError):
+        return "The database does not answer at the moment: try again."
+    if isinstance(error, RequestDataTooBig):
+        return "The body of the request is larger than the server takes: send less."
+    return str(error)
 
 
 def error_response(error: Exception) -> HttpResponse:

@@ -32,23 +32,27 @@ logger = logging.getLogger(__name__)
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
-def openai_view(method: str, guard: Token) -> Callable[[View], View]:
-    """A view whose every refusal has OpenAI's form. It gets the user after the request."""
+def openai_view(method: str | None, guard: Token) -> Callable[[View], View]:
+    """A view of `method` (None: of any) whose every refusal has OpenAI's form. It gets the user after the
+    request.
+    """
 
     def decorate(view: View) -> View:
         @csrf_exempt
         @wraps(view)
         async def answered(request: HttpRequest, *arguments: str) -> HttpResponseBase:
             try:
-                if request.method != method:
+                if method is not None and request.method != method:
                     raise HttpError(405, f"{request.path} takes {method}, not {request.method}.")
                 user = await database_sync_to_async(_user)(request, guard)
                 return await view(request, user, *arguments)
             except (EdgeLoomError, HttpError) as error:
                 return error_response(error)
             except Exception as error:
-                logger.exception("%s %s broke", request.method, request.path)
-                return error_response(error)
+                response = error_response(error)
+                if response.status_code == 500:
+                    logger.exception("%s %s broke", request.method, request.path)
+                return response
 
         return answered
 
@@ -85,7 +89,7 @@ async def model(request: HttpRequest, user: User, name: str) -> HttpResponse:
     return JsonResponse(await database_sync_to_async(lambda: _model(served.find(name)))())
 
 
-@openai_view("POST", Token())
+@openai_view(None, Token())
 async def unknown(request: HttpRequest, user: User, path: str) -> HttpResponse:
     raise HttpError(404, f"/v1/{path} does not exist: there are completions, chat/completions and models.")
 
@@ -98,7 +102,10 @@ def _model(run: Run) -> dict[str, Any]:
 
 async def _answer(user: User, kind: Kind, body: Completion | Chat) -> HttpResponseBase:
     run = await database_sync_to_async(served.find)(body.model)
-    command = body.prompt_of() | {"new_tokens": body.tokens_asked(), "stops": not body.ignore_eos}
+    asked = body.tokens_asked()
+    if asked and body.new_tokens is None:  # a default, not what somebody asked for
+        asked = min(asked, run.spec["workload"]["new_tokens"])
+    command = body.prompt_of() | {"new_tokens": asked, "stops": not body.ignore_eos}
     answer, created_s = Answer(), int(time.time())
     prefix = "chatcmpl" if kind == "chat" else "cmpl"
     form = Form(kind, f"{prefix}-{run.pk}-{time.time_ns():x}", created_s, body.model)

@@ -13,6 +13,7 @@ from engine.experiments.results.frame import frame
 from engine.experiments.results.numbers_as_text import shown_in, unit_and_factor
 from engine.experiments.results.pivot import TableCell, TableData
 from engine.experiments.results.rows import Row
+from engine.reports.spreadsheet import harmless
 
 LATEX_SPECIAL = str.maketrans(
     {
@@ -22,8 +23,6 @@ LATEX_SPECIAL = str.maketrans(
         "\\": r"\textbackslash{}",
     }
 )
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""A text cell that starts so would be a formula in a spreadsheet."""
 
 
 def csv_text(rows: Sequence[Row]) -> str:
@@ -33,7 +32,7 @@ def csv_text(rows: Sequence[Row]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
     writer.writeheader()
-    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in flat)
+    writer.writerows({name: harmless(value) for name, value in row.items()} for row in flat)
     return text.getvalue()
 
 
@@ -87,7 +86,7 @@ def figure_csv(figure: FigureData) -> str:
         for line in panel.lines:
             for spot in line.spots:
                 values = [panel.label, line.label, line.world, spot.x, spot.y, spot.low, spot.high]
-                writer.writerow("" if value is None else _harmless(value) for value in values)
+                writer.writerow("" if value is None else harmless(value) for value in values)
     return text.getvalue()
 
 
@@ -104,8 +103,3 @@ def _tex_cell(cell: TableCell | None, factor: float) -> str:
 
 def _tex(text: str) -> str:
     return text.translate(LATEX_SPECIAL)
-
-
-def _harmless(value: object) -> object:
-    """Text that a spreadsheet would take for a formula gets an apostrophe before it."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

@@ -44,6 +44,24 @@ def decode(model: ModelSpec, weights: WeightsRef, ids: tuple[int, ...]) -> str:
     return "".join(f" {token}" for token in ids)
 
 
+class GrowingText:
+    """The text of tokens that come one by one, in pieces that together are the text."""
+
+    def __init__(self, model: ModelSpec, weights: WeightsRef):
+        self.model, self.weights = model, weights
+        self.ids: tuple[int, ...] = ()
+        self.shown = ""
+
+    def add(self, token: int) -> str:
+        """What `token` adds. A character of several tokens comes with its last one."""
+        self.ids += (token,)
+        text = decode(self.model, self.weights, self.ids)
+        if text.endswith("\ufffd"):
+            return ""
+        before, self.shown = self.shown, text
+        return text.removeprefix(before)
+
+
 def label_of(weights: WeightsRef, index: int) -> str:
     """The name of class `index` of a trained classifier; "" if it has none."""
     return _labels(weights.directory).get(str(index), "") if weights.kind == "directory" else ""

@@ -67,7 +67,7 @@ class SendQueue:
         """The first byte of a message is sent: its flow is on the links from now on."""
         if self._carried:
             self._let_go(now_s)
-        if turn.end_s is not None and len(flow.route) > 1:
+        if turn.end_s is not None and len(flow.route) > 1 and self.shared.is_idle(self.link):
             self._carried[flow] = turn.end_s
 
     def _let_go(self, now_s: float) -> None:

@@ -229,6 +229,13 @@ def test_what_makes_figures_incomparable_is_said_of_every_run_but_the_baseline()
     ]
 
 
+def test_a_prompt_and_a_number_of_prompt_tokens_are_not_compared_as_sizes() -> None:
+    base = report(workload=Workload(prompt_tokens=5, new_tokens=4))
+    other = report(workload=Workload(prompt="a text", new_tokens=4))
+    (caution,) = compare([base, other], 0).runs[1].cautions
+    assert caution.sentence == "The workload is another one than the baseline's."
+
+
 def test_an_invalid_baseline_and_an_unfinished_run_are_cautions_and_another_text_is_another_workload() -> (
     None
 ):

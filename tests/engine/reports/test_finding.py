@@ -165,10 +165,10 @@ def test_an_outcome_without_a_sentence_is_named():
     assert words(outcome=Outcome(kind="out_of_memory"))[0] == "The run ended as out of memory."
 
 
-def load(answered: int, within: int) -> LoadReport:
+def load(answered: int, within: int, arrived: int = 12) -> LoadReport:
     spread = Percentiles(mean=0.3, p50=0.25, p95=0.8, p99=0.9)
     return LoadReport(
-        arrived=12,
+        arrived=arrived,
         answered=answered,
         answered_per_s=2.5,
         within_objectives=within,
@@ -183,14 +183,21 @@ def load(answered: int, within: int) -> LoadReport:
 
 
 def test_a_loaded_cluster_says_what_users_saw_and_counts_idle_time_apart():
-    said = words(load=load(10, 8), attribution=Attribution(compute_s=0.3, link_s=0.1, idle_s=0.6))
+    said = words(load=load(20, 16, 24), attribution=Attribution(compute_s=0.3, link_s=0.1, idle_s=0.6))
     assert said[:5] == [
-        "10 of 12 requests were answered in 1 s, 2.5 a second.",
+        "20 of 24 requests were answered in 1 s, 2.5 a second.",
         "The median request took 250 ms, of which 50 ms in the queue; one in twenty took longer than 800 ms.",
         "80 % of the answers kept the objectives.",
         "For 60 % of the time there was no request.",
         "75 % of the rest went to computing and 25 % to links.",
     ]
+
+
+def test_few_answers_have_no_slowest_twentieth_and_one_request_has_no_median():
+    assert words(load=load(10, 10))[1] == "The median request took 250 ms, of which 50 ms in the queue."
+    assert words(load=load(1, 1))[0] == "1 of 12 requests was answered in 1 s, 2.5 a second."
+    assert words(load=load(1, 1, 1))[0] == "The request was answered in 1 s."
+    assert words(load=load(0, 0, 1))[0] == "The request was not answered in 1 s."
 
 
 def test_a_changed_delay_says_from_what_to_what_it_took_a_token():

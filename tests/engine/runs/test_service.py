@@ -107,17 +107,17 @@ def test_only_so_many_wait_and_only_so_many_are_taken_in_all(case):
     case = case()
     for name in "abc":
         case.ask(name)
-    assert ["2 requests wait" in reason for reason in case.refusals()] == [True]
+    assert ["answers as may (2)" in reason for reason in case.refusals()] == [True]
     case.end(0)
     case.ask("d")
     case.end(1, "cancelled")
     case.ask("e")
-    assert "takes 3 requests in all" in case.refusals()[-1]
+    assert "this run takes (3)" in case.refusals()[-1]
     assert not case.after_s(0.0), "the last one is not answered yet"
     case.end(2)
-    assert "after 3 requests" in case.after_s(0.0)
+    assert "its limit of requests, 3." in case.after_s(0.0)
     case.ask("f")
-    assert "No more requests are taken: The service ended after 3 requests" in case.refusals()[-1]
+    assert "No more requests are taken: The service ended at its limit of requests" in case.refusals()[-1]
 
 
 def test_a_service_ends_when_nobody_has_asked_for_long_and_never_while_somebody_waits(case):

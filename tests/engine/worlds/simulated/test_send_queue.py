@@ -145,3 +145,11 @@ def test_after_clear_a_message_waits_for_none_that_were_dropped():
     scene.kernel.schedule(500 * MICROSECOND, scene.network.clear, FAULT)
     scene.send("d", A, D, 700, at_s=600 * MICROSECOND)
     assert arrivals_us(scene) == {"d": 1300}
+
+
+def test_short_messages_beside_a_long_one_do_not_make_a_link_faster():
+    scene = Scene(star("abcd"))
+    scene.send("b", A, B, 100_000)
+    for number in range(20):
+        scene.send(f"s{number}", A, (C, D)[number % 2], 1000, at_s=(50_000 + 1100 * number) * MICROSECOND)
+    assert max(scene.run().arrived.values()) == pytest.approx(120_000 * MICROSECOND)

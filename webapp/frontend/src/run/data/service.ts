@@ -86,6 +86,9 @@ export class Service {
     };
     this.byNumber.set(request.request, request);
     this.requests.push(request);
-    if (this.requests.length > MAX_REQUESTS) this.requests.shift();
+    if (this.requests.length > MAX_REQUESTS) {
+      const dropped = this.requests.shift();
+      if (dropped) this.byNumber.delete(dropped.request);
+    }
   }
 }

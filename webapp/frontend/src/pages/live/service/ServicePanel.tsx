@@ -1,5 +1,6 @@
 import { Alert, Button, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
+import { useSession } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
 import type { Service } from '@/run/data/service';
 import { endService } from '@/run/feed/commands';
@@ -22,6 +23,7 @@ interface Props {
 export function ServicePanel({ run, service, version, open, mayWrite }: Props) {
   const [asked, setAsked] = useState<readonly string[]>([]);
   const [ending, setEnding] = useState(false);
+  const me = useSession().data?.user;
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const box = list.current;
@@ -29,8 +31,7 @@ export function ServicePanel({ run, service, version, open, mayWrite }: Props) {
     if (version > 0 && box && box.scrollHeight - box.scrollTop - box.clientHeight < 160)
       box.scrollTop = box.scrollHeight;
   }, [version]);
-  const refusals = asked.flatMap((id) => service.refused.get(id) ?? []);
-  const refusal = refusals.at(-1);
+  const refusal = service.refused.get(asked.at(-1) ?? '');
   const takes = open && !service.ended;
   return (
     <CockpitPanel
@@ -72,7 +73,7 @@ export function ServicePanel({ run, service, version, open, mayWrite }: Props) {
               request={request}
               version={version}
               ahead={request.state === 'waiting' ? service.ahead(request) : 0}
-              mayCancel={takes && mayWrite}
+              mayCancel={takes && mayWrite && (run.locked === null || request.by === me)}
             />
           ))}
         </div>
