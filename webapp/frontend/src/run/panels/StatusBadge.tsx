@@ -3,7 +3,7 @@ import { isOver, type RunState } from '@/api/types';
 
 const COLORS: Partial<Record<RunState, string>> = {
   queued: 'gray',
-  running: 'green',
+  running: 'green.8', // filled: white on it has a contrast of 5.8 in light and dark
   finished: 'teal',
   failed: 'red',
   cancelled: 'gray',

@@ -1,0 +1,60 @@
+"""A run that serves, as people and programs use it: chat, OpenAI's client, its end, the report."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from openai import OpenAI
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import PATIENCE_MS
+from tests.browser.test_main_job import choose_strategy, serious_findings
+
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def secret(page: Page) -> str:
+    """An API token, made over the page's session."""
+    csrf = next(c["value"] for c in page.context.cookies() if c["name"] == "csrftoken")
+    answer = page.request.post(
+        "/api/account/tokens", data={"name": "notebook", "role": "operator"}, headers={"X-CSRFToken": csrf}
+    )
+    assert answer.ok, answer.text()
+    return str(answer.json()["secret"])
+
+
+def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(page: Page) -> None:
+    page.goto("/runs/new")
+    choose_strategy(page, "megatron")
+    page.get_by_test_id("pattern").click()
+    page.get_by_role("option", name=re.compile("^Serve")).click()
+    page.get_by_test_id("new-tokens").fill("12")
+    expect(page.get_by_test_id("predicted-latency")).to_contain_text("s")
+    page.get_by_test_id("start-run").click()
+    page.wait_for_url(re.compile(r"/runs/\d+$"))
+    run = page.url.rpartition("/")[2]
+
+    page.get_by_test_id("ask-text").fill("When a function is called, its")
+    page.get_by_test_id("ask-text").press("Enter")
+    mine = page.get_by_test_id("exchange").nth(0)
+    expect(mine).to_have_attribute("data-state", "answered")
+    expect(mine.get_by_test_id("exchange-facts")).to_contain_text("12 of at most 12 tokens · first after")
+
+    client = OpenAI(base_url=f"{page.evaluate('location.origin')}/v1", api_key=secret(page))
+    assert [model.id for model in client.models.list().data]
+    stream = client.completions.create(model=run, prompt="The with statement", max_tokens=5, stream=True)
+    text = "".join(chunk.choices[0].text for chunk in stream)
+    theirs = page.get_by_test_id("exchange").nth(1)
+    expect(theirs).to_have_attribute("data-state", "answered")
+    assert theirs.get_by_test_id("answer").inner_text().strip() == text.strip() != ""
+    assert serious_findings(page) == []
+
+    page.get_by_test_id("end-service").click()
+    page.get_by_test_id("open-report").click()
+    expect(page.get_by_test_id("load-table")).to_be_visible()
+    report = page.request.get(f"/api/runs/{run}").json()["report"]
+    assert report["correctness"]["ok"], report["correctness"]
+    assert [len(request["token_s"]) for request in report["requests"]] == [12, 5]
