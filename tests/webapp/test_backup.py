@@ -58,7 +58,7 @@ def rows() -> dict[str, list[str]]:
     found = {}
     for model in backups.tables():
         every = model._base_manager.order_by("pk")
-        found[model._meta.label] = [serializers.serialize("json", [row]) for row in every]
+        found[model._meta.label] = [repr(serializers.serialize("python", [row])) for row in every]
     return found
 
 

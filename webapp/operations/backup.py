@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,7 @@ from django.core import serializers
 from django.core.management import call_command
 from django.core.management.color import no_style
 from django.core.serializers.base import DeserializationError
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DatabaseError, connection, models, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
@@ -101,11 +103,18 @@ def _dump(folder: Path, archive: tarfile.TarFile) -> dict[str, int]:
     return rows
 
 
+class ExactTimes(DjangoJSONEncoder):
+    """Times with their microseconds, which Django's encoder cuts."""
+
+    def default(self, o: Any) -> Any:
+        return o.isoformat() if isinstance(o, datetime) else super().default(o)
+
+
 def _write_rows(model: Model, lines: IO[str]) -> int:
     count = 0
     found = model._base_manager.order_by("pk").iterator(chunk_size=CHUNK_ROWS)
     for row in found:
-        text = serializers.serialize("json", [row], use_natural_foreign_keys=True)
+        text = serializers.serialize("json", [row], cls=ExactTimes, use_natural_foreign_keys=True)
         lines.write(text[1:-1] + "\n")
         count += 1
     return count

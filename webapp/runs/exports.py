@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.domain.events import TRACE, TraceItem
+from engine.domain.spreadsheet import harmless
 from engine.domain.stored import read_spec
 from engine.reports.compare import flatten
 from engine.reports.perfetto import chrome_trace
-from engine.reports.spreadsheet import harmless
 from webapp.runs.archive import history
 from webapp.runs.models import Run
 

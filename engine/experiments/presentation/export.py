@@ -8,12 +8,12 @@ import json
 from collections.abc import Sequence
 
 from engine.domain.experiment import Experiment
+from engine.domain.spreadsheet import harmless
 from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.results.frame import frame
 from engine.experiments.results.numbers_as_text import shown_in, unit_and_factor
 from engine.experiments.results.pivot import TableCell, TableData
 from engine.experiments.results.rows import Row
-from engine.reports.spreadsheet import harmless
 
 LATEX_SPECIAL = str.maketrans(
     {
