@@ -60,9 +60,12 @@ def spec_digest(spec: RunSpec) -> str:
     run.
 
     Its name is left out, and so is every field that has its default, so that a field added later with a
-    default changes no hash. Numbers count by value: 1 and 1.0 are the same.
+    default changes no hash. Numbers count by value: 1 and 1.0 are the same. Weights whose `digest` is given
+    count by that, wherever they are.
     """
     content = spec.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
+    if spec.weights.digest:
+        content["weights"].pop("directory", None)
     text = json.dumps(_plain_numbers(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

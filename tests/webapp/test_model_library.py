@@ -15,13 +15,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from engine.domain.errors import HostError, SpecError
 from engine.domain.stored import read_spec
 from engine.models import catalogue
+from engine.models.weights.manifest import manifest_of
 from engine.runs.predict import predict
 from tests.support.web import Browser, person, request_body
 from webapp.accounts.models import AuditEntry
 from webapp.catalogue import resolve_model
 from webapp.fleet import model_library
 from webapp.fleet.models import StoredModel
-from webapp.fleet.store import Store, manifest_of
+from webapp.fleet.store import Store
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest, spec_of
 

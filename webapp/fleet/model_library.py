@@ -21,8 +21,9 @@ from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.weights.directory import read_spec
 from engine.models.weights.headers import check_weights
+from engine.models.weights.manifest import manifest_of
 from webapp.fleet.models import StoredModel
-from webapp.fleet.store import manifest_of, store
+from webapp.fleet.store import store
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 LISTED_EVERY_S = 10.0

@@ -32,10 +32,11 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from engine.domain.errors import HostError, SpecError
+from engine.models.weights.manifest import manifest_of
 from webapp.fleet.announcement import announced
 from webapp.fleet.models import Release, StoredModel
 from webapp.fleet.release import code_version
-from webapp.fleet.store import manifest_of, store
+from webapp.fleet.store import store
 from webapp.redis import REDIS_ERRORS, client
 
 FORMAT = 1

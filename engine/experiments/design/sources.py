@@ -11,6 +11,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
 from engine.domain.spec import WeightsRef
 from engine.models.catalogue import resolve
+from engine.models.weights.manifest import with_digest
 
 
 def no_scenarios(name: str) -> Scenario:
@@ -29,6 +30,14 @@ def no_plan_files(name: str, cluster: ClusterSpec, model: ModelSpec) -> dict[str
     )
 
 
+def model_and_content(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef]:
+    """A model of the catalogue or of a directory, with the digest of its files: other files in the same place
+    make other points, and the same files elsewhere make the same. Raises `SpecError`.
+    """
+    model, reference = resolve(name, weights)
+    return model, with_digest(reference)
+
+
 class Sources(NamedTuple):
     """Every function takes a name and raises `SpecError` for an unknown one. Nothing else looks up names, so
     a server gives functions that never open a file by a name that a person has sent.
@@ -36,7 +45,7 @@ class Sources(NamedTuple):
 
     cluster: Callable[[str], ClusterSpec]
     preset: Callable[[str], DeviceSpec]
-    model: Callable[[str, str | None], tuple[ModelSpec, WeightsRef]] = resolve
+    model: Callable[[str, str | None], tuple[ModelSpec, WeightsRef]] = model_and_content
     """Name and weights ("random", a directory, or None for the model's own) → the model and its weights."""
     scenario: Callable[[str], Scenario] = no_scenarios
     plan: Callable[[str, ClusterSpec, ModelSpec], dict[str, Any]] = no_plan_files

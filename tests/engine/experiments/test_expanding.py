@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.files import dump_toml, parse_toml
 from engine.experiments.design.sources import Sources
+from engine.models.catalogue import resolve
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
 BASE = {"cluster": "lab-3", "model": "gpt2", "strategy": "single"}
@@ -148,6 +150,26 @@ def test_the_hash_is_that_of_what_is_run_and_not_of_how_it_is_written() -> None:
     assert spec_digest(other) != spec_digest(spec)
     whole = spec.model_copy(update={"params": {"x": 1}})
     assert spec_digest(whole) == spec_digest(spec.model_copy(update={"params": {"x": 1.0}}))
+
+
+def test_a_model_counts_by_what_is_in_its_files_wherever_they_are(tmp_path: Path) -> None:
+    own = Path(resolve("demo-lm")[1].directory)
+    for name in ("here", "there", "changed"):
+        shutil.copytree(own, tmp_path / name)
+    changed = tmp_path / "changed" / "model.safetensors"
+    content = bytearray(changed.read_bytes())
+    content[-1] ^= 1
+    changed.write_bytes(content)
+    named = {
+        name: spec_with("strategy", "single", model="demo-lm", weights=str(tmp_path / name))
+        for name in ("here", "there", "changed")
+    }
+    assert (
+        spec_digest(named["here"])
+        == spec_digest(named["there"])
+        == spec_digest(spec_with("strategy", "single", model="demo-lm"))
+    )
+    assert spec_digest(named["changed"]) != spec_digest(named["here"])
 
 
 REFUSED = [
