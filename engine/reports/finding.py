@@ -32,7 +32,7 @@ RATE_COUNTS_FRAC = 0.25
 def finding_of(report: RunReport) -> Finding:
     """What a person should know first. Sentences end with a full stop."""
     effects = effects_of(report.scenario.changes, report.requests)
-    by_device = [
+    told = [
         effect
         for effect, change in zip(
             effects, sorted(report.scenario.changes, key=lambda change: change.at_s), strict=True
@@ -45,7 +45,7 @@ def finding_of(report: RunReport) -> Finding:
         *_where(report),
         *_bottleneck(report),
         *(_recovered(recovery) for recovery in report.recoveries),
-        *_changed(by_device),
+        *_changed(told),
         *_predicted(report),
         *_doubts(report),
     ]

@@ -16,23 +16,10 @@ from engine.cli.progress import RunProgress, describe
 from engine.cli.tables import bar, show_report
 from engine.domain.errors import SpecError
 from engine.domain.events import ClockTicked, Event, Logged, StateChanged
-from engine.domain.model import ModelSpec
 from engine.domain.report import Correctness, Fidelity, LinkReport, Outcome, Prediction, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-
-MODEL = ModelSpec(
-    name="tiny",
-    family="gpt2",
-    num_layers=2,
-    hidden_size=8,
-    num_heads=2,
-    num_kv_heads=2,
-    head_dim=4,
-    intermediate_size=16,
-    vocab_size=32,
-    max_positions=64,
-)
+from tests.support.tiny_run import MODEL
 
 
 def report(dilation: Any = "auto", **more: Any) -> RunReport:

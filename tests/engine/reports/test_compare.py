@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import HostProfile, MeasuredRow
-from engine.domain.model import ModelSpec
 from engine.domain.report import (
     Attribution,
     DeviceReport,
@@ -25,29 +23,11 @@ from engine.domain.scenario import LinkDown, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.reports.compare import METRICS, Comparison, compare, flatten
-
-MODEL = ModelSpec(
-    name="tiny",
-    family="gpt2",
-    num_layers=2,
-    hidden_size=8,
-    num_heads=2,
-    num_kv_heads=2,
-    head_dim=4,
-    intermediate_size=16,
-    vocab_size=32,
-    max_positions=64,
-)
+from tests.support.tiny_run import MODEL, PAIR
 
 
 def report(latency_s: float = 1.0, **spec: Any) -> RunReport:
-    devices = tuple(
-        DeviceSpec(name=name, flop_per_s=1e9, memory_bytes=1e9, memory_byte_per_s=1e9) for name in ("a", "b")
-    )
-    cluster = ClusterSpec(
-        name="pair", source="a", devices=devices, links=(LinkSpec(a="a", b="b", bit_per_s=1e6),)
-    )
-    values: dict[str, Any] = {"cluster": cluster, "model": MODEL, "strategy": "gpipe", "params": {}} | spec
+    values: dict[str, Any] = {"cluster": PAIR, "model": MODEL, "strategy": "gpipe", "params": {}} | spec
     return RunReport(
         spec=RunSpec(**values),
         plan=None,

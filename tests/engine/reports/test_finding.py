@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
-from engine.domain.model import ModelSpec
 from engine.domain.report import (
     Attribution,
     Correctness,
@@ -36,27 +34,8 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.reports.effects import effects_of, in_words
 from engine.reports.finding import finding_of
+from tests.support.tiny_run import MODEL, PAIR
 
-MODEL = ModelSpec(
-    name="tiny",
-    family="gpt2",
-    num_layers=2,
-    hidden_size=8,
-    num_heads=2,
-    num_kv_heads=2,
-    head_dim=4,
-    intermediate_size=16,
-    vocab_size=32,
-    max_positions=64,
-)
-CLUSTER = ClusterSpec(
-    name="pair",
-    source="a",
-    devices=tuple(
-        DeviceSpec(name=name, flop_per_s=1e9, memory_bytes=1e9, memory_byte_per_s=1e9) for name in "ab"
-    ),
-    links=(LinkSpec(a="a", b="b", bit_per_s=1e6),),
-)
 BUSY = tuple(
     DeviceReport(name=name, busy_s=busy_s, wait_s=0, peak_memory_bytes=1, memory_bytes=1e9, flops=1)
     for name, busy_s in (("a", 0.6), ("b", 0.2))
@@ -78,7 +57,7 @@ def link(direction: str, busy_s: float) -> LinkReport:
 def report(**changed: Any) -> RunReport:
     """Four tokens in 1 s: 0.4 s until the first, then 0.2 s each."""
     values: dict[str, Any] = {
-        "spec": RunSpec(cluster=CLUSTER, model=MODEL, strategy="gpipe"),
+        "spec": RunSpec(cluster=PAIR, model=MODEL, strategy="gpipe"),
         "plan": None,
         "world": "simulated",
         "dilation": 1.0,
@@ -315,6 +294,6 @@ def test_every_kind_of_change_has_words(change, phrase):
 def test_a_workload_under_load_without_answers_has_no_median():
     none = load(0, 0).model_copy(update={"queue_s": None, "answer_s": None})
     workload = Workload(prompt_tokens=4, pattern="poisson", rate_per_s=1, requests=12)
-    spec = RunSpec(cluster=CLUSTER, model=MODEL, strategy="gpipe", workload=workload)
+    spec = RunSpec(cluster=PAIR, model=MODEL, strategy="gpipe", workload=workload)
     assert words(spec=spec, load=none)[0] == "0 of 12 requests were answered in 1 s, 2.5 a second."
     assert len(words(spec=spec, load=none)) == 3

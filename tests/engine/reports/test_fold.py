@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
-from engine.domain.model import ModelSpec
 from engine.domain.network import LinkMeasurement
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.reports.fold import covered_s, fold
+from tests.support.tiny_run import MODEL
 
 
 def device(name: str, **more: object) -> DeviceSpec:
@@ -30,18 +30,6 @@ CLUSTER = ClusterSpec(
         LinkSpec(a="a", b="s", bit_per_s=8e6),
         LinkSpec(a="s", b="b", bit_per_s=8e6, reverse_bit_per_s=4e6),
     ),
-)
-MODEL = ModelSpec(
-    name="tiny",
-    family="gpt2",
-    num_layers=2,
-    hidden_size=8,
-    num_heads=2,
-    num_kv_heads=2,
-    head_dim=4,
-    intermediate_size=16,
-    vocab_size=32,
-    max_positions=64,
 )
 SPEC = RunSpec(cluster=CLUSTER, model=MODEL, strategy="gpipe", seed=7)
 
