@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
-# Django must be ready before the consumers are imported: they need its models.
-http = get_asgi_application()
+# Django must be ready before the rest is imported: the consumers need its models.
+django.setup(set_prefix=False)
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from webapp.accounts.body_limit import BodyLimit  # noqa: E402
 from webapp.accounts.sockets import Guard  # noqa: E402
+from webapp.handler import OneThreadHandler  # noqa: E402
 from webapp.runs.consumers import websocket_paths  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": BodyLimit(http),
+        "http": BodyLimit(OneThreadHandler()),
         "websocket": Guard(URLRouter(websocket_paths)),
     }
 )

@@ -17,6 +17,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 from django.conf import settings
 
 VISIBILITY_TIMEOUT_S = 12 * 3600
+LATER = 9
+"""Priority of a task that nobody waits for, after all others of its queue; Redis' first is 0, the default."""
 
 app = Celery("webapp")
 app.conf.update(
@@ -28,6 +30,9 @@ app.conf.update(
     # gives an unacknowledged message to another worker after the visibility timeout, so that is long as well.
     task_acks_late=False,
     worker_prefetch_multiplier=1,
+    # A worker takes a task when it has a free process: what it took in advance would come before questions
+    # that are put later, and other workers could not take it.
+    worker_disable_prefetch=True,
     broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_S, "socket_connect_timeout": 3},
     # A run outlives a restart of Redis; its worker waits for Redis for as long as it takes.
     worker_cancel_long_running_tasks_on_connection_loss=False,

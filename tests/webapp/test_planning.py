@@ -20,9 +20,11 @@ from tests.support.web import Browser, RedisServer, Worker, request_body, wait_u
 from tests.webapp.test_budgets import line, refusal
 from webapp import planning
 from webapp.advice import tasks as _advice_tasks  # noqa: F401  (makes the tasks known)
+from webapp.celery import LATER
 from webapp.celery import app as celery
 from webapp.errors import TooMany, Unavailable
 from webapp.fleet.announcement import Announcement, announce, withdraw
+from webapp.runs import services
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -94,9 +96,9 @@ def somebody_plans(live_redis: redis.Redis) -> redis.Redis:
         Announcement(worker="plan@test/x/1/1", place="plan@test/x", node="plan@test", pid=1, queue="plan")
     )
     live_redis.expire("worker:plan:plan@test/x/1/1", 60)
-    live_redis.delete("plan")
-    for key in live_redis.scan_iter(match="planning:*"):
-        live_redis.delete(key)
+    for pattern in ("plan", f"plan\x06\x16{LATER}", "planning:*"):
+        for key in live_redis.scan_iter(match=pattern):
+            live_redis.delete(key)
     return live_redis
 
 
@@ -105,6 +107,16 @@ def answer_one(store: redis.Redis) -> None:
     message = json.loads(str(store.lpop("plan")))
     arguments = json.loads(base64.b64decode(message["body"]))[0]
     planning.reply(arguments[-1], {"echo": arguments[0]})
+
+
+def test_a_question_comes_before_predictions_that_nobody_waits_for(somebody_plans: redis.Redis) -> None:
+    for run_id in (1, 2):
+        services.enqueue(run_id)
+    celery.send_task("plan.predict", [{}, "reply"], queue="plan")
+    with celery.connection() as broker:
+        queue = broker.SimpleQueue("plan")
+        taken = [queue.get(timeout=5).headers["task"] for _ in range(3)]
+    assert taken == ["plan.predict", "plan.predict_run", "plan.predict_run"]
 
 
 def test_a_person_has_two_questions_under_way_and_others_do_not_wait_for_the_rest(

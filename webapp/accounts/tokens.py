@@ -7,6 +7,7 @@ import secrets
 from datetime import timedelta
 
 from django.contrib.auth.models import User
+from django.db.models import F
 from django.http import Http404
 from django.utils import timezone
 
@@ -50,14 +51,17 @@ def revoke(user: User, token_id: int) -> str:
 
 def bearer(secret: str) -> Bearer | None:
     """Who acts with this secret; None if it is unknown or revoked, or its user may not log in any more."""
-    token = ApiToken.objects.filter(digest=digest_of(secret)).first()
-    user = token and Bearer.objects.filter(pk=token.user_id, is_active=True).first()
-    if not token or not user:
+    digest = digest_of(secret)
+    found = Bearer.objects.filter(api_tokens__digest=digest, is_active=True).annotate(
+        token_role=F("api_tokens__role"), token_used_at=F("api_tokens__last_used_at")
+    )
+    user = next(iter(found), None)
+    if user is None:
         return None
     now = timezone.now()
-    if token.last_used_at is None or token.last_used_at < now - USE_NOTED_EVERY:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
-    user.most = role_named(token.role)
+    if user.token_used_at is None or user.token_used_at < now - USE_NOTED_EVERY:
+        ApiToken.objects.filter(digest=digest).update(last_used_at=now)
+    user.most = role_named(user.token_role)
     return user
 
 

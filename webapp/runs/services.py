@@ -19,6 +19,7 @@ from engine.domain.values import Value
 from engine.runs.predict import prepare
 from webapp import budgets
 from webapp.accounts import rights
+from webapp.celery import LATER
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
 from webapp.fleet.model_library import here
@@ -129,7 +130,7 @@ def announce(run_id: int) -> None:
 
 def enqueue(run_id: int) -> None:
     """Raises Redis' errors. By name: the tasks import this module, not the other way round."""
-    celery.send_task("plan.predict_run", [run_id], queue="plan")
+    celery.send_task("plan.predict_run", [run_id], queue="plan", priority=LATER)
     wake("emulate")
 
 

@@ -27,7 +27,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.predict import editable_plan, outcome_of, predict, prepare
 from webapp import planning
-from webapp.celery import app
+from webapp.celery import LATER, app
 from webapp.fleet.announcement import Announcement
 from webapp.fleet.model_library import Reachable, here, without_place
 from webapp.redis import REDIS_ERRORS
@@ -215,7 +215,7 @@ def keep(owner: ownership.Ownership, publisher: live.Publisher, report: RunRepor
     publisher.publish([ended, ReportMade.of(report)])
     # What was predicted at the start was the run undisturbed, or nothing if this host was not calibrated.
     if report.scenario.changes or not ownership.owned(owner).filter(prediction__isnull=False).exists():
-        app.send_task("plan.predict_run", [owner.run_id], queue="plan")
+        app.send_task("plan.predict_run", [owner.run_id], queue="plan", priority=LATER)
 
 
 def give_up(owner: ownership.Ownership, publisher: live.Publisher, outcome: Outcome) -> None:

@@ -58,15 +58,21 @@ class Api:
 
 
 class Person(threading.Thread):
-    """Starts runs one after another and looks at the lists in between, until `stopping` is set."""
+    """Starts runs one after another and looks at the lists in between, from `after_s` until `stopping` is
+    set. Everybody has a time of their own: pages of different people do not ask in the same millisecond.
+    """
 
-    def __init__(self, api: Api, body: dict[str, Any], seeds: range, stopping: threading.Event):
+    def __init__(
+        self, api: Api, body: dict[str, Any], seeds: range, stopping: threading.Event, after_s: float
+    ):
         super().__init__(daemon=True)
         self.api, self.body, self.seeds, self.stopping = api, body, seeds, stopping
+        self.after_s = after_s
         self.started: list[int] = []
 
     def run(self) -> None:
         seeds = iter(self.seeds)
+        self.stopping.wait(self.after_s)
         while not self.stopping.wait(LOOK_EVERY_S):
             seed = next(seeds, None)
             if seed is not None:

@@ -88,7 +88,7 @@ def measure(directory: Path, viewers: int, stored: int) -> Load:
 
 
 def measured(rows: Any, url: str, directory: Path, viewers: int) -> Load:
-    from webapp.trials.clients import Api, Person, watch_all
+    from webapp.trials.clients import LOOK_EVERY_S, Api, Person, watch_all
 
     set_pace(directory, "pace", RUN_S)
     set_pace(directory, "live_pace", LIVE_S, LIVE_LINES, LIVE_MORE)
@@ -100,7 +100,13 @@ def measured(rows: Any, url: str, directory: Path, viewers: int) -> Load:
     live = Api(url, rows.operators[0]).send("POST", "/api/runs", rows.body | {"seed": LIVE_SEED})["id"]
     stopping = threading.Event()
     everybody = [
-        Person(Api(url, token), rows.body, range(1 + RUNS_EACH * n, 1 + RUNS_EACH * (n + 1)), stopping)
+        Person(
+            Api(url, token),
+            rows.body,
+            range(1 + RUNS_EACH * n, 1 + RUNS_EACH * (n + 1)),
+            stopping,
+            n * LOOK_EVERY_S / PEOPLE,
+        )
         for n, token in enumerate(rows.operators)
     ]
     for person in everybody:
