@@ -10,9 +10,11 @@ from typing import Any
 
 from emulator.calibration.known import measured_calibration, needs_profile, with_profile
 from emulator.host.leftovers import cleanup_stale
+from emulator.host.memory import MemoryGroup
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.isolation import Isolated
+from emulator.session.limits import Guard, limits_here
 from emulator.session.turns import TURNS, turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
@@ -34,7 +36,7 @@ def emulate(
     `on_events` gets batches of events in order; `commands` takes live changes and `{"kind": "stop"}`.
     Ctrl-C stops the run in order once, and at once when repeated. Raises `HostError` if this machine
     cannot, `SpecError`, `PlanError`, `Cancelled` if stopped before its turn, `RunError` if the session
-    dies.
+    dies or exceeds a limit (`limits.py`).
     """
     probe().require()
     asked: queue.Queue[LiveCommand] = queue.Queue() if commands is None else commands
@@ -50,11 +52,14 @@ def emulate(
         if any(command.get("kind") == "stop" for command in _drain(asked)):
             raise Cancelled("Stopped while it waited for its turn.")
 
+    limits = limits_here()
     with (
         turn(state / TURNS, waiting, give_up) as mine,
-        Isolated("emulator.session.server", state, mine) as session,
+        MemoryGroup(limits.memory_bytes) as group,
+        Isolated("emulator.session.server", state, mine, group.procs) as session,
     ):
-        return _SessionClient(session, on_events, asked).run(_with_profile(spec, on_events))
+        profiled = _with_profile(spec, on_events)
+        return _SessionClient(session, on_events, asked, Guard(limits, group)).run(profiled)
 
 
 def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
@@ -70,8 +75,11 @@ def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
 class _SessionClient:
     """The caller's end of a session: forwards its events and sends it commands until it ends."""
 
-    def __init__(self, session: Isolated, on_events: OnEvents, commands: queue.Queue[LiveCommand]):
+    def __init__(
+        self, session: Isolated, on_events: OnEvents, commands: queue.Queue[LiveCommand], guard: Guard
+    ):
         self.session = session
+        self.guard = guard
         self.lines = JsonLines(session.sock)
         self.on_events = on_events
         self.commands = commands
@@ -84,6 +92,7 @@ class _SessionClient:
         except KeyboardInterrupt:
             self.commands.put({"kind": "stop"})
             self._relay()
+        self.guard.check_memory()
         if self.report is None:
             raise RunError(f"The emulation ended without a report: {self.session.last_words()}.")
         return self.report
@@ -91,6 +100,7 @@ class _SessionClient:
     def _relay(self) -> None:
         noted = False
         while not self.lines.closed:
+            self.guard.check()
             for command in _drain(self.commands):
                 self._send(command)
             for message in self.lines.receive(TICK_S):
@@ -101,6 +111,7 @@ class _SessionClient:
 
     def _handle_message(self, message: dict[str, Any]) -> None:
         if "error" in message:
+            self.guard.check_memory()
             error = error_from_json(message["error"])
             if complaint := self.session.complaint():
                 error.add_note(complaint)

@@ -19,6 +19,8 @@ from emulator.session.turns import Turn
 
 ROOT = Path(__file__).resolve().parents[2]
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL")
+ENTER_GROUP = 'echo $$ > "$0" && exec "$@"'
+"""A shell that joins the control group $0 and becomes the command that follows."""
 BUFFER_BYTES = 4 << 20
 SO_SNDBUFFORCE = 32  # asm-generic/socket.h; beyond the system's limit, which root may
 TAIL_BYTES = 2000
@@ -28,11 +30,12 @@ class Isolated:
     """Runs `python -m MODULE FD` in new namespaces; `sock` is connected to its file descriptor FD.
 
     It inherits the files of `turn`, so the turn ends with its last process, and may use only the turn's
-    cores.
+    cores. `group` is the file of a control group that takes its pid, if there is one.
     """
 
-    def __init__(self, module: str, records: Path, turn: Turn):
+    def __init__(self, module: str, records: Path, turn: Turn, group: Path | None = None):
         self.module = module
+        self.group = group
         self.records = records
         self.turn = turn
 
@@ -43,7 +46,8 @@ class Isolated:
         self.errors = tempfile.TemporaryFile()
         python = (sys.executable, "-m", self.module, str(theirs.fileno()))
         confine = ("taskset", "--cpu-list", ",".join(map(str, sorted(self.turn.cores))))
-        line = ("setpriv", "--pdeathsig", "KILL", *confine, *UNSHARE, *python)
+        member = () if self.group is None else ("sh", "-c", ENTER_GROUP, str(self.group))
+        line = ("setpriv", "--pdeathsig", "KILL", *member, *confine, *UNSHARE, *python)
         # One thread per process: many devices share few cores, and pacing times single threads.
         environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         # Import from where this process imports, and nothing from the current directory.

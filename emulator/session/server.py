@@ -14,10 +14,12 @@ import sys
 import tempfile
 import time
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.host.places import state_directory
 from emulator.host.priority import children_in_real_time, raise_priority
+from emulator.session.limits import READY_VARIABLE, number_from
 from emulator.session.wire import JsonLines, error_to_json
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import (
@@ -57,9 +59,16 @@ class Session:
         spec = RunSpec.parse(self._first()["spec"], "run")
         self.paced = spec.dilation != "native"
         from engine.runs.execute import execute
+        from engine.runs.readiness import READY_S
 
         execute(
-            spec, self.open_network, self.watch, self.next_command, self.should_stop, self.prioritise_devices
+            spec,
+            self.open_network,
+            self.watch,
+            self.next_command,
+            self.should_stop,
+            self.prioritise_devices,
+            number_from(READY_VARIABLE, READY_S),
         )
         self.flush()
 
@@ -124,12 +133,18 @@ def _private_scratch() -> None:
     tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
 
 
+def _first_to_go() -> None:
+    """Should the whole machine lack memory, the kernel ends emulations before servers and databases."""
+    Path("/proc/self/oom_score_adj").write_text("500")
+
+
 def main(descriptor: int) -> None:
     lines = JsonLines(socket.socket(fileno=descriptor))
     session = Session(lines)
     status = 0
     try:
         raise_priority()
+        _first_to_go()
         _private_scratch()
         session.run()
     except EdgeLoomError as error:

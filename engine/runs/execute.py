@@ -23,6 +23,7 @@ from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.host_kernels import use_host_kernels
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
+from engine.runs.readiness import READY_S
 from engine.runs.service import recorded, without_record
 from engine.runs.supervisor import Callbacks, Supervisor
 from engine.strategies.registry import strategy
@@ -41,21 +42,24 @@ def execute(
     next_command: Callable[[], LiveCommand | None] = lambda: None,
     should_stop: Callable[[], bool] = lambda: False,
     before_start: Callable[[], None] = lambda: None,
+    ready_s: float = READY_S,
 ) -> RunReport:
     """The real world's report: real weights, real sockets over the network that `open_network` makes.
 
     `open_network(spec, dilation)` gives the network to enter. `watch` sees every event as it happens;
     `next_command` gives live commands or None; `before_start` is called once all devices are ready, before
-    the clock starts. Raises `SpecError`, `PlanError`, `HostError`.
+    the clock starts; `ready_s` is how long devices may take until then, and longer for many devices and
+    weights (`readiness.py`). Raises `SpecError`, `PlanError`, `HostError`.
     """
-    return _Execution(spec, watch).run(open_network, next_command, should_stop, before_start)
+    return _Execution(spec, watch, ready_s).run(open_network, next_command, should_stop, before_start)
 
 
 class _Execution:
     """One real run, step by step; `timings` has the wall seconds of each."""
 
-    def __init__(self, spec: RunSpec, watch: Watch):
+    def __init__(self, spec: RunSpec, watch: Watch, ready_s: float):
         self.spec = spec
+        self.ready_s = ready_s
         self.watch = watch
         self.timings: dict[str, float] = {}
         self.began_s = time.monotonic()
@@ -94,7 +98,8 @@ class _Execution:
                 spec, prepared.plan, known, network, spec.dilation != "native", Path(results)
             )
             calls = Callbacks(self.watch, self._with_text, next_command, should_stop, before_start)
-            result = Supervisor(assignment, network, dilation, pairs, calls).run()
+            supervisor = Supervisor(assignment, network, dilation, pairs, calls, ready_s=self.ready_s)
+            result = supervisor.run()
             self._lap("running")
             self.timings["devices_ready"] = result.ready_s
             outputs = Path(results) / "outputs.safetensors"

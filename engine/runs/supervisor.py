@@ -9,7 +9,7 @@ stop.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from engine.domain.errors import EdgeLoomError, OutOfTime
@@ -28,6 +28,7 @@ from engine.runs.failures import FailureDetector
 from engine.runs.link_use import LinkMeter
 from engine.runs.pool import DevicePool
 from engine.runs.predict import OUTCOMES
+from engine.runs.readiness import READY_S, ready_limit_s
 from engine.runs.service import COMMANDS, Service
 from engine.worlds.common.token_limit import TokenLimit
 from engine.worlds.real.device_process import Assignment
@@ -38,7 +39,6 @@ CLOCK_PERIOD_S = 0.25
 TRACE_DELAY_S = 0.5
 """Wall seconds that a mark may take from the device to the supervisor on a busy host."""
 
-READY_TIMEOUT_S = 600.0
 START_LEAD_S = 0.05
 """Wall seconds between the order to start and the start, so that every device receives the order in time."""
 
@@ -59,7 +59,10 @@ class Callbacks(NamedTuple):
 
 
 class Supervisor:
-    """One real run over `network`. `pool` is given by tests alone, which fork nothing."""
+    """One real run over `network`. It ends if devices do not get ready in time (`ready_s`: `readiness.py`).
+
+    `pool` is given by tests alone, which fork nothing.
+    """
 
     def __init__(
         self,
@@ -69,9 +72,11 @@ class Supervisor:
         pairs: Pairs,
         calls: Callbacks,
         pool: DevicePool | None = None,
+        ready_s: float = READY_S,
     ):
         spec = assignment.spec
         self.network, self.calls = network, calls
+        self.ready_limit_s = ready_limit_s(spec, assignment.plan, ready_s)
         self.active = run = ActiveRun(
             spec, assignment.plan, assignment.requests, dilation, pairs, calls.emit, calls.annotate
         )
@@ -155,7 +160,7 @@ class Supervisor:
     def collect(self, state: str, ranks: Collection[int] | None = None) -> bool:
         """Wait until all devices (or `ranks`) report `state`. False if one fails or the run ends first."""
         run, pool = self.active, self.pool
-        deadline_s = run.clock() + READY_TIMEOUT_S
+        deadline_s = run.clock() + self.ready_limit_s
         wanted = set(pool.children if ranks is None else ranks)
         while run.outcome is None and wanted <= pool.children.keys():
             late = wanted - pool.with_state(state, wanted)
@@ -168,10 +173,17 @@ class Supervisor:
             if self.calls.should_stop():
                 self._stop()
             if run.clock() > deadline_s:
-                names = ", ".join(run.cluster.devices[rank].name for rank in sorted(late))
-                sentence = f"{names} did not get to the state {state} within {READY_TIMEOUT_S:g} s."
-                run.end("failed", sentence)
+                self._give_up(sorted(late), state)
         return False
+
+    def _give_up(self, late: Sequence[int], state: str) -> None:
+        run = self.active
+        names = ", ".join(run.cluster.devices[rank].name for rank in late)
+        sentence = (
+            f"{names} did not report the state {state!r} within {self.ready_limit_s:.0f} s of wall time: "
+            "a device process hangs, or this machine is too busy. LOOM_READY_S allows more time."
+        )
+        run.end("failed", sentence, run.cluster.devices[late[0]].name)
 
     def _check_token_limit(self) -> None:
         """End the run if a token is overdue, and not only on its way to the supervisor."""

@@ -15,8 +15,8 @@ class Run(models.Model):
     `status` is `queued`, one of ACTIVE as the run reports it, or one of OVER. Leaving `queued` is one
     UPDATE … WHERE status = 'queued', so no run starts twice. From then on until `archived`, it has one owner,
     which `fence` and `lease_until` tell (`webapp/runs/ownership.py`). `need` is what it needs of its worker
-    (`webapp/fleet/need.py`). The figures of the report and the parameters that lists
-    show are columns, so that a list reads no report and no request.
+    (`webapp/fleet/need.py`). `unpredicted` says why there is no prediction. The figures of the report and
+    the parameters that lists show are columns, so that a list reads no report and no request.
     """
 
     name = models.CharField(max_length=100, blank=True)
@@ -40,6 +40,7 @@ class Run(models.Model):
     plan = models.JSONField(null=True)
     need = models.JSONField(default=dict)
     prediction = models.JSONField(null=True)
+    unpredicted = models.CharField(max_length=300, blank=True)
     report = models.JSONField(null=True)
     error = models.TextField(blank=True)
 

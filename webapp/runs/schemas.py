@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from engine.domain.plan import Plan
 from engine.domain.report import OutcomeKind, RunReport
 from engine.domain.scenario import Direction
 from engine.domain.spec import RunSpec
-from engine.domain.stored import read_plan, read_report, read_spec, upgrade_spec
+from engine.domain.stored import Stored, read_plan, read_report, read_spec, upgrade_spec
 from engine.domain.values import Fraction, NonNegative, Positive, Value
 from engine.reports.compare import Comparison, RunColumn
 from engine.reports.finding import finding_of
@@ -66,7 +67,9 @@ class RunDetail(RunRow):
     report: RunReport | None
     prediction: RunReport | None = Field(description="The simulated world's report of the same run.")
     finding: Finding | None = Field(description="The report in words.")
-    problems: list[str] = Field(description="Which stored documents cannot be read, or not completely.")
+    problems: list[str] = Field(
+        description="Which stored documents cannot be read, or not completely; why there is no prediction."
+    )
     error: str | None
 
 
@@ -177,6 +180,11 @@ def detail(run: Run, rights: Rights) -> dict[str, Any]:
         "notes": run.notes,
         "request": {key: value for key, value in upgrade_spec(run.request).items() if key != "schema"},
         **{name: stored.value if stored else None for name, stored in documents.items()},
-        "problems": [stored.problem for stored in documents.values() if stored and stored.problem],
+        "problems": problems_of(run, documents.values()),
         "error": run.error or None,
     }
+
+
+def problems_of(run: Run, documents: Iterable[Stored[Any] | None]) -> list[str]:
+    found = [stored.problem for stored in documents if stored and stored.problem]
+    return [*found, f"There is no prediction: {run.unpredicted}"] if run.unpredicted else found

@@ -31,7 +31,17 @@ from webapp.celery import LATER, app
 from webapp.fleet.announcement import Announcement
 from webapp.fleet.model_library import Reachable, here, without_place
 from webapp.redis import REDIS_ERRORS
-from webapp.runs import closing, housekeeping, live, ownership, services, storage, waiting, workers
+from webapp.runs import (
+    closing,
+    housekeeping,
+    live,
+    ownership,
+    predictions,
+    services,
+    storage,
+    waiting,
+    workers,
+)
 from webapp.runs.control import CommandFeed
 from webapp.runs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
 from webapp.runs.models import OVER, Run
@@ -91,20 +101,22 @@ def predict_run(run_id: int) -> None:
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
         return
+    why = ""
     try:
-        prediction = predict(spec_to_predict(run))
+        report = predict(spec_to_predict(run), should_stop=predictions.Unwanted(run_id))
     except EdgeLoomError as error:
-        logger.warning("run %s gets no prediction: %s", run_id, error)
-        return
+        why = str(error)
     except SoftTimeLimitExceeded:
-        logger.warning("run %s gets no prediction: it takes more than %d s", run_id, RUN_LIMIT_S)
-        return
+        why = f"it takes more than {RUN_LIMIT_S} s to compute, which is the limit."
     except MemoryError:
-        logger.warning(
-            "run %s gets no prediction: it needs more than %d bytes", run_id, planning.MEMORY_BYTES
-        )
-        return
-    Run.objects.filter(pk=run_id).update(prediction=to_document(without_place(prediction)))
+        size = f"{planning.MEMORY_BYTES >> 30} GiB"
+        why = f"it needs more than {size} of memory to compute, which is the limit."
+    if why:
+        logger.warning("run %s gets no prediction: %s", run_id, why)
+        Run.objects.filter(pk=run_id).update(unpredicted=why[:300])
+    elif report.outcome.kind != "cancelled":
+        prediction = to_document(without_place(report))
+        Run.objects.filter(pk=run_id).update(prediction=prediction, unpredicted="")
 
 
 def spec_to_predict(run: Run) -> RunSpec:

@@ -1,11 +1,14 @@
 """What a session sends and takes between the calls of the engine, without a network or a process."""
 
+import math
 from collections import deque
 
 import pytest
 
+from emulator.host.memory import MemoryGroup
 from emulator.session import server
 from emulator.session.client import _drain, _SessionClient
+from emulator.session.limits import Guard, Limits
 from emulator.session.server import BATCH_S, Session
 from engine.domain.errors import PlanError, RunError
 from engine.domain.events import ClockTicked, StateChanged, to_json
@@ -107,7 +110,8 @@ def client(*received: list[dict[str, object]], commands: tuple[dict[str, str], .
     for command in commands:
         asked.put(command)
     events: list[object] = []
-    made = _SessionClient(FakeIsolated(), events.extend, asked)  # type: ignore[arg-type]
+    endless = Guard(Limits(math.inf, 0), MemoryGroup(0))
+    made = _SessionClient(FakeIsolated(), events.extend, asked, endless)  # type: ignore[arg-type]
     made.lines = FakeLines(*received)  # type: ignore[assignment]
     return made, events
 

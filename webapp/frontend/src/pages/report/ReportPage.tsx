@@ -29,6 +29,7 @@ import { ReplayButton } from './ReplayButton';
 import { ReportText } from './ReportText';
 import classes from './report.module.css';
 import { Seen } from './Seen';
+import { Unreadable } from './Unreadable';
 import { Verdicts } from './Verdicts';
 
 /** The report page of a run. */
@@ -74,6 +75,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
       <Contents of={body} />
       <Stack gap={14} ref={body} className={classes.body}>
         <OutcomeAlert run={run} />
+        <Unreadable problems={run.problems} />
         {report && (
           <>
             <FindingPanel run={run} />

@@ -1,0 +1,107 @@
+"""How much memory this machine has, and a control group that limits what an emulation's processes have
+together.
+
+A limit of each process (setrlimit) would not do: a run has up to 80, which share what they were forked with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+PREFIX = "edgeloom-run-"
+GONE_S = 2.0
+"""Wall seconds in which the kernel removes killed processes from their group."""
+
+
+def machine_bytes() -> int:
+    """Memory that this machine, or this container, has."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    total = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemTotal:"))
+    limits = [_number(path) for path in (CGROUPS / "memory.max", CGROUPS / "memory/memory.limit_in_bytes")]
+    return min([total, *(limit for limit in limits if limit is not None)])
+
+
+class MemoryGroup:
+    """A control group with at most `limit_bytes`, of version 1 or 2; the kernel kills what needs more.
+
+    A context manager. `procs` is the file that takes the pids of members; None where this process may not
+    make groups (a container, mostly): then nothing is limited.
+    """
+
+    def __init__(self, limit_bytes: int):
+        self.limit_bytes = limit_bytes
+        self.directory: Path | None = None
+
+    def __enter__(self) -> MemoryGroup:
+        _remove_empty_groups()
+        for parent, limit in _places():
+            directory = parent / f"{PREFIX}{os.getpid()}-{time.monotonic_ns()}"
+            try:
+                directory.mkdir()
+                with (directory / limit).open("r+") as file:  # where there is none, memory is not limited
+                    file.write(str(self.limit_bytes))
+            except OSError:
+                _remove(directory)
+                continue
+            self.directory = directory
+            break
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Its processes have been killed; the kernel may need a moment."""
+        until_s = time.monotonic() + GONE_S
+        while self.directory is not None and not _remove(self.directory) and time.monotonic() < until_s:
+            time.sleep(0.01)
+
+    @property
+    def procs(self) -> Path | None:
+        return None if self.directory is None else self.directory / "cgroup.procs"
+
+    def is_exceeded(self) -> bool:
+        """Whether the kernel has killed a process of the group because of the limit."""
+        if self.directory is None:
+            return False
+        for name in ("memory.events", "memory.oom_control"):
+            with contextlib.suppress(OSError):
+                lines = (self.directory / name).read_text().splitlines()
+                return any(line.startswith("oom_kill ") and line != "oom_kill 0" for line in lines)
+        return False
+
+
+def _places() -> list[tuple[Path, str]]:
+    """Where a group may be made, and the name of the file with its limit.
+
+    Version 2: beside the other groups of the machine, as in a group that has processes none can be made.
+    Version 1: in this process's own group.
+    """
+    own = {name: path for _, name, path in (line.split(":", 2) for line in _lines("/proc/self/cgroup"))}
+    memory = CGROUPS / "memory" / own.get("memory", "/").lstrip("/")
+    return [(CGROUPS, "memory.max"), (memory, "memory.limit_in_bytes")]
+
+
+def _remove_empty_groups() -> None:
+    """Those that a process that was killed has left; one with processes stays."""
+    for parent, _ in _places():
+        for directory in parent.glob(f"{PREFIX}*"):
+            if not Path(f"/proc/{directory.name.removeprefix(PREFIX).partition('-')[0]}").exists():
+                _remove(directory)
+
+
+def _remove(directory: Path) -> bool:
+    """Whether the group is gone."""
+    with contextlib.suppress(OSError):
+        directory.rmdir()
+    return not directory.exists()
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
+
+
+def _number(path: Path) -> int | None:
+    text = path.read_text().strip() if path.exists() else ""
+    return int(text) if text.isdecimal() else None

@@ -1,0 +1,72 @@
+"""A stored run without a prediction says why, and nobody predicts a run that is not wanted any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from celery.exceptions import SoftTimeLimitExceeded
+
+from engine.domain.errors import PlanError
+from engine.worlds.simulated import kernel
+from tests.support.web import Browser, request_body
+from webapp.runs import predictions, services, tasks
+from webapp.runs.models import Run
+from webapp.runs.requests import RunRequest, spec_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def stored() -> Run:
+    request = RunRequest.parse(request_body(), "test")
+    return services.store(request, spec_of(request), None, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (SoftTimeLimitExceeded(), "it takes more than 600 s to compute"),
+        (MemoryError(), "it needs more than 3 GiB of memory to compute"),
+        (PlanError("no device has room."), "no device has room."),
+    ],
+)
+def test_a_prediction_that_meets_a_limit_says_so_on_the_page_of_its_run(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
+) -> None:
+    run = stored()
+
+    def broken(*given: Any, **more: Any) -> None:
+        raise error
+
+    predict = tasks.predict
+    monkeypatch.setattr(tasks, "predict", broken)
+    tasks.predict_run(run.pk)
+    (problem,) = alice.get(f"/runs/{run.pk}").json()["problems"]
+    assert problem.startswith("There is no prediction: ") and sentence in problem
+    monkeypatch.setattr(tasks, "predict", predict)
+    tasks.predict_run(run.pk)
+    answer = alice.get(f"/runs/{run.pk}").json()
+    assert answer["prediction"]["outcome"]["kind"] == "finished" and answer["problems"] == []
+
+
+@pytest.mark.parametrize("how", ["cancelled", "deleted"])
+def test_the_prediction_of_a_run_that_nobody_wants_any_more_stops(how: str) -> None:
+    run, now_s = stored(), [0.0]
+    unwanted = predictions.Unwanted(run.pk, lambda: now_s[-1])
+    assert not unwanted()
+    if how == "deleted":
+        Run.objects.all().delete()
+    else:
+        Run.objects.update(status="cancelled")
+    assert not unwanted()  # it does not look again at once
+    now_s.append(predictions.LOOK_S)
+    assert unwanted()
+
+
+def test_a_prediction_that_was_stopped_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = stored()
+    monkeypatch.setattr(kernel, "ACTIONS_BETWEEN_STOP_CHECKS", 1)
+    monkeypatch.setattr(predictions, "Unwanted", lambda run_id: lambda: True)
+    tasks.predict_run(run.pk)
+    run.refresh_from_db()
+    assert run.prediction is None and run.unpredicted == ""
