@@ -3,7 +3,8 @@
 A file has the fields of `ClusterSpec`, with the tables `[[device]]`, `[[switch]]` and `[[link]]`. A device
 may name a `preset`: it takes all of the preset's fields, and those that it states itself override them.
 A device with `copies = 3` stands for three: chip-1, chip-2 and chip-3 for one called chip; a link that ends
-at `chip-*` stands for one link of each.
+at `chip-*` stands for one link of each. The keys of a drawing (`topologies.drawn`) may be in it: whatever has
+`enabled = false` takes no part in runs, in the browser and on the command line.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ import tomli_w
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
+from topologies.drawn import TABLE as GROUP_TABLE
+from topologies.drawn import Drawn, refusal, with_drawing, without_drawing
+from topologies.foreign import kind_of
+from topologies.foreign import parse as parse_foreign
+from topologies.layout import CanvasLayout, enabled
 from topologies.presets import FILE as PRESET_FILE
 from topologies.presets import preset
 
@@ -25,7 +31,8 @@ PAPERS = "papers"
 TABLES = {"device": "devices", "switch": "switches", "link": "links"}
 MAX_DEVICES = 1000
 MAX_LINKS = 4000
-"""What a file may describe, counted before copies are made."""
+MAX_BYTES = 2_000_000
+"""What a file may describe, counted before copies are made, and its size."""
 PLAIN = ("name", "title", "description", "source")
 
 
@@ -51,55 +58,86 @@ def load(path_or_name: str | Path) -> ClusterSpec:
 
 
 def load_file(path: Path) -> ClusterSpec:
+    """Without what is switched off. Raises `SpecError`."""
     try:
+        if path.stat().st_size > MAX_BYTES:
+            raise SpecError(f"{path}: is larger than {MAX_BYTES:,} bytes, the limit of a cluster file.")
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SpecError(f"{path}: cannot read the cluster: {reason}.") from error
-    return parse_toml(text, path.name)
+    kind = kind_of(path.name)
+    return parse_toml(text, path.name) if kind is None else enabled(*parse_foreign(text, kind, path.name))
 
 
 def parse_toml(text: str, where: str) -> ClusterSpec:
+    """The cluster of a cluster file, without what is switched off. Raises `SpecError`, as `parse_drawing`."""
+    return enabled(*parse_drawing(text, where))
+
+
+def parse_drawing(text: str, where: str) -> Drawn:
     """Parse a cluster file. `where` names it in errors (`SpecError`): `lab-3.toml, device[1].name: …`."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{where}: no valid TOML: {error}.", fields=[("toml", str(error))]) from error
-    for key in data:
-        if key not in (*TABLES, *PLAIN):
-            expected = ", ".join([*PLAIN, *(f"[[{table}]]" for table in TABLES)])
-            raise SpecError(f"{where}, {key}: unknown key: expected {expected}.", [(key, "unknown key")])
-    for table in TABLES:
-        if table in data and not _is_table_list(data[table]):
-            raise SpecError(f"{where}, {table}: expected [[{table}]] tables.", [(table, "expected tables")])
+    data = _read(text, where)
     plain = {key: data[key] for key in PLAIN if key in data}
-    lists: dict[str, Any] = {TABLES[table]: data[table] for table in TABLES if table in data}
     given = data.get("device", [])
     numbers = [_number(row, f"{where}, device[{i}]") for i, row in enumerate(given)]
     copies = {str(row.get("name")): n for row, n in zip(given, numbers, strict=True) if "copies" in row}
     _at_most(sum(numbers), MAX_DEVICES, "devices", where)
     _at_most(sum(_copies_of(row, copies) for row in data.get("link", [])), MAX_LINKS, "links", where)
-    lists["devices"] = [
-        _with_preset(device, f"{where}, device[{i}]")
+    devices = [
+        (i, device)
         for i, (row, number) in enumerate(zip(given, numbers, strict=True))
         for device in _copied(row, number)
     ]
-    if "link" in data:
-        lists["links"] = [link for row in data["link"] for link in _links(row, copies)]
+    rows = {
+        "device": [device for _, device in devices],
+        "switch": data.get("switch", []),
+        "link": [link for row in data.get("link", []) for link in _links(row, copies)],
+    }
+    rows, layout = without_drawing(rows, data.get("group", []), where)
+    lists: dict[str, Any] = {TABLES[table]: rows[table] for table in ("switch", "link") if table in data}
+    lists["devices"] = [
+        _with_preset(row, f"{where}, device[{i}]")
+        for (i, _), row in zip(devices, rows["device"], strict=True)
+    ]
     try:
         cluster: ClusterSpec = ClusterSpec.parse({**plain, **lists}, where)
     except SpecError as error:
         fields = [(_as_in_file(path), _as_in_file(message)) for path, message in error.fields]
         raise SpecError(_as_in_file(str(error)), fields=fields) from error
-    return cluster
+    return Drawn(cluster, layout)
 
 
 def dump_toml(cluster: ClusterSpec) -> str:
     """Text that `parse_toml` reads back as an equal cluster. Fields with their default value are left out."""
-    data = cluster.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+    return dump_drawing(Drawn(cluster, CanvasLayout()))
+
+
+def dump_drawing(drawn: Drawn) -> str:
+    """Text that `parse_drawing` reads back as an equal drawing."""
+    data = drawn.spec.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     plain = {key: data[key] for key in PLAIN if key in data}
     tables = {table: data[field] for table, field in TABLES.items() if field in data}
-    return tomli_w.dumps({**plain, **tables})
+    return tomli_w.dumps({**plain, **with_drawing(tables, drawn.layout)})
+
+
+def _read(text: str, where: str) -> dict[str, Any]:
+    """The tables and keys of a file. Raises `SpecError` for any other."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{where}: no valid TOML: {error}.", fields=[("toml", str(error))]) from error
+    except RecursionError as error:
+        raise refusal(where, "is nested too deeply: a cluster file has tables of plain values") from error
+    tables = (*TABLES, GROUP_TABLE)
+    for key in data:
+        if key not in (*tables, *PLAIN):
+            expected = ", ".join([*PLAIN, *(f"[[{table}]]" for table in tables)])
+            raise SpecError(f"{where}, {key}: unknown key: expected {expected}.", [(key, "unknown key")])
+    for table in tables:
+        if table in data and not _is_table_list(data[table]):
+            raise SpecError(f"{where}, {table}: expected [[{table}]] tables.", [(table, "expected tables")])
+    return data
 
 
 def _is_table_list(value: Any) -> bool:
@@ -125,6 +163,9 @@ def _copied(row: dict[str, Any], number: int) -> list[dict[str, Any]]:
     """The devices that a row stands for."""
     if "copies" not in row:
         return [row]
+    if "at" in row:
+        sentence = f"the device {row.get('name', '')} has both copies and at: one place holds one device."
+        raise SpecError(sentence, [("device.at", "not with copies")])
     own = {key: value for key, value in row.items() if key != "copies"}
     return [own | {"name": f"{row.get('name', '')}-{index + 1}"} for index in range(number)]
 

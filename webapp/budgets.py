@@ -41,6 +41,7 @@ MAX_EXPERIMENTS = 500
 MAX_CLUSTERS = 500
 """Stored ones of one person."""
 MAX_EXPERIMENT_CHARS = 1_000_000
+MAX_DRAWING_CHARS = 1_000_000
 
 MAX_ADVISED_STEPS = 10_000
 """Layers × devices × requests at once: about the operations of one forward pass."""
@@ -140,6 +141,11 @@ def check_emulated_points(points: int) -> None:
 def check_experiment_text(text: str) -> None:
     """Before a file is parsed. Raises `SpecError`."""
     _at_most(len(text), MAX_EXPERIMENT_CHARS, "characters", "toml")
+
+
+def check_drawing_text(text: str) -> None:
+    """Before a drawing is parsed. Raises `SpecError`."""
+    _at_most(len(text), MAX_DRAWING_CHARS, "characters", "text")
 
 
 def _check_steps(spec: RunSpec, limit: int, what: str) -> None:

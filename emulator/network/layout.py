@@ -115,7 +115,8 @@ def _batch(
         if device.name != node.spec_name
         and cluster.next_hop(node.spec_name, device.name)[1].link == interface.link
     ]
-    if peer_name not in destinations and any(switch.name == peer_name for switch in cluster.switches):
+    next_door = any(switch.name == peer_name for switch in cluster.switches)
+    if next_door and cluster.carries(interface.link, interface.forward):
         destinations.append(peer_name)
     lines = [f"link set {interface.name} up"]
     ranks = {device.name: rank for rank, device in enumerate(cluster.devices)}

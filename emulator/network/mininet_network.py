@@ -63,6 +63,8 @@ class MininetNetwork:
         self.layout: NetworkLayout = network_layout(cluster, dilation, self._lossy)
         self._outages = Outages(cluster)
         self.directions = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
+        self._carrying = [end for end in self.directions if cluster.carries(*end)]
+        """Those with routes: packets of a measurement take no other."""
         self.measured: dict[tuple[int, bool], float] = {}
         self._probe_ends: Counter[tuple[int, bool]] = Counter()
         self._impairments = Impairments(cluster, self.layout, dilation, self.capabilities.has, changes)
@@ -209,7 +211,7 @@ class MininetNetwork:
         """
         if only is None:
             transfers = [
-                self._transfer(*direction) for direction in self.directions if direction[0] not in self.down
+                self._transfer(*direction) for direction in self._carrying if direction[0] not in self.down
             ]
             self._impairments.apply(
                 self.directions, off=True
@@ -222,7 +224,7 @@ class MininetNetwork:
             ]
         keys = [
             direction
-            for direction in self.directions
+            for direction in self._carrying
             if direction[0] in only and direction[0] not in self.down
         ]
         thread = threading.Thread(target=self._measure_live, args=(keys,), name="measure")

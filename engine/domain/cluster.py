@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal
 
@@ -11,7 +11,20 @@ from pydantic import Field, field_validator, model_validator
 
 from engine.domain.efficiency import Efficiency, check_grid
 from engine.domain.errors import SpecError
-from engine.domain.values import Count, Fraction, Name, NonNegative, Positive, Value
+from engine.domain.links import Hop, LinkSpec, Routes
+from engine.domain.values import Name, NonNegative, Positive, Value
+
+__all__ = [
+    "Basis",
+    "ClusterSpec",
+    "ComputeModel",
+    "DeviceSpec",
+    "FamilyRate",
+    "Hop",
+    "LinkSpec",
+    "SwitchSpec",
+    "complaints",
+]
 
 ComputeModel = Literal["roofline", "serial", "measured", "flops"]
 Basis = Literal["data sheet", "published measurement", "calibrated"]
@@ -120,50 +133,11 @@ class SwitchSpec(Value):
     name: Name
 
 
-class LinkSpec(Value):
-    """A full-duplex link. Rate, delay and loss hold for a→b and, unless overridden, for b→a."""
-
-    a: Name
-    b: Name
-    bit_per_s: Positive = Field(description="Rate a→b, bit/s.")
-    reverse_bit_per_s: Positive | None = Field(default=None, description="Rate b→a, bit/s; empty: the same.")
-    delay_s: NonNegative = 0.0
-    jitter_s: NonNegative = 0.0
-    loss_frac: Fraction = 0.0
-    reverse_delay_s: NonNegative | None = Field(default=None, description="Delay b→a, s; empty: the same.")
-    reverse_loss_frac: Fraction | None = Field(default=None, description="Loss b→a; empty: the same.")
-    j_per_byte: NonNegative = 0.0
-
-    @property
-    def name(self) -> str:
-        """`a--b`: how scenarios, reports and commands name this link."""
-        return f"{self.a}--{self.b}"
-
-    def rate(self, forward: bool) -> float:
-        """bit/s a→b if `forward`, else b→a."""
-        return self.bit_per_s if forward or self.reverse_bit_per_s is None else self.reverse_bit_per_s
-
-    def delay(self, forward: bool) -> float:
-        """Seconds of one-way delay a→b if `forward`, else b→a."""
-        return self.delay_s if forward or self.reverse_delay_s is None else self.reverse_delay_s
-
-    def loss(self, forward: bool) -> float:
-        """Fraction of packets lost a→b if `forward`, else b→a."""
-        return self.loss_frac if forward or self.reverse_loss_frac is None else self.reverse_loss_frac
-
-
-class Hop(Value):
-    """One directed link on a path: link index and whether it is crossed a→b."""
-
-    link: Count
-    forward: bool
-
-
 class ClusterSpec(Value):
     """A whole cluster. `source` is the device that holds the prompt and receives the result.
 
-    Raises `ValueError` (pydantic) on duplicate names, unknown ends, self links, parallel links or
-    a device that cannot reach the others.
+    Raises `ValueError` (pydantic) on duplicate names, unknown ends, links to the same node, two links of one
+    name, or a device that cannot reach the others; `complaints` lists all of these.
     """
 
     name: Name
@@ -183,29 +157,8 @@ class ClusterSpec(Value):
 
     @model_validator(mode="after")
     def _consistent(self) -> ClusterSpec:
-        names = [device.name for device in self.devices] + [switch.name for switch in self.switches]
-        known = set(names)
-        if len(known) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"the name {twice} is used twice: names must differ")
-        if self.source not in [device.name for device in self.devices]:
-            raise ValueError(f"source is {self.source}, which is no device: name one of them")
-        seen: set[frozenset[str]] = set()
-        for index, link in enumerate(self.links):
-            for end in (link.a, link.b):
-                if end not in known:
-                    raise ValueError(f"links[{index}] ends at {end}, which is neither device nor switch")
-            if link.a == link.b:
-                raise ValueError(f"links[{index}] connects {link.a} to itself: name two different ends")
-            if frozenset((link.a, link.b)) in seen:
-                raise ValueError(f"links[{index}] is a second link between {link.a} and {link.b}: keep one")
-            seen.add(frozenset((link.a, link.b)))
-        reaches_first = _Routes(self.links).tree(self.devices[0].name)
-        for device in self.devices[1:]:
-            if device.name not in reaches_first:
-                raise ValueError(
-                    f"{device.name} cannot reach {self.devices[0].name}: add a link that connects it"
-                )
+        for _, complaint in complaints(self):
+            raise ValueError(complaint)
         return self
 
     @property
@@ -237,9 +190,9 @@ class ClusterSpec(Value):
         raise SpecError(f"cluster {self.name} has no device {name}: it has {known}.")
 
     def link_index(self, name: str) -> int:
-        """Index of the link called `a--b` or `b--a`; raises `SpecError` for an unknown one."""
+        """Index of the link called `a--b` or `b--a`, or `a--b--2`; raises `SpecError` for an unknown one."""
         for index, link in enumerate(self.links):
-            if name in (link.name, f"{link.b}--{link.a}"):
+            if name in link.names:
                 return index
         known = ", ".join(link.name for link in self.links)
         raise SpecError(f"cluster {self.name} has no link {name}: it has {known}.")
@@ -262,52 +215,75 @@ class ClusterSpec(Value):
         """
         return self._routes.next_hop(at, goal)
 
+    def carries(self, link: int, forward: bool) -> bool:
+        """Whether routes use this direction of a link: all but slower ones of parallel links do."""
+        spec = self.links[link]
+        src, dst = (spec.a, spec.b) if forward else (spec.b, spec.a)
+        return self.next_hop(src, dst)[1] == Hop(link=link, forward=forward)
+
     @cached_property
     def _ranks(self) -> dict[str, int]:
         return {device.name: rank for rank, device in enumerate(self.devices)}
 
     @cached_property
-    def _routes(self) -> _Routes:
-        return _Routes(self.links)
+    def _routes(self) -> Routes:
+        return Routes(self.links)
 
 
-class _Routes:
-    """Routes over `links` to every node, each tree of them made when it is first needed.
+def complaints(cluster: ClusterSpec) -> Iterator[tuple[str, str]]:
+    """Everything that is wrong between the parts of a cluster: the path of a part, and what is wrong with it.
 
-    Copies of a cluster share it: their routes are those of the links as drawn, whatever has changed since.
+    The parts themselves are valid. Whether devices reach each other is only asked when the rest is in order.
     """
+    names = [device.name for device in cluster.devices] + [switch.name for switch in cluster.switches]
+    known, found = set(names), False
+    for name in sorted(name for name, count in Counter(names).items() if count > 1):
+        found = True
+        yield "", f"the name {name} is used twice: names must differ"
+    if cluster.source not in {device.name for device in cluster.devices}:
+        found = True
+        yield "source", f"source is {cluster.source}, which is no device: name one of them"
+    seen: set[str] = set()
+    for index, link in enumerate(cluster.links):
+        wrong = [
+            f"links[{index}] ends at {end}, which is neither device nor switch"
+            for end in (link.a, link.b)
+            if end not in known
+        ]
+        if link.a == link.b:
+            wrong.append(f"links[{index}] connects {link.a} to itself: name two different ends")
+        if seen & set(link.names):
+            wrong.append(
+                f"links[{index}] is a second link between {link.a} and {link.b} called {link.name}: "
+                "keep one, or give this one another number as its `parallel`"
+            )
+        seen |= set(link.names)
+        found = found or bool(wrong)
+        yield from ((f"links[{index}]", sentence) for sentence in wrong)
+    if not found:
+        yield from _unreachable(cluster)
 
-    def __init__(self, links: Sequence[LinkSpec]):
-        self.into: dict[str, list[tuple[str, Hop, float]]] = {}
-        for index, link in enumerate(links):
-            there, back = Hop(link=index, forward=True), Hop(link=index, forward=False)
-            self.into.setdefault(link.b, []).append((link.a, there, link.rate(True)))
-            self.into.setdefault(link.a, []).append((link.b, back, link.rate(False)))
-        self.trees: dict[str, dict[str, tuple[str, Hop]]] = {}
 
-    def next_hop(self, at: str, goal: str) -> tuple[str, Hop]:
-        """The next node and link of a packet at node `at` to node `goal`."""
-        return self.tree(goal)[at]
-
-    def tree(self, goal: str) -> dict[str, tuple[str, Hop]]:
-        """Next hop of every node that reaches `goal`."""
-        if goal not in self.trees:
-            self.trees[goal] = self._shortest(goal)
-        return self.trees[goal]
-
-    def _shortest(self, goal: str) -> dict[str, tuple[str, Hop]]:
-        """Dijkstra backwards on (hops, seconds per bit, name)."""
-        tree: dict[str, tuple[str, Hop]] = {}
-        heap: list[tuple[int, float, str, tuple[str, Hop] | None]] = [(0, 0.0, goal, None)]
-        done: set[str] = set()
-        while heap:
-            hops, cost, at, via = heapq.heappop(heap)
-            if at in done:
-                continue
-            done.add(at)
-            if via is not None:
-                tree[at] = via
-            for neighbour, hop, rate in self.into.get(at, []):
-                if neighbour not in done:
-                    heapq.heappush(heap, (hops + 1, cost + 1 / rate, neighbour, (at, hop)))
-        return tree
+def _unreachable(cluster: ClusterSpec) -> Iterator[tuple[str, str]]:
+    """One complaint for every part that is not connected with the largest one; and one about that if it is a
+    single device.
+    """
+    parts: list[list[int]] = []
+    routes, of = Routes(cluster.links), dict[str, list[int]]()
+    for rank, device in enumerate(cluster.devices):
+        if device.name not in of:
+            part: list[int] = []
+            of |= dict.fromkeys((device.name, *routes.tree(device.name)), part)
+            parts.append(part)
+        of[device.name].append(rank)
+    if len(parts) == 1:
+        return
+    main = max(parts, key=lambda part: (len(part), cluster.source_rank in part))
+    name = cluster.devices[main[0]].name
+    for part in parts:
+        if part is not main:
+            first, more = cluster.devices[part[0]].name, len(part) - 1
+            who = f"{first} and {more} more" if more else first
+            yield f"devices[{part[0]}]", f"{who} cannot reach {name}: add a link that connects it"
+    if len(main) == 1:
+        yield f"devices[{main[0]}]", f"{name} cannot reach another device: add a link that connects it"

@@ -78,6 +78,7 @@ def clusters(draw: st.DrawFn) -> ClusterSpec:
         j_per_byte=non_negative,
         reverse_delay_s=st.none() | non_negative,
         reverse_loss_frac=st.none() | fractions,
+        parallel=st.integers(1, 99),
     )
     hub = switches[0]
     return ClusterSpec(
@@ -138,6 +139,7 @@ def test_the_round_trip_draws_every_field_that_exists() -> None:
         "j_per_byte",
         "reverse_delay_s",
         "reverse_loss_frac",
+        "parallel",
     }
     assert set(DeviceSpec.model_fields) == drawn_of_a_device
     assert set(LinkSpec.model_fields) == drawn_of_a_link

@@ -92,7 +92,7 @@ def test_copies_in_a_cluster_file_are_counted_before_they_are_made(
     alice: Browser, monkeypatch, text: str, complaint: str
 ) -> None:
     monkeypatch.setattr("topologies.files._copied", lambda row, number: pytest.fail("copied"))
-    assert complaint in refusal(alice.post("/clusters/import", {"toml": text}))
+    assert complaint in refusal(alice.post("/clusters/import", {"text": text}))
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import topologies
 from engine.domain.cluster import LinkSpec
 from tests.support.web import Browser
+from topologies.layout import CanvasLayout, arrange, enabled
 from topologies.shapes import copies, shape
 from topologies.showcases import showcases
-from webapp.clusters.layout import CanvasLayout, arrange, enabled
 from webapp.clusters.models import Cluster
 
 
@@ -29,7 +29,7 @@ def test_a_cluster_is_stored_and_read_back_as_it_was_drawn(alice: Browser) -> No
     assert response.status_code == 201
     stored = alice.get(f"/clusters/{response.json()['id']}").json()
     assert stored["spec"] == drawing()["spec"]
-    assert stored["layout"] == drawing()["layout"]
+    assert stored["layout"] == drawing()["layout"] | {"bends": {}, "groups": []}
     assert (stored["num_devices"], stored["owner"], stored["version"]) == (3, "alice", 1)
     assert [row["name"] for row in alice.get("/clusters").json()] == ["lab-3"]
 
@@ -97,19 +97,48 @@ def test_a_cluster_survives_export_and_import(alice: Browser, name: str) -> None
     number = alice.post("/clusters", drawing(name)).json()["id"]
     exported = alice.get(f"/clusters/{number}/toml")
     assert exported.headers["Content-Disposition"] == f'attachment; filename="{name}.toml"'
-    imported = alice.post("/clusters/import", {"toml": exported.content.decode()})
+    imported = alice.post("/clusters/import", {"text": exported.content.decode()})
     assert imported.json()["spec"] == drawing(name)["spec"]
+
+
+def test_export_and_import_return_the_same_drawing(alice: Browser) -> None:
+    layout = {
+        "positions": {
+            name: {"x": 10.5 * rank, "y": 3} for rank, name in enumerate(("desk", "shelf", "window", "hub"))
+        },
+        "disabled": ["window", "shelf--hub"],
+        "bends": {"desk--hub": [{"x": 1, "y": 2}]},
+        "groups": [{"name": "Rack", "members": ["desk", "hub"], "collapsed": True}],
+    }
+    links = drawing()["spec"]["links"]
+    spec = drawing()["spec"] | {"links": [*links, {**links[0], "parallel": 2, "bit_per_s": 1e6}]}
+    number = alice.post("/clusters", {"spec": spec, "layout": layout}).json()["id"]
+    exported = alice.get(f"/clusters/{number}/toml").content.decode()
+    assert alice.post("/clusters/import", {"text": exported}).json() == {"spec": spec, "layout": layout}
+
+
+def test_a_drawing_of_another_program_is_imported_and_a_large_one_refused(alice: Browser) -> None:
+    text = 'graph [ node [ id 1 label "a" ] node [ id 2 label "b" ] edge [ source 1 target 2 ] ]'
+    body = {"text": text, "kind": "gml", "name": "my net.gml", "preset": "jetson-nano", "bit_per_s": 5e6}
+    made = alice.post("/clusters/import", body).json()
+    assert made["spec"]["name"] == "my-net"
+    assert made["spec"]["devices"][0]["title"] == topologies.preset("jetson-nano").title
+    assert made["spec"]["links"][0]["bit_per_s"] == 5e6
+    assert set(made["layout"]["positions"]) == {"a", "b"}
+    large = alice.post("/clusters/import", {"text": "#" * 1_000_001, "kind": "gml"})
+    assert large.status_code == 422
+    assert "text: 1,000,001 characters, and the limit is 1,000,000" in large.json()["detail"]
 
 
 def test_an_import_names_the_wrong_field(alice: Browser) -> None:
     text = topologies.dump_toml(topologies.load("lab-3")).replace("bit_per_s = ", "bit_per_s = -", 1)
-    response = alice.post("/clusters/import", {"toml": text})
+    response = alice.post("/clusters/import", {"text": text})
     assert response.status_code == 422
     assert [field["path"] for field in response.json()["fields"]] == ["link[0].bit_per_s"]
 
 
 def test_text_that_is_no_toml_is_refused(alice: Browser) -> None:
-    response = alice.post("/clusters/import", {"toml": "[[device"})
+    response = alice.post("/clusters/import", {"text": "[[device"})
     assert response.status_code == 422
     assert "no valid TOML" in response.json()["detail"]
 
@@ -124,7 +153,30 @@ def test_validation_lists_problems_instead_of_refusing(victor: Browser) -> None:
 def test_validation_sees_the_cluster_without_what_is_switched_off(victor: Browser) -> None:
     body = {"spec": drawing()["spec"], "layout": {"disabled": [topologies.load("lab-3").switches[0].name]}}
     problems = victor.post("/clusters/validate", body).json()["problems"]
-    assert len(problems) == 1 and "cannot reach" in problems[0]["message"]
+    assert [problem["path"] for problem in problems] == ["devices[1]", "devices[2]", "devices[0]"]
+    assert all("add" in problem["message"] for problem in problems)
+
+
+def test_three_separate_nodes_are_three_problems(victor: Browser) -> None:
+    """Two of the devices have no link; links[0] ends nowhere useful only once these are linked."""
+    spec = drawing()["spec"] | {"links": []}
+    problems = victor.post("/clusters/validate", {"spec": spec}).json()["problems"]
+    assert [(problem["path"], problem["message"].split()[0]) for problem in problems] == [
+        ("devices[1]", "shelf"),
+        ("devices[2]", "window"),
+        ("devices[0]", "desk"),
+    ]
+
+
+def test_a_problem_of_a_link_names_it_as_the_drawing_counts_it(victor: Browser) -> None:
+    links = drawing()["spec"]["links"]
+    body = {
+        "spec": drawing()["spec"] | {"links": [*links, {**links[2], "bit_per_s": 1e6}]},
+        "layout": {"disabled": ["desk--hub"]},
+    }
+    [problem] = victor.post("/clusters/validate", body).json()["problems"][:1]
+    assert problem["path"] == "links[2]"
+    assert problem["message"].startswith("link window--hub is a second link between window and hub")
 
 
 def test_validation_says_per_device_whether_the_weights_fit(victor: Browser) -> None:

@@ -173,9 +173,9 @@ def test_without_redis_every_web_process_counts_for_itself(monkeypatch: pytest.M
 
 def test_who_writes_too_fast_is_told_when_to_go_on_and_may_still_read(alice: Browser, settings: Any) -> None:
     settings.WRITES_PER_MINUTE = 3
-    codes = [alice.post("/clusters/import", {"toml": ""}).status_code for _ in range(4)]
+    codes = [alice.post("/clusters/import", {"text": ""}).status_code for _ in range(4)]
     assert codes == [422, 422, 422, 429]
-    refused = alice.post("/clusters/import", {"toml": ""})
+    refused = alice.post("/clusters/import", {"text": ""})
     assert 1 <= int(refused["Retry-After"]) <= 20
     assert f"try again in {refused['Retry-After']} s" in refused.json()["detail"]
     assert alice.get("/clusters").status_code == 200
@@ -190,7 +190,7 @@ def test_a_token_spends_from_the_same_share(alice: Browser, settings: Any) -> No
         for _ in range(4)
     ]
     assert [response.status_code for response in codes][-1] == 429
-    assert alice.post("/clusters/import", {"toml": ""}).status_code == 429
+    assert alice.post("/clusters/import", {"text": ""}).status_code == 429
 
 
 def test_one_address_tries_so_many_log_ins_whatever_the_names(db: None, settings: Any) -> None:

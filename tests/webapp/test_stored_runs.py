@@ -67,6 +67,7 @@ def test_the_page_of_an_old_run_has_everything(version: int, name: str, alice: B
     for device, before in zip(page["spec"]["cluster"]["devices"], then["devices"], strict=True):
         added = {key: device.pop(key) for key in set(device) - set(before)}  # fields since that version
         assert not any(added.values()), "a device of then has nothing of what came later"
+    assert all(link.pop("parallel") == 1 for link in page["spec"]["cluster"]["links"])
     assert page["spec"]["cluster"] == then
     for request, before in zip(page["report"]["requests"], documents["report"]["requests"], strict=True):
         assert request == before | {"queue_s": None, "answered_s": None}, "what came later is not known"

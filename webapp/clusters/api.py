@@ -15,13 +15,15 @@ import topologies
 from engine.domain.cluster import ClusterSpec, LinkSpec
 from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.values import NonNegative, Positive
+from topologies import foreign
+from topologies.foreign import Defaults
+from topologies.layout import CanvasLayout, arrange, placed
 from topologies.shapes import copies, shape
-from webapp import planning
+from webapp import budgets, planning
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.accounts.rights import Rights
 from webapp.clusters import services
-from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
 from webapp.clusters.validation import Fits, Validation, validate
 
@@ -54,8 +56,18 @@ class ClusterOut(Drawing):
     locked: str | None = Field(description="Why you may not change it; null if you may.")
 
 
-class TomlIn(Schema):
-    toml: str
+class ImportIn(Schema):
+    text: str
+    kind: Literal["toml", "mn", "graphml", "gml"] = Field(
+        default="toml", description="A cluster file, or a drawing of MiniEdit, in GraphML or in GML."
+    )
+    name: str = Field(default="", max_length=200, description="Of the file: the cluster is called after it.")
+    preset: str = Field(
+        default=Defaults().preset, description="What devices are of which the drawing does not say it."
+    )
+    bit_per_s: Positive = Field(
+        default=Defaults().bit_per_s, description="Of links of which the drawing does not say it."
+    )
 
 
 class ValidationIn(Schema):
@@ -111,10 +123,15 @@ def create_cluster(request: UserRequest, drawing: Drawing) -> Status[ClusterOut]
 
 
 @router.post("/import", response=Drawing, auth=operator)
-def import_toml(request: HttpRequest, body: TomlIn) -> Drawing:
-    """Read a cluster file; nothing is stored."""
-    spec = topologies.parse_toml(body.toml, "cluster file")
-    return Drawing(spec=spec, layout=arrange(spec))
+def import_drawing(request: HttpRequest, body: ImportIn) -> Drawing:
+    """Read a cluster file or the drawing of another program; nothing is stored."""
+    budgets.check_drawing_text(body.text)
+    if body.kind == "toml":
+        drawn = topologies.parse_drawing(body.text, "cluster file")
+    else:
+        where = body.name or f"drawing.{body.kind}"
+        drawn = foreign.parse(body.text, body.kind, where, Defaults(body.preset, body.bit_per_s))
+    return Drawing(spec=drawn.spec, layout=placed(*drawn))
 
 
 @router.post("/validate", response=Validation)
@@ -170,7 +187,7 @@ def delete_cluster(request: UserRequest, cluster_id: int) -> Status[None]:
 def export_toml(request: HttpRequest, cluster_id: int) -> HttpResponse:
     cluster = services.find(cluster_id)
     return HttpResponse(
-        topologies.dump_toml(services.spec_of(cluster)),
+        topologies.dump_drawing(topologies.Drawn(services.spec_of(cluster), services.layout_of(cluster))),
         content_type="application/toml; charset=utf-8",
         headers={
             "Content-Disposition": f'attachment; filename="{cluster.name}.toml"',

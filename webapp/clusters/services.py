@@ -13,9 +13,9 @@ import topologies
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.stored import read, to_document
+from topologies.layout import CanvasLayout, arrange
 from webapp import budgets
 from webapp.accounts.rights import Rights
-from webapp.clusters.layout import CanvasLayout, arrange
 from webapp.clusters.models import Cluster
 from webapp.errors import Conflict
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from topologies.layout import CanvasLayout
 from webapp import planning
 from webapp.celery import app
-from webapp.clusters.layout import CanvasLayout
 from webapp.clusters.validation import validate
 
 LIMIT_S = 20

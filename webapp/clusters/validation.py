@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
-from engine.domain.cluster import ClusterSpec
+from pydantic import model_validator
+
+from engine.domain.cluster import ClusterSpec, complaints
 from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
@@ -15,9 +18,9 @@ from engine.domain.workload import Workload
 from engine.ops.ledger import Ledger
 from engine.ops.sizes import model_bytes
 from engine.strategies.registry import strategy as find_strategy
+from topologies.layout import CanvasLayout, enabled, parts_on
 from webapp import budgets
 from webapp.catalogue import resolve_model
-from webapp.clusters.layout import CanvasLayout, enabled
 
 
 class Problem(Value):
@@ -49,12 +52,36 @@ class Validation(Value):
     fits: Fits
 
 
+class Draft(ClusterSpec):
+    """A cluster whose parts are valid, but perhaps not what is between them: devices may be separate."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Draft:
+        return self
+
+
+def about(path: str, message: str, rest: ClusterSpec, draft: ClusterSpec) -> Problem:
+    """A complaint about a part of `rest` as one about the same part of `draft`, of which `rest` is a part."""
+    found = re.match(r"(links|devices)\[(\d+)\]", path)
+    if found is None:
+        return Problem(path=path, message=message)
+    here, there = getattr(rest, found[1]), getattr(draft, found[1])
+    name = here[int(found[2])].name
+    index = [part.name for part in there].index(name)
+    return Problem(path=f"{found[1]}[{index}]", message=message.replace(found[0], f"link {name}"))
+
+
 def validate(
     spec: dict[str, Any], layout: CanvasLayout, model: str | None, strategy: str | None
 ) -> Validation:
     try:
+        draft = Draft.parse(spec, "cluster")
+        budgets.check_cluster(draft, "spec")
+        rest = Draft.parse(parts_on(draft, layout), "cluster")
+        problems = [about(path, message, rest, draft) for path, message in complaints(rest)]
+        if problems:
+            return Validation(problems=tuple(problems), fits=Fits())
         cluster = enabled(ClusterSpec.parse(spec, "cluster"), layout)
-        budgets.check_cluster(cluster, "spec")
     except SpecError as error:
         return Validation(problems=problems_of(error, "spec"), fits=Fits())
     if model is None:

@@ -62,7 +62,7 @@ def cluster_of(base: dict[str, Any]) -> ClusterSpec:
 
 
 def _links(cluster: ClusterSpec) -> Iterable[FactorOption]:
-    targets = [f"{link.a}--{link.b}" for link in cluster.links]
+    targets = [link.name for link in cluster.links]
     if targets:
         yield from _numbers("cluster.links[*]", "Links", LINK_FIELDS, targets, cluster.links)
 

@@ -14,10 +14,10 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.experiments.design.sources import Sources
+from topologies.layout import enabled
 from webapp import budgets
 from webapp.catalogue import resolve_model
 from webapp.clusters import services as clusters
-from webapp.clusters.layout import enabled
 from webapp.clusters.models import Cluster
 
 

@@ -14,10 +14,10 @@ from engine.domain.values import Count, Positive, Value
 from engine.domain.workload import Workload
 from engine.models.inputs.pictures import encoded, of_base64
 from engine.strategies.registry import STRATEGIES, strategy
+from topologies.layout import enabled
 from webapp import budgets
 from webapp.catalogue import resolve_model
 from webapp.clusters import services as clusters
-from webapp.clusters.layout import enabled
 
 
 class RunRequest(Value):

@@ -21,6 +21,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel
 
 from engine.domain.errors import SpecError
+from engine.domain.links import link_name
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 
@@ -226,5 +227,6 @@ def names_of(row: Any) -> tuple[str, ...]:
     if isinstance(row, dict) and "name" in row:
         return (str(row["name"]),)
     if isinstance(row, dict) and {"a", "b"} <= row.keys():
-        return (f"{row['a']}--{row['b']}", f"{row['b']}--{row['a']}")
+        a, b, number = str(row["a"]), str(row["b"]), int(row.get("parallel", 1))
+        return (link_name(a, b, number), link_name(b, a, number))
     return ()

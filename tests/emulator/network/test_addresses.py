@@ -3,7 +3,8 @@
 import pytest
 
 from emulator.network.layout import network_layout
-from tests.support.small_clusters import chain, loop_of_switches, mesh, star
+from tests.support.small_clusters import chain, link, loop_of_switches, mesh, star
+from tests.support.small_clusters import cluster as small
 
 
 def routes(batch: tuple[str, ...]) -> dict[str, str]:
@@ -45,6 +46,15 @@ def test_a_route_leads_to_the_hardware_address_at_the_other_end() -> None:
             neighbours = [line for line in layout.batches[here.name] if line.startswith("neigh")]
             assert neighbours
             assert all(f"lladdr {there.mac} dev {here.name}" in line for line in neighbours)
+
+
+def test_of_parallel_links_only_the_fastest_has_routes() -> None:
+    slow = link("a", "hub", 1e6)
+    layout = network_layout(small("a b", "hub", slow, link("a", "hub", 9e6, parallel=2), link("b", "hub")))
+    assert routes(layout.batches["d0-eth0"]) == {}
+    assert len(routes(layout.batches["d0-eth1"])) == 2  # b, and the switch
+    hub = layout.node("s0")
+    assert [len(routes(layout.batches[end.name])) for end in hub.interfaces] == [0, 1, 1]
 
 
 def test_neighbours_of_a_switch_reach_the_switch() -> None:

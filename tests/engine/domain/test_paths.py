@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from engine.domain.cluster import complaints
 from engine.domain.errors import SpecError
 from tests.support.small_clusters import cluster, link
 
@@ -98,6 +99,39 @@ def test_names_find_ranks_and_links_in_either_order():
 def test_a_cluster_that_makes_no_sense_is_refused(devices, switches, links, message):
     with pytest.raises(ValidationError, match=message):
         cluster(devices, switches, *(link(a, b) for a, b in links))
+
+
+def test_of_parallel_links_the_fastest_in_each_direction_carries_everything():
+    drawn = cluster(
+        "a b",
+        "",
+        link("a", "b", 1e6, reverse_bit_per_s=9e6),
+        link("b", "a", 5e6, reverse_bit_per_s=5e6, parallel=2),
+        link("a", "b", 5e6, parallel=3),
+    )
+    assert [each.name for each in drawn.links] == ["a--b", "b--a--2", "a--b--3"]
+    assert [(hop.link, hop.forward) for hop in (*drawn.path(0, 1), *drawn.path(1, 0))] == [
+        (1, False),
+        (0, False),
+    ]
+    assert [drawn.carries(index, forward) for index in range(3) for forward in (True, False)] == [
+        *(False, True),
+        *(False, True),
+        *(False, False),
+    ]
+    assert drawn.link_index("a--b--2") == drawn.link_index("b--a--2") == 1
+
+
+def test_every_complaint_about_a_cluster_is_listed():
+    whole = cluster("a b c", "s", link("a", "s"), link("b", "s"), link("c", "s"))
+    apart = whole.model_copy(update={"links": ()})
+    assert [path for path, _ in complaints(apart)] == ["devices[1]", "devices[2]", "devices[0]"]
+    assert list(complaints(whole)) == []
+    pair = whole.model_copy(update={"links": (link("b", "s"), link("c", "s"))})
+    assert [sentence for _, sentence in complaints(pair)] == ["a cannot reach b: add a link that connects it"]
+    links = (link("a", "x"), link("b", "b"), link("a", "s"), link("s", "a"))
+    wrong = whole.model_copy(update={"links": links, "source": "z"})
+    assert [path for path, _ in complaints(wrong)] == ["source", "links[0]", "links[1]", "links[3]"]
 
 
 def test_terminals_compute_nothing_and_one_device_must():

@@ -27,11 +27,13 @@ export function autoLayout(spec: ClusterSpec): Record<string, Point> {
   return places;
 }
 
-/** The saved positions; if one is missing, computed positions for all nodes. */
+/** The saved positions; nodes that have none get computed ones. */
 export function positionsOf(spec: ClusterSpec, layout: CanvasLayout | undefined): Record<string, Point> {
   const nodes = [...spec.devices, ...spec.switches];
   const saved = layout?.positions ?? {};
-  return nodes.every((node) => saved[node.name]) ? saved : autoLayout(spec);
+  if (nodes.every((node) => saved[node.name])) return saved;
+  const known = nodes.filter((node) => saved[node.name]).map((node) => [node.name, saved[node.name]!]);
+  return { ...autoLayout(spec), ...Object.fromEntries(known) };
 }
 
 /** Links with known ends, each directed away from the best connected node of its component. */

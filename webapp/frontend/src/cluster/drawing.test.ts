@@ -1,14 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { positionsOf } from './autoLayout';
 import {
   activeSpec,
   addDevice,
   connect,
   emptyDrawing,
-  excerpt,
   isLinkOff,
   linkName,
+  move,
+  moveBy,
+  NO_LAYOUT,
   nodeNames,
-  paste,
   remove,
   rename,
   setDisabled,
@@ -16,6 +18,7 @@ import {
   whyNotConnect,
   whyNotRename,
 } from './drawing';
+import { excerpt, paste } from './excerpt';
 import { board, star } from './fixtures';
 
 describe('a drawing', () => {
@@ -32,11 +35,42 @@ describe('a drawing', () => {
     expect(drawing.spec.links.at(-1)).toMatchObject({ a: 'device-4', b: 'switch-1', bit_per_s: 5e6 });
   });
 
-  it('refuses a link to itself and a second link between the same two, in either direction', () => {
-    const { spec } = star();
-    expect(whyNotConnect(spec, 'device-1', 'device-1')).toContain('itself');
-    expect(whyNotConnect(spec, 'switch-1', 'device-1')).toContain('already');
-    expect(whyNotConnect(spec, 'device-1', 'device-2')).toBeNull();
+  it('refuses a link to itself, and makes a second link between the same two a parallel one', () => {
+    expect(whyNotConnect(star().spec, 'device-1', 'device-1')).toContain('itself');
+    const { spec } = connect(connect(star(), 'switch-1', 'device-1'), 'device-1', 'switch-1');
+    expect(spec.links.map(linkName).slice(3)).toEqual(['switch-1--device-1--2', 'device-1--switch-1--3']);
+    const filled = connect(
+      remove({ spec, layout: star().layout }, [], ['device-1--switch-1']),
+      'device-1',
+      'switch-1',
+    );
+    expect(filled.spec.links.map(linkName).at(-1)).toBe('device-1--switch-1');
+  });
+
+  it('gives a new link the same values in both directions', () => {
+    const asymmetric = { reverse_bit_per_s: 1e6, reverse_delay_s: 1, reverse_loss_frac: 0.5 };
+    const drawing = connect(updateLinks(star(), ['device-3--switch-1'], asymmetric), 'device-1', 'device-2');
+    const symmetric = { reverse_bit_per_s: null, reverse_delay_s: null, reverse_loss_frac: null };
+    expect(drawing.spec.links.at(-1)).toMatchObject(symmetric);
+  });
+
+  it('keeps nodes where they are drawn when one of them is moved for the first time', () => {
+    const drawing = { spec: star().spec, layout: NO_LAYOUT };
+    const before = positionsOf(drawing.spec, drawing.layout);
+    const { layout } = move(drawing, { 'device-1': { x: 7, y: 8 } });
+    expect(layout.positions).toEqual({ ...before, 'device-1': { x: 7, y: 8 } });
+  });
+
+  it('moves the bends of a link along when both of its ends move', () => {
+    const bent = {
+      ...star(),
+      layout: { ...star().layout, bends: { 'device-1--switch-1': [{ x: 5, y: 6 }] } },
+    };
+    const by = { x: 8, y: -8 };
+    expect(moveBy(bent, ['device-1', 'switch-1'], by).layout.bends['device-1--switch-1']).toEqual([
+      { x: 13, y: -2 },
+    ]);
+    expect(moveBy(bent, ['device-1'], by).layout.bends['device-1--switch-1']).toEqual([{ x: 5, y: 6 }]);
   });
 
   it('removes a device with its links, its position and its being the source', () => {
@@ -46,6 +80,8 @@ describe('a drawing', () => {
     expect(layout).toEqual({
       positions: expect.not.objectContaining({ 'device-1': expect.anything() }),
       disabled: [],
+      bends: {},
+      groups: [],
     });
   });
 

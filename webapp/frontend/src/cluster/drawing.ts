@@ -1,11 +1,16 @@
 /** A cluster as it is drawn, and every edit of it as a pure function. Nodes are named, links are `a--b`. */
 import type { ClusterSpec, DevicePreset, DeviceSpec, CanvasLayout, LinkSpec } from '@/api/types';
-import type { Point } from './autoLayout';
+import { linkName, linkNames } from '@/format/links';
+import { type Point, positionsOf } from './autoLayout';
+
+export { linkName };
 
 export interface Drawing {
   spec: ClusterSpec;
   layout: CanvasLayout;
 }
+
+const MAX_PARALLEL = 99;
 
 export const NAME_PATTERN = /^[a-z][a-z0-9_-]{0,30}$/;
 
@@ -19,16 +24,17 @@ export const NEW_LINK: Omit<LinkSpec, 'a' | 'b'> = {
   reverse_delay_s: null,
   reverse_loss_frac: null,
   j_per_byte: 0,
+  parallel: 1,
 };
+
+export const NO_LAYOUT: CanvasLayout = { positions: {}, disabled: [], bends: {}, groups: [] };
 
 export function emptyDrawing(name: string): Drawing {
   return {
     spec: { name, title: '', description: '', source: '', devices: [], switches: [], links: [] },
-    layout: { positions: {}, disabled: [] },
+    layout: NO_LAYOUT,
   };
 }
-
-export const linkName = (link: { a: string; b: string }) => `${link.a}--${link.b}`;
 
 export function nodeNames(spec: ClusterSpec): string[] {
   return [...spec.devices, ...spec.switches].map((node) => node.name);
@@ -68,16 +74,33 @@ export function addSwitch(drawing: Drawing, at: Point): { drawing: Drawing; name
 /** The reason why these two nodes cannot be linked; null if they can. */
 export function whyNotConnect(spec: ClusterSpec, a: string, b: string): string | null {
   if (a === b) return `A link needs two different ends: ${a} cannot be linked to itself.`;
-  if (spec.links.some((link) => sameEnds(link, a, b)))
-    return `${a} and ${b} are already linked: edit that link.`;
+  if (freeNumber(spec, a, b) > MAX_PARALLEL)
+    return `${a} and ${b} have ${MAX_PARALLEL} links already: remove one.`;
   return null;
 }
 
-/** Adds a link with the values of the newest link: a star of slow links needs its rate only once. */
+/** The first free number of a link between these two nodes. */
+function freeNumber(spec: ClusterSpec, a: string, b: string): number {
+  const taken = new Set(between(spec.links, a, b).map((link) => link.parallel));
+  let number = 1;
+  while (taken.has(number)) number += 1;
+  return number;
+}
+
+/** All links between these two nodes, whichever end is named first. */
+export function between(links: readonly LinkSpec[], a: string, b: string): LinkSpec[] {
+  return links.filter((link) => (link.a === a && link.b === b) || (link.a === b && link.b === a));
+}
+
+/**
+ * Adds a link with the values of the newest link: a star of slow links needs its rate only once. It is the last of
+ * the links, and a second one between these nodes is a parallel link.
+ */
 export function connect(drawing: Drawing, a: string, b: string): Drawing {
   if (whyNotConnect(drawing.spec, a, b)) return drawing;
   const last = drawing.spec.links.at(-1);
-  const link = { ...(last ?? NEW_LINK), reverse_bit_per_s: null, a, b };
+  const symmetric = { reverse_bit_per_s: null, reverse_delay_s: null, reverse_loss_frac: null };
+  const link = { ...(last ?? NEW_LINK), ...symmetric, a, b, parallel: freeNumber(drawing.spec, a, b) };
   return withSpec(drawing, { links: [...drawing.spec.links, link] });
 }
 
@@ -96,8 +119,12 @@ export function remove(drawing: Drawing, nodes: readonly string[], links: readon
   return {
     spec: { ...spec, source, devices, switches, links: kept },
     layout: {
-      positions: Object.fromEntries(Object.entries(layout.positions).filter(([name]) => !gone.has(name))),
+      positions: only(layout.positions, (name) => !gone.has(name)),
       disabled: layout.disabled.filter((name) => names.has(name)),
+      bends: only(layout.bends, (name) => names.has(name)),
+      groups: layout.groups
+        .map((group) => ({ ...group, members: group.members.filter((name) => !gone.has(name)) }))
+        .filter((group) => group.members.length > 0),
     },
   };
 }
@@ -128,6 +155,10 @@ export function rename(drawing: Drawing, from: string, to: string): Drawing {
     layout: {
       positions: Object.fromEntries(Object.entries(layout.positions).map(([key, at]) => [name(key), at])),
       disabled: layout.disabled.map((key) => renamed.get(key) ?? name(key)),
+      bends: Object.fromEntries(
+        Object.entries(layout.bends).map(([key, points]) => [renamed.get(key) ?? key, points]),
+      ),
+      groups: layout.groups.map((group) => ({ ...group, members: group.members.map(name) })),
     },
   };
 }
@@ -150,11 +181,35 @@ export function withSpec(drawing: Drawing, patch: Partial<ClusterSpec>): Drawing
   return { ...drawing, spec: { ...drawing.spec, ...patch } };
 }
 
+/**
+ * Places these nodes. Nodes that were placed automatically so far keep where they are drawn, and the bends of a link
+ * move along if both of its ends move by the same.
+ */
 export function move(drawing: Drawing, positions: Readonly<Record<string, Point>>): Drawing {
-  return {
-    ...drawing,
-    layout: { ...drawing.layout, positions: { ...drawing.layout.positions, ...positions } },
+  const { spec, layout } = drawing;
+  const before = positionsOf(spec, layout);
+  const by = (name: string): Point => {
+    const [from, to] = [before[name], positions[name]];
+    return from && to ? { x: to.x - from.x, y: to.y - from.y } : { x: 0, y: 0 };
   };
+  const bends = { ...layout.bends };
+  for (const link of spec.links) {
+    const points = bends[linkName(link)];
+    const [a, b] = [by(link.a), by(link.b)];
+    if (points && a.x === b.x && a.y === b.y)
+      bends[linkName(link)] = points.map(({ x, y }) => ({ x: x + a.x, y: y + a.y }));
+  }
+  return { ...drawing, layout: { ...layout, bends, positions: { ...before, ...positions } } };
+}
+
+/** Moves these nodes by the same way. */
+export function moveBy(drawing: Drawing, names: readonly string[], by: Point): Drawing {
+  const at = positionsOf(drawing.spec, drawing.layout);
+  const moved = names.flatMap((name) => {
+    const from = at[name];
+    return from ? [[name, { x: from.x + by.x, y: from.y + by.y }] as const] : [];
+  });
+  return moved.length ? move(drawing, Object.fromEntries(moved)) : drawing;
 }
 
 /** Switches nodes or links off or on. What is off stays in the drawing but takes no part in runs. */
@@ -165,9 +220,7 @@ export function setDisabled(drawing: Drawing, names: readonly string[], off: boo
 
 /** Whether a link is off: itself, or one of its ends. */
 export function isLinkOff(link: LinkSpec, layout: CanvasLayout): boolean {
-  return [linkName(link), `${link.b}--${link.a}`, link.a, link.b].some((name) =>
-    layout.disabled.includes(name),
-  );
+  return [...linkNames(link), link.a, link.b].some((name) => layout.disabled.includes(name));
 }
 
 /** The cluster without what is switched off; null while nothing is left that could compute. */
@@ -183,42 +236,10 @@ export function activeSpec({ spec, layout }: Drawing): ClusterSpec | null {
   };
 }
 
-/** The named nodes and the links among them, for copying. */
-export function excerpt(drawing: Drawing, names: readonly string[]): Drawing {
-  const others = nodeNames(drawing.spec).filter((name) => !names.includes(name));
-  return remove(drawing, others, []);
-}
-
-/** Adds `piece` under free names, moved by `by`; also returns the names that its nodes got. */
-export function paste(drawing: Drawing, piece: Drawing, by: Point): { drawing: Drawing; names: string[] } {
-  const names = new Map<string, string>();
-  for (const name of nodeNames(piece.spec)) {
-    const taken = [...nodeNames(drawing.spec), ...names.values()];
-    names.set(name, taken.includes(name) ? freeName(taken, name.replace(/-\d+$/, '').slice(0, 27)) : name);
-  }
-  const called = (name: string) => names.get(name) ?? name;
-  const { spec } = drawing;
-  const positions = Object.entries(piece.layout.positions).map(([name, at]) => [
-    called(name),
-    { x: at.x + by.x, y: at.y + by.y },
-  ]);
-  const devices = piece.spec.devices.map((device) => ({ ...device, name: called(device.name) }));
-  const grown = withSpec(drawing, {
-    source: spec.source || (devices[0]?.name ?? ''),
-    devices: [...spec.devices, ...devices],
-    switches: [...spec.switches, ...piece.spec.switches.map((node) => ({ name: called(node.name) }))],
-    links: [
-      ...spec.links,
-      ...piece.spec.links.map((link) => ({ ...link, a: called(link.a), b: called(link.b) })),
-    ],
-  });
-  return { drawing: move(grown, Object.fromEntries(positions)), names: [...names.values()] };
-}
-
 function placed(drawing: Drawing, name: string, at: Point): Drawing {
   return move(drawing, { [name]: { x: Math.round(at.x), y: Math.round(at.y) } });
 }
 
-function sameEnds(link: LinkSpec, a: string, b: string): boolean {
-  return (link.a === a && link.b === b) || (link.a === b && link.b === a);
+function only<T>(record: Record<string, T>, keep: (name: string) => boolean): Record<string, T> {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => keep(name)));
 }

@@ -220,8 +220,8 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Import Toml */
-        post: operations["import_toml"];
+        /** Import Drawing */
+        post: operations["import_drawing"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1353,7 +1353,11 @@ export interface components {
             width: number;
         };
         CanvasLayout: {
+            bends: {
+                [key: string]: components["schemas"]["Position"][];
+            };
             disabled: string[];
+            groups: components["schemas"]["Group"][];
             positions: {
                 [key: string]: components["schemas"]["Position"];
             };
@@ -2021,6 +2025,11 @@ export interface components {
             planner: "exact" | "balance" | "by_hand";
             time_s: number;
         };
+        Group: {
+            collapsed: boolean;
+            members: string[];
+            name: string;
+        };
         HeadShare: [
             number,
             number,
@@ -2083,6 +2092,14 @@ export interface components {
             passes: components["schemas"]["MeasuredPass"][];
             products: components["schemas"]["MeasuredRow"][];
             runtime: components["schemas"]["RuntimeCosts"];
+        };
+        ImportIn: {
+            bit_per_s?: number;
+            /** @enum {string} */
+            kind?: "toml" | "mn" | "graphml" | "gml";
+            name?: string;
+            preset?: string;
+            text: string;
         };
         JoinDevice: {
             at_s: number;
@@ -2184,6 +2201,7 @@ export interface components {
             j_per_byte: number;
             jitter_s: number;
             loss_frac: number;
+            parallel: number;
             reverse_bit_per_s: number | null;
             reverse_delay_s: number | null;
             reverse_loss_frac: number | null;
@@ -3384,9 +3402,6 @@ export interface components {
             /** @enum {string} */
             role: "viewer" | "operator" | "admin";
         };
-        TomlIn: {
-            toml: string;
-        };
         TopologyOut: {
             description: string;
             name: string;
@@ -3960,7 +3975,7 @@ export interface operations {
             };
         };
     };
-    import_toml: {
+    import_drawing: {
         parameters: {
             query?: never;
             header?: never;
@@ -3969,7 +3984,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TomlIn"];
+                "application/json": components["schemas"]["ImportIn"];
             };
         };
         responses: {

@@ -12,6 +12,7 @@ import {
 } from './design';
 import { levelsText, unitOf } from './levels';
 import type { ExperimentDocument, Factor, Level } from './types';
+import { linkName } from '@/format/links';
 
 /** The design, or why this page cannot edit the experiment: its file can. */
 export type Reopened = { design: Design; problem: null } | { design: null; problem: string };
@@ -124,9 +125,7 @@ function factorDraft({ name, title, unit, paths, values }: Factor, cluster: Clus
 
 /** The names that may stand in brackets. */
 function targetsOf(path: string, { links, devices }: ClusterSpec): string[] {
-  return path.startsWith('cluster.links[')
-    ? links.map(({ a, b }) => `${a}--${b}`)
-    : devices.map(({ name }) => name);
+  return path.startsWith('cluster.links[') ? links.map(linkName) : devices.map(({ name }) => name);
 }
 
 function fixedIn(where: readonly string[], factors: readonly Factor[]) {

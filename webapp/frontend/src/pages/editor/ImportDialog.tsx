@@ -21,7 +21,7 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
     setError(null);
     setBusy(true);
     try {
-      onTake(await api.post<Drawing>('/clusters/import', { toml: text }));
+      onTake(await api.post<Drawing>('/clusters/import', { text }));
       setToml('');
     } catch (problem) {
       setError(problem);

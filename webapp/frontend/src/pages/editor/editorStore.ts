@@ -1,7 +1,8 @@
 /** The editor's state (zustand): the drawing with its history, the selection, the clipboard. */
 import { create } from 'zustand';
 import type { Drawing } from '@/cluster/drawing';
-import { excerpt, nodeNames, paste, remove, rename, linkName } from '@/cluster/drawing';
+import { NO_LAYOUT, nodeNames, remove, rename, linkName } from '@/cluster/drawing';
+import { excerpt, paste } from '@/cluster/excerpt';
 import { begin, commit, type History, redo, seal, undo } from './history';
 
 /** The stored cluster as it was loaded or last saved; id 0: not stored yet. */
@@ -38,7 +39,7 @@ const NOTHING: Selection = { nodes: [], links: [] };
 const PASTE_STEP = 32;
 const NOT_OPEN: Drawing = {
   spec: { name: '', title: '', description: '', source: '', devices: [], switches: [], links: [] },
-  layout: { positions: {}, disabled: [] },
+  layout: NO_LAYOUT,
 };
 
 export const useEditor = create<Editor>()((set, get) => ({

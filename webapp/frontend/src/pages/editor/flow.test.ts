@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { setDisabled, withSpec } from '@/cluster/drawing';
+import { NO_LAYOUT, setDisabled, withSpec } from '@/cluster/drawing';
 import { board, star } from '@/cluster/fixtures';
 import { keepingCanvasState, toDrawing, toEdges, toNodes } from './flow';
 
@@ -39,7 +39,7 @@ describe('the canvas', () => {
   });
 
   it('places every node when positions are missing', () => {
-    const drawing = { spec: star().spec, layout: { positions: {}, disabled: [] } };
+    const drawing = { spec: star().spec, layout: NO_LAYOUT };
     const places = toNodes(drawing).map((node) => `${node.position.x} ${node.position.y}`);
     expect(new Set(places).size).toBe(4);
   });

@@ -7,6 +7,7 @@ import type { Change, ClusterSpec, Scenario } from '@/api/types';
 import { seconds } from '@/format/units';
 import type { Draft } from '@/run/request/draft';
 import { linksOf, onLink } from './scenario';
+import { linkName } from '@/format/links';
 
 interface Props {
   draft: Draft;
@@ -23,7 +24,7 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
   );
   const [wrong, setWrong] = useState('');
   const { changes } = draft.scenario;
-  const links = cluster?.links.map((link) => `${link.a}--${link.b}`) ?? [];
+  const links = cluster?.links.map(linkName) ?? [];
   const used = linksOf(draft.scenario);
   const take = async (text: string, name: string | null, answer: Promise<Scenario>) => {
     try {

@@ -39,11 +39,8 @@ export function LinkTable({ report }: { report: RunReport }) {
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {report.links.map((link) => (
-              <Table.Tr
-                key={`${link.a} ${link.b} ${link.direction}`}
-                data-testid={`link-${link.a}--${link.b}-${link.direction}`}
-              >
+            {report.links.map((link, index) => (
+              <Table.Tr key={index} data-testid={`link-${link.a}--${link.b}-${link.direction}`}>
                 <Table.Td>{arrow(link)}</Table.Td>
                 <Table.Td ta="right">{bytes(link.payload_bytes)}</Table.Td>
                 <Table.Td ta="right">{bytes(link.bytes)}</Table.Td>

@@ -51,6 +51,7 @@ export const cluster: ClusterSpec = {
       loss_frac: 0,
       reverse_delay_s: null,
       reverse_loss_frac: null,
+      parallel: 1,
       j_per_byte: 0,
     },
   ],

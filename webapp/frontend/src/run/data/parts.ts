@@ -3,6 +3,7 @@ import type { ClusterSpec, DeviceSpec, Mark, Span, SpanKind } from '@/api/types'
 import { type Facts, number } from './facts';
 import type { SpanRing } from './rings';
 import { Series } from './series';
+import { linkName, linkNames } from '@/format/links';
 
 export const LANES = ['compute', 'send', 'recv', 'wait'] as const;
 export type Lane = (typeof LANES)[number];
@@ -28,6 +29,8 @@ export interface DirectionData {
 
 export interface LinkData {
   name: string;
+  /** Its name with the ends exchanged. */
+  other: string;
   a: string;
   b: string;
   up: boolean;
@@ -77,7 +80,8 @@ export function deviceData(spec: DeviceSpec, lanes: DeviceData['lanes']): Device
 
 export function linkData(link: ClusterSpec['links'][number]): LinkData {
   return {
-    name: `${link.a}--${link.b}`,
+    name: linkName(link),
+    other: linkNames(link)[1],
     a: link.a,
     b: link.b,
     up: true,
@@ -97,7 +101,7 @@ function direction(bit_per_s: number, delay_s: number, loss_frac: number): Direc
 }
 
 export function isCalled(link: LinkData, name: unknown): boolean {
-  return name === link.name || name === `${link.b}--${link.a}`;
+  return name === link.name || name === link.other;
 }
 
 /** Measured rate over the rate that is set, from 0 to 1. */

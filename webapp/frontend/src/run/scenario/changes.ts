@@ -1,6 +1,7 @@
 /** A scenario as rows of timed changes that can be edited; pure. */
 import type { Change, ClusterSpec, Mark } from '@/api/types';
 import { text } from '@/run/data/facts';
+import { linkName } from '@/format/links';
 
 export type Kind = Change['kind'];
 
@@ -87,7 +88,7 @@ export function withSubject(change: Change, name: string): Change {
 export function withKind(change: Change, kind: Kind, cluster: ClusterSpec): Change {
   const { at_s } = change;
   const first = cluster.links[0];
-  const link = 'link' in change ? change.link : first ? `${first.a}--${first.b}` : '';
+  const link = 'link' in change ? change.link : first ? linkName(first) : '';
   const device = 'device' in change ? change.device : (cluster.devices[0]?.name ?? '');
   switch (kind) {
     case 'set_rate':

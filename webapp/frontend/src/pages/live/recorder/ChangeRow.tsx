@@ -11,6 +11,7 @@ import {
   type Kind,
 } from '@/run/scenario/changes';
 import classes from './recorder.module.css';
+import { linkName } from '@/format/links';
 
 interface Props {
   change: Change;
@@ -23,9 +24,7 @@ interface Props {
 export function ChangeRow({ change, cluster, onChange, onRemove }: Props) {
   const kind = KINDS.find(({ value }) => value === change.kind)!;
   const subjects =
-    kind.subject === 'link'
-      ? cluster.links.map(({ a, b }) => `${a}--${b}`)
-      : cluster.devices.map(({ name }) => name);
+    kind.subject === 'link' ? cluster.links.map(linkName) : cluster.devices.map(({ name }) => name);
   const value = valueOf(change);
   return (
     <div className={classes.row} data-testid="recorder-row">

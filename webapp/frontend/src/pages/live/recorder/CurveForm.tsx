@@ -3,6 +3,7 @@ import { IconChartLine } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { ClusterSpec } from '@/api/types';
 import type { Curve } from '@/run/scenario/changes';
+import { linkName } from '@/format/links';
 
 interface Props {
   cluster: ClusterSpec;
@@ -15,7 +16,7 @@ const MAX_STEPS = 200;
 /** Adds a rate that rises or falls over a stretch of time, as a series of changes. */
 export function CurveForm({ cluster, end_s, onAdd }: Props) {
   const [opened, setOpened] = useState(false);
-  const links = cluster.links.map(({ a, b }) => `${a}--${b}`);
+  const links = cluster.links.map(linkName);
   const [curve, setCurve] = useState<Curve>(() => ({
     link: links[0] ?? '',
     from_s: Number((end_s / 4).toFixed(3)),

@@ -1,4 +1,4 @@
-"""How a cluster is drawn: positions of nodes, and which nodes and links are switched off.
+"""How a cluster is drawn: positions of nodes, bends of links, groups, and what is switched off.
 
 Kept apart from the `ClusterSpec`: moving a node changes no run.
 """
@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.values import Value
+
+MAX_BENDS = 20
+"""Of one link."""
+MAX_DRAWN = 1200
 
 RING_STEP = 270
 """Canvas units between a node and its children: node cards are 184 wide, link labels about 110."""
@@ -23,17 +28,37 @@ class Position(Value):
     y: float
 
 
+class Group(Value):
+    """Nodes that are drawn together. Of a collapsed group only one card is shown, and its links to others."""
+
+    name: str = Field(min_length=1, max_length=60)
+    members: tuple[str, ...] = Field(max_length=MAX_DRAWN)
+    collapsed: bool = False
+
+
 class CanvasLayout(Value):
-    """`disabled` holds names of nodes, and of links as `a--b`, that are drawn but take no part in a run."""
+    """`disabled` holds names of nodes, and of links as `a--b`, that are drawn but take no part in a run.
+    `bends` are the points that a link passes between its ends, by the link's name.
+    """
 
     positions: dict[str, Position] = Field(default_factory=dict)
     disabled: tuple[str, ...] = ()
+    bends: dict[str, tuple[Position, ...]] = Field(default_factory=dict)
+    groups: tuple[Group, ...] = Field(default=(), max_length=200)
+
+    @field_validator("bends")
+    @classmethod
+    def _few(cls, bends: dict[str, tuple[Position, ...]]) -> dict[str, tuple[Position, ...]]:
+        for name, points in bends.items():
+            if len(points) > MAX_BENDS:
+                raise ValueError(f"{name} has {len(points)} bends, and the limit is {MAX_BENDS}")
+        return bends
 
 
 def arrange(cluster: ClusterSpec) -> CanvasLayout:
     """Positions for a cluster without a drawing: a tree around its centre, anything else on a circle."""
     neighbours = neighbours_of(cluster)
-    is_tree = len(cluster.links) == len(neighbours) - 1
+    is_tree = sum(map(len, neighbours.values())) == 2 * (len(neighbours) - 1) and is_connected(neighbours)
     places = radial(neighbours) if is_tree else circle(list(neighbours))
     left = min(x for x, _ in places.values())
     top = min(y for _, y in places.values())
@@ -46,26 +71,49 @@ def enabled(cluster: ClusterSpec, layout: CanvasLayout) -> ClusterSpec:
     off = set(layout.disabled)
     if not off:
         return cluster
-    data = cluster.model_dump()
-    data["devices"] = [row for row in data["devices"] if row["name"] not in off]
-    data["switches"] = [row for row in data["switches"] if row["name"] not in off]
-    data["links"] = [
-        link for link in cluster.links if not off & {link.a, link.b, link.name, f"{link.b}--{link.a}"}
-    ]
     try:
-        return ClusterSpec.parse(data, f"cluster {cluster.name} without {', '.join(layout.disabled)}")
+        where = f"cluster {cluster.name} without {', '.join(layout.disabled)}"
+        return ClusterSpec.parse(parts_on(cluster, layout), where)
     except SpecError as error:
         sentence = f"{str(error).rstrip('.')}; switch something on again."
         raise SpecError(sentence, fields=error.fields) from error
+
+
+def placed(cluster: ClusterSpec, layout: CanvasLayout) -> CanvasLayout:
+    """The layout with a computed position for every node that has none."""
+    computed = arrange(cluster).positions
+    return layout.model_copy(update={"positions": computed | layout.positions})
+
+
+def parts_on(cluster: ClusterSpec, layout: CanvasLayout) -> dict[str, Any]:
+    """The data of the cluster without what is switched off, whether or not it is a cluster."""
+    off = set(layout.disabled)
+    data = cluster.model_dump()
+    data["devices"] = [row for row in data["devices"] if row["name"] not in off]
+    data["switches"] = [row for row in data["switches"] if row["name"] not in off]
+    data["links"] = [link for link in cluster.links if not off & {link.a, link.b, *link.names}]
+    return data
 
 
 def neighbours_of(cluster: ClusterSpec) -> dict[str, list[str]]:
     names = [device.name for device in cluster.devices] + [switch.name for switch in cluster.switches]
     neighbours: dict[str, list[str]] = {name: [] for name in names}
     for link in cluster.links:
-        neighbours[link.a].append(link.b)
-        neighbours[link.b].append(link.a)
+        if link.b not in neighbours[link.a]:  # parallel links make no further neighbour
+            neighbours[link.a].append(link.b)
+            neighbours[link.b].append(link.a)
     return neighbours
+
+
+def is_connected(neighbours: dict[str, list[str]]) -> bool:
+    """Whether every node reaches every other: a switch need not."""
+    seen, waiting = set[str](), [next(iter(neighbours))]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += neighbours[name]
+    return len(seen) == len(neighbours)
 
 
 def circle(names: list[str]) -> dict[str, tuple[float, float]]:

@@ -1,0 +1,167 @@
+"""Drawings of MiniEdit, in GraphML and in GML become clusters; any other text is refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import topologies
+from engine.domain.errors import SpecError
+from topologies import foreign
+from topologies.foreign import Defaults, Kind
+
+MINIEDIT: dict[str, Any] = {
+    "application": {"dpctl": "", "ipBase": "10.0.0.0/8"},
+    "controllers": [{"opts": {"hostname": "c0"}, "x": "10", "y": "10"}],
+    "hosts": [
+        {"number": "1", "opts": {"hostname": "h1", "nodeNum": 1, "sched": "host"}, "x": 100, "y": 300},
+        {"number": "2", "opts": {"hostname": "Web Server", "nodeNum": 2}, "x": "220.0", "y": "300.0"},
+    ],
+    "links": [
+        {"src": "h1", "dest": "s1", "opts": {"bw": 10, "delay": "5ms", "loss": 2, "jitter": "250us"}},
+        {"src": "Web Server", "dest": "s1", "opts": {}},
+    ],
+    "switches": [{"number": "1", "opts": {"hostname": "s1"}, "x": "160.0", "y": "100.0"}],
+    "version": "2",
+}
+
+GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="d0" for="node" attr.name="label" attr.type="string"/>
+  <key id="d1" for="node" attr.name="type" attr.type="string"/>
+  <key id="d2" for="node" attr.name="memory_bytes" attr.type="double"/>
+  <key id="d3" for="edge" attr.name="LinkSpeedRaw" attr.type="double"/>
+  <key id="d4" for="edge" attr.name="delay_s" attr.type="double"/>
+  <graph edgedefault="EDGES">
+    <node id="0"><data key="d0">Athens</data><data key="d2">2e9</data></node>
+    <node id="1"><data key="d0">Athens</data></node>
+    <node id="2"><data key="d0">core</data><data key="d1">router</data></node>
+    <edge source="0" target="2"><data key="d3">1e9</data><data key="d4">0.002</data></edge>
+    <edge source="2" target="1"/>
+    <edge source="BACK_A" target="BACK_B"><data key="d3">5e8</data></edge>
+  </graph>
+</graphml>
+"""
+
+GML = """graph [
+  label "Two and a hub"
+  node [ id 1 label "left" graphics [ x 0 y 0 ] ]
+  node [ id 2 label "right" preset "jetson-nano" graphics [ x 60 y 0 ] ]
+  node [ id 3 label "hub" type "switch" graphics [ x 30 y 40 ] ]
+  edge [ source 1 target 3 bit_per_s 2.0e7 ]
+  edge [ source 2 target 3 delay "3ms" ]
+]
+"""
+
+
+def graphml(edges: str, a: str, b: str) -> str:
+    return GRAPHML.replace("EDGES", edges).replace("BACK_A", a).replace("BACK_B", b)
+
+
+def read(text: str, kind: Kind, name: str = "") -> topologies.Drawn:
+    return foreign.parse(text, kind, name or f"drawing.{kind}")
+
+
+def test_a_drawing_of_miniedit_keeps_hosts_switches_links_and_places() -> None:
+    spec, layout = read(json.dumps(MINIEDIT), "mn", "Campus Net.mn")
+    assert spec.name == "campus-net"
+    assert [device.name for device in spec.devices] == ["h1", "web-server"]
+    assert [switch.name for switch in spec.switches] == ["s1"]
+    assert spec.devices[0].flop_per_s == topologies.preset("raspberry-pi-4").flop_per_s
+    first, second = spec.links
+    assert (first.bit_per_s, first.delay_s, first.jitter_s, first.loss_frac) == (10e6, 5e-3, 250e-6, 0.02)
+    assert (second.bit_per_s, second.delay_s) == (100e6, 0)
+    # The nearest two are 120 apart and cards need 240: twice as far, and from the left upper corner.
+    assert {name: (at.x, at.y) for name, at in layout.positions.items()} == {
+        "h1": (0, 400),
+        "web-server": (240, 400),
+        "s1": (120, 0),
+    }
+
+
+def test_graphml_keeps_labels_attributes_and_parallel_links() -> None:
+    spec, layout = read(graphml("undirected", "0", "2"), "graphml")
+    assert [device.name for device in spec.devices] == ["athens", "athens-2"]
+    assert spec.devices[0].memory_bytes == 2e9
+    assert [switch.name for switch in spec.switches] == ["core"]
+    assert {link.name: (link.bit_per_s, link.delay_s) for link in spec.links} == {
+        "athens--core": (1e9, 0.002),
+        "athens--core--2": (5e8, 0),
+        "athens-2--core": (100e6, 0),
+    }
+    assert set(layout.positions) == {"athens", "athens-2", "core"}
+
+
+def test_an_edge_back_of_a_directed_graph_is_the_other_direction_of_a_link() -> None:
+    spec, _ = read(graphml("directed", "2", "0"), "graphml")
+    assert [link.name for link in spec.links] == ["athens--core", "core--athens-2"]
+    assert (spec.links[0].rate(True), spec.links[0].rate(False)) == (1e9, 5e8)
+
+
+def test_gml_keeps_rates_delays_presets_and_places() -> None:
+    spec, layout = read(GML, "gml")
+    assert spec.title == "Two and a hub"
+    assert spec.devices[1].flop_per_s == topologies.preset("jetson-nano").flop_per_s
+    assert spec.links[0].bit_per_s == 2e7
+    assert spec.links[1].delay_s == 3e-3
+    assert (layout.positions["right"].x - layout.positions["left"].x) == pytest.approx(60 * 240 / 50)
+
+
+def test_two_edges_between_the_same_nodes_of_gml_are_parallel_links() -> None:
+    twice = GML.replace('delay "3ms" ]', 'delay "3ms" ]\n  edge [ source 2 target 3 ]')
+    spec, _ = read(twice, "gml")
+    assert [link.name for link in spec.links] == ["left--hub", "right--hub", "right--hub--2"]
+
+
+def test_the_defaults_say_what_a_drawing_does_not() -> None:
+    spec, _ = foreign.parse(json.dumps(MINIEDIT), "mn", "x.mn", Defaults("jetson-nano", 5e6))
+    assert spec.devices[0].flop_per_s == topologies.preset("jetson-nano").flop_per_s
+    assert [link.bit_per_s for link in spec.links] == [10e6, 5e6]
+
+
+def test_the_command_line_reads_a_drawing_by_the_end_of_its_name(tmp_path: Path) -> None:
+    (tmp_path / "net.mn").write_text(json.dumps(MINIEDIT), encoding="utf-8")
+    (tmp_path / "net.gml").write_text(GML, encoding="utf-8")
+    assert len(topologies.load(tmp_path / "net.mn").devices) == 2
+    assert len(topologies.load(tmp_path / "net.gml").devices) == 2
+
+
+BOMB = '<!DOCTYPE g [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><graphml>&b;</graphml>'
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "sentence"),
+    [
+        ("{", "mn", "is not JSON"),
+        ("[" * 100_000, "mn", "is not JSON"),
+        ("[]", "mn", "expected an object with hosts"),
+        (json.dumps(MINIEDIT | {"links": 3}), "mn", "links: expected a list of objects"),
+        (
+            json.dumps(MINIEDIT | {"links": [{"src": "h1", "dest": "h9"}]}),
+            "mn",
+            "ends at h9",
+        ),
+        (json.dumps(MINIEDIT | {"hosts": [], "links": []}), "mn", "has no device"),
+        (
+            json.dumps(MINIEDIT).replace('"5ms"', '"soon"'),
+            "mn",
+            r"links\[0\]\.delay: expected a time",
+        ),
+        (json.dumps(MINIEDIT).replace('"300.0"', '"NaN"'), "mn", r"hosts\[1\]\.y: expected a number"),
+        (json.dumps(MINIEDIT | {"links": []}), "mn", "cannot reach h1"),
+        (BOMB, "graphml", "document type definition"),
+        ("<graphml", "graphml", "no valid XML"),
+        ("<graphml/>", "graphml", "no valid GraphML"),
+        (GML.replace("graph [", "graph ["[:-1]), "gml", "no valid GML"),
+        ("graph [ " + "x [ " * 5000 + "] " * 5000 + "]", "gml", "no valid GML"),
+        (GML.replace("jetson-nano", "cray"), "gml", "node right: no device preset cray"),
+        (GML.replace("bit_per_s 2.0e7", "bit_per_s -1.0"), "gml", r"links\[0\]\.bit_per_s"),
+        ("x" * 1_000_001, "gml", "1,000,001 characters, and the limit is 1,000,000"),
+    ],
+)
+def test_what_is_no_drawing_is_refused_with_a_reason(text: str, kind: Kind, sentence: str) -> None:
+    with pytest.raises(SpecError, match=sentence):
+        read(text, kind)

@@ -1,0 +1,39 @@
+"""Drawings of other programs: MiniEdit (`.mn`), GraphML and GML, read as clusters.
+
+These formats know no device rates. A node is a device like `preset` unless its attributes say more, and a
+link without a rate gets `Defaults.bit_per_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from topologies.drawn import Drawn, refusal
+from topologies.foreign.build import Defaults, Graph, drawing_of
+from topologies.foreign.graphs import read_gml, read_graphml
+from topologies.foreign.miniedit import read_miniedit
+
+Kind = Literal["mn", "graphml", "gml"]
+KINDS: tuple[Kind, ...] = ("mn", "graphml", "gml")
+MAX_CHARS = 1_000_000
+
+_READERS: dict[Kind, Callable[[str, str], Graph]] = {
+    "mn": read_miniedit,
+    "graphml": read_graphml,
+    "gml": read_gml,
+}
+
+__all__ = ["KINDS", "MAX_CHARS", "Defaults", "Kind", "kind_of", "parse"]
+
+
+def kind_of(filename: str) -> Kind | None:
+    """The format that the end of a file's name says; None for any other."""
+    return next((kind for kind in KINDS if filename.lower().endswith(f".{kind}")), None)
+
+
+def parse(text: str, kind: Kind, where: str, defaults: Defaults | None = None) -> Drawn:
+    """The drawing in `text`. `where` names it in errors (`SpecError`)."""
+    if len(text) > MAX_CHARS:
+        raise refusal(where, f"has {len(text):,} characters, and the limit is {MAX_CHARS:,}")
+    return drawing_of(_READERS[kind](text, where), where, defaults or Defaults())

@@ -1,0 +1,86 @@
+"""MiniEdit's drawings, as examples/miniedit.py of Mininet 2.3 saves them: JSON of hosts, switches, links."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from topologies.drawn import refusal
+from topologies.foreign.build import Edge, Graph, Node
+
+TIMES = {"us": 1e-6, "usec": 1e-6, "usecs": 1e-6, "ms": 1e-3, "msec": 1e-3, "msecs": 1e-3} | dict.fromkeys(
+    ("s", "sec", "secs"), 1.0
+)
+TIME = re.compile(r"^\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*$")
+
+
+def read_miniedit(text: str, where: str) -> Graph:
+    """Hosts become devices, switches and routers become switches; controllers are left out."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise refusal(where, "no valid MiniEdit drawing: it is not JSON") from error
+    if not isinstance(data, dict) or not isinstance(data.get("hosts"), list):
+        raise refusal(where, "no MiniEdit drawing: expected an object with hosts, switches and links")
+    nodes = [*_nodes(data, "hosts", where), *_nodes(data, "switches", where)]
+    links = _rows(data.get("links", []), f"{where}, links")
+    edges = [_edge(link, f"{where}, links[{index}]") for index, link in enumerate(links)]
+    return Graph("", tuple(nodes), tuple(edges))
+
+
+def seconds_of(value: Any, where: str) -> float:
+    """`5ms` → 0.005; a number alone counts microseconds, as tc takes it. Raises `SpecError`."""
+    found = TIME.match(str(value))
+    if found is None or (found[2] or "us") not in TIMES:
+        raise refusal(where, f"expected a time such as 5ms, got {str(value)[:40]}")
+    return float(found[1]) * TIMES[found[2] or "us"]
+
+
+def number_of(value: Any, where: str) -> float:
+    """Raises `SpecError` unless it is a number, or text of one."""
+    try:
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError(number)
+        return number
+    except (TypeError, ValueError) as error:
+        raise refusal(where, f"expected a number, got {str(value)[:40]}") from error
+
+
+def link_options(opts: dict[str, Any], where: str) -> dict[str, Any]:
+    """Mininet's options of a link: `bw` in Mbit/s, `delay` and `jitter` as times, `loss` in percent."""
+    fields: dict[str, Any] = {}
+    if opts.get("bw") not in (None, ""):
+        fields["bit_per_s"] = number_of(opts["bw"], f"{where}.bw") * 1e6
+    for name in ("delay", "jitter"):
+        if opts.get(name) not in (None, ""):
+            fields[f"{name}_s"] = seconds_of(opts[name], f"{where}.{name}")
+    if opts.get("loss") not in (None, ""):
+        fields["loss_frac"] = number_of(opts["loss"], f"{where}.loss") / 100
+    return fields
+
+
+def _nodes(data: dict[str, Any], table: str, where: str) -> Iterator[Node]:
+    for index, row in enumerate(_rows(data.get(table, []), f"{where}, {table}")):
+        place = f"{where}, {table}[{index}]"
+        opts = row["opts"] if isinstance(row.get("opts"), dict) else {}
+        name = str(opts.get("hostname") or f"{table[0]}{row.get('number', index + 1)}")
+        at = None
+        if "x" in row and "y" in row:
+            at = (number_of(row["x"], f"{place}.x"), number_of(row["y"], f"{place}.y"))
+        yield Node(name, name, table == "switches", {}, at)
+
+
+def _edge(row: dict[str, Any], where: str) -> Edge:
+    opts = row.get("opts")
+    fields = link_options(opts, where) if isinstance(opts, dict) else {}
+    return Edge(str(row.get("src", "")), str(row.get("dest", "")), fields)
+
+
+def _rows(value: Any, where: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        raise refusal(where, "expected a list of objects")
+    return value
