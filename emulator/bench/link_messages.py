@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, NamedTuple
 
-from emulator.calibration.crowd import crowd_spec, measured_token_s, with_message_work
+from emulator.calibration.crowd import (
+    measured_token_s,
+    message_s,
+    pipeline_specs,
+    with_message_work,
+)
+from emulator.calibration.link_work import link_byte_s
 from emulator.calibration.runtime import (
     PROMPT_ROWS,
     Sent,
@@ -34,10 +41,17 @@ def with_link_messages(found: Calibration) -> Calibration:
     if not all(item.ok for item in probe().items if item.needed):
         profile = with_message_work(found.profile, LOOPBACK_BIT_PER_S, measured_token_s(LOOPBACK_BIT_PER_S))
         return found.model_copy(update={"profile": profile})
-    sent, resumed, crowd_s = call(over_a_link)
-    runtime = with_messages(found.profile.runtime, [Sent(*item) for item in sent], resumed)
+    over = LinkCosts(*call(over_a_link))
+    runtime = with_messages(found.profile.runtime, [Sent(*item) for item in over.sent], over.resumed)
+    runtime = runtime.model_copy(
+        update={
+            "wakeup_s": over.wakeup_s,
+            "link_byte_s": max(0.0, over.link_byte_s - 2 * runtime.byte_s),  # the rest is in `byte_s`
+            "cores": len(os.sched_getaffinity(0)),
+        }
+    )
     profile = found.profile.model_copy(update={"runtime": runtime})
-    profile = with_message_work(profile, RATE_BIT_PER_S, crowd_s)
+    profile = with_message_work(profile, RATE_BIT_PER_S, over.crowd_s)
     device: DeviceSpec = found.device.model_copy(
         update={
             "message_overhead_s": float(f"{runtime.send_s:.3g}"),
@@ -48,20 +62,37 @@ def with_link_messages(found: Calibration) -> Calibration:
     return Calibration(profile=profile, device=device)
 
 
-def over_a_link() -> list[Any]:
-    """Called in namespaces of its own: messages without the time of their link, `resumes` by run, and the
-    seconds per token of the crowd.
+class LinkCosts(NamedTuple):
+    """Messages without the time of their link, `resumes` by run, the seconds per token of the crowd, how much
+    longer a message takes to a device that sleeps, and the work of the cores per byte.
     """
+
+    sent: list[Any]
+    resumed: list[Any]
+    crowd_s: float
+    wakeup_s: float
+    link_byte_s: float
+
+
+def over_a_link() -> LinkCosts:
+    """Called in namespaces of its own."""
     from emulator.network.mininet_network import MininetNetwork
 
     use_host_kernels()
     specs = talking(PROMPT_ROWS, RATE_BIT_PER_S)
     with MininetNetwork(specs[0].cluster, 1.0) as network:
         runs = [run_native(spec, network) for spec in specs]
-    with MininetNetwork(crowd_spec(RATE_BIT_PER_S).cluster, 1.0) as network:
+    few, many = pipeline_specs(RATE_BIT_PER_S)
+    with MininetNetwork(few.cluster, 1.0) as network:
+        polled_s = message_s(run_native(few, network), RATE_BIT_PER_S)
+        byte_s = link_byte_s(network)
+    with MininetNetwork(many.cluster, 1.0) as network:
+        asleep_s = message_s(run_native(many, network), RATE_BIT_PER_S)
         crowd_s = measured_token_s(RATE_BIT_PER_S, network)
-    return [
+    return LinkCosts(
         [item for run in runs for item in messages(run, RATE_BIT_PER_S)],
         [resumes(run) for run in runs],
         crowd_s,
-    ]
+        max(0.0, asleep_s - polled_s),
+        byte_s,
+    )

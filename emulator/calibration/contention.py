@@ -11,10 +11,11 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from emulator.calibration.children import at_once
 from emulator.calibration.operations import working_layers
-from engine.domain.errors import HostError
 from engine.ops.core import Block
 
 if TYPE_CHECKING:  # torch takes a while to import
@@ -50,26 +51,8 @@ def measure_slowdown(store: WeightStore, figure_s: float = FIGURE_S) -> tuple[fl
 
 def _together(store: WeightStore, layers: Sequence[int], rows: int, count: int, figure_s: float) -> float:
     """Mean wall seconds of a block in each of `count` processes that run at once, their mean."""
-    children = []
     begin_s = time.monotonic() + WARM_UP_S
-    for _ in range(count):
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.write(write, repr(_block_s(store, layers, rows, begin_s, figure_s)).encode())
-            finally:
-                os._exit(0)
-        os.close(write)
-        children.append((pid, read))
-    answers = []
-    for pid, read in children:
-        with os.fdopen(read) as pipe:
-            answers.append(pipe.read())
-        os.waitpid(pid, 0)
-    if not all(answers):
-        raise HostError("Calibrating this machine failed: a process that computed beside others died.")
-    return statistics.fmean(float(answer) for answer in answers)
+    return statistics.fmean(at_once([partial(_block_s, store, layers, rows, begin_s, figure_s)] * count))
 
 
 def _block_s(store: WeightStore, layers: Sequence[int], rows: int, begin_s: float, figure_s: float) -> float:

@@ -16,8 +16,6 @@ of 1, the cost that was measured alone) where the passes say little: ridge regre
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -26,6 +24,7 @@ import numpy as np
 from emulator.calibration.operations import TimedOperation
 from emulator.calibration.timed_kernels import FLOAT_BYTES
 from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile, MeasuredPass, MeasuredRow
+from engine.domain.interpolation import neighbours
 from engine.ops.cost import Kernel, width_of
 
 ROW_KNOTS = (1, 8, 34, 128, 384)
@@ -77,7 +76,7 @@ def _with_head(profile: HostProfile) -> HostProfile:
 def terms_of(profile: HostProfile, kernels: Sequence[Kernel]) -> dict[Term, float]:
     """What an operation of `kernels` consists of: its time is the sum of term × value."""
     found: dict[Term, float] = defaultdict(float)
-    widths = _between(WIDTH_KNOTS, width_of(kernels))
+    widths = neighbours(WIDTH_KNOTS, width_of(kernels))
 
     def call(field: str) -> None:
         for width, share in widths:
@@ -91,12 +90,12 @@ def terms_of(profile: HostProfile, kernels: Sequence[Kernel]) -> dict[Term, floa
             seconds = profile.product_s(kernel.name, kernel.rows, kernel.inner, kernel.cols, kernel.count)
             seconds -= profile.op_overhead_s
             if kernel.name == ATTENTION:
-                for row, share in _between(ROW_KNOTS, kernel.rows):
+                for row, share in neighbours(ROW_KNOTS, kernel.rows):
                     found["attention", row] += share * seconds
                 continue
             call("product_s")
-            for row, share in _between(ROW_KNOTS, kernel.rows):
-                for size, part in _between(BYTE_KNOTS, _matrix_bytes(profile, kernel)):
+            for row, share in neighbours(ROW_KNOTS, kernel.rows):
+                for size, part in neighbours(BYTE_KNOTS, _matrix_bytes(profile, kernel)):
                     found["product", row, size] += share * part * seconds
         elif kernel.name == ATTENTION:
             call("attention_s")
@@ -209,19 +208,10 @@ def _corrected_row(row: MeasuredRow, factor: float) -> MeasuredRow:
 def _product_factor(row: MeasuredRow, values: Terms) -> float:
     return sum(
         share * part * values["product", at, size]
-        for at, share in _between(ROW_KNOTS, row.rows)
-        for size, part in _between(BYTE_KNOTS, row.inner * row.cols * FLOAT_BYTES)
+        for at, share in neighbours(ROW_KNOTS, row.rows)
+        for size, part in neighbours(BYTE_KNOTS, row.inner * row.cols * FLOAT_BYTES)
     )
 
 
 def _row_factor(term: str, row: MeasuredRow, values: Terms) -> float:
-    return sum(share * values[term, at] for at, share in _between(ROW_KNOTS, row.rows))
-
-
-def _between(knots: Sequence[int], value: float) -> tuple[tuple[int, float], ...]:
-    """The numbers of the knots around `value` with their shares, linear in the logarithm."""
-    at = bisect_right(knots, value)
-    if at in (0, len(knots)):
-        return ((min(at, len(knots) - 1), 1.0),)
-    share = math.log(value / knots[at - 1]) / math.log(knots[at] / knots[at - 1])
-    return (at - 1, 1.0 - share), (at, share)
+    return sum(share * values[term, at] for at, share in neighbours(ROW_KNOTS, row.rows))

@@ -1,8 +1,11 @@
-"""How much of a message's costs is work on a core: from a run with more devices than this host has cores.
+"""What messages cost where there are more devices than this host has cores, in place of as many.
 
-A message between two idle devices takes as long whether its threads work on it or wait for each other. Where
-processes share cores the two differ: work of one keeps the others from theirs. So one run of twice as many
-devices as cores is measured, and the share with which the simulated world takes as long per token is kept.
+wakeup_s            Devices with a core of their own poll for messages, others sleep until one comes. Two
+                    pipelines, in which one device works at a time, show how much longer that takes.
+message_work_frac   A message between two idle devices takes as long whether its threads work on it or wait
+                    for each other. Where processes share cores the two differ: work of one keeps the others
+                    from theirs. So one run of twice as many devices as cores is measured, and the share with
+                    which the simulated world takes as long per token is kept.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ import os
 import statistics
 from itertools import pairwise
 
-from emulator.calibration.runtime import MODELS, Run, run_native, spec_of
+from emulator.calibration.runtime import MODELS, Run, messages, resumes, run_native, spec_of
+from emulator.calibration.stopwatch import trimmed_mean
 from engine.domain.cluster import LinkSpec, SwitchSpec
 from engine.domain.host_times import HostProfile, RuntimeCosts
 from engine.domain.network import Network
@@ -26,10 +30,23 @@ HALVINGS = 6
 REPEATS = 3
 
 
+def crowd_devices() -> int:
+    """Twice as many devices as cores."""
+    return max(2, min(MOST_DEVICES, 2 * len(os.sched_getaffinity(0))))
+
+
 def crowd_spec(bit_per_s: float) -> RunSpec:
     """Tensor parallelism, the method with the most messages, on twice as many devices as cores."""
-    devices = max(2, min(MOST_DEVICES, 2 * len(os.sched_getaffinity(0))))
-    spec = spec_of(MODELS[-1], devices, "megatron", ROWS)
+    return over_a_switch("megatron", crowd_devices(), bit_per_s)
+
+
+def pipeline_specs(bit_per_s: float) -> tuple[RunSpec, RunSpec]:
+    """A pipeline of two devices, each of which can have a core, and one of twice as many as cores."""
+    return over_a_switch("gpipe", 2, bit_per_s), over_a_switch("gpipe", crowd_devices(), bit_per_s)
+
+
+def over_a_switch(strategy: str, devices: int, bit_per_s: float) -> RunSpec:
+    spec = spec_of(MODELS[-1], devices, strategy, ROWS)
     cluster = spec.cluster.model_copy(
         update={
             "switches": (SwitchSpec(name="hub"),),
@@ -40,6 +57,17 @@ def crowd_spec(bit_per_s: float) -> RunSpec:
     )
     workload = spec.workload.model_copy(update={"new_tokens": NEW_TOKENS})
     return spec.model_copy(update={"cluster": cluster, "workload": workload})
+
+
+def message_s(run: Run, bit_per_s: float) -> float:
+    """Mean seconds of the smallest messages of a pipeline, from `send` to the next operation, without the
+    time of their link.
+    """
+    sent = messages(run, bit_per_s)
+    least = min(item.size_bytes for item in sent)
+    return trimmed_mean(item.seconds for item in sent if item.size_bytes == least) + trimmed_mean(
+        resumes(run)
+    )
 
 
 def token_s(items: list[Span | Mark]) -> float:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
-from math import log
 from typing import Literal
 
 from pydantic import Field
 
+from engine.domain.interpolation import neighbours
 from engine.domain.values import Positive, Value
 
 
@@ -41,20 +40,9 @@ def check_grid(points: Sequence[Efficiency]) -> None:
 def efficiency(points: tuple[Efficiency, ...], rows: int, width: int) -> float:
     """Share of the peak rate, linear in the logarithms of rows and width, and constant beyond the table."""
     table = {(point.rows, point.width): point.frac for point in points}
-    low_rows, high_rows, rows_frac = _between(sorted({point.rows for point in points}), rows)
-    low_width, high_width, width_frac = _between(sorted({point.width for point in points}), width)
-
-    def at(rows: int) -> float:
-        return (1 - width_frac) * table[rows, low_width] + width_frac * table[rows, high_width]
-
-    return (1 - rows_frac) * at(low_rows) + rows_frac * at(high_rows)
-
-
-def _between(knots: Sequence[int], value: int) -> tuple[int, int, float]:
-    """The knots around `value`, and how far it is from the first to the second on a logarithmic scale."""
-    if value <= knots[0]:
-        return knots[0], knots[0], 0.0
-    if value >= knots[-1]:
-        return knots[-1], knots[-1], 0.0
-    low, high = knots[bisect_right(knots, value) - 1], knots[bisect_right(knots, value)]
-    return low, high, log(value / low) / log(high / low)
+    all_rows, widths = (sorted({place[axis] for place in table}) for axis in (0, 1))
+    return sum(
+        share * part * table[all_rows[row], widths[column]]
+        for row, share in neighbours(all_rows, rows)
+        for column, part in neighbours(widths, width)
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import product as combinations
@@ -11,6 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from engine.domain.interpolation import neighbours
 from engine.domain.values import Name, NonNegative, Positive, Value
 
 ATTENTION, LOOKUP = "attention", "lookup"
@@ -58,6 +58,9 @@ class RuntimeCosts(Value):
 
     `turn_frac` is the time in which a computing device looks for messages, per second of its operations.
     `message_work_frac` is the share of a message's costs for which its thread works; the rest it only waits.
+    `wakeup_s` is how much longer a message takes to a device that sleeps until it comes, as devices do where
+    there are more of them than the host's `cores` (0: not known). `link_byte_s` is the work of the host's
+    cores for each byte that an emulated link carries, while it carries it: copies, packets, the switch.
     `slowdown[k - 1]` says how many times as long an operation takes while k devices of this host compute at
     once: they share cores, caches and memory. More devices than measured share the cores further.
     """
@@ -70,7 +73,14 @@ class RuntimeCosts(Value):
     receive_s: NonNegative = 0.0
     byte_s: NonNegative = 0.0
     message_work_frac: float = Field(default=0.0, ge=0, le=1)
+    wakeup_s: NonNegative = 0.0
+    link_byte_s: NonNegative = 0.0
+    cores: int = Field(default=0, ge=0)
     slowdown: tuple[Annotated[float, Field(ge=1)], ...] = ()
+
+    def received_s(self, workers: int) -> float:
+        """Seconds that receiving a message takes where so many devices compute."""
+        return self.receive_s + (self.wakeup_s if 0 < self.cores < workers else 0.0)
 
     def slowdown_of(self, computing: int) -> float:
         """How many times as long an operation takes while `computing` devices, itself included, compute."""
@@ -133,9 +143,10 @@ class HostProfile(Value):
 
     def _calls_between(self, width: float) -> CallCosts:
         points = {point.width: point for point in self.calls}
-        shares = _between(sorted(points), width) if points else ()
+        widths = sorted(points)
+        shares = neighbours(widths, width) if points else ()
         costs = {
-            field: sum(share * getattr(points[at], field) for at, share in shares)
+            field: sum(share * getattr(points[widths[at]], field) for at, share in shares)
             for field in CallCosts.model_fields
             if field != "width"
         }
@@ -174,7 +185,10 @@ class Grid:
     def s_per_flop(self, rows: int, inner: int, cols: int) -> float:
         place = (rows, inner, cols)
         if place not in self.known:
-            ends = [_between(axis, value) for axis, value in zip(self.axes, place, strict=True)]
+            ends = [
+                [(axis[at], share) for at, share in neighbours(axis, value)]
+                for axis, value in zip(self.axes, place, strict=True)
+            ]
             total = 0.0
             for corner in combinations(*ends):
                 (low, a), (middle, b), (high, c) = corner
@@ -185,13 +199,3 @@ class Grid:
 
 def _place(row: MeasuredRow) -> tuple[float, float, float]:
     return row.rows, row.inner, row.cols
-
-
-def _between(axis: Sequence[float], value: float) -> tuple[tuple[float, float], ...]:
-    """The neighbours of `value` on `axis` with their weights, which add up to 1."""
-    at = bisect_right(axis, value)
-    if at in (0, len(axis)):
-        return ((axis[min(at, len(axis) - 1)], 1.0),)
-    low, high = axis[at - 1], axis[at]
-    share = math.log(value / low) / math.log(high / low)
-    return (low, 1.0 - share), (high, share)

@@ -5,7 +5,8 @@ process of it with two threads (`engine/worlds/real/native.py`): the main thread
 sends and receives, one thing after the other; the compute thread computes long operations meanwhile. While
 k threads have work, all of it takes `slowdown(k)` times as long as alone (`RuntimeCosts.slowdown_of`),
 because cores, caches and memory bandwidth are shared. Work progresses together (processor sharing): when a
-piece of it begins or ends, the rate of all others changes.
+piece of it begins or ends, the rate of all others changes. The host's kernel carries the bytes of messages
+over emulated links, which is work of the same cores.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ class Work:
 
 
 class SharedCores:
-    """Calls `on_end` of each piece of work when it has ended."""
+    """Calls `on_end` of each piece of work when it has ended. A byte on a link is work of `link_byte_s`."""
 
-    def __init__(self, kernel: SimulationKernel, slowdown: Callable[[int], float]):
-        self.kernel, self.slowdown = kernel, slowdown
+    def __init__(self, kernel: SimulationKernel, slowdown: Callable[[int], float], link_byte_s: float = 0.0):
+        self.kernel, self.slowdown, self.link_byte_s = kernel, slowdown, link_byte_s
         self.under_way: list[Work] = []
         self._advanced_s = 0.0
         self._version = 0
@@ -43,6 +44,11 @@ class SharedCores:
         self._advance()
         self.under_way.append(Work(duration_s, on_end))
         self._schedule_next()
+
+    def carry(self, size_bytes: int) -> None:
+        """Links begin to carry a message: its sender and its receiver do not wait for this work."""
+        if self.link_byte_s:
+            self.begin(size_bytes * self.link_byte_s, lambda: None)
 
     def clear(self) -> None:
         """Abandon everything that is under way."""
@@ -113,6 +119,7 @@ class Threads:
     """The main thread and the compute thread of one device's process."""
 
     def __init__(self, cores: SharedCores):
+        self.cores = cores
         self.main, self.compute = Thread(cores), Thread(cores)
 
     def for_operation(self, handed_over: bool) -> Thread:

@@ -252,10 +252,15 @@ class SimulatedDevice(Device):
             message.handle.done, message.handle.time_s = True, self.now_s
         elif self.threads is not None:
             cost_s = self._work_frac * sender_cost_s(self.device, message.size_bytes)
-            self.threads.main.run(cost_s, lambda start_s: self.network.send(message))
+            self.threads.main.run(cost_s, lambda start_s: self._send_on_host(message))
         else:
             self.network.send(message)
         return message.handle
+
+    def _send_on_host(self, message: SimulatedMessage) -> None:
+        assert self.threads is not None, "a device of a host has threads"
+        self.threads.cores.carry(message.size_bytes)
+        self.network.send(message)
 
     @property
     def _work_frac(self) -> float:

@@ -64,7 +64,7 @@ class SimulatedWorld:
             spec.cluster, self.kernel, self._on_departed, self._on_arrived, spec.seed
         )
         self.devices = [self._device(rank) for rank in range(len(spec.cluster.devices))]
-        self.cores = SharedCores(self.kernel, host.slowdown_of) if host is not None else None
+        self.cores = None if host is None else SharedCores(self.kernel, host.slowdown_of, host.link_byte_s)
         self.network.waiting_frac = 1.0 if host is None else 1.0 - host.message_work_frac
         for device in self.devices:
             device.batched = batched

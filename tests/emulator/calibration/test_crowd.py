@@ -2,9 +2,10 @@
 
 import pytest
 
-from emulator.calibration.crowd import crowd_spec, token_s, with_message_work
+from emulator.calibration.crowd import crowd_spec, message_s, token_s, with_message_work
+from emulator.calibration.runtime import Run
 from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
-from engine.domain.trace import Mark
+from engine.domain.trace import Mark, Span
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
@@ -42,3 +43,19 @@ def test_the_first_request_does_not_count():
         for time_s in times
     ]
     assert token_s(marks) == 1.0
+
+
+def test_a_message_takes_from_its_sending_to_the_operation_after_it_without_its_link():
+    # 1,000 bytes take 8 us at 1 Gbit/s; larger messages do not count
+    spans = [
+        Span("d1", "recv", "m", -1, 1.0, 1.000208, 1000),
+        Span("d1", "compute", "block", 0, 1.000258, 1.1, 0),
+        Span("d1", "recv", "m", -1, 2.0, 2.5, 50_000),
+    ]
+    assert message_s(Run(None, spans), RATE_BIT_PER_S) == pytest.approx(250e-6)
+
+
+def test_a_message_takes_longer_to_a_sleeping_device_where_there_are_more_devices_than_cores():
+    costs = RuntimeCosts(receive_s=1e-4, wakeup_s=2e-4, cores=2)
+    assert [costs.received_s(workers) for workers in (1, 2, 3)] == pytest.approx([1e-4, 1e-4, 3e-4])
+    assert RuntimeCosts(receive_s=1e-4, wakeup_s=2e-4).received_s(9) == 1e-4, "the cores are not known"

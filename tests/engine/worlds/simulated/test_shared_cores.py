@@ -144,3 +144,17 @@ def test_a_long_operation_leaves_the_main_thread_free_for_messages():
     assert threads.for_operation(handed_over=True) is threads.compute
     threads.compute.run(1.0, lambda start_s: None)
     assert threads.for_operation(handed_over=False) is threads.compute  # in their order
+
+
+def test_bytes_on_a_link_slow_the_operations_of_other_devices_down_and_not_their_message():
+    # one core: what the kernel does for the message's bytes takes 2 ms of it from the operation
+    alone, alone_trace = on_host((1.0, 2.0))
+    run(alone, (2, adds_one_after_the_other(1)))
+    sent, sent_trace = on_host((1.0, 2.0))
+    run(sent, (0, lambda ctx: sender(ctx, 1, ["m"])), listener(1))
+    (message,) = spans(sent_trace, "recv")
+    together, trace = on_host((1.0, 2.0), link_byte_s=2e-3 / message.bytes)
+    run(together, (0, lambda ctx: sender(ctx, 1, ["m"])), (2, adds_one_after_the_other(1)), listener(1))
+    (one,), (slowed,) = spans(alone_trace, "compute"), spans(trace, "compute")
+    assert slowed.end_s == pytest.approx(min(2 * one.end_s, one.end_s + 2e-3))
+    assert spans(trace, "recv")[0].end_s == message.end_s
