@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from emulator.calibration.crowd import (
     measured_token_s,
-    message_s,
     pipeline_specs,
+    wakeup_s,
     with_message_work,
 )
 from emulator.calibration.link_work import link_byte_s
@@ -63,8 +63,8 @@ def with_link_messages(found: Calibration) -> Calibration:
 
 
 class LinkCosts(NamedTuple):
-    """Messages without the time of their link, `resumes` by run, the seconds per token of the crowd, how much
-    longer a message takes to a device that sleeps, and the work of the cores per byte.
+    """Messages without the time of their link, `resumes` by run, the seconds per token of the crowd, what
+    a device takes to wake up, and the work of the cores per byte.
     """
 
     sent: list[Any]
@@ -84,15 +84,15 @@ def over_a_link() -> LinkCosts:
         runs = [run_native(spec, network) for spec in specs]
     few, many = pipeline_specs(RATE_BIT_PER_S)
     with MininetNetwork(few.cluster, 1.0) as network:
-        polled_s = message_s(run_native(few, network), RATE_BIT_PER_S)
+        polling = run_native(few, network)
         byte_s = link_byte_s(network)
     with MininetNetwork(many.cluster, 1.0) as network:
-        asleep_s = message_s(run_native(many, network), RATE_BIT_PER_S)
+        sleeping = run_native(many, network)
         crowd_s = measured_token_s(RATE_BIT_PER_S, network)
     return LinkCosts(
         [item for run in runs for item in messages(run, RATE_BIT_PER_S)],
         [resumes(run) for run in runs],
         crowd_s,
-        max(0.0, asleep_s - polled_s),
+        wakeup_s(polling, sleeping, RATE_BIT_PER_S),
         byte_s,
     )

@@ -22,7 +22,7 @@ from engine.ops.sizes import weight_bytes
 
 STEPS: tuple[tuple[str, Place, dict[str, Any]], ...] = (
     ("single", Place(1, 0.0), {}),
-    ("gpipe", Place(2, 100e6), {}),
+    ("gpipe", Place(2, 100e6), {"head": "last"}),
     ("megatron", Place(2, 100e6), {}),
     ("megatron", Place(2, 100e6), {"head": "columns", "embedding": "auto"}),
     ("megatron", Place(4, 100e6), {"head": "columns", "embedding": "auto"}),

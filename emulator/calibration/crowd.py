@@ -1,7 +1,8 @@
 """What messages cost where there are more devices than this host has cores, in place of as many.
 
-wakeup_s            Devices with a core of their own poll for messages, others sleep until one comes. Two
-                    pipelines, in which one device works at a time, show how much longer that takes.
+wakeup_s            Devices with a core of their own poll for messages, others sleep until one comes, and find
+                    little in the caches then. Two pipelines, in which one device works at a time, show how
+                    much longer a token takes for each device that it wakes.
 message_work_frac   A message between two idle devices takes as long whether its threads work on it or wait
                     for each other. Where processes share cores the two differ: work of one keeps the others
                     from theirs. So one run of twice as many devices as cores is measured, and the share with
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import os
 import statistics
+from collections.abc import Sequence
 from itertools import pairwise
 
 from emulator.calibration.runtime import MODELS, Run, messages, resumes, run_native, spec_of
@@ -21,6 +23,7 @@ from engine.domain.host_times import HostProfile, RuntimeCosts
 from engine.domain.network import Network
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
+from engine.domain.units import BITS_PER_BYTE
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
@@ -70,7 +73,19 @@ def message_s(run: Run, bit_per_s: float) -> float:
     )
 
 
-def token_s(items: list[Span | Mark]) -> float:
+def wakeup_s(polling: Run, sleeping: Run, bit_per_s: float) -> float:
+    """How much longer a token takes for each device of a pipeline that sleeps, in place of polling, than its
+    further messages say. Both runs have the same model.
+    """
+    few, many = (len(run.prepared.spec.cluster.devices) for run in (polling, sleeping))
+    sent = messages(polling, bit_per_s)
+    row_bytes = min(item.size_bytes for item in sent)
+    hop_s = message_s(polling, bit_per_s) + row_bytes * BITS_PER_BYTE / bit_per_s
+    longer_s = token_s(sleeping.trace) - token_s(polling.trace) - (many - few) * hop_s
+    return max(0.0, longer_s / many)
+
+
+def token_s(items: Sequence[Span | Mark]) -> float:
     """Median seconds from token to token of the requests after the first."""
     times: dict[int, list[float]] = {}
     for item in items:
@@ -84,7 +99,7 @@ def token_s(items: list[Span | Mark]) -> float:
 def measured_token_s(bit_per_s: float, network: Network | None = None) -> float:
     """Seconds per token in the crowd, the median of `REPEATS` runs. Raises `HostError`."""
     runs: list[Run] = [run_native(crowd_spec(bit_per_s), network) for _ in range(REPEATS)]
-    return statistics.median(token_s(list(run.trace)) for run in runs)
+    return statistics.median(token_s(run.trace) for run in runs)
 
 
 def with_message_work(profile: HostProfile, bit_per_s: float, seconds: float) -> HostProfile:

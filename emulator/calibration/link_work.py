@@ -1,8 +1,8 @@
 """Measures how much work of this host's cores each byte on an emulated link is.
 
 A stream flows from one device to another at the rate of their links, while a counter on every core gets the
-time that nobody else uses. What the counters lack then is the work of both processes, of the kernel's packets
-and of the switch between them.
+time that the stream leaves: its processes mostly wait. What the counters lack then is the work of both
+processes, of the kernel's packets and of the switch between them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from emulator.calibration.children import at_once
+from engine.domain.errors import HostError
 from engine.domain.network import Network
 from engine.worlds.real.connections import tune
 
@@ -33,12 +34,15 @@ def link_byte_s(network: Network) -> float:
     cores = sorted(os.sched_getaffinity(0))
     begin_s = time.monotonic() + WARM_UP_S
     alone = at_once([partial(_count, core, begin_s) for core in cores])
+    if not all(alone):
+        raise HostError("Calibrating this machine failed: other processes use it up. Stop them, and repeat.")
     begin_s = time.monotonic() + WARM_UP_S
     counters = [partial(_count, core, begin_s) for core in cores]
     received, _, *beside = at_once(
         [partial(_receive, network, begin_s), partial(_send, network, begin_s), *counters]
     )
-    return work_s(alone, beside) / received
+    carried_s: float = work_s(alone, beside)
+    return carried_s / max(1, int(received))
 
 
 def work_s(alone: Sequence[int], beside: Sequence[int]) -> float:
@@ -49,9 +53,8 @@ def work_s(alone: Sequence[int], beside: Sequence[int]) -> float:
 
 
 def _count(core: int, begin_s: float) -> int:
-    """How far a counter gets in `STREAM_S` with the time of `core` that nobody else uses."""
+    """How far a counter on `core` gets in `STREAM_S`."""
     os.sched_setaffinity(0, {core})
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     count = 0
     while (now_s := time.monotonic()) < begin_s + STREAM_S:
         for _ in range(STEPS):

@@ -58,9 +58,10 @@ class RuntimeCosts(Value):
 
     `turn_frac` is the time in which a computing device looks for messages, per second of its operations.
     `message_work_frac` is the share of a message's costs for which its thread works; the rest it only waits.
-    `wakeup_s` is how much longer a message takes to a device that sleeps until it comes, as devices do where
-    there are more of them than the host's `cores` (0: not known). `link_byte_s` is the work of the host's
-    cores for each byte that an emulated link carries, while it carries it: copies, packets, the switch.
+    `wakeup_s` is how much longer a device takes for a message that wakes its core and for what it computes
+    then: where there are more devices than the host's `cores` (0: not known), they sleep in place of polling,
+    and find little of theirs in the caches. `link_byte_s` is the work of the host's cores for each byte that
+    an emulated link carries, while it carries it: copies, packets, the switch.
     `slowdown[k - 1]` says how many times as long an operation takes while k devices of this host compute at
     once: they share cores, caches and memory. More devices than measured share the cores further.
     """
@@ -78,9 +79,15 @@ class RuntimeCosts(Value):
     cores: int = Field(default=0, ge=0)
     slowdown: tuple[Annotated[float, Field(ge=1)], ...] = ()
 
-    def received_s(self, workers: int) -> float:
-        """Seconds that receiving a message takes where so many devices compute."""
-        return self.receive_s + (self.wakeup_s if 0 < self.cores < workers else 0.0)
+    def core_of(self, rank: int, workers: Sequence[int]) -> int | None:
+        """The core to which the process of device `rank` is bound (`shares_evenly`), None: to none."""
+        if rank not in workers or not shares_evenly(len(workers), self.cores):
+            return None
+        return list(workers).index(rank) % self.cores
+
+    def wakeup_of(self, workers: int) -> float:
+        """Seconds for a device to wake up where so many compute."""
+        return self.wakeup_s if 0 < self.cores < workers else 0.0
 
     def slowdown_of(self, computing: int) -> float:
         """How many times as long an operation takes while `computing` devices, itself included, compute."""
@@ -88,6 +95,14 @@ class RuntimeCosts(Value):
         if computing <= 1 or not known:
             return 1.0
         return self.slowdown[min(computing, known) - 1] * max(1.0, computing / known)
+
+
+def shares_evenly(workers: int, cores: int) -> bool:
+    """Whether so many processes are bound to cores, one after the other: each has one, or all cores have as
+    many. A single process may use all cores, and where some cores had more processes than others, the kernel
+    moves them better.
+    """
+    return 1 < workers <= cores or (0 < cores < workers and workers % cores == 0)
 
 
 class HostProfile(Value):

@@ -33,13 +33,12 @@ class NativePrediction(NamedTuple):
 
 def as_host(cluster: ClusterSpec, profile: HostProfile) -> ClusterSpec:
     """`cluster` with devices that compute and send as processes of the host of `profile` do."""
-    received_s = profile.runtime.received_s(len(cluster.workers))
     return cluster.model_copy(
-        update={"devices": tuple(_as_host(device, profile, received_s) for device in cluster.devices)}
+        update={"devices": tuple(_as_host(device, profile) for device in cluster.devices)}
     )
 
 
-def _as_host(device: DeviceSpec, profile: HostProfile, received_s: float) -> DeviceSpec:
+def _as_host(device: DeviceSpec, profile: HostProfile) -> DeviceSpec:
     costs = profile.runtime
     return device.model_copy(
         update={
@@ -50,7 +49,7 @@ def _as_host(device: DeviceSpec, profile: HostProfile, received_s: float) -> Dev
             "handover_s": costs.handover_s,
             "token_s": costs.token_s,
             "message_overhead_s": costs.send_s,
-            "receive_overhead_s": received_s,
+            "receive_overhead_s": costs.receive_s,
             "byte_overhead_s": costs.byte_s,
             "staging_byte_per_s": None,
         }

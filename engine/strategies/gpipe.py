@@ -11,14 +11,15 @@ from pydantic import Field
 from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
+from engine.domain.plan import Placement, Plan
 from engine.domain.workload import Workload
 from engine.program.strategy import DivisibleParams
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
-from engine.strategies.shared.demand import Demand, demand_of
+from engine.strategies.shared.demand import Demand, block_passes, check_memory, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
+from engine.strategies.shared.last_head import HEAD_HELP, HeadPlace, last_head_passes, with_last_head
 from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_placement, stages_placement
-from engine.strategies.shared.stages import StagesBy, most_layers, stages_of
+from engine.strategies.shared.stages import Stage, StagesBy, most_layers, source_first, stages_of
 
 
 class GPipeParams(DivisibleParams):
@@ -28,6 +29,7 @@ class GPipeParams(DivisibleParams):
         description="Layers per device in proportion to its free memory, to its speed, or equal.",
     )
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
+    head: HeadPlace = Field(default="source", description=HEAD_HELP)
 
 
 class GPipe(Pipeline[GPipeParams, PipelineLayout]):
@@ -42,7 +44,9 @@ class GPipe(Pipeline[GPipeParams, PipelineLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: GPipeParams
     ) -> Plan[PipelineLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        ends = ends_placement(self.name, cluster, model)
+        source = ends_placement(self.name, cluster, model)
+        moves_head = params.head == "last" and demand.generates
+        ends = with_last_head(source, source_first(cluster)[-1]) if moves_head else source
 
         def plan_for(demand: Demand) -> Plan[PipelineLayout]:
             if params.plan is not None:
@@ -51,9 +55,31 @@ class GPipe(Pipeline[GPipeParams, PipelineLayout]):
                 )
             else:
                 stages = stages_of(cluster, model, demand, ends, params.by)
-            return stages_placement(ends, stages, model.num_layers).with_layout(PipelineLayout(stages=stages))
+            if moves_head:
+                return _with_head(cluster, model, demand, source, stages)
+            return stages_placement(source, stages, model.num_layers).with_layout(
+                PipelineLayout(stages=stages)
+            )
 
         return plan_under(params.kv_pressure, model, demand, plan_for)
 
+    def chooses_last(self, plan: Plan[PipelineLayout]) -> bool:
+        return plan.layout.head is not None
+
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[PipelineLayout]) -> PlanByHand:
         return of_stages(cluster, plan.layout.stages)
+
+
+def _with_head(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, stages: tuple[Stage, ...]
+) -> Plan[PipelineLayout]:
+    """The plan of `stages` whose last device has the output matrix. Raises `PlanError` if it has no room."""
+    last = stages[-1].device
+    if last == cluster.source_rank:
+        return stages_placement(ends, stages, model.num_layers).with_layout(PipelineLayout(stages=stages))
+    placement = stages_placement(with_last_head(ends, last), stages, model.num_layers)
+    kv_bytes = stages[-1].num_layers * demand.kv_bytes(model, model.num_kv_heads)
+    passes = (*block_passes(model, demand), *last_head_passes(model, demand))
+    remedy = "leave the head on the source, or give the last device fewer layers"
+    check_memory(cluster, model, placement, {last: kv_bytes}, {last: passes}, remedy)
+    return placement.with_layout(PipelineLayout(stages=stages, head=last))

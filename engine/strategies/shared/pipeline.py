@@ -15,6 +15,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Work
+from engine.domain.values import Count
 from engine.ops.layers import layers
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
@@ -31,6 +32,7 @@ from engine.strategies.shared.ends import (
 from engine.strategies.shared.kv_disk import DiskRows
 from engine.strategies.shared.kv_layout import KVLayout
 from engine.strategies.shared.kv_pressure import embed_rows, run_block
+from engine.strategies.shared.last_head import choose
 from engine.strategies.shared.stages import Stage
 
 Returns = dict[tuple[int, int], Handle]
@@ -44,9 +46,10 @@ class StagesLayout(KVLayout):
 
 
 class PipelineLayout(StagesLayout):
-    """The layout of GPipe and Accelerate."""
+    """The layout of GPipe and Accelerate. `head` is the rank with the output matrix; None: the source."""
 
     kind: Literal["pipeline"] = "pipeline"
+    head: Count | None = None
 
 
 StagesLayoutT = TypeVar("StagesLayoutT", bound=StagesLayout, default=Any)
@@ -132,6 +135,10 @@ class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
     def stage_layers(self, ctx: Ctx, plan: Plan[StagesLayoutT], layers: range) -> StageLayers:
         return StageLayers(ctx, plan, layers)
 
+    def chooses_last(self, plan: Plan[StagesLayoutT]) -> bool:
+        """Whether the last stage, which is not the source's, has the output matrix."""
+        return False
+
     async def forward_all(
         self,
         ctx: Ctx,
@@ -147,9 +154,11 @@ class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
         stages = plan.layout.stages
         first, last = stages[0].device, stages[-1].device
         returns: Returns = {}
+        chosen = self.chooses_last(plan)
         if ctx.rank == source and last != source:
             returns = {
-                (step.requests[0], step.index): ctx.spawn(_take(ctx, step, last, done)) for step in steps
+                (step.requests[0], step.index): ctx.spawn(_take(ctx, step, last, done, chosen))
+                for step in steps
             }
         if ctx.rank == source and first != source:
             await _feed(ctx, plan, steps, tokens, first, returns)
@@ -158,7 +167,7 @@ class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
                 before = stages[number - 1].device if number else source
                 after = stages[number + 1].device if number + 1 < len(stages) else source
                 stage = self.stage_layers(ctx, plan, range(mine.start, mine.stop))
-                await _stage(ctx, steps, tokens, stage, before, after, done, returns)
+                await _stage(ctx, steps, tokens, stage, before, after, done, returns, chosen)
         for handle in returns.values():
             await handle
 
@@ -185,9 +194,10 @@ async def _stage(
     after: int,
     done: Done,
     returns: Returns,
+    chosen: bool,
 ) -> None:
     """All steps of one device's stage. `before` or `after` equal to the device's own rank means that the
-    device is the source and embeds, or computes the result.
+    device is the source and embeds, or computes the result. With `chosen` the last stage computes it.
     """
     layers = stage.layers
     for number, step in enumerate(steps):
@@ -200,9 +210,12 @@ async def _stage(
         x = await stage.run(step, x)
         if after == ctx.rank:
             done(step, await finish(ctx, step, x))
+        elif layers.stop < ctx.model.num_layers:
+            ctx.send(x, after, tag(step, "hidden", layers.stop - 1))
+        elif chosen:
+            ctx.send(await choose(ctx, step, x), after, tag(step, "token"))
         else:
-            final = layers.stop == ctx.model.num_layers
-            ctx.send(wanted_rows(step, x) if final else x, after, tag(step, "hidden", layers.stop - 1))
+            ctx.send(wanted_rows(step, x), after, tag(step, "hidden", layers.stop - 1))
     await stage.end()
 
 
@@ -221,7 +234,10 @@ async def _input(
     return await embed_rows(ctx, plan, step, tokens[number])
 
 
-async def _take(ctx: Ctx, step: Step, last: int, done: Done) -> None:
+async def _take(ctx: Ctx, step: Step, last: int, done: Done, chosen: bool) -> None:
     ctx.at(step.requests[0], step.index)
-    x = await ctx.recv(last, tag(step, "hidden", ctx.model.num_layers - 1))
-    done(step, await finish(ctx, step, x))
+    if chosen:
+        done(step, await ctx.recv(last, tag(step, "token")))
+    else:
+        x = await ctx.recv(last, tag(step, "hidden", ctx.model.num_layers - 1))
+        done(step, await finish(ctx, step, x))

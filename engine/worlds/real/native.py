@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from engine.domain.host_times import shares_evenly
 from engine.domain.trace import Span
 from engine.ops.cost import hands_over
 from engine.ops.layers import Layers
@@ -43,17 +44,18 @@ MOST_NOTED = 10_000
 
 
 def keep_a_core(rank: int, workers: Sequence[int]) -> bool:
-    """Bind this process, which is worker `rank`, to a core of its own, if every worker can have one.
+    """Bind this process, which is worker `rank`, to a core, where that serves all workers alike
+    (`shares_evenly`).
 
     Where the kernel may move processes, it wakes the receiver of a message on the core of the sender, which
-    then waits for it. Returns whether every worker has a core; a single one may use them all.
+    then waits for it. Returns whether this worker has a core of its own; a single one may use them all.
     """
     cores = sorted(os.sched_getaffinity(0))
-    if len(workers) > len(cores) or rank not in workers:
+    if rank not in workers:
         return False
-    if len(workers) > 1:
-        os.sched_setaffinity(0, {cores[list(workers).index(rank)]})
-    return True
+    if shares_evenly(len(workers), len(cores)):
+        os.sched_setaffinity(0, {cores[list(workers).index(rank) % len(cores)]})
+    return len(workers) <= len(cores)
 
 
 class NativeDevice(RealDevice):

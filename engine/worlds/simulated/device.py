@@ -259,7 +259,7 @@ class SimulatedDevice(Device):
 
     def _send_on_host(self, message: SimulatedMessage) -> None:
         assert self.threads is not None, "a device of a host has threads"
-        self.threads.cores.carry(message.size_bytes)
+        self.threads.carry(message.size_bytes)
         self.network.send(message)
 
     @property
@@ -271,7 +271,7 @@ class SimulatedDevice(Device):
         """`message` has arrived: `use` it, on shared cores when the main thread has read it."""
         if self.threads is not None:
             cost_s = self._work_frac * receiver_cost_s(self.device, message.size_bytes)
-            self.threads.main.run(cost_s, lambda start_s: use())
+            self.threads.receive(cost_s, lambda start_s: use())
         else:
             use()
 

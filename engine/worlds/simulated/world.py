@@ -68,7 +68,10 @@ class SimulatedWorld:
         self.network.waiting_frac = 1.0 if host is None else 1.0 - host.message_work_frac
         for device in self.devices:
             device.batched = batched
-            device.threads = Threads(self.cores) if self.cores is not None else None
+            if self.cores is not None and host is not None:
+                workers = spec.cluster.workers
+                core = host.core_of(device.rank, workers)
+                device.threads = Threads(self.cores, core, host.wakeup_of(len(workers)))
         self.faults = FaultInjector(spec, plan, self.kernel, self.network, self.devices, self.emit)
 
     def _device(self, rank: int) -> SimulatedDevice:

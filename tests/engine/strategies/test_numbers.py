@@ -21,6 +21,7 @@ BY_HAND = [
     ("accelerate", {"device_map": "sequential"}),
     ("gpipe", {"by": "memory"}),
     ("gpipe", {"by": "flops"}),
+    ("gpipe", {"head": "last"}),
     ("edgeshard", {"objective": "latency"}),
     ("edgeshard", {"objective": "throughput"}),
     ("edgeshard", {"objective": "throughput", "schedule": "bubbles"}),

@@ -129,14 +129,16 @@ def test_what_waits_for_the_trace_is_bounded(device, trace, monkeypatch):
     assert len(trace) == 8 and len(device.noted) == 1
 
 
-def test_every_worker_gets_a_core_of_its_own_if_there_are_as_many(monkeypatch):
+def test_workers_are_bound_to_cores_where_each_gets_one_or_all_cores_get_as_many(monkeypatch):
     bound = []
     monkeypatch.setattr(native.os, "sched_getaffinity", lambda pid: {4, 7})
     monkeypatch.setattr(native.os, "sched_setaffinity", lambda pid, cores: bound.append(cores))
     assert native.keep_a_core(2, (1, 2)) and bound == [{7}]
     assert native.keep_a_core(0, (0,)) and bound == [{7}], "a single one may use all"
-    assert not native.keep_a_core(0, (0, 1, 2)) and bound == [{7}]
+    assert not native.keep_a_core(0, (0, 1, 2)) and bound == [{7}], "one core would have two"
     assert not native.keep_a_core(0, (1, 2)) and bound == [{7}], "a source that computes nothing"
+    assert not any(native.keep_a_core(rank, (0, 1, 2, 3)) for rank in range(4)), "none has a core alone"
+    assert bound[1:] == [{4}, {7}, {4}, {7}]
 
 
 def test_spans_are_held_until_the_program_has_ended_and_marks_are_not():

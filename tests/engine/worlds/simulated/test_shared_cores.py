@@ -11,13 +11,13 @@ from tests.support.message_programs import PAYLOAD, receiver, run, sender, star,
 
 
 def ends(works, slowdown):
-    """When each (start, seconds alone) ends."""
+    """When each (start, seconds alone), or (start, seconds alone, core), ends."""
     kernel, found = SimulationKernel(), {}
     cores = SharedCores(kernel, slowdown)
-    for number, (start_s, duration_s) in enumerate(works):
+    for number, (start_s, duration_s, *core) in enumerate(works):
 
-        def begin(number=number, duration_s=duration_s):
-            cores.begin(duration_s, lambda: found.update({number: kernel.now_s}))
+        def begin(number=number, duration_s=duration_s, core=core):
+            cores.begin(duration_s, lambda: found.update({number: kernel.now_s}), *core)
 
         kernel.schedule(start_s, begin)
     kernel.run(is_over=lambda: False, when_idle=lambda: False)
@@ -49,6 +49,24 @@ def test_two_cores_share_only_among_three():
         pytest.approx(2.5),
         pytest.approx(2.5),
     ]
+
+
+def test_work_that_is_bound_to_a_core_shares_that_core_alone():
+    # two on core 0 at half their speed, one on core 1; memory takes 1.1 times as long while both cores work
+    slowdown = RuntimeCosts(slowdown=(1.0, 1.1, 1.5, 2.0)).slowdown_of
+    # core 1 ends at 1.1, when core 0 has done 0.5 s of each of its two, which then take 1 s more together
+    found = ends([(0.0, 1.0, 0), (0.0, 1.0, 0), (0.0, 1.0, 1)], slowdown)
+    assert found == [pytest.approx(2.1), pytest.approx(2.1), pytest.approx(1.1)]
+
+
+@pytest.mark.parametrize(
+    ("workers", "cores", "found"),
+    [(4, 2, [0, 1, 0, 1]), (2, 2, [0, 1]), (1, 2, [None]), (3, 2, [None] * 3), (2, 0, [None] * 2)],
+)
+def test_devices_are_bound_to_cores_as_their_processes_are(workers, cores, found):
+    host = RuntimeCosts(cores=cores)
+    assert [host.core_of(rank, range(workers)) for rank in range(workers)] == found
+    assert host.core_of(9, range(workers)) is None, "it computes nothing"
 
 
 def on_host(slowdown, cluster=None, **costs):
@@ -158,3 +176,21 @@ def test_bytes_on_a_link_slow_the_operations_of_other_devices_down_and_not_their
     (one,), (slowed,) = spans(alone_trace, "compute"), spans(trace, "compute")
     assert slowed.end_s == pytest.approx(min(2 * one.end_s, one.end_s + 2e-3))
     assert spans(trace, "recv")[0].end_s == message.end_s
+
+
+def test_a_message_wakes_an_idle_core_and_finds_a_busy_one_awake():
+    kernel, found = SimulationKernel(), {}
+    cores = SharedCores(kernel, one_core)
+    device, neighbour = Threads(cores, 0, wakeup_s=1.0), Threads(cores, 0)
+
+    def receive(name):
+        device.receive(0.5, lambda start_s: found.update({name: kernel.now_s}))
+
+    kernel.schedule(0.0, lambda: receive("first"))  # wakes up until 1.0
+    kernel.schedule(1.0, lambda: receive("second"))  # while the first is read, until 1.5
+    kernel.schedule(4.0, lambda: neighbour.main.run(0.2, lambda start_s: None))
+    kernel.schedule(
+        4.1, lambda: receive("third")
+    )  # 0.1 s of the neighbour's is left: both take twice as long
+    kernel.run(is_over=lambda: False, when_idle=lambda: False)
+    assert found == {"first": pytest.approx(1.5), "second": pytest.approx(2.0), "third": pytest.approx(4.7)}

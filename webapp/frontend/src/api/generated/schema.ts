@@ -2490,6 +2490,7 @@ export interface components {
             image_size: number;
         };
         PipelineLayout: {
+            head: number | null;
             /** @constant */
             kind: "pipeline";
             kv_memory_rows: number | null;
@@ -3050,14 +3051,17 @@ export interface components {
         };
         RuntimeCosts: {
             byte_s: number;
+            cores: number;
             dispatch_s: number;
             handover_s: number;
+            link_byte_s: number;
             message_work_frac: number;
             receive_s: number;
             send_s: number;
             slowdown: number[];
             token_s: number;
             turn_frac: number;
+            wakeup_s: number;
         };
         Scenario: {
             changes: (components["schemas"]["SetRate"] | components["schemas"]["SetDelay"] | components["schemas"]["SetLoss"] | components["schemas"]["LinkDown"] | components["schemas"]["LinkUp"] | components["schemas"]["SlowDevice"] | components["schemas"]["DropDevice"] | components["schemas"]["FreezeDevice"] | components["schemas"]["JoinDevice"])[];

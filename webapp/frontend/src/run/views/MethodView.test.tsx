@@ -16,6 +16,7 @@ function viewOf(layout: PlanLayout): { type: unknown; layout: unknown } | null {
 
 const pipeline = (stages: number): LayoutOf<'pipeline'> => ({
   kind: 'pipeline',
+  head: null,
   kv_rows: null,
   kv_memory_rows: null,
   stages: Array.from({ length: stages }, (_, rank) => ({ device: rank, start: rank, stop: rank + 1 })),

@@ -1,0 +1,51 @@
+"""Run the output matrix on the last stage of a pipeline, which chooses tokens and sends ids to the source.
+
+Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM" (SC 2021),
+section 2.2: the first stage has the embedding, the last one the output matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Holding, Placement, Slice, Work
+from engine.ops.core import Head
+from engine.ops.tensors import Meta, Tensor
+from engine.ops.tokens import Greedy
+from engine.program.ctx import Ctx
+from engine.program.strategy import Step
+from engine.strategies.shared.demand import Demand, Pass, hidden
+from engine.strategies.shared.ends import wanted_rows
+
+HeadPlace = Literal["source", "last"]
+HEAD_HELP = (
+    "Which device computes logits: the source, to which the last stage sends a hidden row, or the last "
+    "stage, which sends the chosen token's id of 8 bytes and keeps the logits for the comparison."
+)
+HEAD = Slice(layer=-1, part="lm_head")
+
+
+async def choose(ctx: Ctx, step: Step, x: Tensor) -> Tensor:
+    """Ids [B] of the next tokens, from the last layer's rows. Keeps the logits."""
+    logits = await ctx.compute(Head(), wanted_rows(step, x))
+    ctx.keep_logits(step.requests, step.index, 0, logits)
+    return await ctx.compute(Greedy(), logits)
+
+
+def with_last_head(placement: Placement, rank: int) -> Placement:
+    """`placement` with the output matrix and its norm on device `rank` in place of the source. Pure."""
+    holdings = [item for item in placement.holdings if item.slice != HEAD]
+    work = [item for item in placement.work if item.slice != HEAD]
+    return placement.model_copy(
+        update={
+            "holdings": (*holdings, Holding(device=rank, slice=HEAD)),
+            "work": (*work, Work(device=rank, slice=HEAD)),
+        }
+    )
+
+
+def last_head_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
+    """The operations of the last stage after its layers. Pure."""
+    logits = Meta((demand.batch, model.vocab_size), model.dtype)
+    return Pass(Head(), (hidden(model, demand.batch, 1),)), Pass(Greedy(), (logits,))
