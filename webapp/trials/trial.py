@@ -156,7 +156,9 @@ class Trials:
 
 
 def pids() -> dict[int, str]:
-    """The processes in this namespace that run, with their command lines; PostgreSQL's are left out."""
+    """The processes in this namespace that run, with their command lines; PostgreSQL's are left out, and those
+    without one, which are just ending.
+    """
     found = {}
     for directory in Path("/proc").iterdir():
         if not directory.name.isdigit() or int(directory.name) == os.getpid():
@@ -166,6 +168,6 @@ def pids() -> dict[int, str]:
             state = (directory / "stat").read_text().rpartition(")")[2].split()[0]
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if state not in "ZX" and "postgres" not in words:
+        if state not in "ZX" and words and "postgres" not in words:
             found[int(directory.name)] = words
     return found
