@@ -91,6 +91,9 @@ class Database(Protocol):
 
     def mend(self) -> None: ...
 
+    def retry(self) -> None:
+        """What could not be mended may be now: the disk has room again."""
+
     def stop(self) -> None: ...
 
 
@@ -120,6 +123,9 @@ class Sqlite:
                 self.holder.close()
                 self.holder = None
 
+    def retry(self) -> None:
+        """SQLite needs no start."""
+
     def stop(self) -> None:
         self.mend()
 
@@ -136,6 +142,7 @@ class Postgresql:
         self.url = f"postgres://loom@127.0.0.1:{self.port}/postgres"
         self.directory, self.data = directory, disk / "data"
         self.process: subprocess.Popen[bytes] | None = None
+        self.wanted = False
         for path in (directory, disk):
             shutil.chown(path, "postgres")
         initdb = (self.programs / "initdb", "--pgdata", self.data, "--waldir", directory / "wal")
@@ -151,7 +158,14 @@ class Postgresql:
         self.process = subprocess.Popen(
             [*line, *options], user="postgres", cwd=self.directory, stdout=log, stderr=log
         )
-        wait_for(self._answers, "PostgreSQL")
+        self.wanted = True
+        wait_for(lambda: self._has_ended() or self._answers(), "PostgreSQL")
+
+    def _has_ended(self) -> bool:
+        """It does not start while the disk is full."""
+        if self.process is not None and self.process.poll() is not None:
+            self.process = None
+        return self.process is None
 
     def _answers(self) -> bool:
         asked = (self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port))
@@ -161,10 +175,15 @@ class Postgresql:
         self.stop(signal.SIGQUIT)
 
     def mend(self) -> None:
-        if self.process is None:
+        if self._has_ended():
             self.start()
 
+    def retry(self) -> None:
+        if self.wanted:
+            self.mend()
+
     def stop(self, how: int = signal.SIGINT) -> None:
+        self.wanted = False
         if self.process is not None:
             os.kill(self.process.pid, how)
             self.process.wait()

@@ -164,7 +164,7 @@ class Service:
             "stop": lambda: workers.start(target),
             "pause": lambda: workers.signal(target, signal.SIGCONT),
             "rename": lambda: workers.start(target),
-            "full disk": self.disk.free,
+            "full disk": self._free_disk,
             "redis": self._start_redis,
             "database": self.database.mend,
             "clock": lambda: hurry.jump_to(0.0),
@@ -178,6 +178,10 @@ class Service:
         self.database.mend()
         hurry.jump_to(0.0)
         self.workers.heal()
+
+    def _free_disk(self) -> None:
+        self.disk.free()
+        self.database.retry()
 
     def _rename(self, number: int) -> None:
         self.workers.names[number] = self.workers.names[(number + 1) % WORKERS]

@@ -156,8 +156,8 @@ class Trials:
 
 
 def pids() -> dict[int, str]:
-    """The processes in this namespace that run, with their command lines; PostgreSQL's are left out, and those
-    without one, which are just ending.
+    """The processes in this namespace that run, with their command lines; without PostgreSQL's, and those
+    that have none, which are just ending.
     """
     found = {}
     for directory in Path("/proc").iterdir():
