@@ -30,6 +30,7 @@ from webapp.trials.verdict import Evidence, leftovers, problems
 from webapp.trials.viewer import Viewers
 
 SETTLED_WITHIN_S = 60.0
+CAUGHT_UP_S = 10.0
 TICK_S = 0.05
 AGAIN_S = 0.5
 """A person whose run was refused asks again so much later."""
@@ -117,7 +118,7 @@ class Trials:
                 for run_id, seen in self.viewers.seen.items()
             )
 
-        until_s = time.monotonic() + 10.0
+        until_s = time.monotonic() + CAUGHT_UP_S
         while not caught_up() and time.monotonic() < until_s:
             time.sleep(TICK_S)
 
@@ -143,9 +144,16 @@ class Trials:
         self.service.cancelled_before_start.clear()
         self.ends.clear()
         self.service.workers.forget_names()
+        self._until_looked()
         strangers = [(pid, words) for pid, words in pids().items() if pid not in self._ours()]
         keys = [str(key) for key in client().scan_iter(count=1000) if client().ttl(key) == FOREVER]
         return list(leftovers(keys, strangers, self.directory))
+
+    def _until_looked(self) -> None:
+        """The workers take what is left in their queue, and find nothing to do."""
+        until_s = time.monotonic() + CAUGHT_UP_S
+        while client().llen("emulate") and time.monotonic() < until_s:
+            time.sleep(TICK_S)
 
     def _ours(self) -> set[int]:
         redis = self.service.redis.process
