@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import redis
 
+from engine.runs.predict import prepare, simulate
+from engine.worlds.real.dilation import CAUTIOUS, demands
 from tests.support.web import Browser, recorded, request_body, run_spec
 from webapp.fleet import announcement as fleet
 from webapp.fleet import release
 from webapp.fleet.announcement import Announcement
-from webapp.fleet.need import Need, need_of, reason_against
+from webapp.fleet.need import Need, cores_for, need_of, reason_against
 from webapp.redis import client
 from webapp.runs import housekeeping, waiting, workers
 from webapp.runs.models import Run
@@ -68,11 +71,30 @@ def test_a_run_needs_the_weights_of_all_devices_and_those_of_the_reference() -> 
     assert need.memory_bytes <= (devices + 1) * weights + 10**9
 
 
+@pytest.mark.parametrize(("dilation", "cores"), [("auto", 1), ("native", 3), (1000.0, 1)])
+def test_a_run_needs_cores_enough_for_the_dilation_that_it_asks_for(dilation: Any, cores: int) -> None:
+    assert cores_for(prepare(run_spec(dilation=dilation))) == cores
+
+
+def test_ten_times_the_dilation_needs_a_tenth_of_the_cores() -> None:
+    """At dilation 1 the load is 65 % of so many cores as `demands` says for one core."""
+    prepared = prepare(run_spec(dilation=0.01))
+    load = demands(CAUTIOUS, simulate(prepared)[0], cores=1)["cores"]
+    assert cores_for(prepared) == math.ceil(load / 0.01) > 10
+    less = prepared._replace(spec=run_spec(dilation=0.1))
+    assert cores_for(less) == math.ceil(load / 0.1)
+
+
 def model_numbers(model: Any) -> int:
     """Numbers of GPT-2, counted by hand: tables, and per layer two norms, attention, feed-forward."""
     hidden, inner = model.hidden_size, model.intermediate_size
     layer = 4 * hidden + 4 * hidden * hidden + 4 * hidden + 2 * hidden * inner + inner + hidden
     return (model.vocab_size + model.max_positions) * hidden + model.num_layers * layer + 2 * hidden
+
+
+def test_a_run_that_is_started_keeps_the_cores_that_it_needs(alice: Browser, live_redis: redis.Redis) -> None:
+    run_id = alice.post("/runs", request_body(dilation="native")).json()["id"]
+    assert Run.objects.get(pk=run_id).need["cores"] == 3
 
 
 def test_the_first_run_that_a_worker_can_do_is_taken_and_the_others_wait(

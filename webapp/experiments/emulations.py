@@ -12,7 +12,6 @@ from typing import Any
 from django.db import transaction
 
 from engine.domain.errors import EdgeLoomError
-from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report
 from engine.experiments.results.rows import failure, result_of
@@ -26,6 +25,7 @@ from webapp.redis import REDIS_ERRORS
 from webapp.runs import services as runs
 from webapp.runs import waiting, workers
 from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.predictions import Planned
 from webapp.runs.requests import RunRequest
 
 logger = logging.getLogger(__name__)
@@ -65,13 +65,14 @@ def start(computation_id: int, worker: workers.Identity) -> Run | None:
         return None
     try:
         spec = computations.spec_of(computation)
-        plan = runs.checked_plan(spec)
+        budgets.check_emulation(spec)
+        planned = runs.planned(spec)
     except EdgeLoomError as error:
         result = failure(error, **about_of(computation, computation.code_version))
         computations.keep(computation_id, result, wall_s=0.0)
         return None
     with transaction.atomic():
-        run = store_run(computation, spec, plan)
+        run = store_run(computation, spec, planned)
         held = Computation.objects.filter(pk=computation_id, state="running", worker=str(worker))
         if not held.update(run=run, worker="", lease_until=None):
             transaction.set_rollback(True)  # planning took so long that it was given to another worker
@@ -79,7 +80,7 @@ def start(computation_id: int, worker: workers.Identity) -> Run | None:
     return run
 
 
-def store_run(computation: Computation, spec: RunSpec, plan: Plan) -> Run:
+def store_run(computation: Computation, spec: RunSpec, planned: Planned) -> Run:
     """A run as a person would have asked for it, tagged with its experiments."""
     wanting = Execution.objects.filter(cells__computation=computation).distinct().select_related("experiment")
     names = [str(execution.experiment) for execution in wanting if execution.experiment]
@@ -102,7 +103,7 @@ def store_run(computation: Computation, spec: RunSpec, plan: Plan) -> Run:
         failover=spec.failover,
         seed=spec.seed,
     )
-    return runs.store(request, spec, plan, first.execution.owner if first else None)
+    return runs.store(request, spec, planned, first.execution.owner if first else None)
 
 
 # After the run ------------------------------------------------------------------------------------

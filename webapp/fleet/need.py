@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from engine.domain.host_times import HostProfile
 from engine.domain.plan import Plan
+from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.values import Value
 from engine.ops.sizes import model_bytes, weight_bytes
+from engine.runs.predict import Prepared, simulate
+from engine.worlds.real.dilation import CAUTIOUS, demands
 from webapp.fleet.announcement import Announcement
 
 DEVICE_BYTES = 60_000_000
@@ -27,15 +32,35 @@ class Need(Value):
     model_name: str = ""
 
 
-def need_of(spec: RunSpec, plan: Plan) -> Need:
-    """Weights of all devices, once more for the reference, and a cautious share for every process."""
+def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
+    """Weights of all devices, once more for the reference, and a cautious share for every process; `cores` as
+    `cores_for` says.
+    """
     held = sum(weight_bytes(spec.model, holding.slice) for holding in plan.holdings)
     processes = SESSION_BYTES + DEVICE_BYTES * len(spec.cluster.devices)
     return Need(
         memory_bytes=held + model_bytes(spec.model) + processes,
+        cores=cores,
         model=spec.weights.digest,
         model_name=spec.model.name,
     )
+
+
+def cores_for(prepared: Prepared, profile: HostProfile | None = None) -> int:
+    """Cores with which a run keeps the dilation that it asks for, by its prediction without disturbances.
+
+    One where the dilation is chosen for the worker's cores; at native speed, one for each device. `profile`
+    has the times of a core, unless the run has them.
+    """
+    spec = prepared.spec
+    if spec.dilation == "auto":
+        return 1
+    if spec.dilation == "native":
+        return len(spec.cluster.devices)
+    calm = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
+    trace, _ = simulate(calm)
+    with_one_core = demands(spec.profile or profile or CAUTIOUS, trace, cores=1)["cores"]
+    return max(1, math.ceil(with_one_core / float(spec.dilation)))
 
 
 def reason_against(need: Need, worker: Announcement, fleet: Sequence[Announcement]) -> str:

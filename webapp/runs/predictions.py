@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 
@@ -23,10 +23,17 @@ def request(spec: RunSpec, person: int) -> dict[str, Any]:
     return planning.ask("plan.predict", [spec.model_dump(mode="json")], person)
 
 
-def plan(spec: RunSpec, person: int) -> Plan:
-    """The strategy's checked plan. Raises as `request`."""
+class Planned(NamedTuple):
+    """The strategy's checked plan, and how many cores the run needs for its dilation."""
+
+    plan: Plan
+    cores: int = 1
+
+
+def plan(spec: RunSpec, person: int) -> Planned:
+    """Raises as `request`."""
     answer = planning.ask("plan.plan_run", [spec.model_dump(mode="json")], person)
-    return Plan.parse(answer["plan"], "plan")
+    return Planned(Plan.parse(answer["plan"], "plan"), answer["cores"])
 
 
 class Unwanted:

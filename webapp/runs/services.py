@@ -10,7 +10,7 @@ from django.db import transaction
 from django.dispatch import Signal
 from django.http import Http404
 
-from engine.domain.plan import Plan
+from engine.domain.host_times import HostProfile
 from engine.domain.report import Outcome
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
@@ -23,13 +23,14 @@ from webapp.celery import LATER
 from webapp.celery import app as celery
 from webapp.errors import Conflict, Unavailable
 from webapp.fleet.model_library import here
-from webapp.fleet.need import need_of
+from webapp.fleet.need import Need, cores_for, need_of
 from webapp.redis import REDIS_ERRORS, client, redis_needed
 from webapp.runs import closing, control, housekeeping, ownership, predictions, quotas, stream
 from webapp.runs.event_log import EventLog
 from webapp.runs.intake import wake
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.ownership import Lost, Ownership
+from webapp.runs.predictions import Planned
 from webapp.runs.requests import RunRequest, spec_of
 
 run_over = Signal()
@@ -66,10 +67,10 @@ def create(request: RunRequest, owner: User) -> Run:
     quotas.check_new_run(owner)
     run: Run | None = None
     try:
-        plan = predictions.plan(spec, owner.pk)
+        planned = predictions.plan(spec, owner.pk)
         with transaction.atomic(), quotas.one_at_a_time(owner):
             quotas.check_new_run(owner)  # again: others of this person's may have been stored meanwhile
-            run = store(frozen, spec, plan, owner)
+            run = store(frozen, spec, planned, owner)
         with redis_needed():
             queue(run.pk)
     except Unavailable as error:
@@ -79,16 +80,18 @@ def create(request: RunRequest, owner: User) -> Run:
     return run
 
 
-def checked_plan(spec: RunSpec) -> Plan:
-    """The plan of a run that may be emulated here, made in this process, which is a worker's. Raises
-    `SpecError`, `PlanError`.
+def planned(spec: RunSpec, profile: HostProfile | None = None) -> Planned:
+    """What a run needs before it is queued, computed in this process, which is a worker's; `profile` has the
+    times of its machine. Raises `SpecError`, `PlanError`.
     """
-    budgets.check_emulation(spec)
-    return prepare(here(spec)).plan
+    prepared = prepare(here(spec))
+    return Planned(prepared.plan, cores_for(prepared, profile))
 
 
-def store(request: RunRequest, spec: RunSpec, plan: Plan | None, owner: User | None) -> Run:
+def store(request: RunRequest, spec: RunSpec, planned: Planned | None, owner: User | None) -> Run:
     """A run whose request, with everything in it, is `spec`; nothing is queued yet."""
+    plan = planned.plan if planned else None
+    need = need_of(spec, planned.plan, planned.cores) if planned else Need()
     return Run.objects.create(
         name=request.name,
         notes=request.notes,
@@ -97,7 +100,7 @@ def store(request: RunRequest, spec: RunSpec, plan: Plan | None, owner: User | N
         request=to_document(request),
         spec=to_document(spec),
         plan=to_document(plan) if plan else None,
-        need=need_of(spec, plan).model_dump(mode="json", exclude_defaults=True) if plan else {},
+        need=need.model_dump(mode="json", exclude_defaults=True),
         params=listed_params(request),
         cluster_name=spec.cluster.name,
         model=request.model,

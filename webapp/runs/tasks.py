@@ -25,7 +25,7 @@ from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
-from engine.runs.predict import editable_plan, outcome_of, predict, prepare
+from engine.runs.predict import editable_plan, outcome_of, predict
 from webapp import planning
 from webapp.celery import LATER, app
 from webapp.fleet.announcement import Announcement
@@ -85,7 +85,9 @@ def plan_run(spec: dict[str, Any], reply_to: str) -> None:
     """Plan a run that a person wants to start, and send the plan to `reply_to`."""
 
     def answer() -> dict[str, Any]:
-        return {"plan": prepare(here(RunSpec.parse(spec, "run"))).plan.model_dump(mode="json")}
+        known = known_calibration()
+        planned = services.planned(RunSpec.parse(spec, "run"), known.profile if known else None)
+        return {"plan": planned.plan.model_dump(mode="json"), "cores": planned.cores}
 
     planning.respond(reply_to, FORM_LIMIT_S, answer)
 

@@ -100,7 +100,7 @@ class Service:
         """Every run is `body` with another seed and planned as `plan`; its emulation reports `report`."""
         self.body = body
         (directory / "report.json").write_text(report.model_dump_json())
-        setattr(predictions, "plan", lambda spec, person: plan)  # noqa: B010
+        setattr(predictions, "plan", lambda spec, person: predictions.Planned(plan))  # noqa: B010
 
     # People -----------------------------------------------------------------------------------------
     def create(self, seed: int) -> int | None:
