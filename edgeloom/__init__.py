@@ -11,6 +11,6 @@ print(run.report()["latency_s"], client.runs_frame()[["name", "latency_s"]])
 ```
 """
 
-from edgeloom.client import Client, Refused, Run
+from edgeloom.client import Client, Experiment, Refused, Run
 
-__all__ = ["Client", "Refused", "Run"]
+__all__ = ["Client", "Experiment", "Refused", "Run"]

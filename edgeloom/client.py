@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OVER = ("finished", "failed", "cancelled")
 POLL_S = 0.5
-"""How often `wait` asks whether a run is over."""
+"""How often `wait` asks whether a run or an experiment is over."""
 
 
 class Refused(Exception):
@@ -75,15 +75,12 @@ class Client:
         rows: list[dict[str, Any]] = self.call("GET", "/api/experiments")
         return rows
 
-    def experiment_frame(self, experiment_id: int) -> pandas.DataFrame:
-        """One line for each point and world of an experiment: coordinates, state, seed, then every metric."""
-        import pandas
+    def new_experiment(self, toml: str) -> Experiment:
+        """Store an experiment from the text of its file; nothing is carried out yet."""
+        return Experiment(self, int(self.call("POST", "/api/experiments", {"toml": toml})["id"]))
 
-        rows = self.call("GET", f"/api/experiments/{experiment_id}/rows")["rows"]
-        kept = ("world", "seed", "state", "outcome", "run_id")
-        return pandas.DataFrame(
-            [row["coordinates"] | {key: row[key] for key in kept} | row["metrics"] for row in rows]
-        )
+    def experiment(self, experiment_id: int) -> Experiment:
+        return Experiment(self, experiment_id)
 
     # requests
 
@@ -146,12 +143,7 @@ class Run:
 
     def wait(self, timeout_s: float = 3600.0) -> dict[str, Any]:
         """Wait until the run is over; its detail. Raises `TimeoutError`."""
-        until_s = time.monotonic() + timeout_s
-        while (found := self.detail())["status"] not in OVER:
-            if time.monotonic() > until_s:
-                raise TimeoutError(f"Run {self.id} is {found['status']} after {timeout_s:g} s.")
-            time.sleep(POLL_S)
-        return found
+        return _until_over(self, "status", timeout_s)
 
     def events(self, since: int = 0) -> Iterator[dict[str, Any]]:
         """All events after the cursor `since`, stored and live, until the run is over."""
@@ -204,6 +196,60 @@ class Run:
         return self.client.call(method, f"/api/runs/{self.id}{path}", body)
 
 
+def _until_over(what: Run | Experiment, key: str, timeout_s: float) -> dict[str, Any]:
+    until_s = time.monotonic() + timeout_s
+    while (found := what.detail())[key] not in OVER:
+        if time.monotonic() > until_s:
+            raise TimeoutError(f"{what} is {found[key]} after {timeout_s:g} s.")
+        time.sleep(POLL_S)
+    return found
+
+
 def _ends(event: dict[str, Any]) -> bool:
     """The report, if there is one, comes together with the last state."""
     return event["type"] == "state" and event["state"] in OVER
+
+
+class Experiment:
+    """One experiment on the server."""
+
+    def __init__(self, client: Client, experiment_id: int):
+        self.client = client
+        self.id = experiment_id
+
+    def __repr__(self) -> str:
+        return f"Experiment({self.id})"
+
+    def detail(self) -> dict[str, Any]:
+        """All that is stored, and how far each world is."""
+        found: dict[str, Any] = self._call("GET", "")
+        return found
+
+    def predict(self) -> None:
+        """Let every point be predicted; points that are known already are not computed again."""
+        self._call("POST", "/predict")
+
+    def emulate(self, digests: Iterable[str] | None = None) -> None:
+        """Let these points be emulated (the column `digest` of `frame`), or all."""
+        body = {"choose": "all"} if digests is None else {"digests": list(digests)}
+        self._call("POST", "/emulate", body)
+
+    def cancel(self) -> None:
+        self._call("POST", "/cancel")
+
+    def wait(self, timeout_s: float = 3600.0) -> dict[str, Any]:
+        """Wait until nothing is left to do; its detail. Raises `TimeoutError`."""
+        return _until_over(self, "state", timeout_s)
+
+    def frame(self) -> pandas.DataFrame:
+        """One line for each point and world: coordinates, state, seed, digest, then every metric."""
+        import pandas
+
+        rows = self._call("GET", "/rows")["rows"]
+        kept = ("world", "seed", "state", "outcome", "run_id", "digest")
+        return pandas.DataFrame(
+            [row["coordinates"] | {key: row[key] for key in kept} | row["metrics"] for row in rows]
+        )
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        return self.client.call(method, f"/api/experiments/{self.id}{path}", body)

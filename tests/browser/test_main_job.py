@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
+from tests.browser.pages import PAGES, SIZES, ZOOMED, open_page, sideways_px
 from webapp.ops.places import FRONTEND
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
@@ -140,29 +141,24 @@ def look_back(page: Page, run_id: int, link: str) -> None:
         assert serious_findings(page) == [], scheme
 
 
-PAGES = {
-    "/": "under-way",
-    "/clusters": "cluster-lab-3",
-    "/runs/new": "strategy-voltage",
-    "/runs": "runs",
-    "/experiments": "open-reproductions",
-    "/experiments/new": "method-single",
-    "/machines": "workers",
-    "/account": "tokens",
-}
-"""Every page that needs no run, by something that is there when it is."""
-
-
 def look_at_every_page(page: Page, run_id: int, others: tuple[int, int]) -> None:
-    """axe-core finds nothing serious, in light and in dark."""
-    compared = f"/compare?ids={others[0]},{others[1]}"
-    for path, shown in (PAGES | {f"/runs/{run_id}": "finding", compared: "metrics"}).items():
-        page.goto(path)
-        page.get_by_test_id(shown).first.wait_for()
-        page.add_style_tag(content="* { transition: none !important; animation: none !important }")
+    """axe-core finds nothing serious, in light and in dark; no window needs scrolling sideways."""
+    size = page.viewport_size
+    assert size is not None
+    of_runs = {"report": (f"/runs/{run_id}", "finding"), "compare": (compared(others), "metrics")}
+    for name, (path, shown) in (PAGES | of_runs).items():
+        open_page(page, path, shown)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
-            assert serious_findings(page) == [], f"{path}, {scheme}"
+            assert serious_findings(page) == [], f"{name}, {scheme}"
+        for width, height in (*SIZES, ZOOMED):
+            page.set_viewport_size({"width": width, "height": height})
+            assert sideways_px(page) <= 0, f"{name}, {width}×{height}"
+        page.set_viewport_size(size)
+
+
+def compared(runs: tuple[int, int]) -> str:
+    return f"/compare?ids={runs[0]},{runs[1]}"
 
 
 def serious_findings(page: Page) -> list[str]:

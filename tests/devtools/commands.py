@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 
 from engine.cli.command import Command
@@ -12,9 +13,15 @@ from tests.devtools.rooms import ROOT
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is out of date")
+    made = parser.add_mutually_exclusive_group()
+    made.add_argument("--pages", action="store_true", help="take pictures of all pages, in Chromium (root)")
+    made.add_argument("--notebook", action="store_true", help="carry out the example notebook (root)")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.pages or args.notebook:
+        module = "tests.browser.pictures" if args.pages else "tests.browser.notebook"
+        return subprocess.run([sys.executable, "-m", module], cwd=ROOT).returncode
     old = outdated()
     if args.check:
         for file in old:

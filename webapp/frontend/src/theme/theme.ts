@@ -79,7 +79,7 @@ export const theme = createTheme({
     Card: { defaultProps: { withBorder: true, padding: 'md', radius: 'md' } },
     Badge: {
       defaultProps: { radius: 'sm' },
-      styles: { root: { textTransform: 'none', fontWeight: 500, letterSpacing: 0 } },
+      styles: { root: { textTransform: 'none', fontWeight: 500, letterSpacing: 0, minWidth: 'fit-content' } },
     },
     Modal: {
       styles: {
