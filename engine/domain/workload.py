@@ -18,13 +18,15 @@ OF_PATTERN: dict[str, Pattern] = {"rate_per_s": "poisson", "trace": "trace", "us
 class TracedRequest(Value):
     """One line of a trace: when a request arrives, in virtual seconds, and how long it is.
 
-    tokens: the ids of its prompt, where they are known; else the seed decides them.
+    tokens: the ids of its prompt, where they are known; else the seed decides them. person: who
+    sent it, where people take turns (serve).
     """
 
     at_s: NonNegative
     prompt_tokens: int = Field(gt=0)
     new_tokens: int = Field(gt=0)
     tokens: tuple[Count, ...] = Field(default=(), exclude_if=lambda tokens: not tokens)
+    person: str = Field(default="", exclude_if=lambda person: not person)
 
     @model_validator(mode="after")
     def _all_tokens(self) -> Self:
@@ -46,10 +48,12 @@ class Workload(Value):
     users: each of `users` sends its next request `think_s` after the answer to its last (a closed loop).
     serve: people send requests while the run goes on, of up to `prompt_tokens` and `new_tokens`, until
     somebody ends it or a limit does (`requests`, `idle_wall_s`, `serve_wall_s`). At most `queue_limit` are
-    without an answer at once. Afterwards `trace` has those that got tokens.
+    without an answer at once, and one person leaves room for others. Afterwards `trace` has those that got
+    tokens.
 
-    With the last four patterns requests wait in a queue, first come first served. When the cluster is free
-    it takes the first, and further ones that wait and are as long, `max_batch` together.
+    With the last four patterns requests wait in a queue, first come first served; with `serve` people take
+    turns. When the cluster is free it takes the first, and further ones that wait and are as long,
+    `max_batch` together.
     Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
     """
 
@@ -156,6 +160,7 @@ class Request(Value):
 
     new_tokens: how many it gets in all, where that is not the workload's number. arrival_s: None if that
     depends on the answer to another one. stop_tokens: ids that complete the answer when they are emitted.
+    person: who sent it, where people take turns.
     """
 
     index: Count
@@ -164,3 +169,4 @@ class Request(Value):
     new_tokens: Count | None = None
     arrival_s: NonNegative | None = 0.0
     stop_tokens: tuple[int, ...] = ()
+    person: str = ""

@@ -12,7 +12,7 @@ from itertools import groupby
 from engine.domain.plan import Plan
 from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx, Note
-from engine.program.queue import alike
+from engine.program.queue import like_first
 from engine.program.strategy import Strategy
 from engine.program.wave import Batch, SourceIO, answer
 
@@ -69,7 +69,7 @@ async def _next(ctx: Ctx, most: int, others: Sequence[int], source: SourceIO | N
         if source.closed:
             break
         await source.news()
-    batch = tuple(alike(waiting[:most])) if waiting else ()
+    batch = tuple(like_first(waiting)[:most]) if waiting else ()
     for rank in others:
         ctx.send(source.nothing(), rank, "admitted", _announcement(batch))
     return batch

@@ -6,7 +6,8 @@ served together is not, as it depends on when the source is free: it tells the o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from engine.domain.plan import Plan
@@ -49,6 +50,25 @@ async def serve_queue(
 def alike(requests: Sequence[Request]) -> list[Request]:
     """The first of `requests`, with those directly after it that have its lengths."""
     return list(takewhile(lambda other: _shape(other) == _shape(requests[0]), requests))
+
+
+def like_first(requests: Sequence[Request]) -> list[Request]:
+    """The first of `requests`, with all others that have its lengths."""
+    return [other for other in requests if _shape(other) == _shape(requests[0])]
+
+
+def in_turn(queue: Sequence[Request], last_turn: Mapping[str, int]) -> list[Request]:
+    """`queue`, which is in the order of arrival, in the order in which people take turns (round robin): first
+    everybody's first request, then everybody's second, …
+
+    Within a round the person whose `last_turn` is lowest comes first; who had none yet is before all.
+    """
+    rounds: defaultdict[str, int] = defaultdict(int)
+    order = []
+    for place, request in enumerate(queue):
+        order.append((rounds[request.person], last_turn.get(request.person, -1), place))
+        rounds[request.person] += 1
+    return [queue[place] for _, _, place in sorted(order)]
 
 
 def _shape(request: Request) -> tuple[int, int, int | None]:

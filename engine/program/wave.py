@@ -53,7 +53,9 @@ class SourceIO(Protocol):
         """All requests that were known before have arrived."""
 
     def waiting(self) -> Sequence[Request]:
-        """The requests that have arrived and were neither begun nor ended, in their order."""
+        """The requests that have arrived and were neither begun nor ended, in the order in which they are
+        served: people take turns.
+        """
 
     def news(self) -> Handle:
         """Done when another request has arrived, or when no more will be taken."""

@@ -15,6 +15,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.units import human_s
 from engine.domain.workload import Request
+from engine.models.inputs.chat import chat_tokens
 from engine.models.inputs.text import encode, stop_tokens
 from engine.runs.active_run import ActiveRun
 from engine.runs.pool import DevicePool
@@ -23,6 +24,13 @@ MOST_CHARS_PER_TOKEN = 32
 """A text of more characters than this for each token that fits is refused before it is tokenised."""
 
 COMMANDS = ("ask", "withdraw", "end_service")
+
+
+SHARE = 3
+"""One person may wait for at most so many times the answers for which there is still room in the queue
+(dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, equation 1). So one
+alone gets three quarters of it, and two get three sevenths each.
+"""
 
 
 class Busy(SpecError):
@@ -92,7 +100,9 @@ class Service:
         name = command["id"]
         new_tokens = int(command.get("new_tokens") or self.workload.new_tokens)
         self._check_taken(name, new_tokens)
-        tokens = self._tokens(command.get("text"), command.get("tokens"))
+        person = str(command.get("by", ""))
+        self._check_share(person)
+        tokens = self._tokens(command)
         if len(tokens) > (self.workload.prompt_tokens or 0):
             raise SpecError(
                 f"The prompt has {len(tokens)} tokens, and this run takes up to "
@@ -105,6 +115,7 @@ class Service:
             new_tokens=new_tokens,
             arrival_s=self.run.now_s,
             stop_tokens=stop_tokens(spec.weights) if command.get("stops", True) else (),
+            person=person,
         )
         self.run.requests += (request,)
         self.ids[name] = index
@@ -112,7 +123,7 @@ class Service:
         facts = {
             "request": index,
             "id": name,
-            "by": str(command.get("by", "")),
+            "by": person,
             "prompt_tokens": len(tokens),
             "new_tokens": new_tokens,
             "text": str(command.get("text") or "")[:SHOWN_CHARS],
@@ -138,9 +149,20 @@ class Service:
         if not 0 < new_tokens <= work.new_tokens:
             raise SpecError(f"new_tokens is {new_tokens}, expected 1 to {work.new_tokens} in this run.")
 
-    def _tokens(self, text: Any, tokens: Any) -> tuple[int, ...]:
-        """The ids of a prompt: given, or those of its text."""
+    def _check_share(self, person: str) -> None:
+        """Raises `Busy` if `person` has so many requests in the queue that others would find no room."""
+        own = sum(1 for index in self.open if self.run.requests[index].person == person)
+        room = self.workload.queue_limit - len(self.open)
+        if own >= SHARE * room:
+            raise Busy(
+                f"{own} of your requests wait for their answers, and the last {room} of "
+                f"{self.workload.queue_limit} places are for other people: try again later."
+            )
+
+    def _tokens(self, command: LiveCommand) -> tuple[int, ...]:
+        """The ids of a prompt: given, or those of a text or of a conversation with a chat template."""
         spec, most = self.run.spec, self.workload.prompt_tokens or 0
+        tokens, messages = command.get("tokens"), command.get("messages")
         if isinstance(tokens, list):
             ids = [token for token in tokens[: most + 1] if isinstance(token, int)]
             if not ids or len(ids) != len(tokens[: most + 1]):
@@ -148,12 +170,14 @@ class Service:
             if min(ids) < 0 or max(ids) >= spec.model.num_text_tokens:
                 raise SpecError(f"tokens: expected 0 to {spec.model.num_text_tokens - 1}.")
             return tuple(ids)
-        text = str(text or "")
+        text = str(command.get("text") or "")
         if len(text) > most * MOST_CHARS_PER_TOKEN:
             raise SpecError(
                 f"The prompt has {len(text):,} characters, and this run takes up to {most} tokens: shorten "
                 "it."
             )
+        if messages and (ids_of_chat := chat_tokens(spec.model, spec.weights, messages)):
+            return ids_of_chat
         return encode(spec.model, spec.weights, text)
 
     def _withdraw(self, name: str, by: str, command: LiveCommand) -> None:
@@ -213,6 +237,7 @@ def recorded(
             "prompt_tokens": len(request.tokens),
             "new_tokens": request.new_tokens,
             "tokens": request.tokens,
+            "person": request.person,
         }
         for request in kept
     ]

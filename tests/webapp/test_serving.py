@@ -114,6 +114,10 @@ async def test_the_client_of_openai_gets_models_and_whole_and_streamed_answers(
         player.commands[-1] | {"text": "System: Be kind.\nUser: Hi\nAssistant:", "new_tokens": 9}
         == (player.commands[-1])
     )
+    assert player.commands[-1]["messages"] == [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "Hi"},
+    ]
 
 
 async def test_an_answer_ends_before_a_stop_text_and_the_run_is_told(

@@ -133,9 +133,11 @@ class Chat(_Asked):
     response_format: None = None
 
     def prompt_of(self) -> dict[str, Any]:
+        """`text` is for models without a chat template, and what the live page shows."""
         text = chat_text(self.messages)
         _check_size(text, "messages")
-        return {"text": text}
+        messages = [{"role": message.role, "content": message.text} for message in self.messages]
+        return {"text": text, "messages": messages}
 
     def tokens_asked(self) -> int | None:
         return self.new_tokens

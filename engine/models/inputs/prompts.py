@@ -76,6 +76,7 @@ def _arriving(spec: RunSpec, prompts: Sequence[tuple[int, ...]]) -> tuple[Reques
             tokens=prompt,
             new_tokens=trace[index].new_tokens if trace else new_tokens,
             arrival_s=arrival_s,
+            person=trace[index].person if trace else "",
         )
         for index, (prompt, arrival_s) in enumerate(
             zip(prompts, arrivals_s(spec.workload, spec.seed), strict=True)

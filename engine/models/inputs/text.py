@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 FILE = "tokenizer.json"
 
 
-def encode(model: ModelSpec, weights: WeightsRef, text: str) -> tuple[int, ...]:
-    """Token ids of `text`, special tokens as the tokenizer adds them.
+def encode(
+    model: ModelSpec, weights: WeightsRef, text: str, add_special_tokens: bool = True
+) -> tuple[int, ...]:
+    """Token ids of `text`, with `add_special_tokens` also those that the tokenizer puts around a text.
 
     Random weights have no tokenizer: every byte becomes a token (mod num_text_tokens). Raises `SpecError`
     for trained weights without tokenizer.json, and for text that gives no token.
@@ -26,7 +28,7 @@ def encode(model: ModelSpec, weights: WeightsRef, text: str) -> tuple[int, ...]:
     if weights.kind == "random":
         ids = [byte % model.num_text_tokens for byte in text.encode()]
     else:
-        ids = _tokenizer(weights.directory).encode(text).ids
+        ids = _tokenizer(weights.directory).encode(text, add_special_tokens=add_special_tokens).ids
     if not ids:
         raise SpecError("prompt: has no tokens, expected at least one: give some text.")
     if max(ids) >= model.vocab_size:

@@ -12,6 +12,7 @@ from engine.domain.workload import Request
 from engine.models.inputs.prompts import pixels_of
 from engine.ops.tensors import Meta, Tensor
 from engine.ops.vision import ImagePrompt, pixels_meta
+from engine.program.queue import in_turn
 from engine.program.strategy import Step
 from engine.worlds.common.device import Device
 from engine.worlds.common.programs import Handle
@@ -29,6 +30,7 @@ class _Source:
         self.device = device
         self.last_s: dict[int, float] = {}
         self.begun: set[int] = set()
+        self.last_turn: dict[str, int] = {}
         self.finished_s: dict[int, float] = {}
         self.cancelled: set[int] = set()
         self.queue: list[Request] = []
@@ -50,7 +52,7 @@ class _Source:
         """Whether others may come depends on the world."""
 
     def waiting(self) -> Sequence[Request]:
-        return self.queue
+        return in_turn(self.queue, self.last_turn)
 
     def news(self) -> Handle:
         self._news = Handle("a request")
@@ -107,6 +109,7 @@ class _Source:
         for request in requests:
             if request.index not in self.begun:
                 self.begun.add(request.index)
+                self.last_turn[request.person] = len(self.begun)
                 self.device.mark("request_begun", request=request.index)
         if self.queue:
             taken = {request.index for request in requests}

@@ -5,9 +5,10 @@ import pytest
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.domain.workload import Workload
+from engine.domain.workload import Request, Workload
 from engine.models.inputs.prompts import requests_of
 from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.queue import in_turn
 from engine.program.wave import CHECKED_TOKENS
 from engine.runs.predict import predict, prepare, simulate
 from engine.strategies.registry import STRATEGIES
@@ -74,6 +75,27 @@ def test_a_recorded_prompt_is_what_was_asked():
     workload = {"trace": [{"at_s": 0.5, "prompt_tokens": 2, "new_tokens": 1, "tokens": [7, 8]}]}
     (request,) = requests_of(spec_of(**workload))
     assert (request.tokens, request.arrival_s, request.new_tokens) == ((7, 8), 0.5, 1)
+
+
+def test_people_take_turns_and_each_persons_requests_keep_their_order():
+    people = ["ann", "ann", "ann", "bob", "cid", "bob"]
+    queue = [Request(index=index, tokens=(0,), person=person) for index, person in enumerate(people)]
+    assert [request.index for request in in_turn(queue, {})] == [0, 3, 4, 1, 5, 2]
+    assert [request.index for request in in_turn(queue, {"ann": 7, "bob": 3})] == [4, 3, 0, 5, 1, 2]
+
+
+def test_who_sends_one_request_waits_for_one_answer_of_who_sends_five():
+    trace = [{"at_s": 0.0, "prompt_tokens": 5, "new_tokens": 2, "person": "ann"}] * 5
+    trace.append({"at_s": 1e-6, "prompt_tokens": 5, "new_tokens": 2, "person": "bob"})
+    begun = times_s(trace_of(spec_of(trace=trace)), "request_begun")
+    assert sorted(begun, key=begun.get) == [0, 5, 1, 2, 3, 4]
+
+
+def test_requests_of_the_same_lengths_are_served_together_though_others_stand_between_them():
+    rows = [("ann", 5), ("bob", 3), ("ann", 5), ("bob", 3)]
+    trace = [{"at_s": 0.0, "prompt_tokens": n, "new_tokens": 2, "person": who} for who, n in rows]
+    begun = times_s(trace_of(spec_of(trace=trace, max_batch=4)), "request_begun")
+    assert begun[0] == begun[2] < begun[1] == begun[3]
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,25 @@ def test_a_request_is_withdrawn_once_and_again_after_a_new_plan_until_the_source
     assert not case.device.got()
 
 
+def test_one_person_leaves_a_quarter_of_the_queue_to_others_and_two_share_it(case):
+    case = case(requests=99, queue_limit=16)
+    for number in range(16):
+        case.ask(f"a{number}", by="ann")
+    assert len(case.run.requests) == 12
+    assert "12 of your requests wait" in case.refusals()[0]
+    assert "the last 4 of 16 places" in case.refusals()[0]
+    assert all(event.busy for event in case.events if isinstance(event, RequestRefused))
+    for number in range(16):
+        case.ask(f"b{number}", by="bob")
+    assert [request.person for request in case.run.requests].count("bob") == 3
+    for request in range(12):
+        case.end(request)
+        case.ask(f"c{request}", by="ann")
+        case.ask(f"d{request}", by="bob")
+    waiting = [case.run.requests[index].person for index in case.service.open]
+    assert sorted((waiting.count("ann"), waiting.count("bob"))) == [6, 8]
+
+
 def test_a_run_with_a_fixed_workload_takes_no_requests_and_has_no_end_of_service(case):
     case = case(pattern="sporadic")
     case.ask()
@@ -172,4 +191,5 @@ def test_the_record_has_the_requests_that_got_tokens_with_as_many_as_they_got(ca
     ]
     spec, kept = recorded(case.run.spec, case.run.requests, trace)
     assert [(row.tokens, row.new_tokens) for row in spec.workload.trace] == [((1, 2), 1), ((4, 5, 6), 2)]
+    assert [row.person for row in spec.workload.trace] == ["carol", "carol"]
     assert [request.index for request in kept] == [0, 2]

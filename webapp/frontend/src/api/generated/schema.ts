@@ -3427,6 +3427,7 @@ export interface components {
         TracedRequest: {
             at_s: number;
             new_tokens: number;
+            person?: string;
             prompt_tokens: number;
             tokens?: number[];
         };
