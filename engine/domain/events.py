@@ -77,6 +77,15 @@ class Logged(Value):
     text: str
 
 
+class ProcessLogged(Value):
+    """Lines that the process of `device` wrote, at virtual time `time_s`; 0 before the start."""
+
+    type: Literal["process_log"] = "process_log"
+    device: str
+    time_s: float
+    lines: tuple[str, ...]
+
+
 class ChangeRefused(Value):
     """A live change could not be made; `reason` is a sentence. The run goes on as before."""
 
@@ -129,6 +138,7 @@ Event = Annotated[
     | ClockTicked
     | LinksSampled
     | Logged
+    | ProcessLogged
     | ChangeRefused
     | RequestRefused
     | PlanMade

@@ -7,10 +7,12 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Collection
 from typing import Any
 
+from engine.runs.output import Output
 from engine.worlds.real.device_process import Assignment, device_process
 
 EXIT_TIMEOUT_S = 2.0
@@ -24,11 +26,12 @@ class Child:
     """A device process. `state` is the last that it reported: listening, ready, halted, stuck, finished…
 
     `last_message_s` is the wall time of its last message, `last_ping_s` that of the last ping to it.
-    `killed`: the process was killed, but its end has not been read from the socket yet.
+    `killed`: the process was killed, but its end has not been read from the socket yet. `output`: what it
+    writes to its standard output and error.
     """
 
-    def __init__(self, rank: int, name: str, pid: int, sock: socket.socket):
-        self.rank, self.name, self.pid, self.sock = rank, name, pid, sock
+    def __init__(self, rank: int, name: str, pid: int, sock: socket.socket, output: Output | None = None):
+        self.rank, self.name, self.pid, self.sock, self.output = rank, name, pid, sock, output
         self.pending = b""
         self.port = 0
         self.last_message_s = self.last_ping_s = time.monotonic()
@@ -51,18 +54,32 @@ class Child:
         *lines, self.pending = (self.pending + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
+    def close(self) -> None:
+        """Close this process' ends of the socket and of the pipe."""
+        self.sock.close()
+        if self.output is not None:
+            self.output.close()
+            self.output = None
+
 
 def fork_device(rank: int, name: str, assignment: Assignment, others: Collection[Child]) -> Child:
-    """Start a process that runs device `rank`. It closes the sockets of `others`, which it inherits."""
+    """Start a process that runs device `rank`. It closes what it inherits of `others`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         ours.close()
+        os.close(reading)
         for other in others:
-            other.sock.close()
+            other.close()
+        for standard in (1, 2):
+            os.dup2(writing, standard)
+        os.close(writing)
+        sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)
         device_process(rank, assignment, theirs)
     theirs.close()
-    return Child(rank, name, pid, ours)
+    os.close(writing)
+    return Child(rank, name, pid, ours, Output(reading, name))
 
 
 def end_all(children: Collection[Child], at_once: bool) -> None:
@@ -78,7 +95,7 @@ def end_all(children: Collection[Child], at_once: bool) -> None:
             if time.monotonic() > deadline_s:
                 kill(child.pid)
             time.sleep(0.002)
-        child.sock.close()
+        child.close()
 
 
 def kill(pid: int) -> None:

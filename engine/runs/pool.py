@@ -35,6 +35,8 @@ class DevicePool:
         child = self._fork(rank, plan, self.children.values())
         self.children[rank] = child
         self._selector.register(child.sock, selectors.EVENT_READ, child)
+        if child.output is not None:
+            self._selector.register(child.output, selectors.EVENT_READ, child)
 
     def fork_empty(self, rank: int, plan: Plan, changes: Iterable[Change]) -> None:
         """Start device `rank` without weights; of `changes`, it learns those of links and speeds."""
@@ -49,16 +51,38 @@ class DevicePool:
         found: list[tuple[Child, Message | None]] = []
         for key, _ in self._selector.select(timeout_s):
             child: Child = key.data
+            if key.fileobj is not child.sock:
+                found += self._read_output(child)
+                continue
             messages = child.receive()
             if messages is None:
+                found += self._read_output(child)
                 self._remove(child)
                 found.append((child, None))
                 continue
             child.last_message_s = self._clock()
+            if any(message["type"] == "error" for message in messages):
+                found += self._read_output(child)  # what it wrote before
             found += [(child, message) for message in messages]
         return found
 
+    def _read_output(self, child: Child) -> list[tuple[Child, Message | None]]:
+        """The lines that the process wrote since the last call, as a message like those that it sends."""
+        if child.output is None:
+            return []
+        lines, open_ = child.output.read()
+        if not open_:
+            self._close_output(child)
+        return [(child, {"type": "log", "lines": lines})] if lines else []
+
+    def _close_output(self, child: Child) -> None:
+        if child.output is not None:
+            self._selector.unregister(child.output)
+            child.output.close()
+            child.output = None
+
     def _remove(self, child: Child) -> None:
+        self._close_output(child)
         self._selector.unregister(child.sock)
         self._ended.append(self.children.pop(child.rank))
         self._connected = {pair for pair in self._connected if child.rank not in pair}

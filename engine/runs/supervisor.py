@@ -13,7 +13,15 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from engine.domain.errors import EdgeLoomError, OutOfTime
-from engine.domain.events import TRACE, ChangeRefused, ClockTicked, Event, LinksSampled, StateChanged
+from engine.domain.events import (
+    TRACE,
+    ChangeRefused,
+    ClockTicked,
+    Event,
+    LinksSampled,
+    ProcessLogged,
+    StateChanged,
+)
 from engine.domain.network import Network
 from engine.domain.report import Outcome
 from engine.domain.scenario import CHANGE, Change, LiveCommand
@@ -265,6 +273,11 @@ class Supervisor:
                 self.failures.suspect(child.rank, message["rank"])
             case "status":
                 self.deadlocks.handle_status(child.rank, message)
+            case "log":
+                said = ProcessLogged(
+                    device=child.name, time_s=self.active.now_s, lines=tuple(message["lines"])
+                )
+                self.active.emit(said)
             case "pong":
                 self.failures.handle_pong(child)
             case "error":

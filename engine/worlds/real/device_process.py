@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import queue
+import resource
 import signal
 import socket
 import sys
@@ -77,6 +78,10 @@ class ControlSocket(threading.Thread):
         data = (json.dumps(message) + "\n").encode()
         with self.lock:
             self.sock.sendall(data)
+
+    def say(self, line: str) -> None:
+        """Show `line` in the log of this process; not while the program runs."""
+        self.send({"type": "log", "lines": [line]})
 
     def receive(self) -> ControlMessage | None:
         """The supervisor's next message, None if there is none now."""
@@ -183,11 +188,22 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
         device.polls = keep_a_core(rank, spec.cluster.workers)
     connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
     control.send({"type": "listening", "port": connections.port})
+    control.say(f"Process {os.getpid()} listens on {network.address(rank)}, port {connections.port}.")
     for piece in plan.held_by(rank):
         weights.load(piece)
+    control.say(f"It holds {sum(1 for _ in plan.held_by(rank))} slices of the weights.")
     handler = _MessageHandler(device, assignment, control, trace)
     while not handler.exited:
         handler.handle_message(device.wait_for_message())
+
+
+def _used(ending: str) -> str:
+    """How the program ended, and what the process has used so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return (
+        f"Program {ending}: {used.ru_utime + used.ru_stime:.2f} s of processor time and up to "
+        f"{used.ru_maxrss / 1024:.0f} MiB of memory since the fork."
+    )
 
 
 class _MessageHandler:
@@ -242,6 +258,11 @@ class _MessageHandler:
             self.handle_message(newer)
             if newer["type"] in ("halt", "exit"):
                 return False
+        names = [self.assignment.spec.cluster.devices[peer].name for peer in message["peers"]]
+        self.control.say(
+            f"It has opened connections to {', '.join(names) or 'nobody'} "
+            f"and has {device.connections.num_connected} from others."
+        )
         if not self.warm:
             device.warm_up()
             self.warm = True
@@ -294,4 +315,5 @@ class _MessageHandler:
         if self.device.kept:
             save_pieces(self.assignment.results, self.device.rank, self.device.kept)
         self.trace.finish()
+        self.control.say(_used(ending))
         self.control.send({"type": ending, "pacing": self.device.compute_pacer.stats()._asdict()})

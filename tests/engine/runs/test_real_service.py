@@ -1,5 +1,6 @@
 """An open workload on real devices over loopback: asked, cancelled, a device lost, ended, and proven."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from engine.domain.report import RunReport
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 SCRIPT = """
+import json
 import sys
 from engine.domain.network import LoopbackNetwork
 from engine.domain.workload import Workload
@@ -29,7 +31,11 @@ ended = set()
 def ask(name, tokens, new_tokens):
     commands.append({"kind": "ask", "id": name, "tokens": tokens, "new_tokens": new_tokens})
 
+said = {}
+
 def watch(event):
+    if event.type == "process_log":
+        said.setdefault(event.device, []).extend(event.lines)
     if event.type == "state" and event.state == "running":
         ask("long", [1, 2, 3], 30)
         ask("waits", [5, 6], 30)
@@ -48,17 +54,23 @@ report = execute(
     spec, lambda spec, dilation: LoopbackNetwork(spec.cluster), watch,
     lambda: commands.pop(0) if commands else None,
 )
+print(json.dumps(said))
 print(report.model_dump_json())
 """
 
 
 @pytest.fixture(scope="module")
-def report():
+def printed():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=os.environ, timeout=300.0
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return RunReport.model_validate_json(done.stdout.splitlines()[-1])
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def report(printed):
+    return RunReport.model_validate_json(printed[-1])
 
 
 def test_every_token_is_proven_also_those_of_a_request_that_went_on_after_a_device_was_lost(report):
@@ -78,6 +90,17 @@ def test_a_cancelled_request_leaves_the_queue_and_an_unanswered_one_is_cut_at_th
     cancelled = [request.cancelled_s is not None for request in report.requests]
     assert cancelled == [False, True, False, True]
     assert report.requests[1].queue_s is None
+
+
+def test_every_process_says_where_it_listens_what_it_holds_to_whom_it_talks_and_what_it_has_used(printed):
+    said = json.loads(printed[-2])
+    assert said.keys() == {"d0", "d1", "d2"}
+    for lines in said.values():
+        assert "listens on 127." in lines[0]
+        assert "slices of the weights" in lines[1]
+        assert lines[2].startswith("It has opened connections to d")
+    assert said["d0"][-1].startswith("Program finished: ")
+    assert not any("Program" in line for line in said["d2"])  # it was killed
 
 
 def test_the_prediction_plays_the_same_requests(report):

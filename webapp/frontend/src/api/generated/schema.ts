@@ -1749,7 +1749,7 @@ export interface components {
         };
         EventFrame: {
             cursor: string;
-            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["RequestRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
+            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ProcessLogged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["RequestRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             head: string;
             server_time: number;
         };
@@ -2679,6 +2679,13 @@ export interface components {
         Problem: {
             message: string;
             path: string;
+        };
+        ProcessLogged: {
+            device: string;
+            lines: string[];
+            time_s: number;
+            /** @constant */
+            type: "process_log";
         };
         Published: {
             /** @enum {string} */
