@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from emulator.bench.accuracy_matrix import MINUTES, measure_accuracy_matrix
 from emulator.bench.auto_dilation import measure_auto_dilation
+from emulator.bench.browser import measure_browser
 from emulator.bench.changes import measure_changes
 from emulator.bench.chart import Chart, as_svg
 from emulator.bench.compute import measure_compute, measure_shards
@@ -30,6 +31,7 @@ from emulator.bench.reality import measure_reality
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.scatter import scatter_svg
 from emulator.bench.service import measure_service
+from emulator.bench.serving import measure_serving
 from emulator.bench.showcases import measure_showcases
 from emulator.bench.simulate import measure_simulate
 from emulator.bench.startup import measure_startup
@@ -68,6 +70,8 @@ BENCHES: tuple[Bench, ...] = (
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
     Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY),
     Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "operations"),
+    Bench("browser", "pages in a real browser, against their budgets", measure_browser, "performance"),
+    Bench("serving", "a run that serves, asked by a load generator", measure_serving, "serving"),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),
     Bench("loss", "messages over links that lose packets, against predictions", measure_losses, FIDELITY),

@@ -40,6 +40,10 @@ class Environment(NamedTuple):
     """
     service_load: Callable[[], Trials] | None = None
     """Measures the server under load; None where there is no server."""
+    browser_load: Callable[[], Trials] | None = None
+    """Measures the pages in a real browser; None where there is no server."""
+    serving_load: Callable[[], Trials] | None = None
+    """Measures a run that serves with a load generator; None where there is no server."""
 
 
 class Command(NamedTuple):

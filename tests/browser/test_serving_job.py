@@ -10,10 +10,20 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.test_main_job import choose_strategy, serious_findings
+from tests.ops.test_up import Up
+from webapp.ops.setup import set_up_guidellm
+from webapp.trials import guidellm
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
+
+WORDS = ["with", "for", "if", "try", "return", "import"]
+PROFILES = [
+    {"kind": "synchronous"},
+    {"kind": "concurrent", "streams": [3]},
+    {"kind": "poisson", "rate": [4.0]},
+]
 
 
 def secret(page: Page) -> str:
@@ -26,7 +36,9 @@ def secret(page: Page) -> str:
     return str(answer.json()["secret"])
 
 
-def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(page: Page) -> None:
+def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(page: Page, site: Up) -> None:
+    """The load generator GuideLLM is one of the programs: its figures agree with those of the report."""
+    set_up_guidellm()
     page.goto("/runs/new")
     choose_strategy(page, "megatron")
     page.get_by_test_id("pattern").click()
@@ -43,7 +55,8 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(pag
     expect(mine).to_have_attribute("data-state", "answered")
     expect(mine.get_by_test_id("exchange-facts")).to_contain_text("12 of at most 12 tokens · first after")
 
-    client = OpenAI(base_url=f"{page.evaluate('location.origin')}/v1", api_key=secret(page))
+    key = secret(page)
+    client = OpenAI(base_url=f"{site.url}/v1", api_key=key)
     assert [model.id for model in client.models.list().data]
     stream = client.completions.create(model=run, prompt="The with statement", max_tokens=5, stream=True)
     text = "".join(chunk.choices[0].text for chunk in stream)
@@ -52,9 +65,17 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(pag
     assert theirs.get_by_test_id("answer").inner_text().strip() == text.strip() != ""
     assert serious_findings(page) == []
 
+    found = guidellm.ask(site.url, key, run, [f"The {word} statement" for word in WORDS], 12, 6, PROFILES)
+
     page.get_by_test_id("end-service").click()
     page.get_by_test_id("open-report").click()
     expect(page.get_by_test_id("load-table")).to_be_visible()
     report = page.request.get(f"/api/runs/{run}").json()["report"]
     assert report["correctness"]["ok"], report["correctness"]
-    assert [len(request["token_s"]) for request in report["requests"]] == [12, 5]
+    assert [len(request["token_s"]) for request in report["requests"]] == [12, 5] + [12] * 18
+    compared = list(guidellm.beside_the_report(found, report["requests"][2:], report["dilation"]))
+    assert [name for name, _, _ in compared] == ["synchronous", "concurrent", "poisson"]
+    problems = [
+        problem for name, seen, ours in compared for problem in guidellm.disagreements(name, seen, ours, 12)
+    ]
+    assert problems == []

@@ -12,6 +12,8 @@ PYTHON = VENV / "bin" / "python"
 FRONTEND = ROOT / "webapp" / "frontend"
 SETUP_DIR = ROOT / ".loom"
 """Stamps and logs of the set-up of this checkout."""
+GUIDELLM_VENV = SETUP_DIR / "guidellm"
+"""The environment of the load generator (requirements/guidellm.txt)."""
 
 
 def state_dir() -> Path:

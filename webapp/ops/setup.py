@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from webapp.ops import debian
-from webapp.ops.places import FRONTEND, PYTHON, ROOT, SETUP_DIR, VENV
+from webapp.ops.places import FRONTEND, GUIDELLM_VENV, PYTHON, ROOT, SETUP_DIR, VENV
 from webapp.ops.steps import Step, run_logged, run_steps
 
 REQUIREMENTS = ROOT / "requirements"
@@ -55,7 +55,7 @@ def set_up_python(*, tests: bool = False) -> bool:
         )
     steps = [packages_step("Python packages", "runtime.txt")]
     if tests:
-        steps.append(packages_step("Python packages for tests", "dev.txt"))
+        steps += [packages_step("Python packages for tests", "dev.txt"), guidellm_step()]
     return run_steps(steps) or made
 
 
@@ -75,6 +75,29 @@ def packages_step(title: str, lock: str) -> Step:
         ),
         stamp=VENV / "loom-stamps" / lock,
         inputs=(REQUIREMENTS / lock,),
+    )
+
+
+def set_up_guidellm() -> bool:
+    """The load generator that `./loom bench serving` and a test use."""
+    return run_steps([guidellm_step()])
+
+
+def guidellm_step() -> Step:
+    """An environment of its own, in which a file names the packages of `.venv` to those that it lacks."""
+    environment, lock = GUIDELLM_VENV, REQUIREMENTS / "guidellm.txt"
+    packages = "lib/python3*/site-packages"
+    commands = (
+        f"'{PYTHON}' -m venv --clear '{environment}'",
+        f"echo '{VENV}'/{packages} > $(echo '{environment}'/{packages})/base.pth",
+        f"'{environment}/bin/pip' install --no-input --disable-pip-version-check --no-deps -r '{lock}'",
+    )
+    return Step(
+        title="GuideLLM",
+        command=("/bin/sh", "-c", " && ".join(commands)),
+        stamp=environment / "loom-stamp",
+        inputs=(lock,),
+        outputs=(environment / "bin" / "python",),
     )
 
 

@@ -32,7 +32,21 @@ def service_trials(seed: int, first: int, trials: int, database: str) -> Trials:
 
 def service_load() -> Trials:
     """As root. Raises `OpsError` if the measurement broke off."""
-    found = result_of("webapp.trials.load")
+    return measured_by("webapp.trials.load")
+
+
+def browser_load() -> Trials:
+    """As root. Raises `OpsError` if the measurement broke off."""
+    return measured_by("webapp.trials.browser")
+
+
+def serving_load() -> Trials:
+    """As root. Raises `OpsError` if the measurement broke off."""
+    return measured_by("webapp.trials.serving")
+
+
+def measured_by(module: str) -> Trials:
+    found = result_of(module)
     return Trials(tuple(map(tuple, found["rows"])), tuple(found["problems"]))
 
 

@@ -6,6 +6,7 @@ import { sendChange } from '@/run/feed/commands';
 import type { DeviceView } from '@/run/data/snapshot';
 import { deviceColor } from '@/theme/deviceColors';
 import { DeviceControls } from './DeviceControls';
+import { ProcessLog } from './ProcessLog';
 import { usePending } from './usePending';
 import classes from './live.module.css';
 
@@ -85,6 +86,7 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
         enabled={enabled && !pending}
         submit={(command) => void submit(() => sendChange(runId, command))}
       />
+      <ProcessLog device={device.name} lines={device.output} />
     </div>
   );
 }

@@ -59,6 +59,23 @@ export interface DeviceData {
   lanes: Record<Lane, SpanRing>;
   /** Over time, the share of the memory that is in use. */
   memory: Series;
+  /** What its process wrote last: another array when there is more. */
+  output: readonly OutputLine[];
+}
+
+/** A line of a process's log, and its virtual time. */
+export interface OutputLine {
+  key: number;
+  time_s: number;
+  text: string;
+}
+
+const MAX_OUTPUT = 500;
+
+export function addOutput(device: DeviceData, time_s: number, lines: readonly string[]): void {
+  const next = (device.output.at(-1)?.key ?? 0) + 1;
+  const added = lines.map((text, index) => ({ key: next + index, time_s, text }));
+  device.output = [...device.output, ...added].slice(-MAX_OUTPUT);
 }
 
 export function deviceData(spec: DeviceSpec, lanes: DeviceData['lanes']): DeviceData {
@@ -75,6 +92,7 @@ export function deviceData(spec: DeviceSpec, lanes: DeviceData['lanes']): Device
     loading_s: 0,
     lanes,
     memory: new Series(),
+    output: [],
   };
 }
 

@@ -6,6 +6,7 @@ import { HeadMap } from './headMap';
 import { LayerTimes } from './layerTimes';
 import { describeMark, injectionOf, METHOD_MARKS, QUIET_MARKS, type Injection } from './marks';
 import {
+  addOutput,
   applyDeviceMark,
   applyLinkMark,
   applyMemoryMark,
@@ -220,6 +221,11 @@ export class RunData {
         return;
       case 'log':
         return this.addLog(null, event.level, event.text);
+      case 'process_log': {
+        const device = this.byName.get(event.device);
+        if (device) addOutput(device, event.time_s, event.lines);
+        return;
+      }
       case 'change_refused':
         this.refusals += 1;
         return this.addLog(null, 'error', `Change refused: ${event.reason}`);

@@ -3,6 +3,7 @@ import { isOver, type Plan, type RunReport, type RunState } from '@/api/types';
 import { activity, knownInstant_s, type Activity } from './activity';
 import type { RunData, DirectionData, Injection, LogEntry, PlanVersion, Token } from './runData';
 import type { LayerLatency } from './layerTimes';
+import type { OutputLine } from './parts';
 import type { LiveRecovery } from './recoveries';
 
 export interface DeviceView {
@@ -14,6 +15,7 @@ export interface DeviceView {
   frozenAt_s: number | null;
   slowdown: number;
   changes: number;
+  output: readonly OutputLine[];
   activity: Activity;
 }
 
@@ -103,6 +105,7 @@ function snapshotOf(
         frozenAt_s: device.frozenAt_s,
         slowdown: device.slowdown,
         changes: device.changes,
+        output: device.output,
         activity: activity({ ...device, lanes }, instant_s ?? Infinity, window_s),
       };
     }),
