@@ -70,7 +70,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
     Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY),
     Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "operations"),
-    Bench("browser", "pages in a real browser, against their budgets", measure_browser, "performance"),
+    Bench("browser", "pages in a real browser, against their budgets", measure_browser, "operations"),
     Bench("serving", "a run that serves, asked by a load generator", measure_serving, "serving"),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),

@@ -5,6 +5,7 @@ import { sentence } from '@/api/client';
 import { useSession } from '@/api/queries';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { LoginPage } from '@/pages/login/LoginPage';
+import { Tour } from '@/tour/Tour';
 import { Header } from './Header';
 import { HealthBanner } from './HealthBanner';
 import classes from './Shell.module.css';
@@ -29,6 +30,7 @@ export function Shell() {
     <div className={classes.shell}>
       <Header session={session.data} />
       <HealthBanner />
+      <Tour user={session.data.user} />
       <main className={classes.main}>
         <Suspense fallback={<Waiting />}>
           <Outlet />

@@ -4,10 +4,12 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import { api } from '@/api/client';
 import type { Session } from '@/api/queries';
+import { useTour } from '@/tour/tour';
 
 /** The menu of the user who is logged in: role, account, API documentation, administration, log out. */
 export function UserMenu({ session }: { session: Session }) {
   const client = useQueryClient();
+  const goTour = useTour((state) => state.go);
   const logOut = async () => {
     await api.post('/logout');
     client.clear();
@@ -29,6 +31,9 @@ export function UserMenu({ session }: { session: Session }) {
         </Menu.Label>
         <Menu.Item component={Link} to="/account" data-testid="account">
           Password and API tokens
+        </Menu.Item>
+        <Menu.Item onClick={() => goTour(0)} data-testid="tour-again">
+          Tour of the pages
         </Menu.Item>
         <Menu.Item component="a" href="/api/docs">
           API documentation

@@ -23,7 +23,13 @@ export function FeedHealth({ feed, over, complete, events }: Props) {
   const kind = broken ? 'bad' : over ? 'done' : quiet ? 'quiet' : feed.state === 'live' ? 'good' : 'quiet';
   return (
     <Tooltip label={tip(feed)} multiline w={260}>
-      <div className={classes.health} data-kind={kind} data-testid="feed-health" data-state={feed.state} data-events={events}>
+      <div
+        className={classes.health}
+        data-kind={kind}
+        data-testid="feed-health"
+        data-state={feed.state}
+        data-events={events}
+      >
         <span className={classes.lamp} />
         <Text size="xs" component="span">
           {words(feed, over, complete, events)}

@@ -7,9 +7,10 @@ export function ProcessLog({ device, lines }: { device: string; lines: readonly 
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
+  const newest = lines.at(-1)?.key ?? 0;
   useEffect(() => {
-    if (open && atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [open, lines]);
+    if (newest > 0 && open && atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [open, newest]);
   if (lines.length === 0) return null;
   return (
     <details

@@ -1,11 +1,13 @@
-import { Center, Loader, Text } from '@mantine/core';
+import { Center, Group, Loader, Switch, Text } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import { useCallback, useMemo, useState } from 'react';
 import { sentence } from '@/api/client';
+import type { RunDetail } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { LatencyPanel } from '@/run/panels/LatencyPanel';
 import { LayerPanel } from '@/run/panels/LayerPanel';
 import { Panel } from '@/components/Panel';
+import { criticalPath, type Segment } from '@/run/data/criticalPath';
 import type { RunData } from '@/run/data/runData';
 import { SpanLegend } from '@/run/timeline/SpanLegend';
 import { Timeline } from '@/run/timeline/Timeline';
@@ -14,7 +16,7 @@ import { Viewport } from '@/run/timeline/viewport';
 import classes from './report.module.css';
 
 /** Charts and timeline from the run's stored events. */
-export function Recorded({ recording }: { recording: UseQueryResult<RunData> }) {
+export function Recorded({ run, recording }: { run: RunDetail; recording: UseQueryResult<RunData> }) {
   if (recording.isPending)
     return (
       <Center mih={200}>
@@ -30,10 +32,12 @@ export function Recorded({ recording }: { recording: UseQueryResult<RunData> }) 
       />
     );
   }
-  return <Charts data={recording.data} />;
+  return <Charts run={run} data={recording.data} />;
 }
 
-function Charts({ data }: { data: RunData }) {
+function Charts({ run, data }: { run: RunDetail; data: RunData }) {
+  const [shown, setShown] = useState(false);
+  const path = useMemo(() => (shown ? pathOf(run, data) : undefined), [shown, run, data]);
   const [viewport] = useState(() => new Viewport(false));
   const now = useCallback(() => data.time_s, [data]);
   const tokens = useMemo(() => data.tokens.toArray(), [data]);
@@ -54,13 +58,49 @@ function Charts({ data }: { data: RunData }) {
         title="Timeline"
         about="scroll to zoom, drag to pan"
         testId="timeline-panel"
-        extra={<TimelineControls viewport={viewport} now={now} live={false} />}
+        extra={
+          <Group gap="md" wrap="nowrap">
+            {run.report?.outcome.kind === 'finished' && (
+              <Switch
+                size="xs"
+                label="Critical path"
+                title="The activities that the end of the run waited for, one after another"
+                checked={shown}
+                onChange={(event) => setShown(event.currentTarget.checked)}
+                data-testid="critical-path"
+              />
+            )}
+            <TimelineControls viewport={viewport} now={now} live={false} />
+          </Group>
+        }
       >
-        <Timeline data={data} viewport={viewport} now={now} label="What every device did over virtual time" />
+        <Timeline
+          data={data}
+          viewport={viewport}
+          now={now}
+          path={path}
+          label="What every device did over virtual time"
+        />
         <div className={classes.legend}>
           <SpanLegend />
+          {path && (
+            <Text size="xs" c="dimmed" data-testid="critical-path-text">
+              The line goes back from the last token through {path.length.toLocaleString('en')} activities:
+              each ended just before the next could begin, so making any of them shorter makes the run
+              shorter.
+            </Text>
+          )}
         </div>
       </Panel>
     </>
   );
+}
+
+/** From the first arrival to the end of the last request, as the report's parts of the time are counted. */
+function pathOf({ spec, report }: RunDetail, data: RunData): Segment[] {
+  const requests = report?.requests ?? [];
+  const ends = requests.map((one) => one.arrival_s + (one.answered_s ?? one.token_s.at(-1) ?? 0));
+  const source = spec.cluster.devices.findIndex((device) => device.name === spec.cluster.source);
+  const start_s = Math.min(...requests.map((one) => one.arrival_s));
+  return requests.length === 0 ? [] : criticalPath(data.devices, source, start_s, Math.max(...ends));
 }

@@ -96,7 +96,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
         )}
         <Seen run={run} />
         <ReportText run={run} data={recording.data} />
-        <Recorded recording={recording} />
+        <Recorded run={run} recording={recording} />
         {recording.data?.plan && (
           <MethodView
             plan={recording.data.plan}

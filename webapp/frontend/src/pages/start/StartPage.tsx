@@ -1,6 +1,7 @@
 import { Text, Title } from '@mantine/core';
-import { useRuns } from '@/api/queries';
+import { useRuns, useSession } from '@/api/queries';
 import { useDocumentTitle } from '@/components/Page';
+import { TourOffer } from '@/tour/TourOffer';
 import { Demo } from './Demo';
 import { Showcases } from './Showcases';
 import classes from './start.module.css';
@@ -28,6 +29,7 @@ export function StartPage() {
 }
 
 function Hero() {
+  const me = useSession().data?.user;
   return (
     <div className={classes.hero}>
       <div>
@@ -40,6 +42,7 @@ function Hero() {
           How fast does a language model run on three small boards and a slow switch, and which way of
           splitting it suits them? Here is a cluster ready to try.
         </Text>
+        {me && <TourOffer user={me} />}
         <ol className={classes.steps}>
           {STEPS.map(([verb, rest]) => (
             <li key={verb}>

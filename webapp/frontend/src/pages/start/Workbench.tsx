@@ -7,6 +7,7 @@ import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
 import { duration } from '@/format/units';
 import { StatusBadge } from '@/run/panels/StatusBadge';
+import { TourOffer } from '@/tour/TourOffer';
 import { RecentExperiments } from './RecentExperiments';
 import { RecentRuns } from './RecentRuns';
 import { Showcases } from './Showcases';
@@ -61,6 +62,7 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
         )
       }
     >
+      {me && <TourOffer user={me} />}
       <UnderWay runs={runs.filter((run) => !isOver(run.status))} />
       <RecentRuns runs={runs.filter((run) => isOver(run.status))} />
       <RecentExperiments />

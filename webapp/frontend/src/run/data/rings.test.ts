@@ -7,8 +7,8 @@ describe('SpanRing', () => {
     const ring = new SpanRing(new Names(), 8);
     const fields = { kind: 'send', name: 'hidden', layer: 3, start_s: 1.25, end_s: 1.5 } as const;
     const counts = { bytes: 640, payload_bytes: 512, flops: 7e9, peer: 'b', request: 2, token: 9 };
-    ring.push(span({ ...fields, ...counts }));
-    expect(ring.view(0)).toEqual({ ...fields, ...counts });
+    ring.push(span({ ...fields, ...counts, message: 3 }));
+    expect(ring.view(0)).toEqual({ ...fields, ...counts, message: 3 });
     expect([ring.startAt(0), ring.endAt(0), ring.kindAt(0)]).toEqual([1.25, 1.5, 'send']);
   });
 

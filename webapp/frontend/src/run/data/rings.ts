@@ -39,7 +39,7 @@ export class Names {
 }
 
 /** A span read from a ring; the ring belongs to one device. */
-export type SpanView = Omit<Span, 'device' | 'message'>;
+export type SpanView = Omit<Span, 'device'>;
 
 type Column = Float64Array | Int32Array | Int16Array | Uint8Array;
 
@@ -58,6 +58,7 @@ export class SpanRing {
   private peer: Int32Array;
   private request: Int32Array;
   private token: Int32Array;
+  private message: Int32Array;
   private layer: Int16Array;
   private kind: Uint8Array;
 
@@ -75,6 +76,7 @@ export class SpanRing {
     this.peer = new Int32Array(this.capacity);
     this.request = new Int32Array(this.capacity);
     this.token = new Int32Array(this.capacity);
+    this.message = new Int32Array(this.capacity);
     this.layer = new Int16Array(this.capacity);
     this.kind = new Uint8Array(this.capacity);
   }
@@ -91,6 +93,7 @@ export class SpanRing {
     this.peer[at] = this.names.id(span.peer);
     this.request[at] = span.request;
     this.token[at] = span.token;
+    this.message[at] = span.message;
     this.layer[at] = span.layer;
     this.kind[at] = SPAN_KINDS.indexOf(span.kind);
     if (this.length < this.capacity) this.length += 1;
@@ -158,6 +161,7 @@ export class SpanRing {
       peer: this.names.name(this.peer[at]!),
       request: this.request[at]!,
       token: this.token[at]!,
+      message: this.message[at]!,
     };
   }
 
@@ -178,6 +182,7 @@ export class SpanRing {
     this.peer = widen(this.peer);
     this.request = widen(this.request);
     this.token = widen(this.token);
+    this.message = widen(this.message);
     this.layer = widen(this.layer);
     this.kind = widen(this.kind);
   }

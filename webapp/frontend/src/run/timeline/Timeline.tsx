@@ -2,6 +2,7 @@ import { useElementSize } from '@mantine/hooks';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { colorsByName } from '@/theme/deviceColors';
 import { useCanvasColors } from '../charts/colors';
+import type { Segment } from '@/run/data/criticalPath';
 import type { RunData } from '@/run/data/runData';
 import { onPaint } from '@/run/charts/paint';
 import { drawTimeline } from './draw';
@@ -24,6 +25,8 @@ interface Props {
   now: () => number;
   density?: Density;
   label: string;
+  /** Drawn over the spans: the activities that the end of the run waited for. */
+  path?: readonly Segment[];
   /** A click on the timeline, not a drag. */
   onPick?: (time_s: number) => void;
 }
@@ -35,7 +38,7 @@ interface Tip {
 }
 
 /** The spans of every device over virtual time, with one row of lanes per device, on a canvas. */
-export function Timeline({ data, viewport, now, density = roomy, label, onPick }: Props) {
+export function Timeline({ data, viewport, now, density = roomy, label, path, onPick }: Props) {
   const { ref: box, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const colors = useCanvasColors();
@@ -62,11 +65,11 @@ export function Timeline({ data, viewport, now, density = roomy, label, onPick }
       at_ms = now_ms;
       viewport.follow(now());
       if (viewport.version === version && data.events === events) return;
-      drawTimeline({ ctx, width, height, data, deviceColors, colors, density, viewport });
+      drawTimeline({ ctx, width, height, data, deviceColors, colors, density, viewport, path });
       version = viewport.version;
       events = data.events;
     });
-  }, [data, viewport, now, width, height, colors, density, deviceColors, seen]);
+  }, [data, viewport, now, width, height, colors, density, deviceColors, seen, path]);
 
   useWheel(canvas, viewport, width, density.labelWidth);
   const drag = useDrag(viewport, width, density.labelWidth);

@@ -1,4 +1,5 @@
 /** Paints a timeline. Spans narrower than a pixel are merged, so the cost depends on pixels, not spans. */
+import type { Segment } from '@/run/data/criticalPath';
 import type { RunData } from '@/run/data/runData';
 import type { SpanRing } from '@/run/data/rings';
 import type { CanvasColors } from '../charts/colors';
@@ -22,6 +23,7 @@ export interface Scene {
   colors: CanvasColors;
   density: Density;
   viewport: Viewport;
+  path?: readonly Segment[];
 }
 
 export function drawTimeline(scene: Scene): void {
@@ -30,7 +32,39 @@ export function drawTimeline(scene: Scene): void {
   ctx.fillRect(0, 0, width, height);
   drawTicks(scene, scene.density.axisHeight);
   scene.data.devices.forEach((_, row) => drawRow(scene, row));
+  if (scene.path) drawPath(scene, scene.path);
   drawMoments(scene, scene.data.injections, scene.density.axisHeight);
+}
+
+/** A line through the activities, and from one device to the next; dashes are not told apart at this size, so time
+ * in which nothing ended is a line in the lane of waiting. */
+function drawPath({ ctx, width, colors, density, viewport }: Scene, path: readonly Segment[]): void {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(density.labelWidth, 0, width - density.labelWidth, ctx.canvas.height);
+  ctx.clip();
+  ctx.beginPath();
+  let before = Infinity;
+  for (const { device, lane, start_s, end_s } of path) {
+    if (end_s < viewport.start_s || start_s > viewport.end_s) continue;
+    const from = xOf(start_s, viewport, width, density.labelWidth);
+    const to = xOf(end_s, viewport, width, density.labelWidth);
+    const row = Math.max(0, density.lanes.indexOf(lane));
+    const y = laneTop(device, row, density) + density.laneHeight / 2 - 0.5;
+    if (before === Infinity) ctx.moveTo(to, y);
+    else if (before - from > 0.5) ctx.lineTo(to, y);
+    ctx.lineTo(from, y);
+    before = from;
+  }
+  for (const [color, thickness] of [
+    [colors.surface, 4],
+    [colors.text, 1.75],
+  ] as const) {
+    ctx.strokeStyle = color;
+    ctx.lineWidth = thickness;
+    ctx.stroke();
+  }
+  ctx.restore();
 }
 
 function drawRow(scene: Scene, row: number): void {

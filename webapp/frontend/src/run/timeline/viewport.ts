@@ -95,6 +95,29 @@ export class Viewport {
   }
 }
 
+/** `viewport` as a run sees it whose times are `by_s` later: what both show, or are told, is the same stretch. */
+export function shifted(viewport: Viewport, by_s: number): Viewport {
+  const later = (time_s: number | null) => (time_s === null ? null : time_s + by_s);
+  const earlier = (time_s: number | null) => (time_s === null ? null : time_s - by_s);
+  return Object.create(viewport, {
+    start_s: { get: () => viewport.start_s + by_s },
+    end_s: { get: () => viewport.end_s + by_s },
+    cursor_s: { get: () => later(viewport.cursor_s) },
+    instant_s: { get: () => later(viewport.instant_s) },
+    version: { get: () => viewport.version },
+    following: { get: () => viewport.following },
+    window: { get: () => viewport.window },
+    follow: { value: (now_s: number) => viewport.follow(now_s) },
+    show: { value: (window: Window, now_s: number) => viewport.show(window, now_s) },
+    pause: { value: () => viewport.pause() },
+    resume: { value: (now_s: number) => viewport.resume(now_s) },
+    pan: { value: (pan_s: number) => viewport.pan(pan_s) },
+    zoom: { value: (factor: number, around_s: number) => viewport.zoom(factor, around_s - by_s) },
+    point: { value: (cursor_s: number | null) => viewport.point(earlier(cursor_s)) },
+    showInstant: { value: (instant_s: number | null) => viewport.showInstant(earlier(instant_s)) },
+  }) as Viewport;
+}
+
 /** A round step (1, 2 or 5 times a power of ten) of which about `count` fill `span`. */
 export function tickStep(span: number, count: number): number {
   const raw = span / Math.max(count, 1);
