@@ -12,13 +12,14 @@ from tests.browser.conftest import PATIENCE_MS
 from tests.browser.test_main_job import choose_strategy, serious_findings
 from tests.ops.test_up import Up
 from webapp.ops.setup import set_up_guidellm
-from webapp.trials import guidellm
+from webapp.trials import load_generator
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
 
 WORDS = ["with", "for", "if", "try", "return", "import"]
+BUSY = load_generator.Tolerance(on_the_way_s=4.0, per_token=0.4, rate=0.5)
 PROFILES = [
     {"kind": "synchronous"},
     {"kind": "concurrent", "streams": [3]},
@@ -65,7 +66,9 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(pag
     assert theirs.get_by_test_id("answer").inner_text().strip() == text.strip() != ""
     assert serious_findings(page) == []
 
-    found = guidellm.ask(site.url, key, run, [f"The {word} statement" for word in WORDS], 12, 6, PROFILES)
+    found = load_generator.ask(
+        site.url, key, run, [f"The {word} statement" for word in WORDS], 12, 6, PROFILES
+    )
 
     page.get_by_test_id("end-service").click()
     page.get_by_test_id("open-report").click()
@@ -73,9 +76,11 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(pag
     report = page.request.get(f"/api/runs/{run}").json()["report"]
     assert report["correctness"]["ok"], report["correctness"]
     assert [len(request["token_s"]) for request in report["requests"]] == [12, 5] + [12] * 18
-    compared = list(guidellm.beside_the_report(found, report["requests"][2:], report["dilation"]))
+    compared = list(load_generator.beside_the_report(found, report["requests"][2:], report["dilation"]))
     assert [name for name, _, _ in compared] == ["synchronous", "concurrent", "poisson"]
     problems = [
-        problem for name, seen, ours in compared for problem in guidellm.disagreements(name, seen, ours, 12)
+        problem
+        for name, seen, ours in compared
+        for problem in load_generator.disagreements(name, seen, ours, 12)
     ]
     assert problems == []

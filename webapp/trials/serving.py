@@ -21,7 +21,7 @@ from webapp.ops.places import ROOT, OpsError
 from webapp.ops.redis_server import free_port
 from webapp.ops.services import web, worker
 from webapp.ops.setup import set_up_guidellm
-from webapp.trials import guidellm
+from webapp.trials import load_generator
 from webapp.trials.load import environment, progress, start
 from webapp.trials.servers import Redis, wait_for
 
@@ -101,13 +101,13 @@ def asked(url: str, key: str) -> tuple[list[tuple[str, ...]], list[str]]:
     run = f"/api/runs/{api.send('POST', '/api/runs', body)['id']}"
     until(api, run, "running")
     progress("GuideLLM")
-    found = guidellm.ask(url, key, run.rpartition("/")[2], prompts(), NEW_TOKENS, REQUESTS, PROFILES)
+    found = load_generator.ask(url, key, run.rpartition("/")[2], prompts(), NEW_TOKENS, REQUESTS, PROFILES)
     api.send("POST", f"{run}/end-service")
     report = until(api, run, "finished")["report"]
     rows, problems = [], []
-    for name, client, ours in guidellm.beside_the_report(found, report["requests"], report["dilation"]):
+    for name, client, ours in load_generator.beside_the_report(found, report["requests"], report["dilation"]):
         rows.append(row(name, client, ours))
-        problems += guidellm.disagreements(name, client, ours, NEW_TOKENS)
+        problems += load_generator.disagreements(name, client, ours, NEW_TOKENS)
     return rows, problems
 
 
@@ -127,7 +127,7 @@ def until(api: Any, path: str, state: str) -> dict[str, Any]:
         time.sleep(0.2)
 
 
-def row(name: str, client: guidellm.Seen, run: guidellm.Seen) -> tuple[str, ...]:
+def row(name: str, client: load_generator.Seen, run: load_generator.Seen) -> tuple[str, ...]:
     def both(one: float, other: float, unit: str = "ms") -> str:
         scale = 1000 if unit == "ms" else 1
         digits = 0 if unit == "ms" else 2

@@ -42,7 +42,6 @@ function Hero() {
           How fast does a language model run on three small boards and a slow switch, and which way of
           splitting it suits them? Here is a cluster ready to try.
         </Text>
-        {me && <TourOffer user={me} />}
         <ol className={classes.steps}>
           {STEPS.map(([verb, rest]) => (
             <li key={verb}>
@@ -55,6 +54,7 @@ function Hero() {
             </li>
           ))}
         </ol>
+        {me && <TourOffer user={me} />}
       </div>
       <Demo />
     </div>

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from webapp.trials.guidellm import ON_THE_WAY_S, Seen, beside_the_report, by_client, by_run, disagreements
+from webapp.trials.load_generator import (
+    Seen,
+    Tolerance,
+    beside_the_report,
+    by_client,
+    by_run,
+    disagreements,
+)
 
+ON_THE_WAY_S = Tolerance().on_the_way_s
 DILATION = 2.0
 
 
@@ -66,3 +74,10 @@ def test_figures_further_apart_than_the_way_between_them_are_named(
     found = disagreements("poisson", client, RUN, 16)
     assert len(found) == len(about)
     assert all(words in sentence for words, sentence in zip(about, found, strict=True))
+
+
+def test_more_is_allowed_where_the_machine_is_busy() -> None:
+    late = {"first_token_s": 2.4, "first_token_p95_s": 2.8, "request_s": 3.1}
+    client = RUN._replace(**late)._replace(rate_per_s=1.2, per_token_s=0.07)
+    assert len(disagreements("poisson", client, RUN, 16)) == 5
+    assert disagreements("poisson", client, RUN, 16, Tolerance(2.5, 0.5, 0.5)) == []
