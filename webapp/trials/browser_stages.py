@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group, User
 
 import topologies
 from engine.domain.cluster import ClusterSpec
-from webapp.clusters.layout import arrange
+from topologies.layout import arrange
 from webapp.clusters.models import Cluster
 from webapp.runs.requests import RunRequest
 from webapp.trials import browser_probe as probe
