@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group, User
 import topologies
 from engine.domain.cluster import ClusterSpec
 from topologies.layout import arrange
-from webapp.clusters.models import Cluster
+from webapp.ops.places import OpsError
 from webapp.runs.requests import RunRequest
 from webapp.trials import browser_probe as probe
 from webapp.trials.played_run import PlayedRun
@@ -191,15 +191,14 @@ def changed_ms(page: Page) -> float:
 def editor(site: Site, for_s: float) -> list[Row]:
     """A large cluster: the canvas is panned, and a device is dragged."""
     drawn = large_cluster()
-    Cluster.objects.create(
-        name=drawn.name,
-        spec=drawn.model_dump(mode="json"),
-        layout=arrange(drawn).model_dump(mode="json"),
-        owner=site.user,
-    )
-    number = Cluster.objects.get(name=drawn.name).pk
     context = site.context()
     page = context.new_page()
+    csrf = next(one["value"] for one in context.cookies() if one["name"] == "csrftoken")
+    body = {"spec": drawn.model_dump(mode="json"), "layout": arrange(drawn).model_dump(mode="json")}
+    made = page.request.post("/api/clusters", data=body, headers={"X-CSRFToken": csrf})
+    if not made.ok:
+        raise OpsError(f"The large cluster was refused: {made.text()}")
+    number = made.json()["id"]
     page.goto(f"/clusters/{number}")
     page.locator(".react-flow__node").first.wait_for()
     page.wait_for_load_state("networkidle")
