@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import ClassVar
 
@@ -163,6 +164,19 @@ class Residual:
         return Cost((add, *norm_kernels(model, rows, "post")), x)
 
 
+@lru_cache(maxsize=4096)
+def _whole_layer(
+    layer: int, cache: str | None, heads: int, columns: int
+) -> tuple[Attention, Residual, FeedForward, Residual]:
+    """The parts of a layer, cached, because every step needs the same."""
+    return (
+        Attention(layer, 0, heads, True, cache),
+        Residual(layer, "attention"),
+        FeedForward(layer, 0, columns, True),
+        Residual(layer, "ffn"),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A whole layer: the same numbers as all heads, their residual, all columns, theirs."""
@@ -172,12 +186,7 @@ class Block:
     name: ClassVar[str] = "block"
 
     def parts(self, model: ModelSpec) -> tuple[Attention, Residual, FeedForward, Residual]:
-        return (
-            Attention(self.layer, 0, model.num_heads, True, self.cache),
-            Residual(self.layer, "attention"),
-            FeedForward(self.layer, 0, model.intermediate_size, True),
-            Residual(self.layer, "ffn"),
-        )
+        return _whole_layer(self.layer, self.cache, model.num_heads, model.intermediate_size)
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return piece_of(self.layer, "attention"), piece_of(self.layer, "ffn")

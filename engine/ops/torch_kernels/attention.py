@@ -51,8 +51,8 @@ def projected(
     rope = model.rope_of(layer)
     if rope is None:
         return q_BHTE, k_BKTE, v_BKTE
-    both = rotate(rope, torch.cat((q_BHTE, k_BKTE), dim=1), start)
-    return both[:, :heads], both[:, heads:], v_BKTE
+    q_BHTE, k_BKTE = rotate(rope, torch.cat((q_BHTE, k_BKTE), dim=1), start).split((heads, keys), dim=1)
+    return q_BHTE, k_BKTE, v_BKTE
 
 
 def rms_norm(model: ModelSpec, x: Tensor, weight: Tensor) -> Tensor:
@@ -66,9 +66,8 @@ def rms_norm(model: ModelSpec, x: Tensor, weight: Tensor) -> Tensor:
 
 def _row_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """The RMS norm of a single row, in a third of the time of torch's, which is made of eight operations."""
-    row = x.reshape(-1)
-    mean_square = torch.dot(row, row).item() / len(row)
-    return (x * weight).mul_(1 / math.sqrt(mean_square + eps))
+    norm = torch.linalg.vector_norm(x).item()
+    return (x * weight).mul_(1 / math.sqrt(norm * norm / weight.numel() + eps))
 
 
 def merge(context_BHTE: Tensor) -> Tensor:

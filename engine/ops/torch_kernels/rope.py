@@ -25,7 +25,7 @@ def rotate(rope: Rope, x_BHTE: Tensor, start: int) -> Tensor:
 
 
 def _turned(x_BHTR: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
-    swapped = x_BHTR.unflatten(-1, (2, -1)).flip(-2).flatten(-2)
+    swapped = torch.roll(x_BHTR, x_BHTR.shape[-1] // 2, -1)
     return (x_BHTR * cos_TR).add_(swapped.mul_(sin_TR))
 
 

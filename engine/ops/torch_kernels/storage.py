@@ -71,7 +71,9 @@ def cache_of(name: str | None, layer: int, first: int, caches: Caches) -> KVCach
     """The KV cache of `name` and `layer`, made at its first use, for KV heads from `first`."""
     if not name:
         return None
-    cache = caches.setdefault((name, layer), KVCache(first))
+    cache = caches.get((name, layer))
+    if cache is None:
+        cache = caches[name, layer] = KVCache(first)
     if cache.first != first:
         raise PlanError(
             f"layer {layer}: the KV cache {name} has KV heads from {cache.first}, expected {first}: "
