@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import PAGES, SIZES, ZOOMED, open_page, sideways_px
-from webapp.ops.places import FRONTEND
+from webapp.ops.places import FRONTEND, ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
@@ -161,6 +161,22 @@ def compared(runs: tuple[int, int]) -> str:
     return f"/compare?ids={runs[0]},{runs[1]}"
 
 
+def upload_and_remove_a_model(page: Page) -> None:
+    page.goto("/machines")
+    page.get_by_test_id("upload-model").click()
+    page.get_by_test_id("model-folder").set_input_files(ROOT / "engine/models/demo_lm")
+    expect(page.get_by_test_id("model-files")).to_contain_text("3 files, 10.5 MB")
+    page.get_by_test_id("model-name").fill("demo-lm")
+    page.get_by_test_id("send-model").click()
+    expect(page.get_by_role("alert")).to_contain_text("There is a model demo-lm already")
+    page.get_by_test_id("model-name").fill("mine")
+    page.get_by_test_id("send-model").click()
+    expect(page.get_by_test_id("model-mine")).to_contain_text("10.5 MB")
+    page.get_by_role("button", name="Remove mine").click()
+    page.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.get_by_test_id("model-mine")).to_have_count(0)
+
+
 def serious_findings(page: Page) -> list[str]:
     """What axe-core calls serious or critical on the page."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
@@ -238,3 +254,4 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     expect(page.get_by_test_id("param-strategy")).to_contain_text("single")
     expect(page.get_by_test_id("timelines")).to_be_visible()
     look_at_every_page(page, second, (second, third))
+    upload_and_remove_a_model(page)

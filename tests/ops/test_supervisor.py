@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -74,12 +75,32 @@ def test_a_child_that_ends_at_its_start_is_named_with_its_last_words(tmp_path: P
         supervisor.start(bad)
 
 
-def test_a_child_that_never_gets_ready_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "READY_WITHIN_S", 0.3)
+def test_a_start_waits_as_long_as_the_process_lives_and_says_for_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "SAY_EVERY_S", 0.05)
+    slow = child(tmp_path, "import signal; print('loading models', flush=True); signal.pause()", "worker")
+    said: list[str] = []
+
+    def after_two_lines() -> bool:
+        said.extend(capsys.readouterr().err.splitlines())
+        return len(said) >= 2 and "loading models" in said[-1]
+
+    slow.is_ready = after_two_lines
+    with Supervisor() as supervisor:
+        supervisor.start(slow)
+        assert is_running(slow.process.pid)
+    assert all(re.match(r"Waiting for worker for \d+ s: ", line) for line in said)
+    assert re.search(r"the last line of .*worker\.log is 'loading models'\. Ctrl-C gives up\.", said[-1])
+
+
+def test_a_start_that_waits_ends_with_ctrl_c(tmp_path: Path) -> None:
     silent = child(tmp_path, "import signal; signal.pause()", "worker")
-    sentence = r"worker is not ready after .* read .*worker\.log"
-    with Supervisor() as supervisor, pytest.raises(OpsError, match=sentence):
-        supervisor.start(silent)
+    with Supervisor() as supervisor:
+        thread = interrupt_when(lambda: silent.process is not None, "the start")
+        with pytest.raises(KeyboardInterrupt):
+            supervisor.start(silent)
+        thread.join()
     assert not is_running(silent.process.pid)
 
 

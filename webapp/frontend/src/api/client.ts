@@ -64,6 +64,39 @@ async function request<T>(method: Method, path: string, body?: unknown, signal?:
   return response.status === 204 ? (undefined as T) : parseBody<T>(response);
 }
 
+/** POST a form that takes long, with `onProgress` getting the fraction of it that was sent. */
+async function uploadSlowly<T>(
+  path: string,
+  form: FormData,
+  onProgress: (fraction: number) => void,
+  signal: AbortSignal,
+): Promise<T> {
+  const sent = new XMLHttpRequest(); // fetch does not say how much it has sent
+  const response = await new Promise<Response>((resolve, reject) => {
+    const gone = 'The connection broke before everything was sent: try again.';
+    sent.open('POST', `/api${path}`);
+    sent.setRequestHeader('Accept', 'application/json');
+    sent.setRequestHeader('X-CSRFToken', csrfToken());
+    sent.upload.onprogress = (event) => event.lengthComputable && onProgress(event.loaded / event.total);
+    sent.onload = () => resolve(responseOf(sent));
+    sent.onerror = () => reject(new ApiError(0, gone));
+    sent.onabort = () => reject(new DOMException('The upload was stopped.', 'AbortError'));
+    signal.addEventListener('abort', () => sent.abort());
+    sent.send(form);
+  });
+  if (!response.ok) throw await toError(response, path);
+  return parseBody<T>(response);
+}
+
+function responseOf(sent: XMLHttpRequest): Response {
+  const type = sent.getResponseHeader('Content-Type') ?? '';
+  return new Response(sent.responseText, {
+    status: sent.status,
+    statusText: sent.statusText,
+    headers: { 'Content-Type': type },
+  });
+}
+
 async function parseBody<T>(response: Response): Promise<T> {
   const text = await response.text();
   if (response.headers.get('Content-Type')?.includes('json')) return JSON.parse(text) as T;
@@ -86,6 +119,7 @@ export const api = {
   post: <T>(path: string, body?: unknown, signal?: AbortSignal) =>
     request<T>('POST', path, body ?? {}, signal),
   upload: <T>(path: string, form: FormData, signal?: AbortSignal) => request<T>('POST', path, form, signal),
+  uploadSlowly,
   put: <T>(path: string, body: unknown) => request<T>('PUT', path, body),
   patch: <T>(path: string, body: unknown) => request<T>('PATCH', path, body),
   delete: <T>(path: string) => request<T>('DELETE', path),

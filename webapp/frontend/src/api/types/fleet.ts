@@ -3,4 +3,6 @@ import type { Schemas } from './schemas';
 export type Fleet = Schemas['FleetOut'];
 export type FleetWorker = Schemas['WorkerOut'];
 export type WaitingRun = Schemas['WaitingRun'];
+export type AddedModel = Schemas['AddedModel'];
+export type AddedModels = Schemas['AddedModels'];
 export type CalibratedMachine = Schemas['MachineOut'];

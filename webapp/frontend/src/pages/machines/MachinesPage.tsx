@@ -5,6 +5,7 @@ import type { Fleet } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
+import { Models } from './Models';
 import { Profiles } from './Profiles';
 import { QueueTable } from './QueueTable';
 import { WorkersTable } from './WorkersTable';
@@ -21,7 +22,11 @@ export function MachinesPage() {
   });
   const { data } = query;
   return (
-    <Page title="Machines" about="The workers of this server, and the runs that wait for one." wide>
+    <Page
+      title="Machines"
+      about="The workers of this server, the runs that wait for one, and the models that people added."
+      wide
+    >
       {query.isError && <ErrorPanel message={sentence(query.error)} onRetry={() => query.refetch()} />}
       {query.isPending && <Skeleton height={280} radius="md" />}
       {data && (
@@ -39,6 +44,7 @@ export function MachinesPage() {
           </Panel>
         </>
       )}
+      <Models />
       <Profiles />
     </Page>
   );
