@@ -1,17 +1,21 @@
 import { Graph, layout as dagreLayout } from '@dagrejs/dagre';
 import type { ClusterSpec, CanvasLayout } from '@/api/types';
+import type { Point } from './point';
+import { shapeLayout } from './shapes';
 
-export interface Point {
-  x: number;
-  y: number;
-}
+export type { Point };
 
 /** Positions are centres of nodes. A device card has about this size. */
 export const DEVICE_SIZE = { width: 184, height: 76 };
 export const SWITCH_SIZE = { width: 112, height: 40 };
 
-/** Computed positions for every node: levels below the node with the most links, with few crossings. */
+/**
+ * Computed positions for every node. A tree, such as a star, and a ring look like it; of anything else, levels below
+ * the node with the most links, with few crossings.
+ */
 export function autoLayout(spec: ClusterSpec): Record<string, Point> {
+  const shape = shapeLayout(spec);
+  if (shape) return shape;
   const graph = new Graph();
   graph.setGraph({ rankdir: 'TB', nodesep: 80, ranksep: 112, edgesep: 40 });
   graph.setDefaultEdgeLabel(() => ({}));

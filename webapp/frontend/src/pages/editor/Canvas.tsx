@@ -13,12 +13,27 @@ import {
   MiniMap,
   type NodeChange,
   ReactFlow,
+  SelectionMode,
   useReactFlow,
 } from '@xyflow/react';
-import { type DragEvent, useCallback, useEffect, useState } from 'react';
+import { type DragEvent, type MouseEvent, useEffect, useState } from 'react';
 import { useCatalogue } from '@/api/queries';
+import type { Point } from '@/cluster/autoLayout';
+import {
+  addDevice,
+  addSwitch,
+  connect,
+  linkName,
+  move,
+  moveBy,
+  nodeNames,
+  whyNotConnect,
+} from '@/cluster/drawing';
+import { groupId, middleOf } from '@/cluster/groups';
+import { addBend } from '@/cluster/linkEdits';
+import { afterChanges, isShownSelected } from './canvasSelection';
+import { CollapsedCard } from './CollapsedCard';
 import { DeviceCard } from './DeviceCard';
-import { addDevice, addSwitch, connect, linkName, move, nodeNames, whyNotConnect } from '@/cluster/drawing';
 import { editor, useDrawing, useEditor } from './editorStore';
 import {
   type ClusterNode,
@@ -27,20 +42,24 @@ import {
   type ProblemsByName,
   toEdges,
   toNodes,
+  withFrames,
 } from './flow';
+import { GroupFrame } from './GroupFrame';
 import { LinkLine } from './LinkLine';
 import { PALETTE_TYPE, SWITCH_ITEM } from './Palette';
 import { SwitchCard } from './SwitchCard';
 
-const nodeTypes = { device: DeviceCard, switch: SwitchCard };
+const nodeTypes = { device: DeviceCard, switch: SwitchCard, collapsed: CollapsedCard, frame: GroupFrame };
 const edgeTypes = { link: LinkLine };
 const CENTRE: [number, number] = [0.5, 0.5];
 const GRID: [number, number] = [8, 8];
+const MIDDLE_AND_RIGHT_BUTTON = [1, 2];
 
 /** The canvas of the editor: drag, connect and select nodes. Every edit goes through the store. */
 export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readOnly: boolean }) {
   const drawing = useDrawing();
   const selection = useEditor((state) => state.selection);
+  const boxSelects = useEditor((state) => state.boxSelects);
   const { edit, select } = editor();
   const presets = useCatalogue().data?.presets;
   const flow = useReactFlow<ClusterNode, LinkEdge>();
@@ -52,49 +71,50 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
   const [fitAtFirst] = useState(() => nodeNames(drawing.spec).length > 0);
 
   useEffect(() => {
-    const selected = new Set([...selection.nodes, ...selection.links]);
-    setNodes((old) => keepingCanvasState(toNodes(drawing, problems), old, selected));
-    setEdges((old) => keepingCanvasState(toEdges(drawing, problems), old, selected));
-  }, [drawing, problems, selection]);
+    const isSelected = isShownSelected(editor().selection, drawing.layout);
+    setNodes((old) => keepingCanvasState(toNodes(drawing, problems), old, isSelected));
+    setEdges((old) => keepingCanvasState(toEdges(drawing, problems), old, isSelected));
+  }, [drawing, problems]);
+  useEffect(() => {
+    const isSelected = isShownSelected(selection, editor().history.present.layout);
+    setNodes((old) => reselected(old, isSelected));
+    setEdges((old) => reselected(old, isSelected));
+  }, [selection]);
 
-  const selectFromCanvas = useCallback(
-    (nodeChanges: NodeChange<ClusterNode>[], edgeChanges: EdgeChange<LinkEdge>[]) => {
-      const now = editor().selection;
-      const next = {
-        nodes: applySelection(now.nodes, nodeChanges),
-        links: applySelection(now.links, edgeChanges),
-      };
-      if (next.nodes !== now.nodes || next.links !== now.links) select(next);
-    },
-    [select],
-  );
+  const selectFromCanvas = (nodeChanges: NodeChange<ClusterNode>[], edgeChanges: EdgeChange<LinkEdge>[]) => {
+    const now = editor().selection;
+    const next = afterChanges(now, nodeChanges, edgeChanges, editor().history.present.layout);
+    if (next !== now) select(next);
+  };
   const onNodesChange = (changes: NodeChange<ClusterNode>[]) => {
     selectFromCanvas(changes, []);
-    setNodes((old) =>
-      applyNodeChanges(
-        changes.filter((change) => change.type !== 'select'),
-        old,
-      ),
-    );
+    const others = changes.filter((change) => change.type !== 'select');
+    if (others.length === 0) return;
+    const groups = editor().history.present.layout.groups;
+    const moves = groups.length > 0 && others.some((change) => change.type === 'position');
+    setNodes((old) => {
+      const next = applyNodeChanges(others, old);
+      return moves ? withFrames(next, groups) : next;
+    });
   };
   const onEdgesChange = (changes: EdgeChange<LinkEdge>[]) => {
     selectFromCanvas([], changes);
-    setEdges((old) =>
-      applyEdgeChanges(
-        changes.filter((change) => change.type !== 'select'),
-        old,
-      ),
-    );
+    const others = changes.filter((change) => change.type !== 'select');
+    if (others.length > 0) setEdges((old) => applyEdgeChanges(others, old));
   };
 
   const onConnect = ({ source, target }: Connection) => {
-    const reason = whyNotConnect(drawing.spec, source, target);
+    const reason =
+      source.includes(':') || target.includes(':')
+        ? 'Expand the group first: a link ends at one of its nodes.'
+        : whyNotConnect(drawing.spec, source, target);
     if (reason) {
       notifications.show({ color: 'orange', message: reason });
       return;
     }
     edit((old) => connect(old, source, target));
-    select({ nodes: [], links: [linkName({ a: source, b: target })] });
+    const made = editor().history.present.spec.links.at(-1);
+    if (made) select({ nodes: [], links: [linkName(made)] });
   };
 
   const onDrop = (event: DragEvent) => {
@@ -106,6 +126,13 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
     const added = preset ? addDevice(drawing, preset, at) : addSwitch(drawing, at);
     edit(() => added.drawing);
     select({ nodes: [added.name], links: [] });
+  };
+
+  const onBend = (event: MouseEvent, edge: LinkEdge) => {
+    if (readOnly) return;
+    const at = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    edit((old) => addBend(old, edge.id, at));
+    select({ nodes: [], links: [edge.id] });
   };
 
   return (
@@ -123,15 +150,20 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
       onConnect={onConnect}
       onConnectStart={() => setConnecting(true)}
       onConnectEnd={() => setConnecting(false)}
-      onNodeDragStop={(_event, _node, dragged) =>
-        edit((old) => move(old, Object.fromEntries(dragged.map((node) => [node.id, node.position]))))
-      }
+      onNodeDragStop={(_event, _node, dragged) => edit((old) => dropped(old, dragged))}
+      onSelectionDragStop={(_event, dragged) => edit((old) => dropped(old, dragged))}
+      onEdgeDoubleClick={onBend}
       onDragOver={(event) => event.preventDefault()}
       onDrop={onDrop}
       nodesDraggable={!readOnly}
       nodesConnectable={!readOnly}
       deleteKeyCode={null}
+      disableKeyboardA11y
       multiSelectionKeyCode={['Shift', 'Control', 'Meta']}
+      selectionOnDrag={boxSelects}
+      selectionMode={SelectionMode.Partial}
+      panOnDrag={boxSelects ? MIDDLE_AND_RIGHT_BUTTON : true}
+      zoomOnDoubleClick={false}
       connectionMode={ConnectionMode.Loose}
       connectionLineType={ConnectionLineType.Straight}
       connectionRadius={32}
@@ -156,22 +188,44 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
         position="bottom-right"
         style={{ width: 150, height: 96 }}
         nodeBorderRadius={12}
-        nodeColor={(node) => ('color' in node.data ? String(node.data.color) : 'var(--loom-wire)')}
+        nodeColor={(node) =>
+          node.type === 'frame'
+            ? 'transparent'
+            : 'color' in node.data
+              ? String(node.data.color)
+              : 'var(--loom-wire)'
+        }
       />
     </ReactFlow>
   );
 }
 
-/** The same list if the selection did not change, so that React draws nothing again. */
-function applySelection(
-  names: readonly string[],
-  changes: readonly (NodeChange<ClusterNode> | EdgeChange<LinkEdge>)[],
+/** The items with this selection; those whose selection stays are the same objects. */
+function reselected<Item extends { id: string; selected?: boolean }>(
+  items: Item[],
+  isSelected: (id: string) => boolean,
+): Item[] {
+  return items.map((item) => {
+    const selected = isSelected(item.id);
+    return (item.selected ?? false) === selected ? item : { ...item, selected };
+  });
+}
+
+/** The drawing after nodes were dropped where they are now; a collapsed group takes its nodes with it. */
+function dropped(
+  drawing: ReturnType<typeof editor>['history']['present'],
+  dragged: readonly { id: string; position: Point }[],
 ) {
-  let next = names;
-  for (const change of changes) {
-    if (change.type !== 'select') continue;
-    if (change.selected && !next.includes(change.id)) next = [...next, change.id];
-    if (!change.selected && next.includes(change.id)) next = next.filter((name) => name !== change.id);
-  }
+  const { groups } = drawing.layout;
+  const single = dragged.filter((node) => !node.id.includes(':'));
+  let next = single.length
+    ? move(drawing, Object.fromEntries(single.map((node) => [node.id, node.position])))
+    : drawing;
+  groups.forEach(({ members }, index) => {
+    const card = dragged.find((node) => node.id === groupId(index));
+    if (!card) return;
+    const from = middleOf(drawing, members);
+    next = moveBy(next, members, { x: card.position.x - from.x, y: card.position.y - from.y });
+  });
   return next;
 }

@@ -38,7 +38,7 @@ export const DeviceCard = memo(({ data, selected }: NodeProps<DeviceNode>) => {
             {flopRate(device.flop_per_s)} · {bytes(device.memory_bytes)}
           </div>
         </div>
-        <Handles />
+        <Handles name={device.name} selected={selected} />
       </div>
     </Tooltip>
   );

@@ -69,7 +69,7 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
         )}
         <SegmentedControl
           size="xs"
-          value={first.role}
+          value={devices.every((device) => device.role === first.role) ? first.role : ''}
           disabled={readOnly}
           data-testid="device-role"
           fullWidth
@@ -100,7 +100,12 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
               <Select
                 label="Compute model"
                 size="xs"
-                value={first.compute_model}
+                value={
+                  devices.every((device) => device.compute_model === first.compute_model)
+                    ? first.compute_model
+                    : null
+                }
+                placeholder="different"
                 disabled={readOnly}
                 allowDeselect={false}
                 data-testid="device-compute_model"

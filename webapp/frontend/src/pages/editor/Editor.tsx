@@ -1,23 +1,31 @@
 import { Text } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
 import { ReactFlowProvider, useReactFlow } from '@xyflow/react';
-import { useState } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { useMayWrite } from '@/api/queries';
 import { useDocumentTitle } from '@/components/Page';
 import { Canvas } from './Canvas';
+import type { View } from './commands';
 import { ConflictDialog } from './ConflictDialog';
+import { ContextMenu } from './ContextMenu';
 import type { Drawing } from '@/cluster/drawing';
 import classes from './editor.module.css';
 import { editor, useDrawing, useEditor, useUnsaved } from './editorStore';
 import { ImportDialog } from './ImportDialog';
 import { Palette } from './Palette';
 import { Problems } from './Problems';
+import { Questions } from './Questions';
 import { ShapeDialog } from './ShapeDialog';
 import { SidePanel } from './SidePanel';
-import { Toolbar } from './Toolbar';
+import { type Drawer, Toolbar } from './Toolbar';
+import { useClipboard } from './useClipboard';
 import { UnsavedGuard } from './UnsavedGuard';
 import { useSave } from './useSave';
 import { useShortcuts } from './useShortcuts';
 import { type FitQuestion, useValidation } from './useValidation';
+
+/** Narrower than this, both panels lie over the canvas, one at a time, when a button asks for them. */
+const NARROW = '(max-width: 960px)';
 
 export function Editor({ onReload }: { onReload: () => void }) {
   return (
@@ -37,7 +45,14 @@ function Workbench({ onReload }: { onReload: () => void }) {
   const [dialog, setDialog] = useState<'shape' | 'import' | null>(null);
   const { problems, marks, empty, validation } = useValidation(question);
   const saving = useSave();
-  useShortcuts(readOnly, saving.save);
+  const clipboard = useClipboard();
+  const { save } = saving;
+  const view = useMemo<View>(
+    () => ({ save, clipboard, fit: () => void flow.fitView({ maxZoom: 1, padding: 0.2, duration: 250 }) }),
+    [save, clipboard, flow],
+  );
+  useShortcuts(view);
+  useEffect(() => editor().setReadOnly(readOnly), [readOnly]);
   useDocumentTitle(spec.title || spec.name);
 
   /** Replaces the drawing but keeps the cluster's name, as one step to undo. */
@@ -53,11 +68,17 @@ function Workbench({ onReload }: { onReload: () => void }) {
     window.setTimeout(() => flow.fitView({ maxZoom: 1, padding: 0.2 }), 50);
   };
   const isNew = useEditor((state) => state.stored.id === 0);
+  const isNarrow = useMediaQuery(NARROW) ?? false;
+  const [drawer, setDrawer] = useState<Drawer | null>(null);
+  const shows = (panel: Drawer) => !isNarrow || drawer === panel;
 
   return (
-    <>
+    <div className={classes.whole}>
       <Toolbar
         readOnly={readOnly}
+        view={view}
+        drawer={isNarrow ? drawer : undefined}
+        onDrawer={(panel) => setDrawer(panel === drawer ? null : panel)}
         numProblems={problems.length}
         saving={saving.busy}
         onSave={saving.save}
@@ -66,10 +87,10 @@ function Workbench({ onReload }: { onReload: () => void }) {
       />
       <div
         className={classes.editor}
-        style={readOnly ? { gridTemplateColumns: 'minmax(0, 1fr) 320px' } : undefined}
+        style={readOnly && !isNarrow ? { gridTemplateColumns: 'minmax(0, 1fr) 320px' } : undefined}
       >
-        {!readOnly && <Palette />}
-        <div className={classes.canvas}>
+        {!readOnly && shows('palette') && <Palette />}
+        <ContextMenu view={view}>
           <Canvas problems={marks} readOnly={readOnly} />
           <Problems problems={problems} />
           {empty && spec.switches.length === 0 && (
@@ -79,18 +100,22 @@ function Workbench({ onReload }: { onReload: () => void }) {
               </Text>
               <Text size="sm">
                 Drag devices here from the left, then pull links between them. Or start from a star, ring,
-                mesh or tree in the menu ⋯ above.
+                mesh or tree, or import a drawing, in the menu ⋯ above. Everything works with the keyboard:
+                press ?
               </Text>
             </div>
           )}
-        </div>
-        <SidePanel
-          readOnly={readOnly}
-          problems={problems}
-          question={question}
-          onQuestion={setQuestion}
-          validation={validation}
-        />
+        </ContextMenu>
+        {shows('properties') && (
+          <SidePanel
+            readOnly={readOnly}
+            view={view}
+            problems={problems}
+            question={question}
+            onQuestion={setQuestion}
+            validation={validation}
+          />
+        )}
       </div>
       <ShapeDialog
         opened={dialog === 'shape'}
@@ -103,6 +128,7 @@ function Workbench({ onReload }: { onReload: () => void }) {
         onClose={() => setDialog(null)}
         onTake={(drawing) => take(drawing, !isNew)}
       />
+      <Questions />
       <ConflictDialog
         conflict={saving.conflict}
         name={spec.name}
@@ -115,6 +141,6 @@ function Workbench({ onReload }: { onReload: () => void }) {
         }}
       />
       <UnsavedGuard unsaved={unsaved && !saving.busy} />
-    </>
+    </div>
   );
 }

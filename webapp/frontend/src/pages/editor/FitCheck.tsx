@@ -1,8 +1,11 @@
 import { Progress, Select, Text, Tooltip } from '@mantine/core';
+import { useAdvice } from '@/advice/useAdvice';
 import { useCatalogue } from '@/api/queries';
+import { activeSpec } from '@/cluster/drawing';
 import type { Validation } from '@/api/types';
 import { bytes } from '@/format/units';
 import classes from './editor.module.css';
+import { useDrawing } from './editorStore';
 import type { FitQuestion } from './useValidation';
 
 interface Props {
@@ -15,6 +18,7 @@ interface Props {
 export function FitCheck({ question, onQuestion, validation }: Props) {
   const { data } = useCatalogue();
   const fits = validation?.fits;
+  const cannot = useReasonsAgainst(question.model);
   return (
     <div className={classes.section}>
       <span className="overline">Does a model fit?</span>
@@ -35,7 +39,19 @@ export function FitCheck({ question, onQuestion, validation }: Props) {
         value={question.strategy}
         disabled={!question.model}
         data-testid="fit-strategy"
-        data={data?.strategies.map(({ name, title }) => ({ value: name, label: title })) ?? []}
+        data={
+          data?.strategies.map(({ name, title }) => ({
+            value: name,
+            label: title,
+            disabled: cannot.has(name),
+          })) ?? []
+        }
+        renderOption={({ option }) => (
+          <span title={cannot.get(option.value)} data-testid={`fit-${option.value}`}>
+            {option.label}
+            {cannot.has(option.value) && <small> · cannot run it here</small>}
+          </span>
+        )}
         onChange={(strategy) => onQuestion({ ...question, strategy })}
       />
       {question.model && fits?.sentence && (
@@ -64,4 +80,17 @@ export function FitCheck({ question, onQuestion, validation }: Props) {
         ))}
     </div>
   );
+}
+
+/** Strategy → why it has no plan for this model on the cluster that takes part in runs. */
+function useReasonsAgainst(name: string | null): ReadonlyMap<string, string> {
+  const spec = activeSpec(useDrawing());
+  const model = useCatalogue().data?.models.find((row) => row.name === name);
+  const workload = {
+    prompt_tokens: model?.reads_text ? 16 : null,
+    new_tokens: model?.has_head ? 16 : 0,
+  };
+  const { advice, stale } = useAdvice(spec && model ? { cluster: spec, model: model.name, workload } : null);
+  const rows = (stale ? undefined : advice?.rows) ?? [];
+  return new Map(rows.filter((row) => row.total_s === null).map((row) => [row.strategy, row.reason]));
 }

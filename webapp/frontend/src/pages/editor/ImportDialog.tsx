@@ -1,9 +1,24 @@
-import { Button, FileButton, Group, List, Modal, Stack, Text, Textarea } from '@mantine/core';
+import {
+  Button,
+  FileButton,
+  Group,
+  List,
+  Modal,
+  Select,
+  SimpleGrid,
+  Stack,
+  Text,
+  Textarea,
+} from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
 import { useState } from 'react';
 import { ApiError, api, sentence } from '@/api/client';
+import { useCatalogue } from '@/api/queries';
 import { ErrorPanel } from '@/components/ErrorPanel';
+import { QuantityInput } from '@/components/QuantityInput';
+import { BIT_RATE } from '@/format/quantities';
 import type { Drawing } from '@/cluster/drawing';
+import { fileKindOf, KINDS, type Kind, textKindOf } from './importKinds';
 
 interface Props {
   opened: boolean;
@@ -11,38 +26,56 @@ interface Props {
   onTake: (drawing: Drawing) => void;
 }
 
-/** Imports a cluster file, chosen or pasted. A file with errors changes nothing. */
+/** Imports a cluster file or the drawing of another program, chosen or pasted. One with errors changes nothing. */
 export function ImportDialog({ opened, onClose, onTake }: Props) {
-  const [toml, setToml] = useState('');
+  const presets = useCatalogue().data?.presets ?? [];
+  const [text, setText] = useState('');
+  const [file, setFile] = useState('');
+  const [chosen, setKind] = useState<Kind | null>(null);
+  const [preset, setPreset] = useState('raspberry-pi-4');
+  const [bitPerS, setBitPerS] = useState(100e6);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const read = async (text: string) => {
-    setToml(text);
+  const kind = chosen ?? textKindOf(text);
+  const read = async (given: string, as: Kind, name: string) => {
     setError(null);
     setBusy(true);
     try {
-      onTake(await api.post<Drawing>('/clusters/import', { text }));
-      setToml('');
+      const body = { text: given, kind: as, name, preset, bit_per_s: bitPerS };
+      onTake(await api.post<Drawing>('/clusters/import', body));
+      setText('');
+      setKind(null);
     } catch (problem) {
       setError(problem);
     } finally {
       setBusy(false);
     }
   };
+  const take = async (given: File | null) => {
+    if (!given) return;
+    const content = await given.text();
+    const as = fileKindOf(given.name) ?? textKindOf(content);
+    setText(content);
+    setFile(given.name);
+    setKind(as);
+    if (as === 'toml') await read(content, as, given.name); // the others may need a preset and a rate first
+  };
   const more = error instanceof ApiError ? error.fields.slice(1) : [];
   return (
-    <Modal opened={opened} onClose={onClose} title="Import a cluster file" size="lg" centered>
+    <Modal opened={opened} onClose={onClose} title="Import a drawing" size="lg" centered>
       <Stack>
-        <Group justify="space-between">
+        <Group justify="space-between" wrap="nowrap">
           <Text size="sm" c="dimmed">
-            TOML, as ./loom reads it and Export writes it.
+            A cluster file (TOML), as ./loom reads it and Export writes it; or a drawing of MiniEdit (.mn), in
+            GraphML or in GML.
           </Text>
-          <FileButton accept=".toml,text/plain" onChange={async (file) => file && read(await file.text())}>
+          <FileButton accept=".toml,.mn,.graphml,.gml,text/plain" onChange={take}>
             {(props) => (
               <Button
                 {...props}
                 variant="default"
                 size="xs"
+                style={{ flex: 'none' }}
                 leftSection={<IconFileUpload size={15} />}
                 data-testid="import-file"
               >
@@ -52,16 +85,52 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
           </FileButton>
         </Group>
         <Textarea
-          value={toml}
-          onChange={(event) => setToml(event.currentTarget.value)}
-          rows={14}
+          value={text}
+          onChange={(event) => {
+            setText(event.currentTarget.value);
+            setKind(null);
+          }}
+          rows={12}
           spellCheck={false}
+          aria-label="Text of the drawing"
           data-testid="import-text"
           placeholder={
             'name = "two-boards"\nsource = "desk"\n\n[[device]]\nname = "desk"\npreset = "raspberry-pi-5"\n…'
           }
           styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }}
         />
+        <SimpleGrid cols={3} spacing="sm">
+          <Select
+            label="It is"
+            size="xs"
+            value={kind}
+            allowDeselect={false}
+            data={KINDS.map(({ kind: value, label }) => ({ value, label }))}
+            onChange={(value) => setKind(value as Kind)}
+            data-testid="import-kind"
+          />
+          {kind !== 'toml' && (
+            <>
+              <Select
+                label="Each device is a"
+                size="xs"
+                searchable
+                value={preset}
+                allowDeselect={false}
+                data={presets.map(({ name, title }) => ({ value: name, label: title || name }))}
+                onChange={(value) => value && setPreset(value)}
+                data-testid="import-preset"
+              />
+              <QuantityInput
+                label="Links without a rate"
+                quantity={BIT_RATE}
+                value={bitPerS}
+                onChange={(value) => value && setBitPerS(value)}
+                testId="import-bit_per_s"
+              />
+            </>
+          )}
+        </SimpleGrid>
         {error !== null && <ErrorPanel message={sentence(error)} />}
         {more.length > 0 && (
           <List size="xs">
@@ -73,7 +142,12 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
           </List>
         )}
         <Group justify="flex-end">
-          <Button onClick={() => read(toml)} loading={busy} disabled={!toml.trim()} data-testid="import-take">
+          <Button
+            onClick={() => read(text, kind, file)}
+            loading={busy}
+            disabled={!text.trim()}
+            data-testid="import-take"
+          >
             Import
           </Button>
         </Group>

@@ -8,36 +8,34 @@ import {
 import { memo } from 'react';
 import type { LinkSpec } from '@/api/types';
 import { percent, rate, seconds } from '@/format/units';
-import { borderPoint, type Box } from '@/cluster/border';
+import type { Box } from '@/cluster/border';
+import { lineOf, pointAlong } from '@/cluster/labels';
+import { BendHandles } from './BendHandles';
 import { editor } from './editorStore';
 import type { LinkEdge } from './flow';
 import classes from './nodes.module.css';
 
-/** A link as a line between the borders of its nodes, with its label in the middle. */
+/** A link as a line between the borders of its nodes, through its bends, with its label where there is room. */
 export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<LinkEdge>) => {
   const [a, b] = [useInternalNode(source), useInternalNode(target)];
   if (!a || !b || !data) return null;
-  const [boxA, boxB] = [boxOf(a), boxOf(b)];
-  const [from, to] = [borderPoint(boxA, boxB.center), borderPoint(boxB, boxA.center)];
-  const [x, y] = [(from.x + to.x) / 2, (from.y + to.y) / 2];
-  const { link, off, problem } = data;
+  const { link, off, problem, bends, spot } = data;
+  const line = lineOf(boxOf(a), boxOf(b), bends, spot.lane);
+  const { x, y } = pointAlong(line, spot.along, spot.aside);
   const color = problem
     ? 'var(--loom-bad)'
     : selected
       ? 'var(--mantine-primary-color-filled)'
       : 'var(--loom-wire)';
-  const extras = [
-    link.jitter_s > 0 && `± ${seconds(link.jitter_s)}`,
-    link.loss_frac > 0 && `${percent(link.loss_frac)} packet loss`,
-  ];
   return (
     <>
       <BaseEdge
         id={id}
-        path={`M ${from.x} ${from.y} L ${to.x} ${to.y}`}
+        path={`M ${line.map((point) => `${point.x} ${point.y}`).join(' L ')}`}
         interactionWidth={22}
         style={{
           stroke: color,
+          strokeLinejoin: 'round',
           strokeWidth: widthOf(link.bit_per_s) + (selected ? 1 : 0),
           strokeDasharray: off ? '5 5' : undefined,
           opacity: off ? 0.5 : 1,
@@ -46,6 +44,7 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
       <EdgeLabelRenderer>
         <div
           className={classes.label}
+          data-id={id}
           data-testid={`link-${id}`}
           data-problem={problem ? 'yes' : undefined}
           title={problem || id}
@@ -56,10 +55,12 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
             borderColor: problem || selected ? color : undefined,
           }}
         >
-          <b>{rates(link)}</b>
-          {link.delay_s > 0 && <span>{seconds(link.delay_s)}</span>}
-          {extras.map((extra) => extra && <span key={extra}>{extra}</span>)}
+          <b>{both(link.bit_per_s, link.reverse_bit_per_s, rate)}</b>
+          {extrasOf(link).map((extra) => (
+            <span key={extra}>{extra}</span>
+          ))}
         </div>
+        {selected && <BendHandles name={id} points={bends} />}
       </EdgeLabelRenderer>
     </>
   );
@@ -67,9 +68,10 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
 
 function selectLink(id: string, more: boolean) {
   const { select, selection } = editor();
+  const rest = selection.links.filter((name) => name !== id);
   select(
     more
-      ? { ...selection, links: [...selection.links.filter((name) => name !== id), id] }
+      ? { ...selection, links: rest.length < selection.links.length ? rest : [...rest, id] }
       : { nodes: [], links: [id] },
   );
 }
@@ -80,10 +82,21 @@ function boxOf(node: InternalNode): Box {
   return { center: { x: x + width / 2, y: y + height / 2 }, width, height };
 }
 
-/** `30 ⇄ 50 Mbit/s`: from a to b, then back; one unit if both have the same. */
-function rates({ bit_per_s, reverse_bit_per_s }: LinkSpec): string {
-  if (reverse_bit_per_s === null || reverse_bit_per_s === bit_per_s) return rate(bit_per_s);
-  return `${rate(bit_per_s)} ⇄ ${rate(reverse_bit_per_s)}`.replace(/^(\S+) (\S+)( ⇄ \S+ \2)$/, '$1$3');
+function extrasOf(link: LinkSpec): string[] {
+  const lossy = Math.max(link.loss_frac, link.reverse_loss_frac ?? 0) > 0;
+  return [
+    ...(Math.max(link.delay_s, link.reverse_delay_s ?? 0) > 0
+      ? [both(link.delay_s, link.reverse_delay_s, seconds)]
+      : []),
+    ...(link.jitter_s > 0 ? [`± ${seconds(link.jitter_s)}`] : []),
+    ...(lossy ? [`${both(link.loss_frac, link.reverse_loss_frac, percent)} packet loss`] : []),
+  ];
+}
+
+/** `30 ⇄ 50 Mbit/s`: from a to b, then back; one value if both are the same, one unit if both have it. */
+function both(there: number, back: number | null, text: (value: number) => string): string {
+  if (back === null || back === there) return text(there);
+  return `${text(there)} ⇄ ${text(back)}`.replace(/^(\S+) (\S+)( ⇄ \S+ \2)$/, '$1$3');
 }
 
 /** Line width by decade of the rate: 1 Mbit/s thin, 10 Gbit/s thick. */

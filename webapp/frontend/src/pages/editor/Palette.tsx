@@ -1,4 +1,4 @@
-import { ScrollArea, Stack, Text, TextInput } from '@mantine/core';
+import { Group, NumberInput, ScrollArea, Stack, Text, TextInput } from '@mantine/core';
 import { IconArrowsShuffle, IconDeviceDesktop, IconSearch } from '@tabler/icons-react';
 import { useReactFlow } from '@xyflow/react';
 import { type DragEvent, useState } from 'react';
@@ -12,11 +12,13 @@ import { editor } from './editorStore';
 /** The data of a dragged palette item: a preset's name, or that it is a switch. */
 export const PALETTE_TYPE = 'application/x-edgeloom-item';
 export const SWITCH_ITEM = '(switch)';
+const MAX_AT_ONCE = 64;
 
 /** The palette: device presets and a switch, to drag onto the canvas or to press. */
 export function Palette() {
   const presets = useCatalogue().data?.presets ?? [];
   const [filter, setFilter] = useState('');
+  const [count, setCount] = useState(1);
   const add = useAddInView();
   const words = filter.toLowerCase();
   const shown = presets.filter((preset) => `${preset.name} ${preset.title}`.toLowerCase().includes(words));
@@ -24,15 +26,39 @@ export function Palette() {
     <aside className={classes.palette}>
       <div className={classes.panelHead}>
         <span className="overline">Add</span>
-        <TextInput
-          size="xs"
-          placeholder="Find a device"
-          aria-label="Find a device"
-          leftSection={<IconSearch size={14} />}
-          value={filter}
-          onChange={(event) => setFilter(event.currentTarget.value)}
-          data-testid="palette-filter"
-        />
+        <Group gap={6} wrap="nowrap">
+          <TextInput
+            flex={1}
+            size="xs"
+            placeholder="Find a device"
+            aria-label="Find a device"
+            leftSection={<IconSearch size={14} />}
+            value={filter}
+            onChange={(event) => setFilter(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              const [first] = shown;
+              if (event.key === 'Enter' && filter && first)
+                add(count, (drawing, at) => addDevice(drawing, first, at));
+              if (event.key === 'Escape') event.currentTarget.blur();
+            }}
+            data-testid="palette-filter"
+          />
+          <NumberInput
+            w={64}
+            size="xs"
+            aria-label="How many at once"
+            title="How many at once"
+            prefix="× "
+            min={1}
+            max={MAX_AT_ONCE}
+            allowDecimal={false}
+            value={count}
+            onChange={(value) =>
+              typeof value === 'number' && setCount(Math.min(MAX_AT_ONCE, Math.max(1, value)))
+            }
+            data-testid="palette-count"
+          />
+        </Group>
       </div>
       <ScrollArea flex={1} type="auto" scrollbarSize={6}>
         <Stack gap={6} p="sm" pt={0}>
@@ -41,7 +67,7 @@ export function Palette() {
             className={classes.item}
             draggable
             onDragStart={(event) => carry(event, SWITCH_ITEM)}
-            onClick={() => add((drawing, at) => addSwitch(drawing, at))}
+            onClick={() => add(count, (drawing, at) => addSwitch(drawing, at))}
             data-testid="palette-switch"
           >
             <IconArrowsShuffle size={16} />{' '}
@@ -54,10 +80,10 @@ export function Palette() {
             <PresetItem
               key={preset.name}
               preset={preset}
-              onAdd={() => add((drawing, at) => addDevice(drawing, preset, at))}
+              onAdd={() => add(count, (drawing, at) => addDevice(drawing, preset, at))}
             />
           ))}
-          {shown.length === 0 && filter && (
+          {shown.length === 0 && filter && presets.length > 0 && (
             <Text size="xs" c="dimmed">
               No device is called “{filter}”.
             </Text>
@@ -65,7 +91,8 @@ export function Palette() {
         </Stack>
       </ScrollArea>
       <Text size="xs" c="dimmed" className={classes.hint}>
-        Drag onto the canvas, or press to add. Pull a link from the dots at a node’s border.
+        Drag onto the canvas, or press to add. Pull a link from the dots at a node’s border, or press L. All
+        shortcuts: ?
       </Text>
     </aside>
   );
@@ -103,19 +130,27 @@ function carry(event: DragEvent, item: string) {
   event.dataTransfer.effectAllowed = 'copy';
 }
 
-/** Adds a node in the middle of the visible canvas, beside nodes added there before. */
+type Add = (drawing: Drawing, at: { x: number; y: number }) => { drawing: Drawing; name: string };
+
+/** Adds nodes in the middle of the visible canvas, beside nodes that are there, as one step to undo. */
 function useAddInView() {
   const flow = useReactFlow();
-  return (add: (drawing: Drawing, at: { x: number; y: number }) => { drawing: Drawing; name: string }) => {
+  return (count: number, add: Add) => {
     const { history, edit, select } = editor();
     const canvas = document.querySelector('.react-flow')?.getBoundingClientRect();
     const middle = flow.screenToFlowPosition({
       x: (canvas?.left ?? 0) + (canvas?.width ?? 0) / 2,
       y: (canvas?.top ?? 0) + (canvas?.height ?? 0) / 2,
     });
-    const added = add(history.present, freeSpot(middle, Object.values(history.present.layout.positions)));
-    edit(() => added.drawing);
-    select({ nodes: [added.name], links: [] });
+    let drawing = history.present;
+    const names: string[] = [];
+    for (let number = 0; number < count; number += 1) {
+      const added = add(drawing, freeSpot(middle, Object.values(drawing.layout.positions)));
+      drawing = added.drawing;
+      names.push(added.name);
+    }
+    edit(() => drawing);
+    select({ nodes: names, links: [] });
   };
 }
 
@@ -123,7 +158,7 @@ function useAddInView() {
 function freeSpot(middle: { x: number; y: number }, taken: { x: number; y: number }[]) {
   for (let row = 0; ; row += 1) {
     for (const column of [0, -1, 1]) {
-      const at = { x: middle.x + column * 264, y: middle.y + row * 128 };
+      const at = { x: middle.x + column * 320, y: middle.y + row * 136 };
       if (taken.every(({ x, y }) => Math.abs(x - at.x) > 200 || Math.abs(y - at.y) > 90)) return at;
     }
   }

@@ -2,6 +2,8 @@ import { Button, Group, ScrollArea, Text } from '@mantine/core';
 import { IconCopy, IconTrash } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { Validation } from '@/api/types';
+import { ArrangePanel } from './ArrangePanel';
+import type { View } from './commands';
 import { ClusterPanel } from './ClusterPanel';
 import { DevicePanel } from './DevicePanel';
 import { linkName, whyNotRename } from '@/cluster/drawing';
@@ -15,6 +17,7 @@ import type { FitQuestion } from './useValidation';
 
 interface Props {
   readOnly: boolean;
+  view: View;
   problems: readonly PlacedProblem[];
   question: FitQuestion;
   onQuestion: (question: FitQuestion) => void;
@@ -22,7 +25,7 @@ interface Props {
 }
 
 /** Properties of the selection: devices, a switch, links, or, if nothing is selected, the cluster. */
-export function SidePanel({ readOnly, problems, question, onQuestion, validation }: Props) {
+export function SidePanel({ readOnly, view, problems, question, onQuestion, validation }: Props) {
   const { spec } = useDrawing();
   const { nodes, links } = useEditor((state) => state.selection);
   const devices = spec.devices.filter((device) => nodes.includes(device.name));
@@ -56,18 +59,23 @@ export function SidePanel({ readOnly, problems, question, onQuestion, validation
     panel = <SwitchPanel name={nodes[0] ?? ''} readOnly={readOnly} />;
   } else {
     panel = (
-      <div className={classes.section}>
-        <span className="overline">Selection</span>
-        <Text size="sm">
-          {count(nodes.length, 'node')} and {count(links.length, 'link')}
-        </Text>
-        <OnOff names={[...nodes, ...links]} readOnly={readOnly} />
-      </div>
+      <>
+        <div className={classes.section}>
+          <span className="overline">Selection</span>
+          <Text size="sm">
+            {count(nodes.length, 'node')} and {count(links.length, 'link')}
+          </Text>
+          <OnOff names={[...nodes, ...links]} readOnly={readOnly} />
+        </div>
+        {chosenLinks.length > 0 && <LinkPanel links={chosenLinks} readOnly={readOnly} errors={{}} />}
+        {devices.length > 0 && <DevicePanel devices={devices} readOnly={readOnly} errors={{}} />}
+      </>
     );
   }
   return (
     <aside className={classes.side} data-testid="side-panel">
       <ScrollArea flex={1} type="auto" scrollbarSize={6}>
+        {!readOnly && <ArrangePanel view={view} />}
         {panel}
       </ScrollArea>
       {(nodes.length > 0 || links.length > 0) && !readOnly && <SelectionActions canCopy={nodes.length > 0} />}
@@ -98,11 +106,7 @@ function SwitchPanel({ name, readOnly }: { name: string; readOnly: boolean }) {
 }
 
 function SelectionActions({ canCopy }: { canCopy: boolean }) {
-  const { copySelected, paste, removeSelected } = editor();
-  const duplicate = () => {
-    copySelected();
-    paste();
-  };
+  const { duplicate, removeSelected } = editor();
   return (
     <Group grow p="sm" gap="xs" style={{ borderTop: '1px solid var(--loom-line)' }}>
       {canCopy && (

@@ -29,7 +29,7 @@ export const SwitchCard = memo(({ data, selected }: NodeProps<SwitchNode>) => {
           )}
           {data.name}
         </div>
-        <Handles />
+        <Handles name={data.name} selected={selected} />
       </div>
     </Tooltip>
   );

@@ -4,6 +4,9 @@ import {
   IconArrowForwardUp,
   IconArrowLeft,
   IconBinaryTree,
+  IconKeyboard,
+  IconMarquee2,
+  IconSearch,
   IconDots,
   IconDownload,
   IconFileImport,
@@ -12,17 +15,21 @@ import {
   IconPlayerPlay,
   IconSchema,
 } from '@tabler/icons-react';
-import { useReactFlow } from '@xyflow/react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import { useClusters } from '@/api/queries';
-import { autoLayout } from '@/cluster/autoLayout';
 import classes from './editor.module.css';
-import { move } from '@/cluster/drawing';
+import { commandOf, type View } from './commands';
 import { editor, useDrawing, useEditor, useUnsaved } from './editorStore';
+
+export type Drawer = 'palette' | 'properties';
 
 interface Props {
   readOnly: boolean;
+  view: View;
+  /** On a narrow page: the panel that is shown now. Undefined: both are always there. */
+  drawer: Drawer | null | undefined;
+  onDrawer: (panel: Drawer) => void;
   numProblems: number;
   saving: boolean;
   onSave: () => void;
@@ -44,19 +51,15 @@ function Whose({ id }: { id: number }) {
 }
 
 /** Buttons above the canvas: undo, redo, arrange, fit, import, export, shapes and save. */
-export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onShape }: Props) {
+export function Toolbar(props: Props) {
+  const { readOnly, view, drawer, onDrawer, numProblems, saving, onSave, onImport, onShape } = props;
   const { spec } = useDrawing();
   const unsaved = useUnsaved();
   const { id } = useEditor((state) => state.stored);
   const { past, future } = useEditor((state) => state.history);
-  const { edit, undo, redo } = editor();
-  const flow = useReactFlow();
+  const boxSelects = useEditor((state) => state.boxSelects);
+  const { undo, redo, ask, toggleBox } = editor();
   const empty = spec.devices.length === 0;
-  const fit = () => flow.fitView({ maxZoom: 1, padding: 0.2, duration: 250 });
-  const tidy = () => {
-    edit((old) => move(old, autoLayout(old.spec)));
-    window.requestAnimationFrame(() => window.requestAnimationFrame(fit));
-  };
   return (
     <div className={classes.toolbar}>
       <Tooltip label="All clusters">
@@ -81,6 +84,30 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
         </Badge>
       )}
       <div style={{ flex: 1 }} />
+      {drawer !== undefined && (
+        <Button.Group>
+          {!readOnly && (
+            <Button
+              size="xs"
+              variant={drawer === 'palette' ? 'light' : 'default'}
+              aria-pressed={drawer === 'palette'}
+              onClick={() => onDrawer('palette')}
+              data-testid="show-palette"
+            >
+              Add
+            </Button>
+          )}
+          <Button
+            size="xs"
+            variant={drawer === 'properties' ? 'light' : 'default'}
+            aria-pressed={drawer === 'properties'}
+            onClick={() => onDrawer('properties')}
+            data-testid="show-properties"
+          >
+            Properties
+          </Button>
+        </Button.Group>
+      )}
       {!readOnly && (
         <>
           <Tool label="Undo (Ctrl+Z)" onClick={undo} disabled={past.length === 0} testId="undo">
@@ -90,13 +117,33 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
             <IconArrowForwardUp size={18} />
           </Tool>
           <Divider orientation="vertical" my={14} />
-          <Tool label="Arrange" onClick={tidy} disabled={empty} testId="auto-layout">
+          <Tool
+            label="Tidy up (T)"
+            onClick={() => commandOf('tidy').run(view)}
+            disabled={empty}
+            testId="auto-layout"
+          >
             <IconBinaryTree size={18} />
           </Tool>
         </>
       )}
-      <Tool label="Fit to view" onClick={fit} disabled={empty} testId="fit-view">
+      <Tool label="Show everything (F)" onClick={view.fit} disabled={empty} testId="fit-view">
         <IconFocusCentered size={18} />
+      </Tool>
+      <Tool label="Find a node (/)" onClick={() => ask('search')} disabled={empty} testId="find-node">
+        <IconSearch size={18} />
+      </Tool>
+      <Tool
+        label={boxSelects ? 'Dragging selects (B)' : 'Dragging moves the view (B)'}
+        onClick={toggleBox}
+        disabled={empty}
+        pressed={boxSelects}
+        testId="box-select"
+      >
+        <IconMarquee2 size={18} />
+      </Tool>
+      <Tool label="Shortcuts (?)" onClick={() => ask('help')} disabled={false} testId="help">
+        <IconKeyboard size={18} />
       </Tool>
       <Menu position="bottom-end" width={230}>
         <Menu.Target>
@@ -115,7 +162,7 @@ export function Toolbar({ readOnly, numProblems, saving, onSave, onImport, onSha
                 onClick={onImport}
                 data-testid="menu-import"
               >
-                Import TOML…
+                Import a drawing…
               </Menu.Item>
             </>
           )}
@@ -186,16 +233,19 @@ interface ToolProps {
   label: string;
   onClick: () => void;
   disabled: boolean;
+  /** Of a button that stays pressed. */
+  pressed?: boolean;
   testId: string;
   children: ReactNode;
 }
 
-function Tool({ label, onClick, disabled, testId, children }: ToolProps) {
+function Tool({ label, onClick, disabled, pressed, testId, children }: ToolProps) {
   return (
     <Tooltip label={label}>
       <ActionIcon
-        variant="subtle"
-        color="gray"
+        variant={pressed ? 'light' : 'subtle'}
+        color={pressed ? undefined : 'gray'}
+        aria-pressed={pressed}
         size="lg"
         aria-label={label}
         onClick={onClick}

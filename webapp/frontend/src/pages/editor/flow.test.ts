@@ -1,26 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { NO_LAYOUT, setDisabled, withSpec } from '@/cluster/drawing';
+import { NO_LAYOUT, setDisabled } from '@/cluster/drawing';
 import { board, star } from '@/cluster/fixtures';
-import { keepingCanvasState, toDrawing, toEdges, toNodes } from './flow';
+import { group, setCollapsed } from '@/cluster/groups';
+import { keepingCanvasState, toEdges, toNodes, withFrames } from './flow';
 
 describe('the canvas', () => {
-  it('shows a drawing without losing anything of it', () => {
-    const drawing = setDisabled(star(), ['device-2'], true);
-    expect(toDrawing(drawing, toNodes(drawing), toEdges(drawing))).toEqual(drawing);
-  });
-
-  it('keeps the order of devices, which is the order of ranks and colours', () => {
-    const drawing = star();
-    const shuffled = withSpec(drawing, { devices: drawing.spec.devices.toReversed() });
-    const back = toDrawing(shuffled, toNodes(shuffled), toEdges(shuffled));
-    expect(back.spec.devices.map((device) => device.name)).toEqual(['device-3', 'device-2', 'device-1']);
-  });
-
   it('greys what is switched off, links at a switched-off device included', () => {
     const drawing = setDisabled(star(), ['device-2'], true);
     expect(
       toNodes(drawing)
-        .filter((node) => node.data.off)
+        .filter((node) => 'off' in node.data && node.data.off)
         .map((node) => node.id),
     ).toEqual(['device-2']);
     expect(
@@ -32,7 +21,9 @@ describe('the canvas', () => {
 
   it('marks what the server complains about', () => {
     const problems = { 'device-1': 'too small', 'device-3--switch-1': 'no rate' };
-    expect(toNodes(star(), problems).find((node) => node.id === 'device-1')?.data.problem).toBe('too small');
+    expect(toNodes(star(), problems).find((node) => node.id === 'device-1')?.data).toMatchObject({
+      problem: 'too small',
+    });
     expect(toEdges(star(), problems).find((edge) => edge.id === 'device-3--switch-1')?.data?.problem).toBe(
       'no rate',
     );
@@ -44,13 +35,44 @@ describe('the canvas', () => {
     expect(new Set(places).size).toBe(4);
   });
 
+  it('shows a collapsed group as one card, and only its links to other nodes', () => {
+    const drawing = setCollapsed(group(star(), ['device-1', 'device-2']), ['device-1'], true);
+    expect(toNodes(drawing).map((node) => [node.id, node.type])).toEqual([
+      ['device-3', 'device'],
+      ['switch-1', 'switch'],
+      ['group:0', 'collapsed'],
+    ]);
+    expect(toEdges(drawing).map((edge) => [edge.id, edge.source, edge.target])).toEqual([
+      ['device-1--switch-1', 'group:0', 'switch-1'],
+      ['device-2--switch-1', 'group:0', 'switch-1'],
+      ['device-3--switch-1', 'device-3', 'switch-1'],
+    ]);
+    const whole = setCollapsed(group(star(), ['device-1', 'switch-1']), ['device-1'], true);
+    expect(toEdges(whole).map((edge) => edge.id)).not.toContain('device-1--switch-1');
+  });
+
+  it('draws a frame around the nodes of a group, and moves it with them', () => {
+    const drawing = group(star(), ['device-1', 'device-2']);
+    const nodes = toNodes(drawing);
+    const [frame] = nodes;
+    // Two cards of 184 × 76 with middles at x = 0 and 200, and 26 around them; 24 more above for the name.
+    expect(frame).toMatchObject({ id: 'frame:0', width: 436, height: 152, position: { x: 100, y: -12 } });
+    const moved = nodes.map((node) =>
+      node.id === 'device-2' ? { ...node, position: { x: 300, y: 0 } } : node,
+    );
+    expect(withFrames(moved, drawing.layout.groups)[0]).toMatchObject({
+      width: 536,
+      position: { x: 150, y: -12 },
+    });
+  });
+
   it('keeps measured sizes and takes the selection it is given', () => {
     const old = toNodes(star()).map((node) => ({
       ...node,
       measured: { width: 5, height: 5 },
       selected: true,
     }));
-    const fresh = keepingCanvasState(toNodes(star()), old, new Set(['device-2']));
+    const fresh = keepingCanvasState(toNodes(star()), old, (id) => id === 'device-2');
     expect(fresh.every((node) => node.measured?.width === 5)).toBe(true);
     expect(fresh.filter((node) => node.selected).map((node) => node.id)).toEqual(['device-2']);
   });

@@ -1,30 +1,44 @@
-/** Converts the drawing to nodes and edges of React Flow and back. The drawing is the source of truth. */
+/** Converts the drawing to nodes and edges of React Flow. The drawing is the source of truth. */
 import type { Edge, Node } from '@xyflow/react';
 import type { DeviceSpec, LinkSpec } from '@/api/types';
 import { deviceColor } from '@/theme/deviceColors';
 import { DEVICE_SIZE, type Point, positionsOf, SWITCH_SIZE } from '@/cluster/autoLayout';
 import { type Drawing, isLinkOff, linkName } from '@/cluster/drawing';
+import { type Group, groupId, hiddenIn, middleOf, shownEnds } from '@/cluster/groups';
+import { GROUP_SIZE, type Spot, spotsOf } from '@/cluster/labels';
 
 export type DeviceNode = Node<
   { device: DeviceSpec; color: string; isSource: boolean; off: boolean; problem: string },
   'device'
 >;
 export type SwitchNode = Node<{ name: string; off: boolean; problem: string }, 'switch'>;
-export type ClusterNode = DeviceNode | SwitchNode;
-export type LinkEdge = Edge<{ link: LinkSpec; off: boolean; problem: string }, 'link'>;
+/** A collapsed group: one card for its nodes. */
+export type CollapsedNode = Node<{ group: Group; problem: string }, 'collapsed'>;
+/** The frame around the nodes of a group that is not collapsed. */
+export type FrameNode = Node<{ group: Group }, 'frame'>;
+export type ClusterNode = DeviceNode | SwitchNode | CollapsedNode | FrameNode;
+export type LinkEdge = Edge<
+  { link: LinkSpec; bends: readonly Point[]; spot: Spot; off: boolean; problem: string },
+  'link'
+>;
 
 /** Problems by the name of their node or link. */
 export type ProblemsByName = Readonly<Record<string, string>>;
 
+const FRAME_ROOM = 26;
+const TITLE_HEIGHT = 24;
+
 export function toNodes(drawing: Drawing, problems: ProblemsByName = {}): ClusterNode[] {
   const { spec, layout } = drawing;
   const at = positionsOf(spec, layout);
+  const hidden = hiddenIn(layout);
   const common = (name: string) => ({ id: name, position: at[name] ?? { x: 0, y: 0 } });
   const facts = (name: string) => ({ off: layout.disabled.includes(name), problem: problems[name] ?? '' });
-  return [
+  const nodes: ClusterNode[] = [
     ...spec.devices.map((device, rank): DeviceNode => ({
       ...common(device.name),
       type: 'device',
+      ariaLabel: `Device ${device.name}`,
       initialWidth: DEVICE_SIZE.width,
       initialHeight: DEVICE_SIZE.height,
       data: {
@@ -37,43 +51,98 @@ export function toNodes(drawing: Drawing, problems: ProblemsByName = {}): Cluste
     ...spec.switches.map(({ name }): SwitchNode => ({
       ...common(name),
       type: 'switch',
+      ariaLabel: `Switch ${name}`,
       initialWidth: SWITCH_SIZE.width,
       initialHeight: SWITCH_SIZE.height,
       data: { name, ...facts(name) },
     })),
   ];
+  const cards = layout.groups.flatMap((group, index): CollapsedNode[] =>
+    group.collapsed
+      ? [
+          {
+            id: groupId(index),
+            type: 'collapsed',
+            ariaLabel: `Group ${group.name}`,
+            position: middleOf(drawing, group.members),
+            initialWidth: GROUP_SIZE.width,
+            initialHeight: GROUP_SIZE.height,
+            data: { group, problem: group.members.flatMap((name) => problems[name] ?? []).join('\n') },
+          },
+        ]
+      : [],
+  );
+  return withFrames([...nodes.filter((node) => !hidden.has(node.id)), ...cards], layout.groups);
 }
+
+/** The nodes, with a frame around each group that is not collapsed where its nodes are now. */
+export function withFrames(nodes: readonly ClusterNode[], groups: readonly Group[]): ClusterNode[] {
+  const others = nodes.filter((node) => node.type !== 'frame');
+  const frames = groups.flatMap((group, index): FrameNode[] => {
+    const members = others.filter((node) => group.members.includes(node.id));
+    if (group.collapsed || members.length === 0) return [];
+    const side = (axis: 'x' | 'y', sign: 1 | -1) =>
+      members.map(
+        (node) =>
+          node.position[axis] + (sign * (axis === 'x' ? sizeOf(node).width : sizeOf(node).height)) / 2,
+      );
+    const [left, right] = [Math.min(...side('x', -1)) - FRAME_ROOM, Math.max(...side('x', 1)) + FRAME_ROOM];
+    const top = Math.min(...side('y', -1)) - FRAME_ROOM - TITLE_HEIGHT;
+    const bottom = Math.max(...side('y', 1)) + FRAME_ROOM;
+    const size = { width: right - left, height: bottom - top };
+    return [
+      {
+        id: `frame:${index}`,
+        type: 'frame',
+        position: { x: (left + right) / 2, y: (top + bottom) / 2 },
+        ...size,
+        measured: size,
+        zIndex: -1,
+        draggable: false,
+        selectable: false,
+        focusable: false,
+        data: { group },
+      },
+    ];
+  });
+  return [...frames, ...others];
+}
+
+const sizeOf = (node: ClusterNode) => (node.type === 'device' ? DEVICE_SIZE : SWITCH_SIZE);
 
 export function toEdges(drawing: Drawing, problems: ProblemsByName = {}): LinkEdge[] {
-  return drawing.spec.links.map((link) => ({
-    id: linkName(link),
-    source: link.a,
-    target: link.b,
-    type: 'link',
-    data: { link, off: isLinkOff(link, drawing.layout), problem: problems[linkName(link)] ?? '' },
-  }));
-}
-
-/** The drawing that these nodes and edges show; everything else comes from `base`. */
-export function toDrawing(base: Drawing, nodes: readonly ClusterNode[], edges: readonly LinkEdge[]): Drawing {
-  const positions: Record<string, Point> = Object.fromEntries(nodes.map((node) => [node.id, node.position]));
-  return {
-    spec: {
-      ...base.spec,
-      devices: nodes.flatMap((node) => (node.type === 'device' ? [node.data.device] : [])),
-      switches: nodes.flatMap((node) => (node.type === 'switch' ? [{ name: node.data.name }] : [])),
-      links: edges.flatMap((edge) => (edge.data ? [edge.data.link] : [])),
-    },
-    layout: { ...base.layout, positions },
-  };
+  const hidden = hiddenIn(drawing.layout);
+  const spots = spotsOf(drawing);
+  return drawing.spec.links.flatMap((link): LinkEdge[] => {
+    const name = linkName(link);
+    const ends = shownEnds(link, hidden);
+    const spot = spots.get(name);
+    if (!ends || !spot) return [];
+    return [
+      {
+        id: name,
+        source: ends[0],
+        target: ends[1],
+        type: 'link',
+        ariaLabel: `Link ${name}`,
+        data: {
+          link,
+          spot,
+          bends: drawing.layout.bends[name] ?? [],
+          off: isLinkOff(link, drawing.layout),
+          problem: problems[name] ?? '',
+        },
+      },
+    ];
+  });
 }
 
 /** New nodes or edges with the selection and measured size of the old ones. */
 export function keepingCanvasState<Item extends { id: string; selected?: boolean }>(
   fresh: readonly Item[],
   old: readonly Item[],
-  selected: ReadonlySet<string>,
+  isSelected: (id: string) => boolean,
 ): Item[] {
   const before = new Map(old.map((item) => [item.id, item]));
-  return fresh.map((item) => ({ ...before.get(item.id), ...item, selected: selected.has(item.id) }));
+  return fresh.map((item) => ({ ...before.get(item.id), ...item, selected: isSelected(item.id) }));
 }

@@ -1,53 +1,72 @@
 import { useEffect } from 'react';
-import { nodeNames } from '@/cluster/drawing';
-import { editor } from './editorStore';
+import { moveBy } from '@/cluster/drawing';
+import { nodesOf } from './canvasSelection';
+import { commandFor, isAble, type View } from './commands';
+import { editor, useEditor } from './editorStore';
 
-/** The editor's keyboard shortcuts; inactive while a text field has the focus. */
-export function useShortcuts(readOnly: boolean, save: () => void) {
+const STEP = 8;
+const LARGE_STEP = 40;
+const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1],
+};
+
+/** The editor's keyboard: commands, arrows that move, Enter on a focused node or link that selects it. */
+export function useShortcuts(view: View) {
+  const readOnly = useEditor((state) => state.readOnly);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const command = event.ctrlKey || event.metaKey;
-      if (command && event.key === 's') {
-        event.preventDefault();
-        if (!readOnly) save();
-        return;
-      }
-      if (isTyping(event.target)) return;
-      const action = actionOf(event.key.toLowerCase(), command, event.shiftKey, readOnly);
-      if (!action) return;
+      const command = commandFor(event);
+      const isSave = command?.id === 'save';
+      if (event.defaultPrevented || (isBusy(event.target) && !isSave)) return;
+      const action = command
+        ? isAble(command, readOnly) && (() => command.run(view))
+        : (selecting(event) ?? (!readOnly && nudging(event)));
+      if (!action && !isSave) return;
       event.preventDefault();
-      action();
+      if (action) action();
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
-  }, [readOnly, save]);
+  }, [readOnly, view]);
 }
 
-function actionOf(key: string, command: boolean, shift: boolean, readOnly: boolean): (() => void) | null {
-  const now = editor();
-  const selectAll = () => now.select({ nodes: nodeNames(now.history.present.spec), links: [] });
-  if (command && key === 'a') return selectAll;
-  if (!command && key === 'escape') return () => now.select({ nodes: [], links: [] });
-  if (command && key === 'c' && now.selection.nodes.length) return now.copySelected;
-  if (readOnly) return null;
-  if (command && key === 'z') return shift ? now.redo : now.undo;
-  if (command && key === 'y') return now.redo;
-  if (command && key === 'v') return now.paste;
-  if (command && key === 'd') {
-    return () => {
-      now.copySelected();
-      now.paste();
-    };
-  }
-  if (!command && (key === 'delete' || key === 'backspace')) return now.removeSelected;
-  return null;
+/** Moves the selected nodes; presses one after the other are one step to undo. */
+function nudging(event: KeyboardEvent): (() => void) | null {
+  const arrow = ARROWS[event.key];
+  const { selection, edit } = editor();
+  if (!arrow || event.ctrlKey || event.metaKey || event.altKey || selection.nodes.length === 0) return null;
+  const step = event.shiftKey ? LARGE_STEP : STEP;
+  const by = { x: arrow[0] * step, y: arrow[1] * step };
+  return () => edit((drawing) => moveBy(drawing, selection.nodes, by), `nudge ${selection.nodes.join()}`);
 }
 
-function isTyping(target: EventTarget | null): boolean {
+/** Selects the node or link that has the focus; with Shift or Ctrl it is added or taken away. */
+function selecting(event: KeyboardEvent): (() => void) | null {
+  if ((event.key !== 'Enter' && event.key !== ' ') || !(event.target instanceof Element)) return null;
+  const id = event.target.getAttribute('data-id');
+  const isNode = event.target.classList.contains('react-flow__node');
+  if (!id || !(isNode || event.target.classList.contains('react-flow__edge'))) return null;
+  const more = event.shiftKey || event.ctrlKey || event.metaKey;
+  return () => {
+    const { selection, select, history } = editor();
+    const names = isNode ? nodesOf(id, history.present.layout) : [id];
+    const part = isNode ? 'nodes' : 'links';
+    const has = names.every((name) => selection[part].includes(name));
+    const rest = selection[part].filter((name) => !names.includes(name));
+    if (!more) select({ nodes: [], links: [], [part]: names });
+    else select({ ...selection, [part]: has ? rest : [...rest, ...names] });
+  };
+}
+
+/** Whether keys belong to a text field, a dialog, a menu or a list. */
+export function isBusy(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return (
     target.isContentEditable ||
     ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName) ||
-    target.closest('[role="dialog"]') !== null
+    target.closest('[role="dialog"], [role="menu"], [role="listbox"]') !== null
   );
 }

@@ -1,0 +1,99 @@
+"""The editor without a mouse: draw, link, move, save, reload, copy into another cluster, group, undo."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
+
+
+def pick(page: Page, key: str, name: str) -> None:
+    """Press a key that asks for a node, type the node's name, press Enter."""
+    page.keyboard.press(key)
+    page.get_by_test_id("picker-text").wait_for()
+    page.keyboard.type(name)
+    expect(page.get_by_test_id(f"pick-{name}")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("picker-text")).to_have_count(0)
+
+
+def add(page: Page, words: str, node: str) -> None:
+    """Find a device in the palette and add it."""
+    page.keyboard.press("a")
+    page.keyboard.press("Control+a")
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
+    page.get_by_test_id(f"node-{node}").wait_for()
+    page.keyboard.press("Escape")
+
+
+def drawn(page: Page) -> dict[str, object]:
+    """What is on the canvas: the place of every node, and the links."""
+    seen: dict[str, object] = page.evaluate(
+        """() => ({
+            nodes: Object.fromEntries([...document.querySelectorAll('.react-flow__node')]
+                .map((node) => [node.dataset.id, node.style.transform])),
+            links: [...document.querySelectorAll('.react-flow__edge')].map((edge) => edge.dataset.id).sort(),
+        })"""
+    )
+    return seen
+
+
+def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page) -> None:
+    keys = page.keyboard
+    page.goto("/clusters/new")
+    page.get_by_test_id("palette-raspberry-pi-4").wait_for()
+    add(page, "pi 4", "device-1")
+    add(page, "pi 3", "device-2")
+    add(page, "zero 2", "device-3")
+    expect(page.get_by_test_id("validity")).to_have_text("3 problems")
+    for node in ("device-2", "device-3"):
+        pick(page, "/", node)
+        pick(page, "l", "device-1")
+        page.get_by_test_id(f"link-{node}--device-1").wait_for()
+    pick(page, "/", "device-1")
+    for _ in range(4):
+        keys.press("Shift+ArrowDown")
+    expect(page.get_by_test_id("validity")).to_have_text("valid")
+    keys.press("Control+s")
+    expect(page.get_by_test_id("save-state")).to_have_text("saved")
+    page.wait_for_url(re.compile(r"/clusters/\d+$"))
+
+    before = drawn(page)
+    assert before["links"] == ["device-2--device-1", "device-3--device-1"]
+    page.reload()
+    page.get_by_test_id("node-device-1").wait_for()
+    assert drawn(page) == before
+    expect(page.get_by_test_id("save-state")).to_have_text("saved")
+
+    pick(page, "/", "device-1")
+    keys.press("ArrowDown")
+    expect(page.get_by_test_id("save-state")).to_have_text("not saved")
+    assert drawn(page) != before
+    keys.press("Control+z")
+    expect(page.get_by_test_id("save-state")).to_have_text("saved")
+    assert drawn(page) == before
+
+    keys.press("Control+a")
+    keys.press("g")
+    page.get_by_test_id("frame-Group 1").wait_for()
+    keys.press("c")
+    page.get_by_test_id("group-Group 1").wait_for()
+    expect(page.locator(".react-flow__node")).to_have_count(1)
+    keys.press("Control+c")
+    keys.press("Control+z")
+    keys.press("Control+z")
+    assert drawn(page) == before
+
+    page.goto("/clusters/new")  # what was copied comes from the clipboard: the page knows nothing any more
+    page.get_by_test_id("palette-raspberry-pi-4").wait_for()
+    keys.press("Control+v")
+    page.get_by_test_id("group-Group 1").wait_for()
+    keys.press("c")
+    expect(page.locator(".react-flow__node-device")).to_have_count(3)
+    assert drawn(page)["links"] == before["links"]
+    keys.press("?")
+    expect(page.get_by_test_id("shortcuts")).to_contain_text("Link the selected nodes")

@@ -1,0 +1,149 @@
+/** Where links and their labels are drawn: parallel links beside each other, labels where no card is. */
+import { linkName } from '@/format/links';
+import { DEVICE_SIZE, type Point, positionsOf, SWITCH_SIZE } from './autoLayout';
+import { borderPoint, type Box } from './border';
+import { hiddenIn, middleOf, shownEnds } from './groups';
+import type { Drawing } from './drawing';
+
+/** Canvas units between parallel links. */
+export const LANE = 20;
+export const GROUP_SIZE = { width: 184, height: 76 };
+const LABEL = { width: 116, height: 27 };
+const BEND = { width: 20, height: 20 };
+const ALONG = [0.5, 0.42, 0.58, 0.33, 0.67, 0.25, 0.75] as const;
+const ASIDE = [0, 24, -24, 48, -48] as const;
+
+/** How a link is drawn: which of the parallel lines, and where along and beside it its label is. */
+export interface Spot {
+  /** Multiples of `LANE` beside the straight line between both middles. */
+  lane: number;
+  /** From 0 (the end a) to 1. */
+  along: number;
+  /** Canvas units beside the line. */
+  aside: number;
+}
+
+/** The spot of every link that is shown, by name: no label covers a card or another label if that is possible. */
+export function spotsOf(drawing: Drawing): Map<string, Spot> {
+  const boxes = boxesOf(drawing);
+  const hidden = hiddenIn(drawing.layout);
+  const lanes = lanesOf(drawing, hidden);
+  const taken = [...boxes.values()];
+  const spots = new Map<string, Spot>();
+  for (const link of drawing.spec.links) {
+    const name = linkName(link);
+    const ends = shownEnds(link, hidden);
+    const [a, b] = [ends && boxes.get(ends[0]), ends && boxes.get(ends[1])];
+    if (!a || !b) continue;
+    const lane = lanes.get(name) ?? 0;
+    const line = lineOf(a, b, drawing.layout.bends[name] ?? [], lane);
+    const bends = line.slice(1, -1).map((center) => ({ center, ...BEND }));
+    const [label, along, aside] = freePlace(line, [...taken, ...bends]);
+    taken.push(label);
+    spots.set(name, { lane, along, aside });
+  }
+  return spots;
+}
+
+/** The points of a link's line, from border to border, moved aside by its lane. */
+export function lineOf(a: Box, b: Box, bends: readonly Point[], lane: number): Point[] {
+  if (bends.length > 0) {
+    const [first, last] = [bends[0]!, bends.at(-1)!];
+    return [borderPoint(a, first), ...bends, borderPoint(b, last)];
+  }
+  // Named from the lesser end, so that parallel links of either direction take different sides.
+  const turned = a.center.x > b.center.x || (a.center.x === b.center.x && a.center.y > b.center.y);
+  const [dx, dy] = [b.center.x - a.center.x, b.center.y - a.center.y];
+  const length = Math.hypot(dx, dy) || 1;
+  const by = lane * LANE * (turned ? -1 : 1);
+  const shift = { x: (-dy / length) * by, y: (dx / length) * by };
+  const moved = (box: Box): Box => ({
+    ...box,
+    center: { x: box.center.x + shift.x, y: box.center.y + shift.y },
+  });
+  return [borderPoint(within(a, shift), moved(b).center), borderPoint(within(b, shift), moved(a).center)];
+}
+
+/** The point this far along a line, moved aside from it. */
+export function pointAlong(line: readonly Point[], along: number, aside = 0): Point {
+  const lengths = line.slice(1).map((to, index) => Math.hypot(to.x - line[index]!.x, to.y - line[index]!.y));
+  let rest = along * lengths.reduce((sum, length) => sum + length, 0);
+  for (const [index, length] of lengths.entries()) {
+    const [from, to] = [line[index]!, line[index + 1]!];
+    if (rest <= length || index === lengths.length - 1) {
+      const t = length ? Math.min(1, rest / length) : 0;
+      const [dx, dy] = length ? [(to.x - from.x) / length, (to.y - from.y) / length] : [1, 0];
+      return { x: from.x + t * (to.x - from.x) - dy * aside, y: from.y + t * (to.y - from.y) + dx * aside };
+    }
+    rest -= length;
+  }
+  return line[0] ?? { x: 0, y: 0 };
+}
+
+/** A box of the same middle line, moved by `shift` but not beyond its border. */
+function within(box: Box, shift: Point): Box {
+  const room = { x: Math.max(0, box.width / 2 - 6), y: Math.max(0, box.height / 2 - 6) };
+  const x = Math.max(-room.x, Math.min(room.x, shift.x));
+  const y = Math.max(-room.y, Math.min(room.y, shift.y));
+  return {
+    center: { x: box.center.x + x, y: box.center.y + y },
+    width: box.width - 2 * Math.abs(x),
+    height: box.height - 2 * Math.abs(y),
+  };
+}
+
+/** Links between the same two cards get lanes around the middle: −½ and ½, or −1, 0 and 1. */
+function lanesOf(drawing: Drawing, hidden: ReadonlyMap<string, string>): Map<string, number> {
+  const together = new Map<string, string[]>();
+  for (const link of drawing.spec.links) {
+    const ends = shownEnds(link, hidden);
+    if (!ends) continue;
+    const pair = ends.toSorted().join(' ');
+    together.set(pair, [...(together.get(pair) ?? []), linkName(link)]);
+  }
+  return new Map(
+    [...together.values()].flatMap((names) =>
+      names.map((name, index) => [name, index - (names.length - 1) / 2] as const),
+    ),
+  );
+}
+
+function boxesOf(drawing: Drawing): Map<string, Box> {
+  const { spec, layout } = drawing;
+  const at = positionsOf(spec, layout);
+  const hidden = hiddenIn(layout);
+  const boxes = new Map<string, Box>();
+  const add = (name: string, size: { width: number; height: number }) => {
+    const center = at[name];
+    if (center && !hidden.has(name)) boxes.set(name, { center, ...size });
+  };
+  for (const device of spec.devices) add(device.name, DEVICE_SIZE);
+  for (const node of spec.switches) add(node.name, SWITCH_SIZE);
+  layout.groups.forEach((group, index) => {
+    if (group.collapsed)
+      boxes.set(`group:${index}`, { center: middleOf(drawing, group.members), ...GROUP_SIZE });
+  });
+  return boxes;
+}
+
+/** The first place of a label that touches no box; the one that touches least if there is none. */
+function freePlace(line: readonly Point[], taken: readonly Box[]): [Box, number, number] {
+  let best: [Box, number, number] | null = null;
+  let least = Infinity;
+  for (const aside of ASIDE) {
+    for (const along of ALONG) {
+      const label = { center: pointAlong(line, along, aside), ...LABEL };
+      const covered = taken.reduce((sum, box) => sum + overlap(label, box), 0);
+      if (covered < least) [best, least] = [[label, along, aside], covered];
+      if (least === 0) return best!;
+    }
+  }
+  return best!;
+}
+
+/** The area that two boxes share. */
+function overlap(one: Box, other: Box): number {
+  const width = (one.width + other.width) / 2 - Math.abs(one.center.x - other.center.x);
+  const height = (one.height + other.height) / 2 - Math.abs(one.center.y - other.center.y);
+  return width > 0 && height > 0 ? width * height : 0;
+}

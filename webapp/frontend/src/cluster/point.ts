@@ -1,0 +1,5 @@
+/** A place on the canvas. */
+export interface Point {
+  x: number;
+  y: number;
+}
