@@ -1,8 +1,7 @@
 """What messages cost where there are more devices than this host has cores, in place of as many.
 
-wakeup_s            Devices with a core of their own poll for messages, others sleep until one comes, and find
-                    little in the caches then. Two pipelines, in which one device works at a time, show how
-                    much longer a token takes for each device that it wakes.
+wakeup_s            Devices with a core of their own poll for messages, others sleep until one comes. Two
+                    pipelines, in which one device works at a time, show how much longer messages take then.
 message_work_frac   A message between two idle devices takes as long whether its threads work on it or wait
                     for each other. Where processes share cores the two differ: work of one keeps the others
                     from theirs. So one run of twice as many devices as cores is measured, and the share with
@@ -23,7 +22,6 @@ from engine.domain.host_times import HostProfile, RuntimeCosts
 from engine.domain.network import Network
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.domain.units import BITS_PER_BYTE
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
@@ -63,26 +61,14 @@ def over_a_switch(strategy: str, devices: int, bit_per_s: float) -> RunSpec:
 
 
 def message_s(run: Run, bit_per_s: float) -> float:
-    """Mean seconds of the smallest messages of a pipeline, from `send` to the next operation, without the
-    time of their link.
+    """Mean seconds of the smallest messages of a pipeline, from `send` to the operation after them, without
+    the time of their link.
     """
     sent = messages(run, bit_per_s)
     least = min(item.size_bytes for item in sent)
     return trimmed_mean(item.seconds for item in sent if item.size_bytes == least) + trimmed_mean(
         resumes(run)
     )
-
-
-def wakeup_s(polling: Run, sleeping: Run, bit_per_s: float) -> float:
-    """How much longer a token takes for each device of a pipeline that sleeps, in place of polling, than its
-    further messages say. Both runs have the same model.
-    """
-    few, many = (len(run.prepared.spec.cluster.devices) for run in (polling, sleeping))
-    sent = messages(polling, bit_per_s)
-    row_bytes = min(item.size_bytes for item in sent)
-    hop_s = message_s(polling, bit_per_s) + row_bytes * BITS_PER_BYTE / bit_per_s
-    longer_s = token_s(sleeping.trace) - token_s(polling.trace) - (many - few) * hop_s
-    return max(0.0, longer_s / many)
 
 
 def token_s(items: Sequence[Span | Mark]) -> float:

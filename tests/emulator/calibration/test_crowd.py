@@ -1,15 +1,11 @@
 """The share of a message's costs that is work, found from a run of more devices than cores."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from emulator.calibration.crowd import (
     crowd_spec,
     message_s,
-    over_a_switch,
     token_s,
-    wakeup_s,
     with_message_work,
 )
 from emulator.calibration.runtime import Run
@@ -68,19 +64,3 @@ def test_a_device_that_wakes_up_is_one_whose_host_has_fewer_cores():
     costs = RuntimeCosts(wakeup_s=2e-4, cores=2)
     assert [costs.wakeup_of(workers) for workers in (1, 2, 3)] == [0.0, 0.0, 2e-4]
     assert RuntimeCosts(wakeup_s=2e-4).wakeup_of(9) == 0.0, "the cores are not known"
-
-
-def test_what_a_longer_pipeline_takes_beyond_its_messages_is_waking_up():
-    # a message takes 8 us on its link and 242 beside; two more of them, and 4 devices that wake up
-    def run_of(devices, token_s):
-        marks = [Mark(n * token_s, "token_emitted", "d0", {"request": 1}) for n in range(3)]
-        spans = [
-            Span("d1", "recv", "m", -1, 1.0, 1.0002, 1000),
-            Span("d1", "compute", "block", 0, 1.00025, 1.1, 0),
-        ]
-        prepared = SimpleNamespace(spec=over_a_switch("gpipe", devices, RATE_BIT_PER_S))
-        return Run(prepared, [*spans, *marks])
-
-    found = wakeup_s(run_of(2, 10e-3), run_of(4, 12e-3), RATE_BIT_PER_S)
-    assert found == pytest.approx((2e-3 - 2 * 250e-6) / 4)
-    assert wakeup_s(run_of(2, 10e-3), run_of(4, 10e-3), RATE_BIT_PER_S) == 0.0
