@@ -51,6 +51,7 @@ def test_a_frame_of_the_web_socket_may_have_every_kind_of_event() -> None:
         "links",
         "log",
         "change_refused",
+        "process_log",
         "request_refused",
         "plan",
         "report",

@@ -56,7 +56,9 @@ def measure(directory: Path, only: set[str], for_s: float) -> list[tuple[str, st
             for name, stage in STAGES.items():
                 if not only or name in only:
                     progress(name)
-                    rows += stage(site, for_s)
+                    rows += (found := stage(site, for_s))
+                    for row in found:
+                        progress("  ".join(row))
             chromium.close()
         return rows
     finally:

@@ -133,9 +133,18 @@ def quantile(values: Sequence[float], percent: int) -> float:
     return statistics.quantiles(values, n=100)[percent - 1] if len(values) > 1 else values[0]
 
 
-def wire_bytes(session: Any) -> list[int]:
-    """A list that grows with the bytes of every response, as they came over the wire."""
-    sizes: list[int] = []
+def wire_bytes(session: CDPSession) -> dict[str, int]:
+    """By address: bytes of every answer as they came over the wire; it grows while the page loads."""
+    addresses: dict[str, str] = {}
+    found: dict[str, int] = {}
+
+    def begun(event: dict[str, Any]) -> None:
+        addresses[event["requestId"]] = event["response"]["url"]
+
+    def ended(event: dict[str, Any]) -> None:
+        found[addresses.get(event["requestId"], event["requestId"])] = int(event["encodedDataLength"])
+
     session.send("Network.enable")
-    session.on("Network.loadingFinished", lambda event: sizes.append(int(event["encodedDataLength"])))
-    return sizes
+    session.on("Network.responseReceived", begun)
+    session.on("Network.loadingFinished", ended)
+    return found

@@ -1,3 +1,4 @@
+import '@xyflow/react/dist/style.css';
 import { useComputedColorScheme } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import {
