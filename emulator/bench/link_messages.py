@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 from emulator.calibration.crowd import (
@@ -48,9 +47,8 @@ def with_link_messages(found: Calibration) -> Calibration:
     runtime = with_messages(found.profile.runtime, [Sent(*item) for item in over.sent], over.resumed)
     runtime = runtime.model_copy(
         update={
-            "wakeup_s": over.wakeup_s,
+            "wakeup_s": max(0.0, over.sleeping_s - over.polling_s),
             "link_byte_s": max(0.0, over.link_byte_s - 2 * runtime.byte_s),  # the rest is in `byte_s`
-            "cores": len(os.sched_getaffinity(0)),
         }
     )
     profile = found.profile.model_copy(update={"runtime": runtime})
@@ -66,14 +64,15 @@ def with_link_messages(found: Calibration) -> Calibration:
 
 
 class LinkCosts(NamedTuple):
-    """Messages without the time of their link, `resumes` by run, the seconds per token of the crowd, how much
-    longer a message takes to a device that sleeps, and the work of the cores per byte.
+    """Messages without the time of their link, `resumes` by run, the seconds per token of the crowd, those of
+    a message to a device that polls and to one that sleeps, and the work of the cores per byte.
     """
 
     sent: list[Any]
     resumed: list[Any]
     crowd_s: float
-    wakeup_s: float
+    polling_s: float
+    sleeping_s: float
     link_byte_s: float
 
 
@@ -96,7 +95,8 @@ def over_a_link() -> LinkCosts:
         [item for run in runs for item in messages(run, RATE_BIT_PER_S)],
         [resumes(run) for run in runs],
         crowd_s,
-        max(0.0, sleeping_s - polling_s),
+        polling_s,
+        sleeping_s,
         byte_s,
     )
 

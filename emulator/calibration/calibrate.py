@@ -107,7 +107,8 @@ def calibrate(shapes: Shapes, models: Sequence[str] = (), rows: Sequence[int] = 
     say("runtime, in runs over loopback")
     runtime = measure_runtime(shapes is QUICK)
     say("device row")
-    profile = profile.model_copy(update={"runtime": runtime.model_copy(update={"slowdown": slowdown})})
+    shared = {"slowdown": slowdown, "cores": len(os.sched_getaffinity(0))}
+    profile = profile.model_copy(update={"runtime": runtime.model_copy(update=shared)})
     found = Calibration(profile=profile, device=device_row(profile, _disk_byte_per_s()))
     steps = [
         _step("kernels alone", compare(found.model_copy(update={"profile": alone}), passes)),

@@ -52,13 +52,30 @@ def test_an_encoder_and_a_pipeline_of_the_source_alone_keep_the_head_where_it_is
     assert plan_of(last(LLAMA, devices=1)).layout.head is None
 
 
-def test_a_last_device_without_room_for_the_head_is_refused():
-    cluster = star([1e10] * 2)
-    layers = plan_of(spec_of("gpipe", LLAMA, cluster)).layout.stages[-1].num_layers
-    spec = spec_of("gpipe", LLAMA, cluster, head="last")
-    small = weights_bytes(plan_of(spec), LLAMA, 1) - weight_bytes(LLAMA, HEAD) // 2
-    devices = (cluster.devices[0], cluster.devices[1].model_copy(update={"memory_bytes": float(small)}))
-    tight = spec.model_copy(update={"cluster": cluster.model_copy(update={"devices": devices})})
-    shares = [{"device": "d0", "layers": LLAMA.num_layers - layers}, {"device": "d1", "layers": layers}]
-    with pytest.raises(PlanError, match="d1"):
-        plan_of(tight.model_copy(update={"params": {"head": "last", "plan": {"devices": shares}}}))
+def with_memory(bytes_of_d1, **params):
+    """By hand one layer on d0, two on d1 and none on d2, which could hold the output matrix."""
+    cluster = star([1e10] * 3)
+    devices = [device.model_copy() for device in cluster.devices]
+    devices[1] = devices[1].model_copy(update={"memory_bytes": float(bytes_of_d1)})
+    cluster = cluster.model_copy(update={"devices": tuple(devices)})
+    shares = [{"device": "d0", "layers": 1}, {"device": "d1", "layers": 2}]
+    return plan_of(spec_of("gpipe", LLAMA, cluster, plan={"devices": shares}, **params))
+
+
+def test_a_last_device_without_room_for_the_output_matrix_is_refused():
+    layers_bytes = weights_bytes(with_memory(4e8), LLAMA, 1)
+    least = next(
+        size for size in range(layers_bytes, 2 * layers_bytes, 64) if fits(size)
+    )  # its layers, their cache and the largest operation
+    assert not fits(least, head="last")
+    with pytest.raises(PlanError, match="d1 needs"):
+        with_memory(least, head="last")
+    assert with_memory(least + weight_bytes(LLAMA, HEAD), head="last").layout.head == 1
+
+
+def fits(bytes_of_d1, **params):
+    try:
+        with_memory(bytes_of_d1, **params)
+    except PlanError:
+        return False
+    return True
