@@ -1,4 +1,4 @@
-import { Button } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
 import { IconFlask, IconPlayerPlay } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useNavigate } from 'react-router';
@@ -62,6 +62,11 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
       : start.error instanceof ApiError
         ? start.error
         : null;
+  // A refusal is about the run itself; without an answer nobody knows, and the run may start.
+  const unable =
+    prediction.error instanceof ApiError && prediction.error.status === 422 && !prediction.waiting
+      ? prediction.error.message
+      : null;
   const errorOf = (path: string) => refusal?.about(path);
   const paramNames = Object.keys(strategy?.params_schema.properties ?? {}).filter((key) => key !== 'plan');
   const paramsError = paramNames.map((key) => errorOf(`params.${key}`)).find(Boolean);
@@ -209,11 +214,16 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
           leftSection={<IconPlayerPlay size={18} />}
           onClick={go}
           loading={start.isPending || start.isSuccess}
-          disabled={!request}
+          disabled={!request || unable !== null}
           data-testid="start-run"
         >
           Start the run
         </Button>
+        {unable && (
+          <Text size="xs" c="dimmed" data-testid="why-not-start">
+            It cannot start: {unable}
+          </Text>
+        )}
         <Button
           variant="default"
           leftSection={<IconFlask size={16} />}
