@@ -53,6 +53,8 @@ import { SwitchCard } from './SwitchCard';
 const nodeTypes = { device: DeviceCard, switch: SwitchCard, collapsed: CollapsedCard, frame: GroupFrame };
 const edgeTypes = { link: LinkLine };
 const CENTRE: [number, number] = [0.5, 0.5];
+/** Of so many nodes everything is seen without a map. */
+const FEW = 12;
 const GRID: [number, number] = [8, 8];
 const MIDDLE_AND_RIGHT_BUTTON = [1, 2];
 
@@ -183,20 +185,22 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
         bgColor="var(--loom-page)"
       />
       <Controls showInteractive={false} position="bottom-left" />
-      <MiniMap
-        pannable
-        zoomable
-        position="bottom-right"
-        style={{ width: 150, height: 96 }}
-        nodeBorderRadius={12}
-        nodeColor={(node) =>
-          node.type === 'frame'
-            ? 'transparent'
-            : 'color' in node.data
-              ? String(node.data.color)
-              : 'var(--loom-wire)'
-        }
-      />
+      {nodes.length > FEW && (
+        <MiniMap
+          pannable
+          zoomable
+          position="bottom-right"
+          style={{ width: 150, height: 96 }}
+          nodeBorderRadius={12}
+          nodeColor={(node) =>
+            node.type === 'frame'
+              ? 'transparent'
+              : 'color' in node.data
+                ? String(node.data.color)
+                : 'var(--loom-wire)'
+          }
+        />
+      )}
     </ReactFlow>
   );
 }

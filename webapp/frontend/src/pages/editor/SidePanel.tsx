@@ -74,7 +74,7 @@ export function SidePanel({ readOnly, view, problems, question, onQuestion, vali
   }
   return (
     <aside className={classes.side} data-testid="side-panel">
-      <ScrollArea flex={1} type="auto" scrollbarSize={6}>
+      <ScrollArea key={[...nodes, ...links].join()} flex={1} type="auto" scrollbarSize={6}>
         {!readOnly && <ArrangePanel view={view} />}
         {panel}
       </ScrollArea>
