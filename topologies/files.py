@@ -31,7 +31,7 @@ PAPERS = "papers"
 TABLES = {"device": "devices", "switch": "switches", "link": "links"}
 MAX_DEVICES = 1000
 MAX_LINKS = 4000
-MAX_BYTES = 2_000_000
+MAX_BYTES = 1_000_000
 """What a file may describe, counted before copies are made, and its size."""
 PLAIN = ("name", "title", "description", "source")
 

@@ -143,14 +143,14 @@ def radial(neighbours: dict[str, list[str]]) -> dict[str, tuple[float, float]]:
     places = {root: (0.0, 0.0)}
     widest = max(leaves[root] * RING_STEP / (2 * math.pi), RING_STEP)
 
-    def place(name: str, depth: int, begin: float, end: float) -> None:
+    waiting = [(root, 1, -math.pi, math.pi)]
+    while waiting:  # a chain of a thousand devices is deeper than functions may call each other
+        name, depth, begin, end = waiting.pop()
         span = end - begin
         for child in children[name]:
             share = span * leaves[child] / leaves[name]
             angle, radius = begin + share / 2, widest + (depth - 1) * RING_STEP
             places[child] = (radius * math.cos(angle), radius * math.sin(angle))
-            place(child, depth + 1, begin, begin + share)
+            waiting.append((child, depth + 1, begin, begin + share))
             begin += share
-
-    place(root, 1, -math.pi, math.pi)
     return places

@@ -112,8 +112,27 @@ def test_gml_keeps_rates_delays_presets_and_places() -> None:
 
 def test_two_edges_between_the_same_nodes_of_gml_are_parallel_links() -> None:
     twice = GML.replace('delay "3ms" ]', 'delay "3ms" ]\n  edge [ source 2 target 3 ]')
-    spec, _ = read(twice, "gml")
-    assert [link.name for link in spec.links] == ["left--hub", "right--hub", "right--hub--2"]
+    for text in (twice, twice.replace("graph [", 'Creator "yFiles"\ngraph\n[')):
+        spec, _ = read(text, "gml")
+        assert [link.name for link in spec.links] == ["left--hub", "right--hub", "right--hub--2"]
+
+
+def test_letters_with_accents_keep_their_letter() -> None:
+    spec, _ = read(GML.replace('"left"', '"München"').replace('"right"', '"é"'), "gml")
+    assert [device.name for device in spec.devices] == ["munchen", "e"]
+
+
+def test_too_large_a_graph_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("networkx.parse_gml", lambda *_, **__: pytest.fail("parsed"))
+    with pytest.raises(SpecError, match="has 1,001 nodes"):
+        read("graph [" + " node [ ]" * 1001 + " ]", "gml")
+
+
+def test_a_chain_of_a_thousand_devices_is_arranged() -> None:
+    hosts = [{"number": str(number), "opts": {"hostname": f"h{number}"}} for number in range(1000)]
+    links = [{"src": f"h{number}", "dest": f"h{number + 1}", "opts": {}} for number in range(999)]
+    spec, layout = read(json.dumps({"hosts": hosts, "links": links}), "mn")
+    assert len(spec.devices) == len(layout.positions) == 1000
 
 
 def test_the_defaults_say_what_a_drawing_does_not() -> None:
@@ -159,7 +178,13 @@ BOMB = '<!DOCTYPE g [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><graphml>&b;</graph
         ("graph [ " + "x [ " * 5000 + "] " * 5000 + "]", "gml", "no valid GML"),
         (GML.replace("jetson-nano", "cray"), "gml", "node right: no device preset cray"),
         (GML.replace("bit_per_s 2.0e7", "bit_per_s -1.0"), "gml", r"links\[0\]\.bit_per_s"),
-        ("x" * 1_000_001, "gml", "1,000,001 characters, and the limit is 1,000,000"),
+        ("graph [" + " node [ ]" * 1001 + " ]", "gml", "has 1,001 nodes, and the limit is 1,000"),
+        ("graph [" + " edge\n[ ]" * 4001 + " ]", "gml", "has 4,001 links, and the limit is 4,000"),
+        ("<graph>" + "<node/>" * 1001 + "</graph>", "graphml", "has 1,001 nodes"),
+        ('<?xml version="1.0" encoding="utf-7"?><graphml/>', "graphml", "no valid XML"),
+        ("<graphml>\ud800</graphml>", "graphml", "no valid XML"),
+        (json.dumps(MINIEDIT).replace('"300.0"', "9" * 400), "mn", r"hosts\[1\]\.y: expected a number"),
+        (json.dumps(MINIEDIT).replace("Web Server", "h1"), "mn", "h1 is the hostname of two nodes"),
     ],
 )
 def test_what_is_no_drawing_is_refused_with_a_reason(text: str, kind: Kind, sentence: str) -> None:

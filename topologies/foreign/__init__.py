@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from topologies.drawn import Drawn, refusal
+from topologies.drawn import Drawn
 from topologies.foreign.build import Defaults, Graph, drawing_of
 from topologies.foreign.graphs import read_gml, read_graphml
 from topologies.foreign.miniedit import read_miniedit
 
 Kind = Literal["mn", "graphml", "gml"]
 KINDS: tuple[Kind, ...] = ("mn", "graphml", "gml")
-MAX_CHARS = 1_000_000
 
 _READERS: dict[Kind, Callable[[str, str], Graph]] = {
     "mn": read_miniedit,
@@ -24,7 +23,7 @@ _READERS: dict[Kind, Callable[[str, str], Graph]] = {
     "gml": read_gml,
 }
 
-__all__ = ["KINDS", "MAX_CHARS", "Defaults", "Kind", "kind_of", "parse"]
+__all__ = ["KINDS", "Defaults", "Kind", "kind_of", "parse"]
 
 
 def kind_of(filename: str) -> Kind | None:
@@ -33,7 +32,5 @@ def kind_of(filename: str) -> Kind | None:
 
 
 def parse(text: str, kind: Kind, where: str, defaults: Defaults | None = None) -> Drawn:
-    """The drawing in `text`. `where` names it in errors (`SpecError`)."""
-    if len(text) > MAX_CHARS:
-        raise refusal(where, f"has {len(text):,} characters, and the limit is {MAX_CHARS:,}")
+    """The drawing in `text`, of which the caller limits the length. Errors (`SpecError`) call it `where`."""
     return drawing_of(_READERS[kind](text, where), where, defaults or Defaults())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations
@@ -53,12 +54,16 @@ class Graph(NamedTuple):
     edges: tuple[Edge, ...]
 
 
-def drawing_of(graph: Graph, where: str, defaults: Defaults) -> Drawn:
-    """Raises `SpecError` for a graph that is no cluster, or too large."""
-    limits = ((len(graph.nodes), MAX_NODES, "nodes"), (len(graph.edges), MAX_EDGES, "links"))
-    for number, limit, what in limits:
+def check_size(nodes: int, edges: int, where: str) -> None:
+    """Raises `SpecError` for a drawing that is too large."""
+    for number, limit, what in ((nodes, MAX_NODES, "nodes"), (edges, MAX_EDGES, "links")):
         if number > limit:
             raise refusal(where, f"has {number:,} {what}, and the limit is {limit:,}")
+
+
+def drawing_of(graph: Graph, where: str, defaults: Defaults) -> Drawn:
+    """Raises `SpecError` for a graph that is no cluster, or too large."""
+    check_size(len(graph.nodes), len(graph.edges), where)
     names = _names(graph.nodes)
     for edge in graph.edges:
         for end in (edge.a, edge.b):
@@ -124,7 +129,8 @@ def _names(nodes: Iterable[Node]) -> dict[str, str]:
 
 def _slug(text: str) -> str:
     """`Host 1` → `host-1`: what a name may be, nearest to the text."""
-    plain = re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-") or "node"
+    letters = "".join(part for part in unicodedata.normalize("NFKD", text) if not unicodedata.combining(part))
+    plain = re.sub(r"[^a-z0-9_-]+", "-", letters.lower()).strip("-") or "node"
     return (plain if plain[0].isalpha() else f"n{plain}")[:31]
 
 

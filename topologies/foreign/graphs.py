@@ -8,13 +8,14 @@ Zoo (bit/s).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 from xml.parsers import expat
 
 from engine.domain.cluster import DeviceSpec, LinkSpec
 from topologies.drawn import refusal
-from topologies.foreign.build import Edge, Graph, Node
+from topologies.foreign.build import Edge, Graph, Node, check_size
 from topologies.foreign.miniedit import link_options, number_of
 
 WRONG_TEXT = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
@@ -29,6 +30,7 @@ OF_LINK = frozenset(LinkSpec.model_fields) - {"a", "b", "parallel", *REVERSED.va
 
 def read_graphml(text: str, where: str) -> Graph:
     """Raises `SpecError` for text that is no GraphML, and for one with a document type definition."""
+    _count(r"<(?:\w+:)?node\b", r"<(?:\w+:)?edge\b", text, where)
     _refuse_definitions(text, where)
     import networkx
 
@@ -37,6 +39,7 @@ def read_graphml(text: str, where: str) -> Graph:
 
 def read_gml(text: str, where: str) -> Graph:
     """Raises `SpecError` for text that is no GML."""
+    _count(r"\bnode\s*\[", r"\bedge\s*\[", text, where)
     import networkx
 
     def parse() -> Any:
@@ -45,9 +48,15 @@ def read_gml(text: str, where: str) -> Graph:
         except networkx.NetworkXError as error:
             if "duplicated" not in str(error):
                 raise
-            return networkx.parse_gml(text.replace("graph [", "graph [\n  multigraph 1", 1), label="id")
+            told = re.sub(r"\bgraph\s*\[", "graph [\n multigraph 1", text, count=1)
+            return networkx.parse_gml(told, label="id")
 
     return _graph_of(parse, "GML", where)
+
+
+def _count(node: str, edge: str, text: str, where: str) -> None:
+    """Refuse a graph that is too large before anything is built of it; the patterns begin nodes and edges."""
+    check_size(len(re.findall(node, text)), len(re.findall(edge, text)), where)
 
 
 def _refuse_definitions(text: str, where: str) -> None:
@@ -61,7 +70,7 @@ def _refuse_definitions(text: str, where: str) -> None:
     parser.EntityDeclHandler = refuse
     try:
         parser.Parse(text.encode(), True)
-    except expat.ExpatError as error:
+    except (expat.ExpatError, ValueError) as error:
         raise refusal(where, f"no valid XML: {error}") from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,9 @@ def read_miniedit(text: str, where: str) -> Graph:
     if not isinstance(data, dict) or not isinstance(data.get("hosts"), list):
         raise refusal(where, "no MiniEdit drawing: expected an object with hosts, switches and links")
     nodes = [*_nodes(data, "hosts", where), *_nodes(data, "switches", where)]
+    twice = [name for name, count in Counter(node.name for node in nodes).items() if count > 1]
+    if twice:
+        raise refusal(where, f"{twice[0][:40]} is the hostname of two nodes: give one of them another")
     links = _rows(data.get("links", []), f"{where}, links")
     edges = [_edge(link, f"{where}, links[{index}]") for index, link in enumerate(links)]
     return Graph("", tuple(nodes), tuple(edges))
@@ -46,7 +50,7 @@ def number_of(value: Any, where: str) -> float:
         if not math.isfinite(number):
             raise ValueError(number)
         return number
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise refusal(where, f"expected a number, got {str(value)[:40]}") from error
 
 
