@@ -15,6 +15,7 @@ from tests.support.web import Browser, RedisServer, Worker, person, redis_in_use
 from webapp import planning
 from webapp.celery import app as celery
 from webapp.clusters import tasks as _cluster_tasks  # noqa: F401  (makes the tasks known)
+from webapp.experiments import tasks as _experiment_tasks  # noqa: F401
 from webapp.redis import client
 from webapp.runs import tasks as _run_tasks  # noqa: F401
 
@@ -102,9 +103,18 @@ def planning_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(planning, "ask", computed_here)
 
 
+COMPUTED_HERE = (
+    "plan.plan_run",
+    "plan.validate",
+    "plan.check_experiment",
+    "plan.preview_experiment",
+    "plan.freeze_experiment",
+)
+
+
 def computed_here(task: str, arguments: list[Any], person: int) -> dict[str, Any]:
     answers: list[dict[str, Any]] = []
-    if task not in ("plan.plan_run", "plan.validate"):
+    if task not in COMPUTED_HERE:
         return asked_as_it_is(task, arguments, person)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "reply", lambda key, message: answers.append(message))

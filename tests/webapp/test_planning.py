@@ -16,6 +16,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import HostError, PlanError
 from engine.strategies.registry import STRATEGIES
+from tests.support import experiments
 from tests.support.web import Browser, RedisServer, Worker, request_body, wait_until
 from tests.webapp.test_budgets import line, refusal
 from webapp import planning
@@ -23,6 +24,7 @@ from webapp.advice import tasks as _advice_tasks  # noqa: F401  (makes the tasks
 from webapp.celery import LATER
 from webapp.celery import app as celery
 from webapp.errors import TooMany, Unavailable
+from webapp.experiments import executions
 from webapp.fleet.announcement import Announcement, announce, withdraw
 from webapp.runs import services
 from webapp.runs.models import Run
@@ -41,8 +43,8 @@ def question(devices: int = 8) -> dict[str, Any]:
 
 
 # Where planning happens -----------------------------------------------------------------------------
-def test_a_worker_plans_a_run_and_says_whether_a_model_fits(
-    plan_worker: Worker, no_strategy_plans: None, alice: Browser
+def test_a_worker_plans_a_run_says_whether_a_model_fits_and_expands_experiments(
+    plan_worker: Worker, no_strategy_plans: None, alice: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = alice.post("/runs", request_body())
     assert started.status_code == 201, started.content
@@ -51,6 +53,16 @@ def test_a_worker_plans_a_run_and_says_whether_a_model_fits(
     assert len(fits["devices"]) == 8
     refused = alice.post("/runs", request_body(model="llama-2-13b"))
     assert refused.status_code == 409  # the planner's own reason comes back
+    monkeypatch.setattr(executions, "expand", lambda *given: pytest.fail("expanded in the web process"))
+    designed = {"experiment": experiments.fields(factors=[experiments.STRATEGIES])}
+    checked = alice.post("/experiments/check", designed).json()
+    assert (checked["num_points"], checked["problems"]) == (2, [])
+    assert alice.post("/experiments/preview", designed).json()["num_points"] == 2
+    stored = alice.post("/experiments", designed).json()["id"]
+    assert alice.post(f"/experiments/{stored}/predict").status_code == 202
+    wrong = designed["experiment"] | {"base": designed["experiment"]["base"] | {"cluster": "nowhere"}}
+    (problem,) = alice.post("/experiments/check", {"experiment": wrong}).json()["problems"]
+    assert "There is no cluster nowhere" in problem["message"] or problem["path"] == "base.cluster"
 
 
 def test_without_a_planning_worker_a_run_is_kept_as_failed(

@@ -7,9 +7,11 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
+from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
+from engine.domain.stored import to_document
 from engine.experiments.design.expand import Point
-from webapp import budgets
+from webapp import budgets, planning
 from webapp.clusters.validation import Problem
 from webapp.experiments import analysis, computations, executions, services
 from webapp.experiments.models import OPEN
@@ -19,11 +21,19 @@ from webapp.experiments.schemas import CheckOut, PointOut, PreviewOut, RowOut
 from webapp.experiments.sources import Limits
 
 
-def check(fields: dict[str, Any] | None, toml: str | None) -> CheckOut:
+def check(fields: dict[str, Any] | None, toml: str | None, user: User) -> CheckOut:
+    """By a planning worker; only sizes are checked here. Raises `Unavailable`, `TooMany`."""
     try:
-        points = executions.points_of(services.parse(fields, toml))
+        document = to_document(services.parse(fields, toml))
+        answer = planning.ask("plan.check_experiment", [document], user.pk)
     except SpecError as error:
         return CheckOut(**nothing(error))
+    return CheckOut.model_validate(answer["check"])
+
+
+def expanded(value: domain.Experiment) -> CheckOut:
+    """In this process, which is a worker's. Raises `SpecError`."""
+    points = executions.points_of(value)
     known = predicted([point.digest for point in points if point.spec])
     return CheckOut(**checked(points, known))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -15,7 +16,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read, to_document
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.results.statements import check_statements
-from webapp import budgets
+from webapp import budgets, planning
 from webapp.errors import Conflict
 from webapp.experiments import announcing, computations, sizes
 from webapp.experiments.announcing import announce
@@ -38,11 +39,28 @@ def points_of(value: domain.Experiment) -> tuple[Point, ...]:
 
 
 def execution_of(experiment: Experiment) -> Execution:
-    """The present version of the experiment, frozen; made if it is not there. Raises `SpecError`, `Conflict`.
+    """The present version of the experiment, frozen; a planning worker makes it if it is not there.
 
-    All of its points are predicted, in the worlds of the experiment that need no network.
+    Raises `SpecError`, `Conflict`, `Unavailable`.
     """
-    frozen = experiment.executions.filter(version=experiment.version).first()
+    frozen = present(experiment)
+    if frozen is not None:
+        return frozen
+    made = planning.ask("plan.freeze_experiment", [experiment.pk], experiment.owner_id or 0)
+    return Execution.objects.get(pk=made["execution"])
+
+
+def present(experiment: Experiment) -> Execution | None:
+    return experiment.executions.filter(version=experiment.version).first()
+
+
+def freeze(experiment: Experiment) -> Execution:
+    """Expand the present version into points and store it, in this process, which is a worker's. Raises
+    `SpecError`.
+
+    All points are predicted, in the worlds of the experiment that need no network.
+    """
+    frozen = present(experiment)
     if frozen is not None:
         return frozen
     value = value_of(experiment)
@@ -228,18 +246,31 @@ def check_share(owner: User | None, but: Experiment) -> None:
 
 # Previews -----------------------------------------------------------------------------------------
 def preview(value: domain.Experiment, owner: User) -> Execution:
-    """The predictions of what `owner` designs at the moment; those of what they designed before are dropped.
-
-    The same experiment again is the same execution. Raises `SpecError`.
+    """The predictions of what `owner` designs at the moment, which a planning worker makes; the same
+    experiment again is the same execution. Raises `SpecError`, `Unavailable`.
     """
     document = to_document(value)
+    known = previewed(document, owner)
+    if known is not None:
+        return known
+    made = planning.ask("plan.preview_experiment", [document, owner.pk], owner.pk)
+    return Execution.objects.get(pk=made["execution"])
+
+
+def previewed(document: Any, owner: User) -> Execution | None:
     mine = Execution.objects.filter(experiment__isnull=True, owner=owner)
-    for execution in mine:
-        if execution.document == document:
-            return execution
+    return next((execution for execution in mine if execution.document == document), None)
+
+
+def make_preview(value: domain.Experiment, owner: User) -> Execution:
+    """In this process, which is a worker's; what `owner` designed before is dropped. Raises `SpecError`."""
+    document = to_document(value)
+    known = previewed(document, owner)
+    if known is not None:
+        return known
     cells = predicted_cells(value, points_of(value))
     with transaction.atomic():
-        mine.delete()
+        Execution.objects.filter(experiment__isnull=True, owner=owner).delete()
         execution = Execution.objects.create(document=document, owner=owner)
         store(execution, cells)
     announce(len(cells))

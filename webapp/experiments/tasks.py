@@ -1,4 +1,5 @@
-"""Celery tasks of the queue `points`: predict what waits, in slices of about a second.
+"""Celery tasks of the queue `points`: predict what waits, in slices of about a second; and of the queue
+`plan`: expand an experiment into points for a person who waits.
 
 A message says that something waits; what that is, the database says. A slice that leaves work behind sends
 the next message. Lost messages (Redis restarted empty, a worker was killed) are sent again at a beat.
@@ -15,15 +16,19 @@ from typing import Any
 
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init, worker_process_init
+from django.contrib.auth.models import User
 
+from engine.domain import experiment as domain
 from engine.domain.errors import HostError, PlanError, RunError, SpecError
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
+from engine.domain.stored import read
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
+from webapp import planning
 from webapp.celery import app
-from webapp.experiments import computations, versions
+from webapp.experiments import checks, computations, executions, services, versions
 from webapp.experiments.announcing import announce
 from webapp.experiments.computations import BATCH, POINT_LIMIT_S, PREDICTED, about_of
 from webapp.experiments.models import Computation
@@ -42,11 +47,53 @@ QUICK_S = 0.05
 MEMORY_BYTES = 3 * 2**30
 """What a process may allocate for a point beyond what it had at its start."""
 
+EXPAND_LIMIT_S = 30
+FORM_LIMITS = {"soft_time_limit": EXPAND_LIMIT_S, "time_limit": EXPAND_LIMIT_S + planning.GRACE_S}
+"""Of the expansion of an experiment into points, for which somebody waits."""
+
 NICENESS = 5
 """A third of the usual share: a browser beside it stays quick, and a busy machine does not starve the points.
 Emulations have -20, two hundred times as much."""
 
 
+# For people who wait ------------------------------------------------------------------------------
+@app.task(name="plan.check_experiment", ignore_result=True, **FORM_LIMITS)
+def check_experiment(document: dict[str, Any], reply_to: str) -> None:
+    """Expand an experiment that somebody designs, and send what is wrong with it."""
+
+    def answer() -> dict[str, Any]:
+        return {"check": checks.expanded(experiment_in(document)).model_dump(mode="json")}
+
+    planning.respond(reply_to, EXPAND_LIMIT_S, answer)
+
+
+@app.task(name="plan.preview_experiment", ignore_result=True, **FORM_LIMITS)
+def preview_experiment(document: dict[str, Any], owner: int, reply_to: str) -> None:
+    """Let the points of what somebody designs be predicted, and send the number of the execution."""
+
+    def answer() -> dict[str, Any]:
+        made = executions.make_preview(experiment_in(document), User.objects.get(pk=owner))
+        return {"execution": made.pk}
+
+    planning.respond(reply_to, EXPAND_LIMIT_S, answer)
+
+
+@app.task(name="plan.freeze_experiment", ignore_result=True, **FORM_LIMITS)
+def freeze_experiment(experiment: int, reply_to: str) -> None:
+    """Freeze the present version of a stored experiment, and send the number of the execution."""
+
+    def answer() -> dict[str, Any]:
+        return {"execution": executions.freeze(services.find(experiment)).pk}
+
+    planning.respond(reply_to, EXPAND_LIMIT_S, answer)
+
+
+def experiment_in(document: dict[str, Any]) -> domain.Experiment:
+    """Raises `SpecError`."""
+    return read(domain.Experiment, document, "The experiment").needed()
+
+
+# Points -------------------------------------------------------------------------------------------
 @app.task(
     name="experiments.predict",
     ignore_result=True,
@@ -134,7 +181,7 @@ workers.beat.connect(on_beat)
 @worker_init.connect
 def know_the_version(**kwargs: Any) -> None:
     """Before the processes are forked: each would read and hash the whole code before its first point."""
-    if "points" in app.amqp.queues.consume_from:
+    if {"plan", "points"} & set(app.amqp.queues.consume_from):
         versions.version_of("simulated")
 
 
