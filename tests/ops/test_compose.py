@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+from itertools import pairwise
 from typing import Any
 
 import environ
@@ -9,9 +13,11 @@ import pytest
 import yaml
 
 from webapp.ops import debian, services
-from webapp.ops.places import ROOT
+from webapp.ops.places import PYTHON, ROOT
+from webapp.ops.supervisor import ESCALATION
 
-COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+DOCUMENT = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+COMPOSE = DOCUMENT["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 OURS = {
     "web": services.web(host="0.0.0.0"),
@@ -100,3 +106,68 @@ def test_state_is_on_a_volume_that_all_of_ours_share() -> None:
         return service["volumes"]
 
     assert all("state:/state" in mounts(COMPOSE[name]) for name in [*OURS, "prepare"])
+
+
+KEYS = {
+    *("build", "command", "depends_on", "environment", "healthcheck", "image", "init", "ports", "privileged"),
+    *("restart", "stop_grace_period", "user", "volumes"),
+}
+"""What a service here may have, by the specification of compose files: a misspelt key would be ignored."""
+HEALTH_KEYS = {"test", "interval", "timeout", "start_period"}
+CONDITIONS = {"service_healthy", "service_completed_successfully"}
+
+
+@pytest.mark.parametrize("name", COMPOSE)
+def test_a_service_has_only_known_keys_and_waits_only_for_what_can_happen(name: str) -> None:
+    service = COMPOSE[name]
+    assert set(service) <= KEYS
+    assert ("build" in service) or ("image" in service)
+    assert set(service.get("healthcheck", {})) <= HEALTH_KEYS
+    for other, how in service.get("depends_on", {}).items():
+        assert other in COMPOSE and set(how) == {"condition"} and how["condition"] in CONDITIONS
+        if how["condition"] == "service_healthy":
+            assert "healthcheck" in COMPOSE[other]
+        else:
+            assert COMPOSE[other]["restart"] == "no"  # or it would never have completed
+
+
+def test_the_top_of_the_file_has_only_known_keys_and_every_volume_is_declared() -> None:
+    assert {key for key in DOCUMENT if not key.startswith("x-")} == {"services", "volumes"}
+    used = {volume.partition(":")[0] for service in COMPOSE.values() for volume in service.get("volumes", [])}
+    assert used == set(DOCUMENT["volumes"])
+    assert COMPOSE["postgres"]["volumes"] == ["database:/var/lib/postgresql/data"]  # where its image keeps it
+
+
+@pytest.mark.parametrize("name", [*OURS, "prepare"])
+def test_every_program_of_a_command_exists(name: str) -> None:
+    commands = [COMPOSE[name]["command"], COMPOSE[name].get("healthcheck", {}).get("test", [])]
+    words = [word for command in commands for part in command for word in str(part).split()]
+    modules = [after for before, after in pairwise(words) if before == "-m"]
+    assert modules
+    for module in modules:
+        assert importlib.util.find_spec(module) is not None, module
+    scripts = [word for word in words if word.startswith("webapp.asgi")]
+    assert scripts in ([], ["webapp.asgi:application"])
+
+
+def test_a_worker_is_waited_for_as_long_as_the_supervisor_waits() -> None:
+    """Until SIGTERM has ended its run."""
+    grace_s = int(COMPOSE["worker-emulate"]["stop_grace_period"].removesuffix("s"))
+    assert grace_s >= ESCALATION[0][1]
+
+
+@pytest.mark.root
+def test_two_containers_of_one_worker_have_different_identities() -> None:
+    """As `--scale worker-emulate=2` makes them: the same machine and image, process ids of their own."""
+    program = (
+        "import django; django.setup(); from webapp.runs.workers import home;"
+        "print(home(), flush=True); input()"
+    )
+    line = ("unshare", "--pid", "--fork", "--mount-proc", str(PYTHON), "-c", program)
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "webapp.settings"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(line, cwd=ROOT, env=environment, **pipes) for _ in range(2)]
+    homes = [one.stdout.readline().strip() for one in both]
+    for one in both:
+        one.communicate("\n")
+    assert all(homes) and homes[0] != homes[1]
