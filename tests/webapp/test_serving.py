@@ -21,7 +21,11 @@ from tests.support.served_run import PROMPT_TOKENS, Player, played, serving_run
 from tests.support.web import Browser, person
 from tests.webapp.test_tokens import secret_of
 from webapp.asgi import application
+from webapp.errors import Unavailable
+from webapp.redis import client as redis_client
+from webapp.runs.control import list_of
 from webapp.runs.models import Run
+from webapp.serving import answer as answer_module
 from webapp.serving.answer import Cut
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -118,6 +122,30 @@ async def test_the_client_of_openai_gets_models_and_whole_and_streamed_answers(
         {"role": "system", "content": "Be kind."},
         {"role": "user", "content": "Hi"},
     ]
+
+
+async def test_a_run_that_says_nothing_to_a_request_is_given_up_and_told(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_module, "ACCEPT_WALL_S", 0.05)
+    olga = await asyncio.to_thread(person, "olga", "operator")
+    asked = answer_module.pieces(run, olga, {"text": "Hi", "new_tokens": 3}, (), answer_module.Answer())
+    with pytest.raises(Unavailable, match=r"The run has not answered for 0\.05 s"):
+        await asyncio.wait_for(anext(asked), 20)
+    sent = [
+        json.loads(str(text))["command"]["kind"] for text in redis_client().lrange(list_of(run.pk), 0, -1)
+    ]
+    assert sent == ["ask", "withdraw"]
+
+
+async def test_an_answer_goes_on_behind_the_end_of_a_text_only_if_somebody_asks_for_that(
+    client: AsyncOpenAI, player: Player
+) -> None:
+    """`ignore_eos` is of load generators, which want as many tokens as they ask for."""
+    await client.completions.create(model="edge", prompt="a b", max_tokens=2)
+    assert player.commands[-1]["stops"] is True
+    await client.completions.create(model="edge", prompt="a b", max_tokens=2, extra_body={"ignore_eos": True})
+    assert player.commands[-1]["stops"] is False
 
 
 async def test_an_answer_ends_before_a_stop_text_and_the_run_is_told(
