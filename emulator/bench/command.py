@@ -30,7 +30,7 @@ from emulator.bench.predict import measure_prediction
 from emulator.bench.reality import measure_reality
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.scatter import scatter_svg
-from emulator.bench.service import measure_service
+from emulator.bench.service import measure_machines, measure_service
 from emulator.bench.serving import measure_serving
 from emulator.bench.showcases import measure_showcases
 from emulator.bench.simulate import measure_simulate
@@ -70,6 +70,12 @@ BENCHES: tuple[Bench, ...] = (
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
     Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY),
     Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "operations"),
+    Bench(
+        "machines",
+        "the server with workers on two machines",
+        measure_machines,
+        "operations",
+    ),
     Bench("browser", "pages in a real browser, against their budgets", measure_browser, "operations"),
     Bench("serving", "a run that serves, asked by a load generator", measure_serving, "serving"),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),

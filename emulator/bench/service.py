@@ -1,4 +1,4 @@
-"""The server under load, which `webapp/trials/load.py` makes: a table of times of requests and events."""
+"""The server under load, which `webapp/trials/load.py` makes, and with two machines (`machines.py` there)."""
 
 from __future__ import annotations
 
@@ -18,3 +18,14 @@ def measure_service(environment: Environment) -> Table:
         "200 people watch one live run, ten start five runs each and look at lists; 10,000 runs are stored"
     )
     return Table(title, ("what", "times", "median", "95 %"), measured.rows)
+
+
+def measure_machines(environment: Environment) -> Table:
+    """Raises `SpecError` where there is no server, `RunError` if something was wrong."""
+    if environment.service_machines is None:
+        raise SpecError("The benchmark machines needs the server: run ./loom bench in a checkout.")
+    found = environment.service_machines()
+    if found.problems:
+        raise RunError("With two machines something went wrong: " + "; ".join(found.problems[:5]) + ".")
+    title = "A server and two workers in network namespaces, PostgreSQL and Redis with passwords"
+    return Table(title, ("what", "result"), found.rows)

@@ -40,6 +40,8 @@ class Environment(NamedTuple):
     """
     service_load: Callable[[], Trials] | None = None
     """Measures the server under load; None where there is no server."""
+    service_machines: Callable[[], Trials] | None = None
+    """Runs of a server with workers on two machines; None where there is no server."""
     browser_load: Callable[[], Trials] | None = None
     """Measures the pages in a real browser; None where there is no server."""
     serving_load: Callable[[], Trials] | None = None

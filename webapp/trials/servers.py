@@ -34,12 +34,13 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 class Redis:
-    """With a password, nothing on disk: when it starts again it is empty."""
+    """With a password, nothing on disk: when it starts again it is empty. It listens at `bind` too."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, directory: Path, bind: str = ""):
         self.server = RedisServer(free_port(), "trial", directory / "redis.sock")
         self.configuration = directory / "redis.conf"
-        self.configuration.write_text(self.server.configuration() + f"dir {directory}\n")
+        more = f"bind {bind}\n" if bind else ""
+        self.configuration.write_text(self.server.configuration() + f"dir {directory}\n{more}")
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -131,28 +132,41 @@ class Sqlite:
 
 
 class Postgresql:
-    """A server whose log of changes is not on the small disk: a full one refuses what makes tables grow."""
+    """A server whose log of changes is not on the small disk: a full one refuses what makes tables grow.
 
-    def __init__(self, directory: Path, disk: Path):
+    With a password it listens at all addresses, and asks everybody for it.
+    """
+
+    def __init__(self, directory: Path, disk: Path, password: str = ""):
         versions = list(POSTGRESQL_DIR.glob("*/bin"))
         if not versions:
             raise OpsError("PostgreSQL is missing: install Debian's package postgresql.")
         self.programs = max(versions, key=lambda path: float(path.parent.name))
         self.port = free_port()
-        self.url = f"postgres://loom@127.0.0.1:{self.port}/postgres"
+        who = f"loom:{password}" if password else "loom"
+        self.url = f"postgres://{who}@127.0.0.1:{self.port}/postgres"
+        self.password = password
         self.directory, self.data = directory, disk / "data"
         self.process: subprocess.Popen[bytes] | None = None
         self.wanted = False
         for path in (directory, disk):
             shutil.chown(path, "postgres")
         initdb = (self.programs / "initdb", "--pgdata", self.data, "--waldir", directory / "wal")
-        asked = ("--username", "loom", "--auth", "trust", "--no-sync", "--wal-segsize", "1")
+        secret = directory / "password"
+        secret.write_text(password)
+        shutil.chown(secret, "postgres")
+        known = ("--auth", "scram-sha-256", "--pwfile", secret) if password else ("--auth", "trust")
+        asked = ("--username", "loom", *known, "--no-sync", "--wal-segsize", "1")
         subprocess.run(
             [*initdb, *asked], check=True, user="postgres", cwd=directory, stdout=subprocess.DEVNULL
         )
+        if password:
+            with (self.data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all 10.0.0.0/8 scram-sha-256\n")
 
     def start(self) -> None:
-        options = ("-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=200")
+        listen = "*" if self.password else "127.0.0.1"
+        options = ("-c", f"listen_addresses={listen}", "-c", "fsync=off", "-c", "max_connections=200")
         line = (self.programs / "postgres", "-D", self.data, "-p", str(self.port), "-k", self.directory)
         log = (self.directory / "postgresql.log").open("ab")
         self.process = subprocess.Popen(

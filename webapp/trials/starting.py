@@ -50,6 +50,12 @@ def measured_by(module: str) -> Trials:
     return Trials(tuple(map(tuple, found["rows"])), tuple(found["problems"]))
 
 
+def service_machines() -> Trials:
+    """As root. Raises `OpsError` if it broke off."""
+    found = result_of("webapp.trials.machines")
+    return Trials(tuple(map(tuple, found["rows"])), tuple(found["problems"]))
+
+
 def result_of(module: str, *arguments: str) -> dict[str, Any]:
     """What a module writes as JSON to the file `--result`. Raises `OpsError` if it writes none."""
     with tempfile.TemporaryDirectory(prefix="edgeloom-trials-result-") as directory:
