@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ def keep(calibration: Calibration) -> None:
     """Write the calibration to the cache."""
     path = calibration_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}")
+    draft = path.with_suffix(f".{uuid.uuid4().hex}")
     draft.write_text(calibration.to_json())
     draft.replace(path)
 

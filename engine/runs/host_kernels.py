@@ -10,6 +10,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import uuid
 from importlib.metadata import version
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def _keep(table: LinearTable) -> None:
     path = kernels_file()
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}")
+        draft = path.with_suffix(f".{uuid.uuid4().hex}")
         draft.write_text(table.model_dump_json())
         draft.replace(path)
 

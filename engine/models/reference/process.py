@@ -80,9 +80,9 @@ def one_process() -> Iterator[None]:
 def run_apart(module: str, spec: RunSpec, made: Path, *more: str) -> None:
     """`python -m module SPEC.json MADE …` in another process, which may use all cores.
 
-    Raises `HostError` when it fails.
+    `made` must be no other caller's. Raises `HostError` when it fails.
     """
-    asked = made.with_suffix(f".{os.getpid()}.json")
+    asked = made.with_suffix(".json")
     asked.write_text(spec.model_dump_json(), encoding="utf-8")
     arguments = [str(asked), str(made), *more]
     try:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import sys
+import uuid
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -107,7 +108,7 @@ def _digest(path: Path) -> str:
 
 
 def _compute_apart(spec: RunSpec, path: Path) -> None:
-    made = path.with_suffix(f".{os.getpid()}.part")
+    made = path.with_suffix(f".{uuid.uuid4().hex}.part")  # emulations in PID namespaces have equal PIDs
     try:
         run_apart("engine.models.reference.transformers_outputs", spec, made)
         made.rename(path)

@@ -1,5 +1,7 @@
 """One process for many references: it starts once, reports why a reference fails, continues, and ends."""
 
+import os
+
 import pytest
 import torch
 
@@ -62,3 +64,19 @@ def test_without_a_shared_process_each_reference_has_its_own(tmp_path, starts):
     transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path)
     transformers_outputs.load_or_compute(spec_of("tiny-gpt2", prompt_tokens=5), tmp_path)
     assert len(starts) == 2
+
+
+def test_two_emulations_with_equal_pids_may_compute_the_same_reference_at_once(tmp_path, monkeypatch):
+    """Each is in a PID namespace of its own, and the cache is one."""
+    path, drafts = tmp_path / "known.safetensors", []
+
+    def compute(module, spec, draft):
+        drafts.append(draft)
+        draft.write_bytes(b"logits")
+        if len(drafts) == 1:
+            transformers_outputs._compute_apart(spec, path)
+
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    monkeypatch.setattr(transformers_outputs, "run_apart", compute)
+    transformers_outputs._compute_apart(spec_of("tiny-gpt2"), path)
+    assert list(tmp_path.iterdir()) == [path]
