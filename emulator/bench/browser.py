@@ -13,6 +13,6 @@ def measure_browser(environment: Environment) -> Table:
         raise SpecError("The benchmark browser needs the server: run ./loom bench in a checkout of EdgeLoom.")
     title = (
         "Chromium (headless, no graphics card) beside server and database on one machine; the live run is "
-        "lab-3 with demo-lm and voltage"
+        "equal-6 with demo-lm and megatron"
     )
     return Table(title, ("what", "measured", "asked"), environment.browser_load().rows)

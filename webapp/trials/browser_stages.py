@@ -98,9 +98,9 @@ def kilobytes(sizes: Sequence[int]) -> str:
 def live_run(site: Site, events_per_s: float) -> PlayedRun:
     request = RunRequest.parse(
         {
-            "cluster": topologies.load("lab-3").model_dump(mode="json"),
+            "cluster": topologies.load("equal-6").model_dump(mode="json"),
             "model": "demo-lm",
-            "strategy": "voltage",
+            "strategy": "megatron",
             "workload": {"prompt_tokens": 16, "new_tokens": 48},
         },
         "bench",

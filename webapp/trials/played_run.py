@@ -1,7 +1,7 @@
 """A run whose worker is a thread: it publishes as many events as are asked for, and obeys changes of links.
 
-The events are those of a prediction, over and over, each time later: spans, tokens, memory, links and clock,
-in the mix that a real run has.
+The events are those of a prediction, over and over, each time of another request: spans, tokens, memory,
+links and clock, in the mix that a real run has.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class PlayedRun:
         self.published = 0
         self.began_s = 0.0
         self.place = 0
+        self.down: set[str] = set()
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._work, daemon=True)
 
@@ -138,7 +139,7 @@ class PlayedRun:
         found: list[Event] = []
         for _ in range(count):
             rounds, place = divmod(self.place, len(self.trace))
-            found.append(shifted(self.trace[place], rounds * self.length_s))
+            found.append(repeated(self.trace[place], rounds, self.length_s))
             self.place += 1
         return found
 
@@ -149,7 +150,7 @@ class PlayedRun:
             LinkSample(
                 link=number,
                 forward=forward,
-                up=True,
+                up=f"{link.a}--{link.b}" not in self.down,
                 bit_per_s=link.bit_per_s * (0.5 + 0.4 * (self.place % 7) / 7),
                 set_bit_per_s=link.bit_per_s,
                 measured_bit_per_s=None,
@@ -168,13 +169,22 @@ class PlayedRun:
                 command: dict[str, Any] = self.commands.queue.get_nowait()
             except Empty:
                 return marks
+            if command["kind"] == "link_down":
+                self.down.add(command["link"])
+            elif command["kind"] == "link_up":
+                self.down.discard(command["link"])
             name = command["kind"] if command["kind"] in ("link_down", "link_up") else "link_changed"
             facts = {key: value for key, value in command.items() if key not in ("kind",)}
             marks.append(Mark(self._virtual_s(), name, "", facts))
 
 
-def shifted(event: Span | Mark, by_s: float) -> Span | Mark:
-    """The same later."""
+def repeated(event: Span | Mark, times: int, length_s: float) -> Span | Mark:
+    """The same of a later request: that many times `length_s` later."""
+    by_s = times * length_s
     if isinstance(event, Span):
-        return replace(event, start_s=event.start_s + by_s, end_s=event.end_s + by_s)
-    return replace(event, time_s=event.time_s + by_s)
+        request = event.request if event.request < 0 else event.request + times
+        return replace(event, start_s=event.start_s + by_s, end_s=event.end_s + by_s, request=request)
+    facts = event.facts
+    if "request" in facts:
+        facts = {**facts, "request": facts["request"] + times}
+    return replace(event, time_s=event.time_s + by_s, facts=facts)

@@ -5,13 +5,17 @@ import { Panel } from '@/components/Panel';
 import type { Snapshot } from '@/run/data/snapshot';
 import classes from './live.module.css';
 
+/** Rows in the page: a long run has thousands, and every picture of it would lay them all out. */
+const SHOWN = 300;
+
 /** The run's log in order; changes of the cluster are highlighted. */
 export function EventLog({ picture }: { picture: Snapshot }) {
   const [which, setWhich] = useState<'all' | 'injections'>('all');
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
-  const entries = which === 'all' ? picture.log : picture.log.filter((entry) => entry.level === 'injection');
-  const count = entries.length;
+  const all = which === 'all' ? picture.log : picture.log.filter((entry) => entry.level === 'injection');
+  const entries = all.slice(-SHOWN);
+  const count = entries.at(-1)?.key ?? 0;
   useEffect(() => {
     if (count > 0 && atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [count]);
@@ -52,6 +56,11 @@ export function EventLog({ picture }: { picture: Snapshot }) {
         {count === 0 && (
           <Text size="sm" c="dimmed" p="md">
             Nothing yet.
+          </Text>
+        )}
+        {all.length > SHOWN && (
+          <Text size="xs" c="dimmed" px="md" py={4}>
+            The newest {SHOWN} of {all.length.toLocaleString('en')} lines.
           </Text>
         )}
         {entries.map((entry) => (

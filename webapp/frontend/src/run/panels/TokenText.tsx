@@ -1,5 +1,5 @@
 import { ScrollArea, SegmentedControl, Select } from '@mantine/core';
-import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { memo, useEffect, useRef, useState, type ReactNode } from 'react';
 import type { RunSpec } from '@/api/types';
 import { seconds } from '@/format/units';
 import type { Token } from '@/run/data/runData';
@@ -50,14 +50,8 @@ export function TokenText({ spec, tokens, count: said, live, frame: Frame }: Pro
   const text = (
     <p className={classes.text} data-testid="generated-text" aria-live="off">
       <span className={classes.prompt}>{promptText(spec)}</span>
-      {shown.map((token, index) => (
-        <span
-          key={token.index}
-          className={`${classes.token} ${index === last ? classes.newest : ''}`}
-          title={`token ${token.index}: ${seconds(token.latency_s)}`}
-        >
-          {textOf(token)}
-        </span>
+      {chunksOf(shown).map((tokens, at) => (
+        <Chunk key={`${request} ${at}`} tokens={tokens} newest={last - at * CHUNK} />
       ))}
       {live && shown.length < expected && <span className={classes.caret} />}
     </p>
@@ -79,6 +73,34 @@ export function TokenText({ spec, tokens, count: said, live, frame: Frame }: Pro
     </Panel>
   );
 }
+
+/** Tokens that are laid out together: while text grows, only its last chunk is another one. */
+const CHUNK = 100;
+
+function chunksOf(tokens: readonly Token[]): Token[][] {
+  const chunks: Token[][] = [];
+  for (let at = 0; at < tokens.length; at += CHUNK) chunks.push(tokens.slice(at, at + CHUNK));
+  return chunks;
+}
+
+/** `newest`: which of the tokens is highlighted, if it is one of these. */
+const Chunk = memo(
+  function Chunk({ tokens, newest }: { tokens: readonly Token[]; newest: number }) {
+    return tokens.map((token, index) => (
+      <span
+        key={token.index}
+        className={`${classes.token} ${index === newest ? classes.newest : ''}`}
+        title={`token ${token.index}: ${seconds(token.latency_s)}`}
+      >
+        {textOf(token)}
+      </span>
+    ));
+  },
+  (one, other) =>
+    one.tokens.length === other.tokens.length &&
+    one.tokens[0] === other.tokens[0] &&
+    one.newest === other.newest,
+);
 
 function RequestChoice(props: { requests: number[]; value: number; onChange: (request: number) => void }) {
   const { requests, value, onChange } = props;
