@@ -11,9 +11,10 @@ import redis
 
 from engine.runs.predict import prepare, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
+from engine.worlds.simulated import kernel
 from tests.support.web import Browser, recorded, request_body, run_spec
 from webapp.fleet import announcement as fleet
-from webapp.fleet import release
+from webapp.fleet import need, release
 from webapp.fleet.announcement import Announcement
 from webapp.fleet.need import Need, cores_for, need_of, reason_against
 from webapp.redis import client
@@ -90,6 +91,25 @@ def model_numbers(model: Any) -> int:
     hidden, inner = model.hidden_size, model.intermediate_size
     layer = 4 * hidden + 4 * hidden * hidden + 4 * hidden + 2 * hidden * inner + inner + hidden
     return (model.vocab_size + model.max_positions) * hidden + model.num_layers * layer + 2 * hidden
+
+
+def test_of_a_long_run_only_the_beginning_says_how_many_cores_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A person waits for the answer; whole predictions take minutes."""
+    prepared = prepare(run_spec(dilation=0.01, workload={"prompt_tokens": 8, "new_tokens": 50}))
+    whole, parts = len(simulate(prepared)[0]), []
+
+    def watched(*given: Any) -> Any:
+        trace, outcome = simulate(*given)
+        parts.append(len(trace))
+        return trace, outcome
+
+    monkeypatch.setattr(kernel, "ACTIONS_BETWEEN_STOP_CHECKS", 60)
+    monkeypatch.setattr(need, "LOOK_S", -1.0)
+    monkeypatch.setattr(need, "simulate", watched)
+    assert cores_for(prepared) > 10
+    assert 0 < parts[0] < whole / 2
 
 
 def test_a_run_that_is_started_keeps_the_cores_that_it_needs(alice: Browser, live_redis: redis.Redis) -> None:

@@ -61,6 +61,16 @@ def test_the_digest_is_of_names_and_contents_and_of_nothing_else(mine: Path, tmp
     assert manifest_of(other).digest != before
 
 
+def test_a_chat_template_belongs_to_a_model_and_travels_with_it(mine: Path, tmp_path: Path) -> None:
+    (mine / "chat_template.jinja").write_text("{{ messages }}")
+    (mine / "tokenizer_config.json").write_text("{}")
+    model_library.add(mine, "mine", "ann")
+    manifest = manifest_of(mine)
+    assert {"chat_template.jinja", "tokenizer_config.json"} <= manifest.files.keys()
+    Store(str(tmp_path / "store")).fetch(manifest.digest, tmp_path / "copy")
+    assert (tmp_path / "copy" / "chat_template.jinja").read_text() == "{{ messages }}"
+
+
 def test_two_workers_with_different_folders_get_the_same_model(
     mine: Path, settings: Any, tmp_path: Path
 ) -> None:

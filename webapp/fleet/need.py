@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 
 from engine.domain.host_times import HostProfile
@@ -17,6 +18,8 @@ from webapp.fleet.announcement import Announcement
 
 DEVICE_BYTES = 60_000_000
 """What a device's process takes besides weights and caches; it is forked, so torch is shared."""
+LOOK_S = 3.0
+"""Wall seconds for the prediction that says how many cores a run needs: somebody waits for it."""
 SESSION_BYTES = 700_000_000
 """The session, its supervisor and the libraries of the reference."""
 
@@ -49,16 +52,18 @@ def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
 def cores_for(prepared: Prepared, profile: HostProfile | None = None) -> int:
     """Cores with which a run keeps the dilation that it asks for, by its prediction without disturbances.
 
-    One where the dilation is chosen for the worker's cores; at native speed, one for each device. `profile`
-    has the times of a core, unless the run has them.
+    One where the dilation is chosen for the worker's cores; at native speed, one for each worker of the
+    cluster. `profile` has the times of a core, unless the run has them. Of a long run, only the beginning is
+    predicted, as much as takes `LOOK_S`.
     """
     spec = prepared.spec
     if spec.dilation == "auto":
         return 1
     if spec.dilation == "native":
-        return len(spec.cluster.devices)
+        return len(spec.cluster.workers)
     calm = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
-    trace, _ = simulate(calm)
+    until_s = time.monotonic() + LOOK_S
+    trace, _ = simulate(calm, lambda: time.monotonic() > until_s)
     with_one_core = demands(spec.profile or profile or CAUTIOUS, trace, cores=1)["cores"]
     return max(1, math.ceil(with_one_core / float(spec.dilation)))
 

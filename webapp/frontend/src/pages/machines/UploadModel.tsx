@@ -58,8 +58,8 @@ export function UploadModel({ limitBytes, onClose }: Props) {
     <Modal opened onClose={onClose} title="Upload a model" centered size="lg">
       <Stack gap="md">
         <Text size="sm" c="dimmed">
-          A folder as Hugging Face has it: config.json, weights as .safetensors, tokenizer.json. At most{' '}
-          {bytesText(limitBytes)}. Its files are checked before they are kept.
+          A folder as Hugging Face has it: config.json, weights as .safetensors, tokenizer.json,
+          chat_template.jinja. At most {bytesText(limitBytes)}. Its files are checked before they are kept.
         </Text>
         <FolderInput files={files} onChoose={choose} disabled={upload.isPending} />
         <TextInput

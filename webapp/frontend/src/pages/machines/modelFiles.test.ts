@@ -8,15 +8,20 @@ const file = (path: string, size = 10) => ({
 });
 const words = (bytes: number) => `${bytes} B`;
 
-test('of a folder only configuration, tokenizer and weights are sent, and nothing of folders in it', () => {
+test('of a folder only configuration, tokenizer, chat template and weights are sent, and nothing of folders in it', () => {
   const all = [
     file('gpt/config.json'),
     file('gpt/model.safetensors'),
+    file('gpt/chat_template.jinja'),
     file('gpt/README.md'),
     file('gpt/pytorch_model.bin'),
     file('gpt/onnx/config.json'),
   ];
-  expect(modelFiles(all).map((each) => each.name)).toEqual(['config.json', 'model.safetensors']);
+  expect(modelFiles(all).map((each) => each.name)).toEqual([
+    'config.json',
+    'model.safetensors',
+    'chat_template.jinja',
+  ]);
   expect(modelFiles([file('config.json')])).toHaveLength(1);
 });
 

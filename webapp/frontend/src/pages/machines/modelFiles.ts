@@ -1,5 +1,5 @@
-/** What is read of a Hugging Face directory: its configuration, tokenizer and weights. */
-const READ = /\.(safetensors|json)$/i;
+/** What is read of a Hugging Face directory: its configuration, tokenizer, chat template and weights. */
+const READ = /\.(safetensors|json|jinja)$/i;
 
 /** A file as the browser gives it: with its path below the chosen folder, if one was chosen. */
 export interface Chosen {
