@@ -15,7 +15,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.units import human_s
 from engine.domain.workload import Request
-from engine.models.inputs.chat import chat_tokens
+from engine.models.inputs.chat import chat_tokens, has_template
 from engine.models.inputs.text import encode, stop_tokens
 from engine.runs.active_run import ActiveRun
 from engine.runs.pool import DevicePool
@@ -43,6 +43,8 @@ class Service:
     def __init__(self, run: ActiveRun, pool: DevicePool):
         self.run, self.pool = run, pool
         self.workload = run.spec.workload
+        if self.workload.is_open:
+            has_template(run.spec.weights)  # loads now what would take seconds at the first request
         self.began_wall_s: float | None = None
         self.busy_wall_s = 0.0
         self.ids: dict[str, int] = {}
@@ -176,8 +178,10 @@ class Service:
                 f"The prompt has {len(text):,} characters, and this run takes up to {most} tokens: shorten "
                 "it."
             )
-        if messages and (ids_of_chat := chat_tokens(spec.model, spec.weights, messages)):
-            return ids_of_chat
+        if messages:
+            written = chat_tokens(spec.model, spec.weights, messages, most * MOST_CHARS_PER_TOKEN)
+            if written is not None:
+                return written
         return encode(spec.model, spec.weights, text)
 
     def _withdraw(self, name: str, by: str, command: LiveCommand) -> None:

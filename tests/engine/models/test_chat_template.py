@@ -1,17 +1,20 @@
 """Conversations as models were trained on them, compared with the tokenizer classes of transformers."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
 
 from engine.domain.errors import SpecError
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
+from engine.models.inputs import chat
 from engine.models.inputs.chat import chat_tokens
 
 DEMO, WEIGHTS = catalogue.resolve("demo-lm")
+MOST = 1000
 TALK = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "When is a function called?"}]
 TEMPLATE = (
     "{{ bos_token }}{% if messages[0]['role'] == 'assistant' %}{{ raise_exception('who asks?') }}{% endif %}"
@@ -22,7 +25,12 @@ SPECIAL = {"bos_token": {"__type": "AddedToken", "content": "<|endoftext|>"}, "e
 
 
 def directory_with(tmp_path, config, template=None):
-    shutil.copy(Path(WEIGHTS.directory) / "tokenizer.json", tmp_path)
+    """Its tokenizer begins every text with a special token, as those of Llama do."""
+    tokenizer = Tokenizer.from_file(str(Path(WEIGHTS.directory) / "tokenizer.json"))
+    tokenizer.post_processor = TemplateProcessing(
+        single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)]
+    )
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     if template is not None:
         (tmp_path / "chat_template.jinja").write_text(template)
@@ -55,18 +63,58 @@ def test_a_conversation_is_written_as_transformers_does(tmp_path, config, file):
     assert theirs.chat_template is not None
     expected = theirs.apply_chat_template(TALK, chat_template=TEMPLATE, add_generation_prompt=True)
     ids = expected["input_ids"] if hasattr(expected, "keys") else expected
-    assert chat_tokens(DEMO, weights, TALK) == tuple(ids)
+    assert chat_tokens(DEMO, weights, TALK, MOST) == tuple(ids)
 
 
 def test_a_model_without_a_template_has_none_and_one_that_refuses_says_why(tmp_path):
-    assert chat_tokens(DEMO, WEIGHTS, TALK) is None
-    assert chat_tokens(DEMO, WeightsRef(), TALK) is None
+    assert chat_tokens(DEMO, WEIGHTS, TALK, MOST) is None
+    assert chat_tokens(DEMO, WeightsRef(), TALK, MOST) is None
     weights = directory_with(tmp_path, SPECIAL, TEMPLATE)
     with pytest.raises(SpecError, match="refuses them: who asks"):
-        chat_tokens(DEMO, weights, [{"role": "assistant", "content": "hello"}])
+        chat_tokens(DEMO, weights, [{"role": "assistant", "content": "hello"}], MOST)
 
 
 def test_a_template_reaches_nothing_of_the_program(tmp_path):
     weights = directory_with(tmp_path, SPECIAL, "{{ messages.__class__.__mro__[1].__subclasses__() }}")
     with pytest.raises(SpecError, match="unsafe"):
-        chat_tokens(DEMO, weights, TALK)
+        chat_tokens(DEMO, weights, TALK, MOST)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 1 / 0 }}",
+        "{{ range(10 ** 9) }}",
+        "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}",
+        "{{ '{a}'.format() }}",
+        "{{ cycler() }}",
+        "{{ 'x' * 1001 }}",
+        [{"name": "a"}],
+        [{"name": "a", "template": "x"}],
+        "{{ never closed",
+    ],
+)
+def test_whatever_goes_wrong_in_a_template_refuses_the_request_alone(tmp_path, template):
+    weights = directory_with(tmp_path, SPECIAL | {"chat_template": template})
+    with pytest.raises(SpecError, match=r"messages: the chat template of demo-lm"):
+        chat_tokens(DEMO, weights, TALK, MOST)
+
+
+def test_special_tokens_that_are_no_tokens_refuse_the_request_alone(tmp_path):
+    weights = directory_with(tmp_path, {"bos_token": {"x": 1}, "chat_template": "{{ bos_token }}"})
+    with pytest.raises(SpecError, match="refuses them"):
+        chat_tokens(DEMO, weights, TALK, MOST)
+
+
+def test_a_template_without_an_end_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(chat, "RENDER_S", 0.05)
+    loops = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    weights = directory_with(tmp_path, {"chat_template": loops})
+    with pytest.raises(SpecError, match=r"it takes longer than 0.05 s"):
+        chat_tokens(DEMO, weights, TALK, MOST)
+
+
+def test_a_template_that_writes_nothing_is_no_plain_text(tmp_path):
+    weights = directory_with(tmp_path, {"chat_template": "{# nothing #}"})
+    with pytest.raises(SpecError, match="has no tokens"):
+        chat_tokens(DEMO, weights, TALK, MOST)

@@ -56,3 +56,18 @@ def test_the_last_words_come_before_the_end_of_the_process():
     assert found == [{"type": "log", "lines": ["Fatal error: no more memory"]}, None]
     assert pool.read(0.0) == []
     child.close()
+
+
+def test_what_a_process_wrote_comes_before_the_error_that_ends_the_run():
+    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    child = Child(0, "d0", -1, ours, Output(reading, "d0"))
+    pool = DevicePool(lambda rank, plan, others: child, lambda rank: "", FakeClock())
+    pool.fork(0, active_run(FakeClock()).plan)
+    theirs.sendall(b'{"type": "error"}\n')
+    os.write(writing, b"Traceback: here\n")
+    found = [message["type"] for _, message in pool.read(0.0)]
+    assert found == ["log", "error"]
+    for end in (theirs, child):
+        end.close()
+    os.close(writing)

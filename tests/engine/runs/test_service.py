@@ -153,6 +153,21 @@ def test_a_request_is_withdrawn_once_and_again_after_a_new_plan_until_the_source
     assert not case.device.got()
 
 
+def test_a_conversation_becomes_what_the_chat_template_makes_of_it_and_text_without_one(case, monkeypatch):
+    asked = []
+
+    def templated(model, weights, messages, most_chars):
+        asked.append((messages, most_chars))
+        return (7, 8, 9) if messages[0]["role"] == "user" else None
+
+    monkeypatch.setattr("engine.runs.service.chat_tokens", templated)
+    case = case()
+    case.ask("a", tokens=None, text="abcd", messages=[{"role": "user", "content": "abcd"}])
+    case.ask("b", tokens=None, text="ab", messages=[{"role": "system", "content": "ab"}])
+    assert [request.tokens for request in case.run.requests] == [(7, 8, 9), (97, 98)]
+    assert asked[0] == ([{"role": "user", "content": "abcd"}], 4 * MOST_CHARS_PER_TOKEN)
+
+
 def test_one_person_leaves_a_quarter_of_the_queue_to_others_and_two_share_it(case):
     case = case(requests=99, queue_limit=16)
     for number in range(16):

@@ -6,7 +6,7 @@ export function hasSeenTour(user: string, storage: Pick<Storage, 'getItem'> = lo
   try {
     return storage.getItem(key(user)) !== null;
   } catch {
-    return true; // no storage: do not offer it again on every page
+    return true; // nothing can be stored: it would be offered on every visit
   }
 }
 
@@ -14,6 +14,6 @@ export function rememberTour(user: string, storage: Pick<Storage, 'setItem'> = l
   try {
     storage.setItem(key(user), 'seen');
   } catch {
-    // Nothing can be remembered: the tour is offered again.
+    // Nothing can be stored, and then the tour is not offered at all.
   }
 }

@@ -85,9 +85,7 @@ function Charts({ run, data }: { run: RunDetail; data: RunData }) {
           <SpanLegend />
           {path && (
             <Text size="xs" c="dimmed" data-testid="critical-path-text">
-              The line goes back from the last token through {path.length.toLocaleString('en')} activities:
-              each ended just before the next could begin, so making any of them shorter makes the run
-              shorter.
+              {aboutPath(path)}
             </Text>
           )}
         </div>
@@ -103,4 +101,14 @@ function pathOf({ spec, report }: RunDetail, data: RunData): Segment[] {
   const source = spec.cluster.devices.findIndex((device) => device.name === spec.cluster.source);
   const start_s = Math.min(...requests.map((one) => one.arrival_s));
   return requests.length === 0 ? [] : criticalPath(data.devices, source, start_s, Math.max(...ends));
+}
+
+function aboutPath(path: readonly Segment[]): string {
+  const waits = path.filter((piece) => piece.lane === 'wait').length;
+  const [activities, times] = [path.length - waits, waits].map((count) => count.toLocaleString('en'));
+  const from = path.at(-1) ? ` It is known from ${path.at(-1)!.start_s.toFixed(3)} s on.` : '';
+  return (
+    `The line goes back from the end of the last request through ${activities} activities and ${times} times in ` +
+    `which nothing ended. Only a change of something on the line can make the run shorter.${from}`
+  );
 }

@@ -48,6 +48,14 @@ describe('criticalPath', () => {
     for (let at = 1; at < found.length; at += 1) expect(found[at]!.end_s).toBe(found[at - 1]!.start_s);
   });
 
+  it('ends where older activities are not kept any more', () => {
+    const data = new RunData(cluster, model, 0);
+    for (let at = 0; at < 70; at += 1) data.apply([span({ start_s: at, end_s: at + 1 })]);
+    const found = criticalPath(data.devices, 0, 0, 70);
+    expect(found).toHaveLength(64);
+    expect(found.at(-1)).toEqual({ device: 0, lane: 'compute', start_s: 6, end_s: 7 });
+  });
+
   it('is time of waiting where no activity is known', () => {
     expect(pieces(new RunData(cluster, model), 1, 2)).toEqual(['a wait 1-2']);
   });

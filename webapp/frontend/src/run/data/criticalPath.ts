@@ -23,7 +23,8 @@ interface Ending {
   rank: number;
 }
 
-/** The pieces of [start_s, end_s), the last first; the walk begins at device `source`. */
+/** The pieces of [start_s, end_s), the last first; the walk begins at device `source`. It ends early where the
+ * oldest activities are not kept any more. */
 export function criticalPath(
   devices: readonly Pick<DeviceData, 'name' | 'lanes'>[],
   source: number,
@@ -40,6 +41,8 @@ export function criticalPath(
     const stack = stacks[device]!;
     while (stack.length > 0 && stack.at(-1)!.end_s > now_s + TOLERANCE_S) stack.pop();
     const last = stack.pop();
+    // The oldest activities may not be kept: the path is known from here on.
+    if (!last && isCut(devices[device]!)) break;
     if (!last) {
       path.push({ device, lane: 'wait', start_s, end_s: now_s });
       break;
@@ -55,6 +58,10 @@ export function criticalPath(
     now_s = began_s;
   }
   return path;
+}
+
+function isCut({ lanes }: Pick<DeviceData, 'lanes'>): boolean {
+  return LANES.some((lane) => lanes[lane].dropped > 0);
 }
 
 /** A device's activities in the order of their ends. */
