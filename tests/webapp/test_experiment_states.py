@@ -15,6 +15,7 @@ from engine.domain.errors import PlanError
 from engine.experiments.results.rows import Result, failure
 from tests.support.experiments import RATES, STRATEGIES, fields
 from tests.support.web import Browser
+from webapp import planning
 from webapp.errors import Conflict
 from webapp.experiments import computations, executions, services, versions
 from webapp.experiments.models import Cell, Computation, Execution, Experiment
@@ -259,8 +260,14 @@ def test_one_person_has_five_experiments_under_way_at_most(anna: User) -> None:
         executions.resume(begun[0])
 
 
-def test_a_preview_replaces_the_one_before_and_is_the_same_for_the_same_experiment(anna: User) -> None:
+def test_a_preview_replaces_the_one_before_and_is_the_same_for_the_same_experiment(
+    anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     value = services.parse(fields(), None)
+    with monkeypatch.context() as patch:  # a later design was faster, and has replaced this one
+        patch.setattr(planning, "ask", lambda *given: {"execution": 10**6})
+        with pytest.raises(Conflict, match="was changed meanwhile"):
+            executions.preview(value, anna)
     first = executions.preview(value, anna)
     assert executions.preview(value, anna).pk == first.pk
     other = executions.preview(services.parse(fields(factors=[STRATEGIES]), None), anna)

@@ -93,6 +93,12 @@ def model_numbers(model: Any) -> int:
     return (model.vocab_size + model.max_positions) * hidden + model.num_layers * layer + 2 * hidden
 
 
+def test_a_machine_with_slower_cores_needs_more_of_them() -> None:
+    slow = CAUTIOUS.model_copy(update={"call_s": 1.0, "op_overhead_s": 1.0})
+    prepared = prepare(run_spec(dilation=0.01))
+    assert cores_for(prepared, slow) > cores_for(prepared)
+
+
 def test_of_a_long_run_only_the_beginning_says_how_many_cores_it_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -247,14 +247,18 @@ def check_share(owner: User | None, but: Experiment) -> None:
 # Previews -----------------------------------------------------------------------------------------
 def preview(value: domain.Experiment, owner: User) -> Execution:
     """The predictions of what `owner` designs at the moment, which a planning worker makes; the same
-    experiment again is the same execution. Raises `SpecError`, `Unavailable`.
+    experiment again is the same execution. Raises `SpecError`, `Unavailable`, and `Conflict` if they have
+    asked for another one meanwhile.
     """
     document = to_document(value)
     known = previewed(document, owner)
     if known is not None:
         return known
     made = planning.ask("plan.preview_experiment", [document, owner.pk], owner.pk)
-    return Execution.objects.get(pk=made["execution"])
+    found = Execution.objects.filter(pk=made["execution"]).first()
+    if found is None:
+        raise Conflict("The experiment was changed meanwhile: the preview of the newest design counts.")
+    return found
 
 
 def previewed(document: Any, owner: User) -> Execution | None:

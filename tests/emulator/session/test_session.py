@@ -13,6 +13,7 @@ from emulator.session.server import BATCH_S, Session
 from engine.domain.errors import PlanError, RunError
 from engine.domain.events import ClockTicked, StateChanged, to_json
 from engine.domain.spec import RunSpec
+from engine.runs import execute as execution
 from tests.support.one_device import spec_of
 
 TICK = ClockTicked(time_s=1.0, wall_s=2.0)
@@ -76,6 +77,15 @@ def test_commands_come_in_order_and_stop_is_none_of_them() -> None:
     assert session.next_command() == first
     assert session.next_command() == second
     assert session.should_stop()
+
+
+def test_devices_have_as_long_to_get_ready_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[object, ...]] = []
+    monkeypatch.setattr(execution, "execute", lambda *arguments: given.append(arguments))
+    for seconds in ("", "7"):
+        monkeypatch.setenv("LOOM_READY_S", seconds)
+        Session(FakeLines([{"spec": spec().model_dump(mode="json")}])).run()  # type: ignore[arg-type]
+    assert [arguments[-1] for arguments in given] == [120.0, 7.0]
 
 
 def test_a_session_without_an_owner_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
