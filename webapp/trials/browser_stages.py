@@ -227,9 +227,10 @@ def dragged(page: Page, begin: tuple[int, int] | None) -> list[float]:
     box = page.locator(".react-flow__pane").bounding_box() or {"x": 0, "y": 0, "width": 800, "height": 600}
     x, y = box["x"] + 40, box["y"] + box["height"] / 2
     if begin is None:
-        node = page.locator(".react-flow__node").first.bounding_box()
-        assert node is not None, "the canvas shows its nodes"
-        x, y = node["x"] + node["width"] / 2, node["y"] + 12
+        nodes = (one.bounding_box() for one in page.locator(".react-flow__node").all())
+        shown = [node for node in nodes if node and inside(node, box)]
+        node = shown[len(shown) // 2]  # those at the edges lie below the panels
+        x, y = node["x"] + node["width"] / 2, node["y"] + node["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.evaluate("() => { window.loomFrames = (%s)() }" % (probe.FRAMES % round(1000 * EDITED_S)))
@@ -241,6 +242,14 @@ def dragged(page: Page, begin: tuple[int, int] | None) -> list[float]:
     times_ms: list[float] = page.evaluate("() => window.loomFrames")
     page.mouse.up()
     return probe.times_between_s(times_ms)
+
+
+def inside(node: Any, box: Any) -> bool:
+    """Whether a node is on the visible canvas, 80 pixels from its edges."""
+    return all(
+        box[start] + 80 < node[start] and node[start] + node[size] < box[start] + box[size] - 80
+        for start, size in (("x", "width"), ("y", "height"))
+    )
 
 
 def large_cluster() -> ClusterSpec:

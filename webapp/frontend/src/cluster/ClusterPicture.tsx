@@ -1,4 +1,5 @@
 import type { ClusterSpec, DeviceSpec, CanvasLayout } from '@/api/types';
+import { linkName, linkNames } from '@/format/links';
 import { bytes, flopRate, rate } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { type Point, positionsOf } from './autoLayout';
@@ -30,9 +31,9 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
       {spec.links.map((link) => {
         const [a, b] = [at[link.a], at[link.b]];
         if (!a || !b) return null;
-        const dashed = off(`${link.a}--${link.b}`) || off(link.a) || off(link.b);
+        const dashed = linkNames(link).some(off) || off(link.a) || off(link.b);
         return (
-          <g key={`${link.a}--${link.b}`} opacity={dashed ? 0.35 : 1}>
+          <g key={linkName(link)} opacity={dashed ? 0.35 : 1}>
             <line
               x1={a.x}
               y1={a.y}

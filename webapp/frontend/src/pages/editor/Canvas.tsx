@@ -16,6 +16,7 @@ import {
   ReactFlow,
   SelectionMode,
   useReactFlow,
+  useStore,
 } from '@xyflow/react';
 import { type DragEvent, type MouseEvent, useEffect, useState } from 'react';
 import { useCatalogue } from '@/api/queries';
@@ -53,6 +54,8 @@ import { SwitchCard } from './SwitchCard';
 const nodeTypes = { device: DeviceCard, switch: SwitchCard, collapsed: CollapsedCard, frame: GroupFrame };
 const edgeTypes = { link: LinkLine };
 const CENTRE: [number, number] = [0.5, 0.5];
+/** At a smaller zoom labels and figures could not be read: only names are shown, larger. */
+const FAR = 0.4;
 /** Of so many nodes everything is seen without a map. */
 const FEW = 12;
 const GRID: [number, number] = [8, 8];
@@ -69,6 +72,7 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
   const scheme = useComputedColorScheme('light');
   const [nodes, setNodes] = useState<ClusterNode[]>([]);
   const [edges, setEdges] = useState<LinkEdge[]>([]);
+  const isFar = useStore((state) => state.transform[2] < FAR);
   const [connecting, setConnecting] = useState(false);
   // Do not fit an empty canvas: its first device would move away from the pointer.
   const [fitAtFirst] = useState(() => nodeNames(drawing.spec).length > 0);
@@ -146,7 +150,7 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
       edgeTypes={edgeTypes}
       nodeOrigin={CENTRE}
       colorMode={scheme}
-      className={connecting ? 'connecting' : undefined}
+      className={[connecting && 'connecting', isFar && 'far'].filter(Boolean).join(' ')}
       data-testid="canvas"
       onNodesChange={onNodesChange}
       onEdgesChange={onEdgesChange}

@@ -88,6 +88,7 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
           value={text}
           onChange={(event) => {
             setText(event.currentTarget.value);
+            setFile('');
             setKind(null);
           }}
           rows={12}
