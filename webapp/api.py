@@ -17,7 +17,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.operation import Operation
 
-from engine.domain.errors import EdgeLoomError, SpecError
+from engine.domain.errors import EdgeLoomError, PlanError, SpecError
 from engine.domain.values import field_path
 from webapp.accounts.access import viewer
 from webapp.accounts.api import router as accounts
@@ -87,7 +87,9 @@ def on_edgeloom_error(request: HttpRequest, error: EdgeLoomError) -> HttpRespons
         response = refusal(request, 429, str(error), [])
         response.headers["Retry-After"] = str(error.retry_s)
         return response
-    return refusal(request, 503 if isinstance(error, Unavailable) else 409, str(error), [])
+    # No plan is possible: a page may know that the same request will be refused again.
+    fields = [("strategy", str(error))] if isinstance(error, PlanError) else []
+    return refusal(request, 503 if isinstance(error, Unavailable) else 409, str(error), fields)
 
 
 @api.exception_handler(ValidationError)

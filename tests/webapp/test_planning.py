@@ -53,6 +53,7 @@ def test_a_worker_plans_a_run_says_whether_a_model_fits_and_expands_experiments(
     assert len(fits["devices"]) == 8
     refused = alice.post("/runs", request_body(model="llama-2-13b"))
     assert refused.status_code == 409  # the planner's own reason comes back
+    assert [field["path"] for field in refused.json()["fields"]] == ["strategy"]
     monkeypatch.setattr(executions, "expand", lambda *given: pytest.fail("expanded in the web process"))
     designed = {"experiment": experiments.fields(factors=[experiments.STRATEGIES])}
     checked = alice.post("/experiments/check", designed).json()

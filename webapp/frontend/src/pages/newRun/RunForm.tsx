@@ -19,6 +19,7 @@ import classes from './newRun.module.css';
 import { PlanEditor } from './plan/PlanEditor';
 import { PredictionPanel } from './PredictionPanel';
 import { SchemaForm } from '@/run/params/SchemaForm';
+import { refusedForGood } from './refusals';
 import { ScenarioForm } from './ScenarioForm';
 import { FoldedSection, Section } from './Section';
 import { ShowcasePicker } from './ShowcasePicker';
@@ -63,10 +64,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         ? start.error
         : null;
   // A refusal is about the run itself; without an answer nobody knows, and the run may start.
-  const unable =
-    prediction.error instanceof ApiError && prediction.error.status === 422 && !prediction.waiting
-      ? prediction.error.message
-      : null;
+  const unable = prediction.waiting ? null : refusedForGood(prediction.error);
   const errorOf = (path: string) => refusal?.about(path);
   const paramNames = Object.keys(strategy?.params_schema.properties ?? {}).filter((key) => key !== 'plan');
   const paramsError = paramNames.map((key) => errorOf(`params.${key}`)).find(Boolean);
