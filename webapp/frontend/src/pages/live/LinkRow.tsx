@@ -30,18 +30,20 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
   const [direction, setDirection] = useState<Direction>('both');
   const [draft, setDraft] = useState<number | null>(null);
   const [pending, submit] = usePending(link.changes, refusals);
+  const moving = useRef(false); // the slider has a value that was not sent yet
   const row = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (chosen) row.current?.scrollIntoView({ block: 'nearest' });
   }, [chosen]);
   useEffect(() => {
-    if (!pending) setDraft(null);
+    if (!pending && !moving.current) setDraft(null);
   }, [pending]);
   const side = direction === 'backward' ? link.backward : link.forward;
   const conditions = describeConditions(link);
   const shown = draft ?? side.set_bit_per_s;
   // Every arrow key calls onChangeEnd: send only the last of a quick series.
   const setRate = useDebouncedCallback((bit_per_s: number) => {
+    moving.current = false;
     void submit(() => sendChange(runId, { kind: 'set_rate', link: link.name, bit_per_s, direction }));
   }, SETTLED_MS);
   return (
@@ -117,7 +119,10 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
           restrictToMarks={false}
           thumbLabel={`Rate of ${link.name}`}
           data-testid={`link-rate-${link.name}`}
-          onChange={(value) => setDraft(fromSlider(value))}
+          onChange={(value) => {
+            moving.current = true;
+            setDraft(fromSlider(value));
+          }}
           onChangeEnd={(value) => setRate(fromSlider(value))}
         />
         <Text size="xs" w={86} ta="right" fw={500} data-testid={`link-set-${link.name}`}>

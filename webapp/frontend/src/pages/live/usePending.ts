@@ -1,23 +1,27 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 
-interface Waiting {
-  changes: number;
-  refusals: number;
+/** How many answers there are when a change that is sent now, after `answers` of them, has its own. */
+export function awaitedAfter(awaited: number, answers: number): number {
+  return Math.max(awaited, answers) + 1;
 }
 
-/** A change is pending from the click until an event says that it was applied or refused. */
+/**
+ * A change is pending from the click until an event says that it was applied or refused. Of several changes
+ * the last one counts: the answer to an earlier one does not end the wait.
+ */
 export function usePending(
   changes: number,
   refusals: number,
 ): [boolean, (send: () => Promise<boolean>) => Promise<void>] {
-  const [waiting, setWaiting] = useState<Waiting | null>(null);
-  const answered = waiting !== null && (changes > waiting.changes || refusals > waiting.refusals);
+  const answers = changes + refusals;
+  const latest = useRef(answers);
   useEffect(() => {
-    if (answered) setWaiting(null);
-  }, [answered]);
+    latest.current = answers;
+  }, [answers]);
+  const [awaited, setAwaited] = useState(answers);
   const submit = async (send: () => Promise<boolean>) => {
-    setWaiting({ changes, refusals });
-    if (!(await send())) setWaiting(null);
+    setAwaited((before) => awaitedAfter(before, latest.current));
+    if (!(await send())) setAwaited((before) => before - 1);
   };
-  return [waiting !== null && !answered, submit];
+  return [awaited > answers, submit];
 }
