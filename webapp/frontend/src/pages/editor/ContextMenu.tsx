@@ -53,7 +53,12 @@ export function ContextMenu({ view, children }: { view: View; children: ReactNod
         styles={MENU}
       >
         <Menu.Target>
-          <div style={{ position: 'fixed', left: at?.x ?? 0, top: at?.y ?? 0, width: 1, height: 1 }} />
+          <div
+            role="button"
+            tabIndex={-1}
+            aria-label="What can be done here"
+            style={{ position: 'fixed', left: at?.x ?? 0, top: at?.y ?? 0, width: 1, height: 1 }}
+          />
         </Menu.Target>
         <Menu.Dropdown data-testid="context-menu" mah="70vh" style={{ overflowY: 'auto' }}>
           {shown.map((part, index) => (

@@ -187,6 +187,7 @@ export function Toolbar(props: Props) {
         to={`/runs/new?cluster=${id}`}
         disabled={id === 0 || unsaved}
         data-disabled={id === 0 || unsaved || undefined}
+        aria-disabled={id === 0 || unsaved}
         data-testid="run-on-cluster"
         onClick={(event: React.MouseEvent) => (id === 0 || unsaved) && event.preventDefault()}
       >
@@ -200,6 +201,7 @@ export function Toolbar(props: Props) {
         to={`/experiments/new?cluster=${id}`}
         disabled={id === 0 || unsaved}
         data-disabled={id === 0 || unsaved || undefined}
+        aria-disabled={id === 0 || unsaved}
         data-testid="experiment-on-cluster"
         onClick={(event: React.MouseEvent) => (id === 0 || unsaved) && event.preventDefault()}
       >
