@@ -81,6 +81,6 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(pag
     problems = [
         problem
         for name, seen, ours in compared
-        for problem in load_generator.disagreements(name, seen, ours, 12)
+        for problem in load_generator.disagreements(name, seen, ours, 12, BUSY)
     ]
     assert problems == []
