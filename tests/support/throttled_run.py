@@ -62,7 +62,7 @@ def share_of_a_core(share: float) -> Iterator[None]:
             time.sleep(0.01)
 
 
-def spec(dilation: float | str = 40.0) -> RunSpec:
+def spec(dilation: float | str = 120.0) -> RunSpec:
     model, weights = catalogue.resolve("tiny-gpt2", "random")
     workload = Workload(prompt_tokens=16, new_tokens=4)
     return RunSpec.model_validate(
