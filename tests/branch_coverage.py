@@ -1,11 +1,11 @@
 """`./loom coverage`: run the tests under coverage and print branch coverage per room.
 
-    ./loom coverage                        every test that does not run alone, and the table
+    ./loom coverage                        every test but those that emulate or run alone, and the table
     ./loom coverage tests/engine/ops       only these tests (any arguments for pytest)
     ./loom coverage --write                also write the table to docs/testing.md
 
-Processes that tests start or fork are measured too. Tests that measure time are left out: measuring coverage
-slows them down, so they would judge the wrong thing; `./loom coverage -m ""` runs them nevertheless.
+Processes that tests start or fork are measured too. Tests that emulate or measure time are left out: coverage
+slows them down, and they would judge the wrong thing. `./loom coverage -m ""` runs them nevertheless.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from tests.mutation.document import write_section
-from webapp.ops.check import ALONE
 
 ROOT = Path(__file__).resolve().parents[1]
+LEFT_OUT = "alone or root or browser"
 TOP = ("engine", "emulator", "topologies", "webapp")
 COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
 
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     coverage = (sys.executable, "-m", "coverage")
     subprocess.run((*coverage, "erase"), cwd=ROOT, check=True)
     workers = ("-n", str(len(os.sched_getaffinity(0))), "--dist", "loadfile")
-    selection = () if "-m" in chosen else ("-m", f"not ({ALONE})")
+    selection = () if "-m" in chosen else ("-m", f"not ({LEFT_OUT})")
     tests = (sys.executable, "-m", "pytest", "-q", "--cov", "--cov-report=", *workers, *selection, *chosen)
     status = subprocess.run(tests, cwd=ROOT).returncode
     if status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):

@@ -18,7 +18,7 @@ from torch.nn.functional import kl_div, nll_loss
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
 from engine.models.inputs.text import encode
-from engine.models.training.demo_corpus import read_corpus
+from engine.models.training.demo_corpus import held_out
 from engine.ops.tensors import Tensor
 from engine.program.serve import serve
 from engine.program.strategy import Step
@@ -52,7 +52,7 @@ class Score(NamedTuple):
 def held_out_windows(spec: RunSpec, count: int, prompt: int, continuation: int) -> tuple[Window, ...]:
     """The first `count` windows of the demo model's held-out paragraphs that are long enough."""
     size = prompt + continuation
-    encoded = (encode(spec.model, spec.weights, text) for text in read_corpus().held_out)
+    encoded = (encode(spec.model, spec.weights, text) for text in held_out())
     long_enough = (ids for ids in encoded if len(ids) >= size)
     return tuple(Window(tuple(ids[:prompt]), tuple(ids[prompt:size])) for ids in islice(long_enough, count))
 

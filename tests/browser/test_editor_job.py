@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
 
 
 def pick(page: Page, key: str, name: str) -> None:

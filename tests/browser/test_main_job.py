@@ -13,7 +13,7 @@ from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import PAGES, SIZES, ZOOMED, open_page, sideways_px
 from webapp.ops.places import FRONTEND, ROOT
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
 
 expect.set_options(timeout=PATIENCE_MS)
 AXE = FRONTEND / "node_modules" / "axe-core" / "axe.min.js"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import tomllib
 from pathlib import Path
 
@@ -50,6 +51,33 @@ def test_a_machine_without_apt_get_gets_a_sentence(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(debian.shutil, "which", lambda *_, **__: None)
     with pytest.raises(OpsError, match="no apt-get to install them: absent-package"):
         debian.install([ABSENT])
+
+
+@pytest.fixture
+def without_installing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup.debian, "install", lambda packages: False)
+    monkeypatch.setattr(setup, "set_up_environment", lambda: False)
+
+
+def test_python_packages_and_front_end_are_set_up_beside_each_other(
+    without_installing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2, timeout=30)
+    monkeypatch.setattr(setup, "set_up_python", lambda *, tests: both.wait() >= 0)
+    monkeypatch.setattr(setup, "set_up_frontend", lambda: both.wait() < 0)
+    assert setup.set_up(redis=True) is True
+
+
+def test_a_front_end_that_cannot_be_built_ends_the_set_up(
+    without_installing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> bool:
+        raise OpsError("Front end build failed.")
+
+    monkeypatch.setattr(setup, "set_up_python", lambda *, tests: False)
+    monkeypatch.setattr(setup, "set_up_frontend", fail)
+    with pytest.raises(OpsError, match="Front end build failed"):
+        setup.set_up(redis=True)
 
 
 def test_every_package_that_set_up_installs_is_found_afterwards() -> None:

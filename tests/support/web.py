@@ -29,8 +29,8 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.runs.predict import predict
 from webapp.celery import app as celery
+from webapp.fleet.announcement import announced
 from webapp.ops.services import worker as worker_service
-from webapp.redis import client
 from webapp.runs.requests import RunRequest, spec_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -207,11 +207,11 @@ class Worker:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(lambda: self.pid_announced() == self.process.pid, f"the {self.queue} worker to be ready")
+        wait_until(self.is_announced, f"the {self.queue} worker to be ready")
 
-    def pid_announced(self) -> int | None:
-        values = [client().get(key) for key in client().scan_iter(match=f"worker:{self.queue}:*")]
-        return next((json.loads(value)["pid"] for value in values if value is not None), None)
+    def is_announced(self) -> bool:
+        """Whether this worker is among those that Redis knows: others may be announced for a while longer."""
+        return any(one.pid == self.process.pid for one in announced(self.queue))
 
     def stop(self, how: int = signal.SIGTERM) -> None:
         if self.process is not None:

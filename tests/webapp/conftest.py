@@ -11,6 +11,7 @@ import pytest
 import redis
 from django.db import connections
 
+from engine.strategies.registry import STRATEGIES
 from tests.support.web import Browser, RedisServer, Worker, person, redis_in_use
 from webapp import planning
 from webapp.celery import app as celery
@@ -123,22 +124,37 @@ def computed_here(task: str, arguments: list[Any], person: int) -> dict[str, Any
 
 
 @pytest.fixture
+def no_strategy_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No strategy plans in the test's process."""
+    for strategy in STRATEGIES:
+        monkeypatch.setattr(type(strategy), "plan", lambda *given: pytest.fail("planned in the web process"))
+
+
+@pytest.fixture
 def planning_as_it_is() -> None:
     """Questions go to the workers, of which there may be none."""
 
 
 # Workers ------------------------------------------------------------------------------------------
-@pytest.fixture
-def plan_worker(live_redis: redis.Redis, transactional_db: None, tmp_path: Path) -> Iterator[Worker]:
-    worker = Worker("plan", tmp_path)
+@pytest.fixture(scope="module")
+def plan_worker(
+    redis_server: RedisServer, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Worker]:
+    """One for all tests of a file: it takes seconds to start, and keeps nothing from one test to the next.
+
+    Such tests need `live_redis` too.
+    """
+    worker = Worker("plan", tmp_path_factory.mktemp("plan"))
     worker.start()
     yield worker
     worker.stop()
 
 
-@pytest.fixture
-def emulate_worker(live_redis: redis.Redis, transactional_db: None, tmp_path: Path) -> Iterator[Worker]:
-    worker = Worker("emulate", tmp_path)
+@pytest.fixture(scope="module")
+def emulate_worker(
+    redis_server: RedisServer, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Worker]:
+    worker = Worker("emulate", tmp_path_factory.mktemp("emulate"))
     worker.start()
     yield worker
     worker.stop()

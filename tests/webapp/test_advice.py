@@ -9,12 +9,8 @@ import pytest
 import redis
 
 import topologies
-from engine.advice.assess import assess
-from engine.advice.values import Assessment, Why
-from engine.advice.why import explain
 from engine.domain.spec import RunSpec
-from engine.strategies.registry import STRATEGIES
-from tests.support.web import Browser, Worker
+from tests.support.web import Browser
 from topologies.showcases import ORDER, showcase
 from webapp.advice import tasks
 from webapp.advice.requests import AdviceRequest, base_of
@@ -28,46 +24,6 @@ def body(**more: Any) -> dict[str, Any]:
     cluster = topologies.load("lab-3").model_dump(mode="json")
     work = {"prompt_tokens": 8, "new_tokens": 3}
     return {"cluster": cluster, "model": "tiny-gpt2", "workload": work, **more}
-
-
-def test_a_viewer_gets_every_strategy_ranked_and_what_one_change_would_do(
-    plan_worker: Worker, victor: Browser
-) -> None:
-    answer = victor.post("/advice", body())
-    assert answer.status_code == 200, answer.content
-    rows = answer.json()["rows"]
-    assert {row["strategy"] for row in rows} == {each.name for each in STRATEGIES}
-    times = [row["total_s"] for row in rows if row["total_s"] is not None]
-    assert times == sorted(times)
-    assert (answer.json()["simulated_tokens"], answer.json()["new_tokens"]) == (3, 3)
-    base = base_of(AdviceRequest.parse(body(), "request"))
-    for row in rows:
-        expected = assess(base.model_copy(update={"strategy": row["strategy"]}))
-        assert Assessment.parse(row, "row") == expected
-
-    changes = victor.post("/advice/changes", body(rows=rows))
-    assert changes.status_code == 200, changes.content
-    gains = [change["gain"] for change in changes.json()]
-    assert gains == sorted(gains, reverse=True) and changes.json()[0]["sentence"]
-
-
-def test_advice_is_ranked_by_what_is_asked_for(plan_worker: Worker, victor: Browser) -> None:
-    answer = victor.post("/advice", body(by="peak_memory_bytes"))
-    assert answer.status_code == 200, answer.content
-    rows = answer.json()["rows"]
-    sizes = [row["peak_memory_bytes"] for row in rows if row["peak_memory_bytes"] is not None]
-    assert sizes == sorted(sizes) and len(sizes) > 10
-
-
-def test_the_reasons_of_a_plan_are_those_of_the_engine(plan_worker: Worker, victor: Browser) -> None:
-    run = body(strategy="gpipe", params={"by": "even"})
-    answer = victor.post("/advice/why", run)
-    assert answer.status_code == 200, answer.content
-    expected = explain(spec_of(RunRequest.parse(run, "run")), lambda specs: [assess(one) for one in specs])
-    assert Why.parse(answer.json(), "why") == expected
-    assert [one.device for one in expected.devices] == ["desk", "shelf", "window"]
-    refused = victor.post("/advice/why", body(strategy="gpipe", params={"by": "colour"}))
-    assert refused.status_code == 422 and "by" in refused.content.decode()
 
 
 def answered(store: redis.Redis) -> dict[str, Any]:
@@ -128,13 +84,6 @@ def test_what_cannot_be_advised_on_is_refused_in_a_sentence(
 ) -> None:
     answer = victor.post("/advice", body(**more))
     assert answer.status_code == status and part in answer.json()["detail"]
-
-
-def test_rows_that_name_what_the_cluster_lacks_are_refused(plan_worker: Worker, victor: Browser) -> None:
-    limit = {"resource": "link", "name": "moon--sun", "share_frac": 0.5}
-    row = {"strategy": "single", "lossless": True, "reason": "r", "total_s": 1.0, "limit": limit}
-    answer = victor.post("/advice/changes", body(rows=[row]))
-    assert answer.status_code == 422 and "no link moon--sun" in answer.json()["detail"]
 
 
 def by_digest(spec: RunSpec) -> RunSpec:

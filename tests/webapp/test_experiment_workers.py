@@ -65,6 +65,7 @@ def test_points_survive_the_death_of_their_worker_and_an_empty_redis(
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("live_redis")
 def test_a_persons_run_goes_before_the_rest_of_an_experiment(emulate_worker: Worker, alice: Browser) -> None:
     address = begun(alice, factors=[STRATEGIES])
     assert alice.post(f"{address}/emulate", {"choose": "all"}).status_code == 202

@@ -6,6 +6,7 @@ import base64
 import json
 import resource
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -15,16 +16,13 @@ import redis
 from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import HostError, PlanError
-from engine.strategies.registry import STRATEGIES
-from tests.support import experiments
-from tests.support.web import Browser, RedisServer, Worker, request_body, wait_until
+from tests.support.web import Browser, RedisServer, request_body, wait_until
 from tests.webapp.test_budgets import line, refusal
 from webapp import planning
 from webapp.advice import tasks as _advice_tasks  # noqa: F401  (makes the tasks known)
 from webapp.celery import LATER
 from webapp.celery import app as celery
 from webapp.errors import TooMany, Unavailable
-from webapp.experiments import executions
 from webapp.fleet.announcement import Announcement, announce, withdraw
 from webapp.runs import services
 from webapp.runs.models import Run
@@ -32,40 +30,11 @@ from webapp.runs.models import Run
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
 
-@pytest.fixture
-def no_strategy_plans(monkeypatch: pytest.MonkeyPatch) -> None:
-    for strategy in STRATEGIES:
-        monkeypatch.setattr(type(strategy), "plan", lambda *given: pytest.fail("planned in the web process"))
-
-
 def question(devices: int = 8) -> dict[str, Any]:
     return {"spec": line(devices), "model": "gpt2", "strategy": "voltage"}
 
 
 # Where planning happens -----------------------------------------------------------------------------
-def test_a_worker_plans_a_run_says_whether_a_model_fits_and_expands_experiments(
-    plan_worker: Worker, no_strategy_plans: None, alice: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started = alice.post("/runs", request_body())
-    assert started.status_code == 201, started.content
-    assert Run.objects.get().plan["layout"]["kind"]
-    fits = alice.post("/clusters/validate", question()).json()["fits"]
-    assert len(fits["devices"]) == 8
-    refused = alice.post("/runs", request_body(model="llama-2-13b"))
-    assert refused.status_code == 409  # the planner's own reason comes back
-    assert [field["path"] for field in refused.json()["fields"]] == ["strategy"]
-    monkeypatch.setattr(executions, "expand", lambda *given: pytest.fail("expanded in the web process"))
-    designed = {"experiment": experiments.fields(factors=[experiments.STRATEGIES])}
-    checked = alice.post("/experiments/check", designed).json()
-    assert (checked["num_points"], checked["problems"]) == (2, [])
-    assert alice.post("/experiments/preview", designed).json()["num_points"] == 2
-    stored = alice.post("/experiments", designed).json()["id"]
-    assert alice.post(f"/experiments/{stored}/predict").status_code == 202
-    wrong = designed["experiment"] | {"base": designed["experiment"]["base"] | {"cluster": "nowhere"}}
-    (problem,) = alice.post("/experiments/check", {"experiment": wrong}).json()["problems"]
-    assert "There is no cluster nowhere" in problem["message"] or problem["path"] == "base.cluster"
-
-
 def test_without_a_planning_worker_a_run_is_kept_as_failed(
     planning_as_it_is: None, live_redis: redis.Redis, no_strategy_plans: None, alice: Browser
 ) -> None:
@@ -103,7 +72,7 @@ def test_without_a_planning_worker_a_drawing_is_still_checked(
 
 # Turns ----------------------------------------------------------------------------------------------
 @pytest.fixture
-def somebody_plans(live_redis: redis.Redis) -> redis.Redis:
+def somebody_plans(live_redis: redis.Redis) -> Iterator[redis.Redis]:
     """A worker that is announced and takes its time: the test answers in its place."""
     announce(
         Announcement(worker="plan@test/x/1/1", place="plan@test/x", node="plan@test", pid=1, queue="plan")
@@ -112,7 +81,8 @@ def somebody_plans(live_redis: redis.Redis) -> redis.Redis:
     for pattern in ("plan", f"plan\x06\x16{LATER}", "planning:*"):
         for key in live_redis.scan_iter(match=pattern):
             live_redis.delete(key)
-    return live_redis
+    yield live_redis
+    live_redis.delete("worker:plan:plan@test/x/1/1")
 
 
 def answer_one(store: redis.Redis) -> None:

@@ -15,7 +15,7 @@ from emulator.host.leftovers import Process, children, is_alive
 from engine.domain.calibration import Calibration
 from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.domain.report import RunReport
-from tests.support.web import Browser, Worker, recorded, request_body, wait_until
+from tests.support.web import Browser, Worker, request_body, wait_until
 from webapp.runs.models import OVER, Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -24,33 +24,6 @@ EMULATION_S = 240.0
 
 
 # Predictions --------------------------------------------------------------------------------------
-def test_a_prediction_comes_back_from_a_planning_worker(plan_worker: Worker, alice: Browser) -> None:
-    answer = alice.post("/predict", request_body())
-    assert answer.status_code == 200, answer.content
-    _, report = recorded()
-    expected = report.model_dump(mode="json") | {"versions": answer.json()["report"]["versions"]}
-    assert answer.json()["report"] == expected
-    assert answer.json()["plan"] == expected["plan"]
-    assert alice.get("/health").json()["worker_plan"] is True
-
-    refused = alice.post("/predict", request_body(workload={"prompt_tokens": 100_000}))
-    assert refused.status_code == 422
-    assert refused.json()["fields"]
-
-    devices = [{**device, "memory_bytes": 1000} for device in request_body()["cluster"]["devices"]]
-    small = alice.post("/predict", request_body(cluster=request_body()["cluster"] | {"devices": devices}))
-    assert small.status_code == 409 or small.json()["report"]["outcome"]["kind"] == "out_of_memory"
-
-
-def test_a_queued_run_gets_its_prediction_before_it_starts(plan_worker: Worker, alice: Browser) -> None:
-    run_id = alice.post("/runs", request_body()).json()["id"]
-    wait_until(lambda: Run.objects.get(pk=run_id).prediction, "the prediction")
-    run = alice.get(f"/runs/{run_id}").json()
-    assert run["status"] == "queued"
-    assert run["prediction"]["latency_s"] == pytest.approx(recorded()[1].latency_s)
-    assert run["prediction"]["world"] == "simulated"
-
-
 def test_a_prediction_by_measured_times_needs_a_calibrated_host(
     live_redis: redis.Redis, alice: Browser, tmp_path: Path
 ) -> None:
@@ -88,12 +61,6 @@ def test_without_a_planning_worker_the_sentence_says_how_to_start_one(
     assert "./loom worker --queue plan" in answer.json()["detail"]
 
 
-def test_a_worker_that_stops_removes_its_heartbeat(plan_worker: Worker, alice: Browser) -> None:
-    assert alice.get("/health").json()["worker_plan"] is True
-    plan_worker.stop()
-    assert alice.get("/health").json()["worker_plan"] is False
-
-
 # Emulation ----------------------------------------------------------------------------------------
 def start(browser: Browser, **overrides: Any) -> int:
     response = browser.post("/runs", request_body(**overrides))
@@ -127,6 +94,7 @@ LONG = {"workload": {"prompt_tokens": 8, "new_tokens": 50, "requests": 20}, "dil
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("live_redis")
 def test_an_emulated_run_goes_from_request_to_report(emulate_worker: Worker, alice: Browser) -> None:
     run_id = start(alice)
     second = start(alice)
@@ -152,6 +120,7 @@ def test_an_emulated_run_goes_from_request_to_report(emulate_worker: Worker, ali
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("live_redis")
 def test_a_live_change_lands_in_the_scenario_and_stop_ends_the_run(
     emulate_worker: Worker, alice: Browser
 ) -> None:
@@ -176,6 +145,7 @@ def test_a_live_change_lands_in_the_scenario_and_stop_ends_the_run(
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("live_redis")
 def test_a_worker_that_was_killed_leaves_a_failed_run_and_its_successor_goes_on(
     emulate_worker: Worker, alice: Browser
 ) -> None:

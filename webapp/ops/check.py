@@ -1,8 +1,8 @@
 """`./loom test` runs every check and every test; `./loom coverage` and `./loom mutate` measure the tests.
 
 The checks (linters, types, front end) run beside each other. The tests run in two groups: first those that
-share nothing, in one pytest worker per core; then, one by one, those that need a quiet machine because they
-emulate networks, drive the browser or measure time.
+share nothing, in one pytest worker per core; then, one by one, those that need a quiet machine because what
+they measure is time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webapp.ops.setup import node_environment, set_up
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """Many processes share the cores: more threads in each would only make them wait for one another."""
 
-ALONE = "root or browser or alone"
+ALONE = "alone"
 """pytest's expression for the tests that run one by one."""
 
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from webapp.ops import debian
@@ -39,20 +40,29 @@ def set_up(*, redis: bool, tests: bool = False) -> bool:
         packages += debian.EMULATOR_PACKAGES
     if tests:
         packages += debian.TEST_PACKAGES
-    worked = [debian.install(packages), set_up_python(tests=tests), set_up_frontend()]
+    worked = [debian.install(packages), set_up_environment()]
+    with ThreadPoolExecutor(1) as beside:  # each of the two uses one core for most of its time
+        frontend = beside.submit(set_up_frontend)
+        worked += [set_up_python(tests=tests), frontend.result()]
     return any(worked)
+
+
+def set_up_environment() -> bool:
+    """The virtual environment, still empty."""
+    if PYTHON.exists():
+        return False
+    debian.install(debian.VENV_PACKAGES)
+    run_logged(
+        "Virtual environment",
+        (sys.executable, "-m", "venv", "--clear", str(VENV)),
+        SETUP_DIR / "logs" / "virtual-environment.log",
+    )
+    return True
 
 
 def set_up_python(*, tests: bool = False) -> bool:
     """The virtual environment and its packages from the lock files."""
-    made = not PYTHON.exists()
-    if made:
-        debian.install(debian.VENV_PACKAGES)
-        run_logged(
-            "Virtual environment",
-            (sys.executable, "-m", "venv", "--clear", str(VENV)),
-            SETUP_DIR / "logs" / "virtual-environment.log",
-        )
+    made = set_up_environment()
     steps = [packages_step("Python packages", "runtime.txt")]
     if tests:
         steps += [packages_step("Python packages for tests", "dev.txt"), guidellm_step()]

@@ -12,7 +12,7 @@ from engine.worlds.common.paths import PathTimes
 from tests.support import impairment_bodies as bodies
 from tests.support.small_clusters import cluster, link
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 
 def pair(**more) -> dict[str, object]:

@@ -10,7 +10,7 @@ from tests.support import network_bodies as bodies
 from tests.support.small_clusters import chain, link, loop_of_switches, mesh, ring, star
 from tests.support.small_clusters import cluster as make
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 
 def plain(cluster: ClusterSpec) -> dict[str, object]:

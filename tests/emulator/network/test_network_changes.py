@@ -7,7 +7,7 @@ from engine.domain.cluster import ClusterSpec
 from tests.support import network_bodies as bodies
 from tests.support.small_clusters import chain, star
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 
 def plain(cluster: ClusterSpec) -> dict[str, object]:

@@ -46,6 +46,7 @@ def states(events: list[Event]) -> list[str]:
     return [event.state for event in events if isinstance(event, StateChanged)]
 
 
+@pytest.mark.alone
 def test_a_run_over_mininet_is_correct_and_its_events_are_in_order() -> None:
     report, events = run(spec_for(star(3), "megatron"))
     assert report.outcome.kind == "finished"
@@ -91,6 +92,7 @@ def test_a_live_rate_change_is_applied_and_recorded_in_the_scenario() -> None:
     assert report.outcome.kind == "finished"
 
 
+@pytest.mark.alone
 def test_messages_take_four_times_as_long_from_when_a_rate_is_a_fourth() -> None:
     cluster = make("n0 n1", "hub", link("n0", "hub", 4e5), link("n1", "hub", 1e8))
     spec = spec_for(cluster, "gpipe", new_tokens=12, dilation=2.0)
@@ -148,6 +150,7 @@ def test_after_a_dropped_device_the_sentence_is_finished_with_the_same_tokens() 
     assert report.without_replan.kind == "peer_lost"
 
 
+@pytest.mark.alone
 def test_a_device_that_was_dropped_and_joins_again_computes_what_is_predicted() -> None:
     # so slow that a new plan, which takes wall time, costs few tokens
     spec = spec_for(star(3), "megatron", new_tokens=40, dilation=60.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tokenizers import Tokenizer
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from engine.models.training import train_demo
-from engine.models.training.demo_corpus import Corpus, read_corpus, split
+from engine.models.training.demo_corpus import Corpus, held_out, read_corpus, split
 from engine.models.training.repetition import continue_greedily, loops, repeats, unlikelihood
 from engine.models.training.train_demo import END, OUTPUT_DIR, evaluate, share_of_peak
 
@@ -23,6 +24,12 @@ PROSE = "A paragraph about lists, number {}, which is long enough to count as a 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def of_python() -> Corpus:
+    """Python's own documentation, which takes seconds to read."""
+    return read_corpus(())
 
 
 def test_a_paragraph_is_kept_once_and_never_both_learnt_and_held_out() -> None:
@@ -44,25 +51,26 @@ def test_wrapped_lines_become_one() -> None:
     assert split([wrapped]) == split([PROSE])
 
 
-def test_the_card_has_the_score_on_what_is_held_out_of_pythons_documentation() -> None:
+def test_the_card_has_the_score_on_what_is_held_out_of_pythons_documentation(of_python: Corpus) -> None:
     """The corpus differs a little between Python versions: hence the room."""
     card = (OUTPUT_DIR / "README.md").read_text()
     perplexity = float(re.search(r"Python's own documentation \| ([\d.]+)", card).group(1))
     tokenizer = Tokenizer.from_file(str(OUTPUT_DIR / "tokenizer.json"))
     end_id = tokenizer.token_to_id(END)
     model = GPT2LMHeadModel.from_pretrained(OUTPUT_DIR)
-    held_out = read_corpus(()).held_out
-    score = evaluate(model, [[end_id, *tokenizer.encode(text).ids] for text in held_out])
+    score = evaluate(model, [[end_id, *tokenizer.encode(text).ids] for text in of_python.held_out])
     assert score.perplexity == pytest.approx(perplexity, rel=0.15)
 
 
-def test_the_demo_model_seldom_loops() -> None:
+def test_the_first_held_out_paragraphs_are_those_of_the_whole_corpus(of_python: Corpus) -> None:
+    assert tuple(islice(held_out(), 20)) == of_python.held_out[:20]
+
+
+def test_the_demo_model_seldom_loops(of_python: Corpus) -> None:
     """The card says how often for other beginnings; before it learnt to leave loops, it was nearly half."""
     tokenizer = Tokenizer.from_file(str(OUTPUT_DIR / "tokenizer.json"))
     model = GPT2LMHeadModel.from_pretrained(OUTPUT_DIR).eval()
-    prompts = [
-        [tokenizer.token_to_id(END), *tokenizer.encode(text).ids][:9] for text in read_corpus(()).held_out
-    ]
+    prompts = [[tokenizer.token_to_id(END), *tokenizer.encode(text).ids][:9] for text in of_python.held_out]
     written = continue_greedily(model, torch.tensor([ids for ids in prompts if len(ids) == 9][:100]), 64)
     assert sum(map(loops, written.tolist())) <= 25
 
@@ -116,10 +124,9 @@ def test_the_artefact_is_small_and_needs_no_pickle() -> None:
 
 
 def test_the_script_makes_a_model_with_tokenizer_and_card(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    of_python: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = read_corpus(())
-    corpus = Corpus(whole.train[:20], whole.held_out[:10])
+    corpus = Corpus(of_python.train[:20], of_python.held_out[:10])
     monkeypatch.setattr(train_demo, "read_corpus", lambda packages=(): corpus)
     monkeypatch.setattr(train_demo, "SEQUENCES_PER_STEP", 2)
     monkeypatch.setattr(train_demo, "CONTINUATION", 8)

@@ -14,7 +14,7 @@ from engine.runs.predict import predict
 from tests.support.adaptlink_cases import tight
 from tests.support.small_cases import plan_of, spec_of, star
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 NEW_TOKENS = 8
 PATIENCE_S = 300.0

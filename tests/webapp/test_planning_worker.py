@@ -1,0 +1,131 @@
+"""What a real planning worker answers. All tests of this file share one, which the last of them stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.advice.assess import assess
+from engine.advice.values import Assessment, Why
+from engine.advice.why import explain
+from engine.strategies.registry import STRATEGIES
+from tests.support import experiments
+from tests.support.web import Browser, Worker, recorded, request_body, wait_until
+from tests.webapp.test_advice import body
+from tests.webapp.test_planning import question
+from webapp.advice.requests import AdviceRequest, base_of
+from webapp.experiments import executions
+from webapp.runs.models import Run
+from webapp.runs.requests import RunRequest, spec_of
+
+pytestmark = [
+    pytest.mark.redis,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("live_redis"),
+]
+
+
+# Predictions --------------------------------------------------------------------------------------
+def test_a_prediction_comes_back_from_a_planning_worker(plan_worker: Worker, alice: Browser) -> None:
+    answer = alice.post("/predict", request_body())
+    assert answer.status_code == 200, answer.content
+    _, report = recorded()
+    expected = report.model_dump(mode="json") | {"versions": answer.json()["report"]["versions"]}
+    assert answer.json()["report"] == expected
+    assert answer.json()["plan"] == expected["plan"]
+    assert alice.get("/health").json()["worker_plan"] is True
+
+    refused = alice.post("/predict", request_body(workload={"prompt_tokens": 100_000}))
+    assert refused.status_code == 422
+    assert refused.json()["fields"]
+
+    devices = [{**device, "memory_bytes": 1000} for device in request_body()["cluster"]["devices"]]
+    small = alice.post("/predict", request_body(cluster=request_body()["cluster"] | {"devices": devices}))
+    assert small.status_code == 409 or small.json()["report"]["outcome"]["kind"] == "out_of_memory"
+
+
+def test_a_queued_run_gets_its_prediction_before_it_starts(plan_worker: Worker, alice: Browser) -> None:
+    run_id = alice.post("/runs", request_body()).json()["id"]
+    wait_until(lambda: Run.objects.get(pk=run_id).prediction, "the prediction")
+    run = alice.get(f"/runs/{run_id}").json()
+    assert run["status"] == "queued"
+    assert run["prediction"]["latency_s"] == pytest.approx(recorded()[1].latency_s)
+    assert run["prediction"]["world"] == "simulated"
+
+
+# Advice -------------------------------------------------------------------------------------------
+def test_a_viewer_gets_every_strategy_ranked_and_what_one_change_would_do(
+    plan_worker: Worker, victor: Browser
+) -> None:
+    answer = victor.post("/advice", body())
+    assert answer.status_code == 200, answer.content
+    rows = answer.json()["rows"]
+    assert {row["strategy"] for row in rows} == {each.name for each in STRATEGIES}
+    times = [row["total_s"] for row in rows if row["total_s"] is not None]
+    assert times == sorted(times)
+    assert (answer.json()["simulated_tokens"], answer.json()["new_tokens"]) == (3, 3)
+    base = base_of(AdviceRequest.parse(body(), "request"))
+    for row in rows:
+        expected = assess(base.model_copy(update={"strategy": row["strategy"]}))
+        assert Assessment.parse(row, "row") == expected
+
+    changes = victor.post("/advice/changes", body(rows=rows))
+    assert changes.status_code == 200, changes.content
+    gains = [change["gain"] for change in changes.json()]
+    assert gains == sorted(gains, reverse=True) and changes.json()[0]["sentence"]
+
+
+def test_advice_is_ranked_by_what_is_asked_for(plan_worker: Worker, victor: Browser) -> None:
+    answer = victor.post("/advice", body(by="peak_memory_bytes"))
+    assert answer.status_code == 200, answer.content
+    rows = answer.json()["rows"]
+    sizes = [row["peak_memory_bytes"] for row in rows if row["peak_memory_bytes"] is not None]
+    assert sizes == sorted(sizes) and len(sizes) > 10
+
+
+def test_the_reasons_of_a_plan_are_those_of_the_engine(plan_worker: Worker, victor: Browser) -> None:
+    run = body(strategy="gpipe", params={"by": "even"})
+    answer = victor.post("/advice/why", run)
+    assert answer.status_code == 200, answer.content
+    expected = explain(spec_of(RunRequest.parse(run, "run")), lambda specs: [assess(one) for one in specs])
+    assert Why.parse(answer.json(), "why") == expected
+    assert [one.device for one in expected.devices] == ["desk", "shelf", "window"]
+    refused = victor.post("/advice/why", body(strategy="gpipe", params={"by": "colour"}))
+    assert refused.status_code == 422 and "by" in refused.content.decode()
+
+
+def test_rows_that_name_what_the_cluster_lacks_are_refused(plan_worker: Worker, victor: Browser) -> None:
+    limit = {"resource": "link", "name": "moon--sun", "share_frac": 0.5}
+    row = {"strategy": "single", "lossless": True, "reason": "r", "total_s": 1.0, "limit": limit}
+    answer = victor.post("/advice/changes", body(rows=[row]))
+    assert answer.status_code == 422 and "no link moon--sun" in answer.json()["detail"]
+
+
+# Plans --------------------------------------------------------------------------------------------
+def test_a_worker_plans_a_run_says_whether_a_model_fits_and_expands_experiments(
+    plan_worker: Worker, no_strategy_plans: None, alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = alice.post("/runs", request_body())
+    assert started.status_code == 201, started.content
+    assert Run.objects.get().plan["layout"]["kind"]
+    fits = alice.post("/clusters/validate", question()).json()["fits"]
+    assert len(fits["devices"]) == 8
+    refused = alice.post("/runs", request_body(model="llama-2-13b"))
+    assert refused.status_code == 409  # the planner's own reason comes back
+    assert [field["path"] for field in refused.json()["fields"]] == ["strategy"]
+    monkeypatch.setattr(executions, "expand", lambda *given: pytest.fail("expanded in the web process"))
+    designed = {"experiment": experiments.fields(factors=[experiments.STRATEGIES])}
+    checked = alice.post("/experiments/check", designed).json()
+    assert (checked["num_points"], checked["problems"]) == (2, [])
+    assert alice.post("/experiments/preview", designed).json()["num_points"] == 2
+    stored = alice.post("/experiments", designed).json()["id"]
+    assert alice.post(f"/experiments/{stored}/predict").status_code == 202
+    wrong = designed["experiment"] | {"base": designed["experiment"]["base"] | {"cluster": "nowhere"}}
+    (problem,) = alice.post("/experiments/check", {"experiment": wrong}).json()["problems"]
+    assert "There is no cluster nowhere" in problem["message"] or problem["path"] == "base.cluster"
+
+
+def test_a_worker_that_stops_removes_its_heartbeat(plan_worker: Worker, alice: Browser) -> None:
+    """The last test of this file, as no other has a worker after it."""
+    assert alice.get("/health").json()["worker_plan"] is True
+    plan_worker.stop()
+    assert alice.get("/health").json()["worker_plan"] is False
