@@ -41,8 +41,13 @@ def link_byte_s(network: Network) -> float:
     received, _, *beside = at_once(
         [partial(_receive, network, begin_s), partial(_send, network, begin_s), *counters]
     )
+    if not received:
+        raise HostError(
+            f"Calibrating this machine failed: no byte of a stream arrived within {STREAM_S:g} s. Other "
+            "processes use it up: stop them, and repeat."
+        )
     carried_s: float = work_s(alone, beside)
-    return carried_s / max(1, int(received))
+    return carried_s / int(received)
 
 
 def work_s(alone: Sequence[int], beside: Sequence[int]) -> float:

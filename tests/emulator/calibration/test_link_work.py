@@ -1,6 +1,7 @@
 """The work of cores that bytes on a link are, found from what it takes from counters."""
 
-import math
+import os
+from functools import partial
 
 import pytest
 
@@ -21,11 +22,50 @@ def test_a_counter_that_got_further_beside_others_is_no_negative_work():
     assert link_work.work_s([1000, 400], [1100, 400]) == 0.0
 
 
-def test_bytes_over_loopback_are_work(monkeypatch):
+@pytest.fixture
+def cores(monkeypatch):
+    """This host's, with a short stream, and with counters that say what the test wants to hear."""
     monkeypatch.setattr(link_work, "STREAM_S", 0.1)
     monkeypatch.setattr(link_work, "WARM_UP_S", 0.1)
+    return len(os.sched_getaffinity(0))
+
+
+def test_the_work_of_a_stream_is_divided_by_the_bytes_that_arrived(cores, monkeypatch):
+    """Over loopback; the counters say that they reach three quarters of what they reach alone."""
+    received = []
+
+    def counted(functions):
+        if len(functions) == cores:
+            return [1000] * cores
+        received.append(at_once(functions[:2])[0])
+        return [received[0], None, *[750] * cores]
+
+    monkeypatch.setattr(link_work, "at_once", counted)
     found = link_work.link_byte_s(LoopbackNetwork(star()))
-    assert math.isfinite(found) and found >= 0.0
+    assert received[0] >= link_work.BLOCK_BYTES
+    assert found == pytest.approx(0.25 * cores * 0.1 / received[0])
+
+
+def test_a_stream_of_which_nothing_arrives_is_an_error(cores, monkeypatch):
+    def counted(functions):
+        return [9] * cores if len(functions) == cores else [0, None, *[9] * cores]
+
+    monkeypatch.setattr(link_work, "at_once", counted)
+    with pytest.raises(HostError, match=r"no byte of a stream arrived within 0\.1 s"):
+        link_work.link_byte_s(LoopbackNetwork(star()))
+
+
+def test_counters_that_get_nowhere_are_an_error(cores, monkeypatch):
+    monkeypatch.setattr(link_work, "at_once", lambda functions: [0] * len(functions))
+    with pytest.raises(HostError, match="other processes use it up"):
+        link_work.link_byte_s(LoopbackNetwork(star()))
+
+
+def test_a_counter_counts_from_its_beginning_to_its_end(cores, monkeypatch):
+    clock = iter([0.9, 1.0, 1.05, 1.2])
+    monkeypatch.setattr(link_work.time, "monotonic", lambda: next(clock))
+    core = min(os.sched_getaffinity(0))
+    assert at_once([partial(link_work._count, core, 1.0)]) == [2]
 
 
 def test_functions_run_at_once_give_their_results_in_order():
