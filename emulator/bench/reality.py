@@ -1,28 +1,32 @@
 """Compares runs at native speed with their predictions for this host.
 
 A paced run follows the device model, so it agrees with its prediction even if the model is wrong. A native
-run takes what this host takes. Predictions come from the calibration (`loom calibrate`): compute times from
-passes of made-up models, none of which is measured here, and the runtime's costs from runs over loopback.
-Repeats are interleaved, because the speed of a shared machine changes within minutes; medians count. The
-first request of each run is not counted: in it, processes prepare kernels and memory for the first time.
+run takes what this host takes. Predictions come from a calibration: compute times from passes of made-up
+models, none of which is run here, and the runtime's costs from runs over loopback. The speed of a shared
+machine changes by several percent within minutes. Therefore the runs are carried out once after each round of
+a calibration, and medians count on both sides: the model of the host is compared, not the host at two times.
+What an earlier calibration says, as users have one, is in the summary beside it. The first request of each
+run is not counted: in it, processes prepare kernels and memory for the first time.
 """
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 from emulator.bench.reality_models import CATALOGUE, CONFIGS, model_of
 from emulator.bench.rows import Table
-from emulator.calibration.known import known_calibration
+from emulator.calibration.known import calibration_file, known_calibration, measured
 from emulator.calibration.runtime import Run, run_native
 from emulator.session.calls import call
 from engine.cli.command import Environment
+from engine.domain.calibration import Calibration
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
-from engine.domain.errors import HostError
 from engine.domain.host_times import HostProfile
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
@@ -34,7 +38,6 @@ from engine.runs.host_kernels import use_host_kernels
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
-REPEATS = 2
 REQUESTS = 3
 PROMPT_TOKENS, NEW_TOKENS = 128, 16
 SINGLES = (*CATALOGUE, *CONFIGS)
@@ -64,11 +67,14 @@ class Figures(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A case's prediction, and its runs on this host."""
+    """A case's prediction, its runs on this host, and its prediction by an earlier calibration, if there
+    is one.
+    """
 
     case: Case
     predicted: Figures
     measured: tuple[Figures, ...]
+    before: Figures | None = None
 
     def median(self, field: str) -> float:
         seconds: list[float] = [getattr(figures, field) for figures in self.measured]
@@ -76,17 +82,47 @@ class Compared(NamedTuple):
 
     def error(self, field: str = "total_s") -> float:
         """predicted / median of the measured - 1."""
-        predicted_s: float = getattr(self.predicted, field)
+        return self._error(self.predicted, field)
+
+    def error_before(self, field: str) -> float:
+        """The same of the prediction by the earlier calibration, which has to be there."""
+        assert self.before is not None
+        return self._error(self.before, field)
+
+    def _error(self, predicted: Figures, field: str) -> float:
+        predicted_s: float = getattr(predicted, field)
         return predicted_s / self.median(field) - 1 if self.median(field) else 0.0
 
 
 def measure_reality(environment: Environment) -> Table:
-    profile = _profile()
+    known, age_s = known_calibration(), 0.0
+    if known is not None:
+        age_s = time.time() - calibration_file().stat().st_mtime
+    use_host_kernels()
     singles = [Case(name, "single", 1) for name in SINGLES]
-    compared = _interleaved(singles, profile, over_loopback)
-    for cases in distributed_cases():
-        compared += _interleaved(cases, profile, None)
-    return reality_table(compared)
+    groups = distributed_cases()
+    turns: list[list[Figures]] = []
+
+    def turn() -> None:
+        _say(f"turn {len(turns) + 1} of {len(singles) + sum(map(len, groups))} runs")
+        turns.append([*over_loopback(singles), *(figures for cases in groups for figures in _linked(cases))])
+
+    answer = measured(quick=False, progress=_say, between=turn)
+    profile = Calibration.parse(answer["calibration"], "calibration").profile
+    compared = [
+        Compared(
+            case,
+            predicted_figures(spec_of(case), profile),
+            tuple(turn[number] for turn in turns),
+            predicted_figures(spec_of(case), known.profile) if known else None,
+        )
+        for number, case in enumerate([*singles, *(case for cases in groups for case in cases)])
+    ]
+    return reality_table(compared, age_s)
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"{what}\n")
 
 
 def distributed_cases() -> list[list[Case]]:
@@ -98,43 +134,22 @@ def distributed_cases() -> list[list[Case]]:
     return [groups[key] for key in sorted(groups)]
 
 
-def _profile() -> HostProfile:
-    known = known_calibration()
-    if known is None:
-        raise HostError("bench reality compares with this host's calibration: run ./loom calibrate first.")
-    use_host_kernels()
-    return known.profile
-
-
-def _interleaved(
-    cases: Sequence[Case],
-    profile: HostProfile,
-    run: Callable[[Sequence[Case]], list[Figures]] | None,
-) -> list[Compared]:
-    """All cases one after the other, `REPEATS` times; without `run` over emulated links in one session."""
-    if run is None:
-        answers = call(over_links, [list(case) for case in cases], REPEATS)
-    else:
-        answers = [run(cases) for _ in range(REPEATS)]
-    turns = [[Figures(*figures) for figures in turn] for turn in answers]
-    return [
-        Compared(case, predicted_figures(spec_of(case), profile), tuple(turn[number] for turn in turns))
-        for number, case in enumerate(cases)
-    ]
-
-
 def over_loopback(cases: Sequence[Case]) -> list[Figures]:
     return [figures_of(run_native(spec_of(case))) for case in cases]
 
 
-def over_links(cases: list[list[Any]], repeats: int) -> list[list[Figures]]:
-    """Called in namespaces of its own: run all cases, which have one cluster, so often over its links."""
+def _linked(cases: Sequence[Case]) -> list[Figures]:
+    return [Figures(*figures) for figures in call(over_links, [list(case) for case in cases])]
+
+
+def over_links(cases: list[list[Any]]) -> list[Figures]:
+    """Called in namespaces of its own: run all cases, which have one cluster, over its links."""
     from emulator.network.mininet_network import MininetNetwork
 
     use_host_kernels()
     specs = [spec_of(Case(*case)) for case in cases]
     with MininetNetwork(specs[0].cluster, 1.0) as network:
-        return [[figures_of(run_native(spec, network)) for spec in specs] for _ in range(repeats)]
+        return [figures_of(run_native(spec, network)) for spec in specs]
 
 
 def spec_of(case: Case) -> RunSpec:
@@ -182,8 +197,8 @@ def _figures(report: RunReport) -> Figures:
     return Figures(first_s, later_s, first_s + sum(later) / len(counted))
 
 
-def reality_table(compared: Sequence[Compared]) -> Table:
-    """All cases; the summary by number of devices; the raw figures."""
+def reality_table(compared: Sequence[Compared], age_s: float = 0.0) -> Table:
+    """All cases; the summary by number of devices; the raw figures. `age_s`: of the earlier calibration."""
     rows = [
         (
             str(item.case.devices),
@@ -200,26 +215,44 @@ def reality_table(compared: Sequence[Compared]) -> Table:
     columns = ("devices", "model", "parameters", "strategy", "links", *_columns())
     title = (
         f"A request of {PROMPT_TOKENS} tokens and {NEW_TOKENS} new ones at native speed, one thread each: "
-        f"median of {REPEATS} interleaved runs, and how far the prediction for this host is off it."
+        f"median of {len(compared[0].measured)} runs, one after each round of a calibration, and how far the "
+        "prediction by that calibration is off it."
     )
     raw = json.dumps([{"case": item.case._asdict(), **_raw(item)} for item in compared], indent=1)
-    return Table(title, columns, tuple(rows), summary=summary_table(compared), raw=raw)
+    return Table(title, columns, tuple(rows), summary=summary_table(compared, age_s), raw=raw)
 
 
-def summary_table(compared: Sequence[Compared]) -> Table:
+def summary_table(compared: Sequence[Compared], age_s: float = 0.0) -> Table:
     """How far predictions of the whole, the first token and later ones are off, by number of devices."""
     rows = []
     for devices in dict.fromkeys(item.case.devices for item in compared):
         these = [item for item in compared if item.case.devices == devices]
         for field, name in (("total_s", "whole"), ("first_s", "first token"), ("later_s", "later tokens")):
-            errors = sorted(abs(item.error(field)) for item in these if item.median(field))
-            if not errors:
+            timed = [item for item in these if item.median(field)]
+            if not timed:
                 continue
-            p95 = errors[round(0.95 * (len(errors) - 1))]
-            figures = (statistics.median(errors), p95, errors[-1])
-            rows.append((str(devices), str(len(errors)), name, *(f"{error:.1%}" for error in figures)))
-    title = "How far predictions for this host are off runs at native speed."
-    return Table(title, ("devices", "runs", "time", "median", "95 %", "worst"), tuple(rows))
+            cells = _three(item.error(field) for item in timed)
+            if all(item.before for item in timed):
+                cells += _three(item.error_before(field) for item in timed)
+            else:
+                cells += ("–", "–", "–")
+            rows.append((str(devices), str(len(timed)), name, *cells))
+    title = (
+        "How far predictions for this host are off runs at native speed: by a calibration that was measured "
+        "in turn with the runs"
+    )
+    if any(item.before for item in compared):
+        title += f", and by one that was {age_s / 60:.0f} minutes old when they began"
+    earlier = ("earlier: median", "earlier: 95 %", "earlier: worst")
+    columns = ("devices", "runs", "time", "median", "95 %", "worst", *earlier)
+    return Table(f"{title}.", columns, tuple(rows))
+
+
+def _three(errors: Iterable[float]) -> tuple[str, ...]:
+    """Median, 95th percentile and worst of the absolute errors."""
+    ordered = sorted(map(abs, errors))
+    p95 = ordered[round(0.95 * (len(ordered) - 1))]
+    return tuple(f"{error:.1%}" for error in (statistics.median(ordered), p95, ordered[-1]))
 
 
 def _columns() -> tuple[str, ...]:
@@ -236,4 +269,5 @@ def _raw(item: Compared) -> dict[str, Any]:
     return {
         "predicted": item.predicted._asdict(),
         "measured": [figures._asdict() for figures in item.measured],
+        "predicted_before": item.before._asdict() if item.before else None,
     }

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.calibration.contention import measure_slowdown
 from emulator.calibration.correction import correct
 from emulator.calibration.device_row import device_row
-from emulator.calibration.known import PROGRESS, host_name
+from emulator.calibration.known import PAUSED, PROGRESS, host_name
 from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
 from emulator.calibration.runtime import measure_runtime
@@ -55,8 +55,10 @@ if TYPE_CHECKING:  # torch takes a while to import
 
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SIDES = (32, 128, 384, 1024, 3072)  # of the matrices
-ROUNDS = 2
-"""How often everything is timed, some time apart. Of kernels the least counts, of passes the mean."""
+ROUNDS = 3
+"""How often everything is timed, a minute or more apart. Of kernels the least counts, of passes the median: a
+shared machine is now and then two or three times as slow, for up to some seconds.
+"""
 
 SMALLEST = (
     "tiny-gpt2",
@@ -90,16 +92,26 @@ class Measured(NamedTuple):
     comparisons: tuple[TimedPrediction, ...]
 
 
-def calibrate(shapes: Shapes, models: Sequence[str] = (), rows: Sequence[int] = ()) -> Measured:
+def nothing() -> None:
+    """What is done between two rounds unless a caller wants something."""
+
+
+def calibrate(
+    shapes: Shapes,
+    models: Sequence[str] = (),
+    rows: Sequence[int] = (),
+    between: Callable[[], None] = nothing,
+) -> Measured:
     """Measure now; time operations of `models` on `rows` rows in turn with the rest, and compare.
 
-    The speed of a shared machine changes within minutes; measuring in turn lets it change both alike.
+    The speed of a shared machine changes within minutes; measuring in turn lets it change both alike. For
+    the same reason a caller may measure something of its own after each round: `between` does it.
     Sets torch to one thread in this process.
     """
     with tempfile.TemporaryDirectory(prefix="edgeloom-") as directory:
         made_up = stores(shapes, Path(directory))
         named = [random_weights(name) for name in models]
-        alone, passes, timed = host_profile(made_up, shapes.rows, named, rows)
+        alone, passes, timed = host_profile(made_up, shapes.rows, named, rows, between=between)
         say("correcting kernels by passes")
         profile = correct(alone, passes)
         say("slowdown of processes that compute at once")
@@ -127,6 +139,13 @@ def say(what: str) -> None:
     sys.stderr.flush()
 
 
+def pause() -> None:
+    """Tell the parent process that a round is over, and wait until it says to go on."""
+    sys.stderr.write(f"{PAUSED}\n")
+    sys.stderr.flush()
+    sys.stdin.readline()
+
+
 def _step(name: str, comparisons: Sequence[TimedPrediction], model: ComputeModel = "measured") -> Step:
     return Step(name, len(comparisons), *residuals(comparisons, model))
 
@@ -138,11 +157,12 @@ def host_profile(
     operation_rows: Sequence[int] = (),
     rows: Sequence[int] = ROWS,
     sides: Sequence[int] = SIDES,
+    between: Callable[[], None] = nothing,
 ) -> tuple[HostProfile, list[TimedOperation], list[TimedOperation]]:
     """This host's times of kernels alone, products on a grid of `rows` and of `sides` of the matrices.
 
     Also the times of operations: of the models of `passes_of` on `pass_rows`, and of the models of `stores`
-    on `operation_rows`.
+    on `operation_rows`. After each round, `between` is called.
     """
     import torch
 
@@ -161,16 +181,17 @@ def host_profile(
             if stores:
                 say(f"operations of {len(stores)} other models, round {turn} of {ROUNDS}")
             operations.append(time_operations(stores, operation_rows))
+            between()
         tables = as_tables(times)
         calls = (*tables.passes, _attention_call(tables, kernels.crowd))
     profile = HostProfile.model_validate(dict(tables) | {"passes": calls})
-    return profile, _means(passes), _means(operations)
+    return profile, _medians(passes), _medians(operations)
 
 
-def _means(rounds: Sequence[Sequence[TimedOperation]]) -> list[TimedOperation]:
-    """Every operation with the mean of its times: a run's operations take what they take, not the least."""
+def _medians(rounds: Sequence[Sequence[TimedOperation]]) -> list[TimedOperation]:
+    """Every operation with the median of its times: a run's operations take what they take, not the least."""
     return [
-        turns[0]._replace(seconds=statistics.fmean(turn.seconds for turn in turns))
+        turns[0]._replace(seconds=statistics.median(turn.seconds for turn in turns))
         for turns in zip(*rounds, strict=True)
     ]
 
@@ -246,10 +267,10 @@ def _disk_byte_per_s() -> float:
         return DISK_BYTES / (time.perf_counter() - began_s)
 
 
-def main(extent: str, models: str, rows: str) -> int:
+def main(extent: str, models: str, rows: str, pauses: str) -> int:
     """Print a `Measured` as JSON, in a process of its own, so that its torch threads and memory end.
 
-    `extent` is quick or full.
+    `extent` is quick or full; `pauses` is yes if it is to wait for its parent after each round.
     """
     from engine.ops.torch_kernels.heap import keep_freed_memory
     from engine.ops.torch_kernels.linear import use
@@ -258,7 +279,8 @@ def main(extent: str, models: str, rows: str) -> int:
     say("choice of kernels")
     use(measured_kernels())
     shapes = QUICK if extent == "quick" else FULL
-    found = calibrate(shapes, models.split(",") if models else (), json.loads(f"[{rows}]"))
+    between = pause if pauses == "yes" else nothing
+    found = calibrate(shapes, models.split(",") if models else (), json.loads(f"[{rows}]"), between)
     answer = {
         "calibration": found.calibration.model_dump(mode="json"),
         "steps": found.steps,

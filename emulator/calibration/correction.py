@@ -10,8 +10,10 @@ passes      a factor of the time per element and one of the fixed cost of elemen
 calls       seconds of each operation, product, attention, look-up of tokens and other pass, by the width of
             the model: the wider, the more weights pass through the caches between two calls (`CallCosts`)
 
-They minimise the squared errors of the passes, relative to their times, and stay near their prior (a factor
-of 1, the cost that was measured alone) where the passes say little: ridge regression without negative terms.
+They minimise the errors of the passes, relative to their times: squared, but no more than in proportion where
+an error is large (P. J. Huber, Robust Estimation of a Location Parameter, 1964), because another user of the
+machine slows a few passes far more than any term explains. They stay near their prior (a factor of 1, the
+cost that was measured alone) where the passes say little: ridge regression without negative terms.
 """
 
 from __future__ import annotations
@@ -43,7 +45,11 @@ SHORT_S = 30e-6
 NO_CALL_S = 1e-9
 """In the place of what a product's call cost alone, which a profile wants above 0."""
 
+LARGE_ERROR = 0.1
+"""Relative errors above this count in proportion, not squared."""
+
 REPEATS = 2
+REWEIGHTINGS = 12
 SWEEPS = 400
 CALLS = ("operation_s", "product_s", "attention_s", "lookup_s", "pass_s")
 """The fields of `CallCosts`."""
@@ -137,7 +143,10 @@ def _priors(profile: HostProfile) -> dict[Term, float]:
 def _fit(
     rows: Sequence[Mapping[Term, float]], seconds: Sequence[float], priors: Mapping[Term, float]
 ) -> dict[Term, float]:
-    """The values, none negative, of the least squared relative errors and of a ridge towards `priors`."""
+    """The values, none negative, of the least relative errors and of a ridge towards `priors`.
+
+    Iteratively reweighted least squares: errors above `LARGE_ERROR` get weights below 1.
+    """
     terms = list(priors)
     place = {term: number for number, term in enumerate(terms)}
     scales = np.array([CALL_SCALE_S if _is_fixed(term) else 1.0 for term in terms])
@@ -148,10 +157,14 @@ def _fit(
     target = np.array([took_s / (took_s + SHORT_S) for took_s in seconds])
     matrix *= scales
     prior = np.array([priors[term] for term in terms]) / scales
-    weight = RIDGE**2 * len(rows)
-    values = _non_negative(
-        matrix.T @ matrix + weight * np.eye(len(terms)), matrix.T @ target + weight * prior, prior
-    )
+    ridge = RIDGE**2 * len(rows)
+    weights, values = np.ones(len(rows)), prior
+    for _ in range(REWEIGHTINGS):
+        weighted = matrix.T * weights
+        gram = weighted @ matrix + ridge * np.eye(len(terms))
+        values = _non_negative(gram, weighted @ target + ridge * prior, values)
+        errors = np.abs(matrix @ values - target)
+        weights = LARGE_ERROR / np.maximum(errors, LARGE_ERROR)
     return {term: float(value) for term, value in zip(terms, values * scales, strict=True)}
 
 

@@ -25,9 +25,13 @@ from engine.domain.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRESS = "calibrating: "
+"""What a child's line about its progress begins with."""
+
+PAUSED = "a round of calibrating is over"
+"""A child's line that says that it waits for a line of its parent."""
+
 GRACE_S = 5.0
 """How long the child may take to end after Ctrl-C."""
-"""What a child's line about its progress begins with."""
 
 
 def calibration_file() -> Path:
@@ -63,24 +67,27 @@ def measured(
     models: Sequence[str] = (),
     rows: Sequence[int] = (),
     progress: Callable[[str], None] = lambda what: None,
+    between: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Measure now in a child process, and time operations of `models` on `rows` rows in turn.
 
-    `progress` gets what is being measured. Returns the fields of a `Measured` (`calibrate.py`) as plain data.
-    Raises `HostError` if that fails. Ctrl-C ends the child.
+    `progress` gets what is being measured. After each round the child waits while `between` runs. Returns the
+    fields of a `Measured` (`calibrate.py`) as plain data. Raises `HostError` if that fails. Ctrl-C ends the
+    child.
     """
     extent = "quick" if quick else "full"
-    arguments = [extent, ",".join(models), ",".join(map(str, rows))]
+    arguments = [extent, ",".join(models), ",".join(map(str, rows)), "yes" if between else "no"]
     with tempfile.TemporaryFile("w+") as answer:
         child = subprocess.Popen(
             [sys.executable, "-m", "emulator.calibration.calibrate", *arguments],
             env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
             stdout=answer,
             stderr=subprocess.PIPE,
             text=True,
             process_group=0,  # Ctrl-C reaches this process alone, which then ends all of the child's
         )
-        said = _said(child, progress)
+        said = _said(child, progress, between or (lambda: None))
         if child.returncode:
             reason = (said or ["no reason given"])[-1]
             raise HostError(f"Calibrating this machine failed: {reason}.")
@@ -89,14 +96,20 @@ def measured(
     return result
 
 
-def _said(child: subprocess.Popen[str], progress: Callable[[str], None]) -> list[str]:
+def _said(
+    child: subprocess.Popen[str], progress: Callable[[str], None], between: Callable[[], None]
+) -> list[str]:
     """What `child` said on stderr until its end, without its progress. Ctrl-C here ends it, too."""
     said = []
-    assert child.stderr is not None, "it was started with a pipe"
+    assert child.stdin is not None and child.stderr is not None, "it was started with pipes"
     try:
         for line in child.stderr:
             if line.startswith(PROGRESS):
                 progress(line.removeprefix(PROGRESS).strip())
+            elif line.strip() == PAUSED:
+                between()
+                child.stdin.write("\n")
+                child.stdin.flush()
             elif line.strip():
                 said.append(line.strip())
         child.wait()
@@ -109,6 +122,7 @@ def _said(child: subprocess.Popen[str], progress: Callable[[str], None]) -> list
             child.communicate()
         raise
     finally:
+        child.stdin.close()
         child.stderr.close()
     return said
 

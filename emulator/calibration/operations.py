@@ -31,7 +31,7 @@ CACHED = (64,)  # rows of the KV cache that a decoding step finds
 SHARDS = 6
 WORKING_SET_BYTES = 240 << 20
 SEQUENCE_S = 0.15
-MIN_TURNS = 3
+MIN_TURNS = 2
 WARM_UP_TURNS = 2
 
 
@@ -84,8 +84,8 @@ def time_sequence(
     """Time the kinds of operations of a sequence (a name in `SEQUENCES`), run in turn over the model's
     layers.
 
-    Causal models find `cached` rows in their KV caches. `before` runs before each operation, untimed. Empty
-    if the sequence needs more rows.
+    Causal models find `cached` rows in their KV caches; with none, every turn makes the caches anew, as a
+    prompt does. `before` runs before each operation, untimed. Empty if the sequence needs more rows.
     """
     import torch
 
@@ -94,7 +94,7 @@ def time_sequence(
 
     torch.set_num_threads(1)
     model = store.model
-    steps = list(SEQUENCES[sequence](model, rows, "check" if cached and model.causal else None))
+    steps = list(SEQUENCES[sequence](model, rows, "check" if model.causal else None))
     for step in steps:
         for piece in step.op.slices(model):
             store.load(piece)
@@ -104,15 +104,17 @@ def time_sequence(
         numbers = {x: _tensor(x) for step in steps for x in step.inputs}
         recent = {x: deque([_tensor(x), _tensor(x)], maxlen=2) for x in numbers}
         for step in steps:
-            if step.op.cache and not caches.get((step.op.cache, step.op.layer)):
+            if cached and step.op.cache and not caches.get((step.op.cache, step.op.layer)):
                 x = _tensor(Meta((1, cached, model.hidden_size), model.dtype))
                 arithmetic.run(step.op, model, store, caches, (x,))
         turns, end_s = 0, time.perf_counter() + SEQUENCE_S
         while turns < MIN_TURNS + WARM_UP_TURNS or time.perf_counter() < end_s:
             turns += 1
+            if not cached:
+                caches.clear()
             for step in steps:
                 inputs = _newest(recent, step.inputs)
-                if step.op.cache:
+                if cached and step.op.cache:
                     caches[step.op.cache, step.op.layer].rows = cached
                 if before is not None:
                     before()
@@ -174,16 +176,21 @@ def _heads(model: ModelSpec, rows: int, x: Meta) -> Iterator[_Step]:
 
 
 def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
-    """Half the heads and half the columns of every layer, as on one of two tensor-parallel devices. The other
-    half is no part of it: right after the first, it would find all but its weights in the caches.
+    """Half the heads and half the columns of every layer, as on one of two tensor-parallel devices, then the
+    other half of every layer: the two devices share the largest cache. The other half of a layer does not
+    come right after the first, which would leave it all but its weights in the nearest caches.
     """
     x = _hidden(model, rows)
-    for layer in working_layers(model):
-        yield _Step("half of attention", Attention(layer, 0, model.num_heads // 2, True, cache), (x,))
-        yield _Step("add", Add(), (x, x))
-        yield _Step("half of ffn", FeedForward(layer, 0, model.intermediate_size // 2, True), (x,))
-        yield _Step("add", Add(), (x, x))
-    yield from _heads(model, rows, x)
+    heads, cols = model.num_heads // 2, model.intermediate_size // 2
+    for half, kept in enumerate((cache, f"{cache} 2" if cache else None)):
+        for layer in working_layers(model):
+            attention = Attention(layer, half * heads, (half + 1) * heads, not half, kept)
+            yield _Step("half of attention", attention, (x,))
+            yield _Step("add", Add(), (x, x))
+            ffn = FeedForward(layer, half * cols, (half + 1) * cols, not half)
+            yield _Step("half of ffn", ffn, (x,))
+            yield _Step("add", Add(), (x, x))
+        yield from _heads(model, rows, x)
 
 
 def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:

@@ -34,8 +34,16 @@ def test_an_error_is_of_the_prediction_against_the_median_run():
 def test_the_summary_has_median_95_percent_and_worst_of_the_absolute_errors():
     cases = [compared("gpt2", s, 1.0) for s in (1.01, 0.98, 1.05)] + [compared("gpt2", 2.0, 1.0, devices=2)]
     rows = summary_table(cases).rows
-    assert ("1", "3", "whole", "2.0%", "5.0%", "5.0%") in rows
-    assert ("2", "1", "whole", "100.0%", "100.0%", "100.0%") in rows
+    nothing = ("–", "–", "–")
+    assert ("1", "3", "whole", "2.0%", "5.0%", "5.0%", *nothing) in rows
+    assert ("2", "1", "whole", "100.0%", "100.0%", "100.0%", *nothing) in rows
+
+
+def test_beside_the_calibration_in_turn_stands_what_an_earlier_one_says():
+    cases = [compared("gpt2", 1.01, 1.0)._replace(before=Figures(0.9, 0.0, 0.9))]
+    summary = summary_table(cases, age_s=1200.0)
+    assert ("1", "1", "whole", "1.0%", "1.0%", "1.0%", "10.0%", "10.0%", "10.0%") in summary.rows
+    assert "20 minutes old" in summary.title
 
 
 def test_the_raw_figures_are_kept_with_every_repeat():

@@ -43,6 +43,16 @@ def test_progress_is_passed_on_and_a_long_answer_is_read(child):
     assert heard == ["kernels"]
 
 
+def test_after_each_round_the_child_waits_until_its_parent_has_done_its_own(child):
+    rounds = (
+        "for _ in range(2): say(%r); sys.stderr.flush(); sys.stdin.readline(); say(%r); sys.stderr.flush()"
+    )
+    child(rounds % (f"{known.PAUSED}\n", f"{known.PROGRESS}on\n") + f"\nprint({json.dumps(ANSWER)!r})")
+    order = []
+    assert known.measured(True, (), (), order.append, lambda: order.append("between")) == ANSWER
+    assert order == ["between", "on", "between", "on"]
+
+
 def test_a_child_that_fails_is_an_error_with_its_last_words(child):
     child("say('a warning\\n'); sys.exit('no memory')")
     with pytest.raises(HostError, match="Calibrating this machine failed: no memory"):

@@ -83,6 +83,17 @@ def test_products_that_are_slower_in_passes_become_slower_in_the_profile() -> No
     )
 
 
+def test_a_few_passes_that_another_user_of_the_machine_slowed_change_little() -> None:
+    """Of the passes of three alike models every thirteenth took three times as long as on a quiet one."""
+    passes = [
+        item._replace(seconds=3 * item.seconds) if number % 13 == 5 else item
+        for number, item in enumerate(3 * timed(seconds))
+    ]
+    found = correct(ALONE, passes)
+    for rows, kernels in operations():
+        assert seconds(kernels, found) == pytest.approx(seconds(kernels), rel=0.1), rows
+
+
 def test_what_every_operation_costs_beside_its_kernels_is_found_by_the_short_ones() -> None:
     found = correct(ALONE, timed(lambda kernels: seconds(kernels) + 40e-6))
     errors = [seconds(kernels, found) / (seconds(kernels) + 40e-6) - 1 for _, kernels in operations()]

@@ -2,8 +2,15 @@
 
 from collections import Counter
 
-from emulator.calibration.operations import SEQUENCES, random_weights, time_operations, working_layers
+from emulator.calibration.operations import (
+    SEQUENCES,
+    random_weights,
+    time_operations,
+    time_sequence,
+    working_layers,
+)
 from engine.models import catalogue
+from engine.ops.torch_kernels.storage import KVCache
 
 
 def labels(model_name: str, sequence: str, rows: int) -> Counter[str]:
@@ -17,13 +24,29 @@ def test_a_pass_of_one_row_looks_a_token_up_and_ends_with_the_head_as_a_decode_s
     assert labels("tinyllama-42m", "blocks", 34) == {"embed": 1, "block": layers}
 
 
-def test_of_a_divided_layer_one_half_is_computed_as_on_one_of_two_devices():
-    layers = len(working_layers(catalogue.resolve("tinyllama-42m", "random")[0]))
-    assert labels("tinyllama-42m", "halves", 34) == {
-        "half of attention": layers,
-        "half of ffn": layers,
-        "add": 2 * layers,
-    }
+def test_of_divided_layers_all_first_halves_come_before_the_second_ones():
+    model = catalogue.resolve("tinyllama-42m", "random")[0]
+    layers = len(working_layers(model))
+    found = labels("tinyllama-42m", "halves", 34)
+    assert found == {"half of attention": 2 * layers, "half of ffn": 2 * layers, "add": 4 * layers}
+    steps = list(SEQUENCES["halves"](model, 34, None))
+    heads = [(step.op.start, step.op.stop) for step in steps if step.label == "half of attention"]
+    half = model.num_heads // 2
+    assert heads == [(0, half)] * layers + [(half, 2 * half)] * layers
+
+
+def test_a_prompt_makes_its_caches_anew_in_every_turn(monkeypatch):
+    """A cache that is kept would grow: its rows would count as those of earlier passes."""
+    rows = []
+    append = KVCache.append
+
+    def noted(cache, keys, values):
+        rows.append(cache.rows)
+        return append(cache, keys, values)
+
+    monkeypatch.setattr(KVCache, "append", noted)
+    time_sequence(random_weights("tiny-gpt2"), "blocks", 8, 0)
+    assert rows and set(rows) == {0}
 
 
 def test_an_encoder_has_no_passes_of_one_row():
