@@ -18,6 +18,7 @@ from engine.domain.spec import WeightsRef
 from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, stored_shape
 from engine.models.weights.directory import weight_files
 from engine.models.weights.drawn import DTYPES, RandomSource
+from engine.models.weights.own_memory import copies
 from engine.models.weights.quantise import Quantised, Restoring, quantise
 from engine.ops.layout import TensorPart, tensor_parts
 
@@ -100,6 +101,7 @@ class WeightStore:
         self.model, self.ref, self.seed, self.shared = model, ref, seed, shared
         self.held: dict[Slice, Mapping[str, Tensor]] = {}
         self.views: dict[Slice, Mapping[str, Tensor]] = {}
+        self.found: dict[Any, Any] = {}  # what operations have looked up
         self.by_name: WeakValueDictionary[tuple[str, int, int], Tensor] = WeakValueDictionary()
 
     def load(self, piece: Slice) -> None:
@@ -127,9 +129,34 @@ class WeightStore:
             tensors[part.key] = tensor
         return tensors
 
+    def own(self) -> None:
+        """Copy what is held into memory of this process (`own_memory.py`), as products then read it faster.
+
+        Other devices of this host no longer share these pages. Quantised slices stay as they are, and so do
+        tables that only look-ups read.
+        """
+        copied: dict[int, Tensor] = {}
+        originals = []  # they keep the keys of `copied` unique
+        for piece, tensors in sorted(self.held.items(), key=lambda item: item[0].part == "embed"):
+            if isinstance(tensors, Restoring):
+                continue
+            new = [tensor for tensor in tensors.values() if id(tensor) not in copied]
+            if piece.part != "embed":
+                originals += new
+                copied |= {id(old): copy for old, copy in zip(new, copies(new), strict=True)}
+            self.held[piece] = {key: copied.get(id(tensor), tensor) for key, tensor in tensors.items()}
+        for identity, tensor in list(self.by_name.items()):
+            self.by_name[identity] = copied.get(id(tensor), tensor)
+        self._forget()
+
     def evict(self, piece: Slice) -> None:
         self.held.pop(piece, None)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Other tensors are held now."""
         self.views.clear()
+        self.found.clear()
 
     def get(self, piece: Slice) -> Mapping[str, Tensor]:
         """Tensors of `piece`, cut without a copy from a held slice that contains it; else `PlanError`."""

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
+from engine.domain.rope import Rope
 from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.rope import rotate
 
@@ -37,10 +38,16 @@ def positioned_heads(
 
 
 def projected(
-    model: ModelSpec, layer: int, h_BTD: Tensor, w: Mapping[str, Tensor], heads: int, keys: int, start: int
+    model: ModelSpec,
+    rope: Rope | None,
+    h_BTD: Tensor,
+    w: Mapping[str, Tensor],
+    heads: int,
+    keys: int,
+    start: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries of `heads` heads, K and V of `keys` KV heads, as `positioned_heads` and `heads_of` give them;
-    queries and keys are rotated together.
+    """Queries of `heads` heads, K and V of `keys` KV heads, as `positioned_heads` and `heads_of` give them on
+    a layer with `rope`; queries and keys are rotated together.
     """
     q_BHTE, k_BKTE, v_BKTE = (
         heads_of(h_BTD, w, key, count) for key, count in (("q", heads), ("k", keys), ("v", keys))
@@ -48,7 +55,6 @@ def projected(
     if model.qk_norm:
         q_BHTE = rms_norm(model, q_BHTE, w["q_norm.weight"])
         k_BKTE = rms_norm(model, k_BKTE, w["k_norm.weight"])
-    rope = model.rope_of(layer)
     if rope is None:
         return q_BHTE, k_BKTE, v_BKTE
     q_BHTE, k_BKTE = rotate(rope, torch.cat((q_BHTE, k_BKTE), dim=1), start).split((heads, keys), dim=1)

@@ -7,12 +7,14 @@ F columns, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
+from engine.domain.rope import Rope
 from engine.ops.core import (
     Add,
     Attention,
@@ -57,31 +59,86 @@ def run_embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tok
     return norm(model, w, x_BTD) if model.embedding_norm else x_BTD
 
 
+class AttentionPart(NamedTuple):
+    """What attention of some heads needs besides its input and its KV cache.
+
+    It has `heads` query heads, the first of which is `offset`th of its group, and `keys` KV heads from
+    `first_key`. With `norms` its input is to be normalised.
+    """
+
+    w: Mapping[str, Tensor]
+    bias: Tensor | None
+    heads: int
+    offset: int
+    keys: int
+    first_key: int
+    norms: bool
+    rope: Rope | None
+
+
+def _attention_part(op: Attention, model: ModelSpec, weights: Weights) -> AttentionPart:
+    """Looked up once for the weights that a device holds: that takes as long as some of the arithmetic on one
+    row.
+    """
+    key = Attention, op.layer, op.start, op.stop, op.bias, op.normed
+    part: AttentionPart | None = weights.found.get(key)
+    if part is None:
+        w = weights.get(op.slices(model)[0])
+        first, last = kv_heads(model, op.start, op.stop)
+        part = weights.found[key] = AttentionPart(
+            w,
+            w.get("o.bias") if op.bias else None,
+            op.stop - op.start,
+            op.start - first * model.group_size,
+            last - first,
+            first,
+            model.norm_position == "pre" and not op.normed,
+            model.rope_of(op.layer),
+        )
+    return part
+
+
 def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
-    w = weights.get(op.slices(model)[0])
-    heads = op.stop - op.start
-    if not heads:
-        return only_bias(x_BTD, w.get("o.bias") if op.bias else None)
-    first, last = kv_heads(model, op.start, op.stop)
-    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
-    cache = cache_of(op.cache, op.layer, first, caches)
+    part = _attention_part(op, model, weights)
+    w = part.w
+    if not part.heads:
+        return only_bias(x_BTD, part.bias)
+    h_BTD = norm(model, w, x_BTD) if part.norms else x_BTD
+    cache = cache_of(op.cache, op.layer, part.first_key, caches)
     seen = cache.rows if cache else 0
-    q_BHTE, k_BKSE, v_BKSE = projected(model, op.layer, h_BTD, w, heads, last - first, seen)
+    q_BHTE, k_BKSE, v_BKSE = projected(model, part.rope, h_BTD, w, part.heads, part.keys, seen)
     if cache:
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
-    offset = op.start - first * model.group_size
-    context_BHTE = attend(model, op.layer, q_BHTE, k_BKSE, v_BKSE, offset, seen)
-    return linear(merge(context_BHTE), w["o.weight"], w.get("o.bias") if op.bias else None)
+    context_BHTE = attend(model, op.layer, q_BHTE, k_BKSE, v_BKSE, part.offset, seen)
+    return linear(merge(context_BHTE), w["o.weight"], part.bias)
+
+
+class FeedForwardPart(NamedTuple):
+    """What the feed-forward part of some columns needs besides its input."""
+
+    w: Mapping[str, Tensor]
+    bias: Tensor | None
+    norms: bool
+
+
+def _feed_forward_part(op: FeedForward, model: ModelSpec, weights: Weights) -> FeedForwardPart:
+    """Looked up once, as `_attention_part`."""
+    key = FeedForward, op.layer, op.start, op.stop, op.bias, op.normed
+    part: FeedForwardPart | None = weights.found.get(key)
+    if part is None:
+        w = weights.get(op.slices(model)[0])
+        norms = model.norm_position == "pre" and not op.normed
+        part = weights.found[key] = FeedForwardPart(w, w.get("down.bias") if op.bias else None, norms)
+    return part
 
 
 def run_feed_forward(
     op: FeedForward, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
 ) -> Tensor:
-    w = weights.get(op.slices(model)[0])
-    bias = w.get("down.bias") if op.bias else None
+    w, bias, norms = _feed_forward_part(op, model, weights)
     if op.start == op.stop:
         return only_bias(x_BTD, bias)
-    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
+    h_BTD = norm(model, w, x_BTD) if norms else x_BTD
     return linear(expand(model, w, h_BTD), w["down.weight"], bias)
 
 

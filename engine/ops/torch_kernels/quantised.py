@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any
 
 from torch import Tensor
 
@@ -15,11 +15,12 @@ from engine.ops.torch_kernels.core import run_block
 from engine.ops.torch_kernels.storage import Caches, Weights
 
 
-class _Whole(NamedTuple):
+class _Whole:
     """Where a layer's operations find the restored matrices."""
 
-    weights: Weights
-    bits: Bits
+    def __init__(self, weights: Weights, bits: Bits):
+        self.weights, self.bits = weights, bits
+        self.found: dict[Any, Any] = {}
 
     def get(self, piece: Slice) -> Mapping[str, Tensor]:
         return self.weights.get(Slice(layer=piece.layer, part=piece.part, bits=self.bits))

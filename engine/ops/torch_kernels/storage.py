@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,7 +15,12 @@ FIRST_ROWS = 64
 
 
 class Weights(Protocol):
-    """Where an operation finds its tensors: those of a slice, under their keys in `layout.py`."""
+    """Where an operation finds its tensors: those of a slice, under their keys in `layout.py`.
+
+    `found` is empty again whenever the tensors may be others: operations keep in it what they have looked up.
+    """
+
+    found: dict[Any, Any]
 
     def get(self, piece: Slice) -> Mapping[str, Tensor]: ...
 

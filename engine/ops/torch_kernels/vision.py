@@ -7,6 +7,7 @@ D hidden, T rows of a prompt.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +35,7 @@ class TowerWeights:
 
     def __init__(self, whole: Mapping[str, Tensor]):
         self.whole = whole
+        self.found: dict[Any, Any] = {}
 
     def get(self, piece: Slice) -> Mapping[str, Tensor]:
         prefix = f"{piece.layer}.{piece.part}."

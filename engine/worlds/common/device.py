@@ -193,6 +193,9 @@ class Device(ABC):
         self.ledger.reserve(name, size_bytes)
 
     def release(self, cache: str) -> None:
+        self.record(self._released, cache)
+
+    def _released(self, cache: str) -> None:
         self.ledger.release(cache)
 
     def drop_rows(self, cache: str, layer: int) -> None:
@@ -353,7 +356,7 @@ class Device(ABC):
         self.emit(Span(self.device.name, "wait", name, -1, since_s, until_s, request=request, token=token))
 
     def record(self, entry: Callable[..., None], *facts: Any) -> None:
-        """Write something into the trace, by calling `entry(*facts)` now or later."""
+        """Write something into the trace or the ledger, by calling `entry(*facts)` now or later."""
         entry(*facts)
 
     def memory_mark(self, time_s: float) -> Mark:

@@ -246,6 +246,11 @@ class Connections:
         """The number of peers that have connected to this device and sent their warm-up bytes."""
         return sum(connection.src >= 0 for connection in self.receiving)
 
+    @property
+    def has_peers(self) -> bool:
+        """Whether anybody has connected, or was connected to."""
+        return bool(self.receiving or self.sending)
+
     def close(self, peer: int) -> None:
         """Close the connections to and from `peer`, which has failed."""
         sending = self.sending.pop(peer, None)

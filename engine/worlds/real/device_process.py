@@ -6,36 +6,29 @@ JSON lines; tensors go over the emulated network.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import gc
-import json
 import os
-import queue
 import resource
 import signal
 import socket
 import sys
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.domain.errors import RunError
-from engine.domain.events import to_json
 from engine.domain.network import Network
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
+from engine.worlds.real.control_socket import ControlSocket
+from engine.worlds.real.trace_writer import TraceWriter
 
 if TYPE_CHECKING:
     from engine.worlds.real.device import RealDevice
     from engine.worlds.real.loop import ControlMessage
 
-FLUSH_S = 0.025
 CONNECT_CHECK_S = 0.05
 PR_SET_PDEATHSIG = 1
 
@@ -49,89 +42,6 @@ class Assignment(NamedTuple):
     network: Network
     paced: bool
     results: Path
-
-
-class ControlSocket(threading.Thread):
-    """The device's end of the socket pair. A thread reads it, and ends the process when the parent ends."""
-
-    def __init__(self, sock: socket.socket):
-        super().__init__(name="control", daemon=True)
-        self.sock = sock
-        self.lock = threading.Lock()
-        self.received: queue.SimpleQueue[ControlMessage] = queue.SimpleQueue()
-        self.on_message: Callable[[], None] = lambda: None
-        self.start()
-
-    def run(self) -> None:
-        with self.sock.makefile("r", encoding="utf-8") as lines:
-            for line in lines:
-                message = json.loads(line)
-                if message["type"] == "ping":
-                    self.send({"type": "pong"})
-                    continue
-                self.received.put(message)
-                self.on_message()
-        os._exit(1)
-
-    def send(self, message: ControlMessage) -> None:
-        """Send `message` to the supervisor; any thread may call this."""
-        data = (json.dumps(message) + "\n").encode()
-        with self.lock:
-            self.sock.sendall(data)
-
-    def say(self, line: str) -> None:
-        """Show `line` in the log of this process; not while the program runs."""
-        self.send({"type": "log", "lines": [line]})
-
-    def receive(self) -> ControlMessage | None:
-        """The supervisor's next message, None if there is none now."""
-        return self.received.get() if self.has_message() else None
-
-    def has_message(self) -> bool:
-        """Whether `receive` has one now."""
-        return not self.received.empty()
-
-
-class TraceWriter(threading.Thread):
-    """Sends the trace to the supervisor in batches, because a message per span would slow the run down.
-
-    With `holds` only marks are sent during a run, and spans after it: at native speed, encoding spans and
-    reading them in the supervisor would take time from the cores that are being measured.
-    """
-
-    def __init__(self, control: ControlSocket, holds: bool = False):
-        super().__init__(name="trace", daemon=True)
-        self.control = control
-        self.holds = holds
-        self.held: list[Span] = []
-        self.buffer: deque[Span | Mark] = deque()
-        self.flushing = threading.Lock()
-        self.start()
-
-    def run(self) -> None:
-        while True:
-            time.sleep(FLUSH_S)  # the period of a batch, not a wait for a condition
-            self.flush()
-
-    def flush(self) -> None:
-        """Send what is in the buffer, by this thread or by one that is sending already."""
-        with self.flushing:
-            batch = [self.buffer.popleft() for _ in range(len(self.buffer))]
-            if batch:
-                with contextlib.suppress(OSError):  # the parent has ended, and so has the run
-                    self.control.send({"type": "trace", "items": to_json(batch)})
-
-    def emit(self, item: Span | Mark) -> None:
-        if self.holds and isinstance(item, Span):
-            self.held.append(item)
-        else:
-            self.buffer.append(item)
-
-    def finish(self) -> None:
-        """Send all that was emitted: the program has ended or was halted."""
-        self.buffer.extend(self.held)
-        self.held.clear()
-        self.flush()
 
 
 def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> None:
@@ -191,6 +101,8 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     control.say(f"Process {os.getpid()} listens on {network.address(rank)}, port {connections.port}.")
     for piece in plan.held_by(rank):
         weights.load(piece)
+    if not assignment.paced:
+        weights.own()
     control.say(f"It holds {sum(1 for _ in plan.held_by(rank))} slices of the weights.")
     handler = _MessageHandler(device, assignment, control, trace)
     while not handler.exited:

@@ -30,6 +30,7 @@ from engine.ops.torch_kernels.dispatch import FUNCTIONS
 from engine.worlds.common.programs import Handle
 from engine.worlds.real.connections import Incoming
 from engine.worlds.real.device import RealDevice
+from engine.worlds.real.tasks import Done
 
 TURN_S = 10e-3
 """A program that computes looks for messages of peers and of the supervisor so often."""
@@ -100,46 +101,84 @@ class NativeDevice(RealDevice):
 
     def compute(self, op: Op, *inputs: torch.Tensor) -> Handle:
         began_s = time.monotonic()
-        kind = (type(op), inputs[0].shape if inputs else None)
-        leaves = self.leaves.get(kind)
-        if leaves is None:
-            leaves = self.leaves[kind] = self._leaves(op, inputs)
-        if (
-            leaves
-            or self.outstanding
-            or self.due
-            or self.connections.is_writing
-            or (began_s - self.turned_s > TURN_S and self._has_news())
-        ):
-            facts = self.compute_facts(op, self.price(op, inputs))
-            return self._begin(op, inputs, 0.0, facts, leaves or self.connections.is_writing)
+        if self._must_wait(op, inputs, began_s):
+            return self._queued(op, inputs)
         value = FUNCTIONS[type(op)](op, self.model, self.weights, self.caches, *inputs)
         ended_s = time.monotonic()
-        current, noted = self.current, self.noted
-        shapes = [(x.shape, x.dtype) for x in inputs]
-        noted.append((self._computed, op, shapes, began_s, ended_s, current.request, current.token))
-        if len(noted) > MOST_NOTED:
-            self.settle()
+        self._note(op, tuple([(x.shape, x.dtype) for x in inputs]), began_s, ended_s)
         handle = Handle()
-        handle.done, handle.value, handle.time_s = True, value, self.clock.virtual(ended_s)
-        current.now_s = max(current.now_s, handle.time_s)
+        handle.done, handle.value, handle.time_s = True, value, self.current.now_s
         return handle
 
     async def compute_layers(self, layers: Layers, x: torch.Tensor) -> torch.Tensor:
+        """As one operation after the other, without a handle and a look at all that may be due for each."""
+        began_s = time.monotonic()
         for op in layers.ops:
-            handle = self.compute(op, x)
-            x = handle.value if handle.done else await handle
+            if self._must_wait(op, (x,), began_s):
+                x = await self._queued(op, (x,))
+                began_s = time.monotonic()
+                continue
+            of_input = ((x.shape, x.dtype),)
+            x = FUNCTIONS[type(op)](op, self.model, self.weights, self.caches, x)
+            ended_s = time.monotonic()
+            self._note(op, of_input, began_s, ended_s)
+            began_s = ended_s
         return x
+
+    def _note(self, op: Op, of_inputs: Any, began_s: float, ended_s: float) -> None:
+        """`op` was computed in the main thread: the program is at its end, the trace gets it later."""
+        current, noted = self.current, self.noted
+        noted.append((self._computed, op, of_inputs, began_s, ended_s, current.request, current.token))
+        if len(noted) > MOST_NOTED:
+            self.settle()
+        current.now_s = max(current.now_s, self.clock.virtual(ended_s))
+
+    def _must_wait(self, op: Op, inputs: tuple[torch.Tensor, ...], now_s: float) -> bool:
+        """Whether `op` cannot be computed at once in the main thread."""
+        return bool(
+            self._leaves(op, inputs)
+            or self.outstanding
+            or self.due
+            or self.connections.is_writing
+            or (now_s - self.turned_s > TURN_S and self._has_news())
+        )
+
+    def _queued(self, op: Op, inputs: tuple[torch.Tensor, ...]) -> Handle:
+        """Compute `op` in the compute thread, or now if it is short, and go on after a turn of the loop."""
+        of_inputs = tuple([(x.shape, x.dtype) for x in inputs])
+        facts = {"entered": (op, of_inputs), "by": (self.current.request, self.current.token)}
+        leaves = self._leaves(op, inputs) or self.connections.is_writing
+        return self._begin(op, inputs, 0.0, facts, leaves)
+
+    def _settle(self, done: Done) -> None:
+        """End an operation that took a turn of the loop; its price and its span come later."""
+        task = done.task
+        if task.kind != "compute":
+            super()._settle(done)
+            return
+        self.computing -= 1
+        if isinstance(done.value, BaseException):
+            raise done.value
+        ended_s, facts = time.monotonic(), task.facts
+        self.record(self._computed, *facts["entered"], ended_s - done.host_s, ended_s, *facts["by"])
+        self.finish(task.handle, done.value, self.clock.virtual(ended_s))
 
     def _leaves(self, op: Op, inputs: tuple[torch.Tensor, ...]) -> bool:
         """Whether `op`, and others of its type on inputs of this shape, leave the main thread."""
-        metas = tuple(map(meta_of, inputs))
-        rows = self.ledger.rows(op) if op.cache else 0
-        price = self.price_at(op, metas, self.prices_of(op, metas), rows)
-        return hands_over(price.flops, paced=False)
+        kind = (type(op), inputs[0].shape if inputs else None)
+        leaves = self.leaves.get(kind)
+        if leaves is None:
+            metas = tuple(map(meta_of, inputs))
+            rows = self.ledger.rows(op) if op.cache else 0
+            price = self.price_at(op, metas, self.prices_of(op, metas), rows)
+            leaves = self.leaves[kind] = hands_over(price.flops, paced=False)
+        return leaves
 
     def _has_news(self) -> bool:
         """Look whether the loop has something to do, after which it counts as having had its turn."""
+        if not self.connections.has_peers:
+            self.turned_s = time.monotonic()
+            return self.control.has_message()
         arrived, closed = self.connections.wait(0.0)
         self.early += arrived
         for peer in closed:
@@ -148,10 +187,10 @@ class NativeDevice(RealDevice):
         return bool(arrived or closed or self.control.has_message())
 
     def _computed(
-        self, op: Op, shapes: Any, began_s: float, ended_s: float, request: int, token: int
+        self, op: Op, of_inputs: Any, began_s: float, ended_s: float, request: int, token: int
     ) -> None:
-        """Enter an operation that was computed in the main thread."""
-        metas = tuple(Meta(tuple(shape), str(dtype).removeprefix("torch.")) for shape, dtype in shapes)
+        """Enter an operation that was computed in the ledger and in the trace."""
+        metas = tuple(Meta(tuple(shape), str(dtype).removeprefix("torch.")) for shape, dtype in of_inputs)
         price = self.price(op, metas)
         self.compute_pacer.settle(began_s, ended_s, ended_s, ended_s - began_s)
         start_s, end_s = self.clock.virtual(began_s), self.clock.virtual(ended_s)

@@ -54,3 +54,31 @@ def test_a_tensor_is_drawn_once_however_many_want_it(tmp_path, monkeypatch):
     large = [name for name in drawn if name[0].endswith((".up.weight", ".gate.weight", ".down.weight"))]
     assert len(large) == len(set(large)) > 3
     assert len(stores) == 4
+
+
+def test_a_store_that_owns_its_memory_has_the_same_numbers_apart_from_the_files(tmp_path):
+    model = MODEL.model_copy(update={"tied_head": True})
+    head, table = Slice(layer=-1, part="lm_head"), Slice(layer=-1, part="embed")
+    mapped, owned = (WeightStore(model, WeightsRef(), 5, tmp_path) for _ in range(2))
+    for store in (mapped, owned):
+        for piece in (*PIECES, head):
+            store.load(piece)
+    owned.own()
+    for piece in (*PIECES, head):
+        for key, tensor in mapped.get(piece).items():
+            own = owned.get(piece)[key]
+            assert torch.equal(tensor, own) and own.is_contiguous(), key
+    mapped.get(PIECES[0])["up.weight"].zero_()
+    mapped.get(head)["weight"].zero_()
+    assert owned.get(PIECES[0])["up.weight"].count_nonzero()
+    assert owned.get(head)["weight"].count_nonzero()
+    assert owned.get(table)["tokens"] is owned.get(head)["weight"], "a tied table is in memory once"
+
+
+def test_what_operations_looked_up_is_forgotten_when_the_tensors_change(tmp_path):
+    store = WeightStore(MODEL, WeightsRef(), 5, tmp_path)
+    store.load(PIECES[0])
+    for change in (store.own, lambda: store.evict(PIECES[0])):
+        store.found["part"] = store.get(PIECES[0])
+        change()
+        assert not store.found

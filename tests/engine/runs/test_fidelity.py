@@ -28,7 +28,7 @@ from engine.runs.fidelity import (
     fidelity_of_native,
 )
 from engine.runs.native import NativePrediction
-from engine.worlds.real.device_process import TraceWriter
+from engine.worlds.real.trace_writer import TraceWriter
 
 LAB = topologies.load("lab-3")
 MODEL, WEIGHTS = catalogue.resolve("tiny-gpt2", "random")

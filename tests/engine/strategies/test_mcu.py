@@ -312,6 +312,7 @@ class Zeros:
 
     def __init__(self, model):
         self.model = model
+        self.found = {}
 
     def get(self, piece):
         return {

@@ -1,6 +1,8 @@
 """A device at native speed: short operations run at once, long ones in the compute thread."""
 
 import time
+from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 import torch
@@ -9,13 +11,16 @@ from engine.domain.errors import OutOfMemory
 from engine.domain.trace import Mark, Span
 from engine.ops.core import Add
 from engine.ops.cost import NATIVE_INLINE_FLOPS
+from engine.ops.kv_cache import PutRows
+from engine.ops.layers import Layers
+from engine.ops.torch_kernels.dispatch import FUNCTIONS
 from engine.runs.predict import prepare
 from engine.worlds.common.programs import Program
 from engine.worlds.real import native
 from engine.worlds.real.connections import Connections
-from engine.worlds.real.device_process import TraceWriter
 from engine.worlds.real.native import NativeDevice
 from engine.worlds.real.tasks import Clock
+from engine.worlds.real.trace_writer import TraceWriter
 from tests.support.fake_devices import small_spec
 
 
@@ -33,6 +38,21 @@ class Heard:
 
     def send(self, message):
         self.messages.append(message)
+
+
+@dataclass(frozen=True)
+class Double:
+    """Doubles its input. It costs what an addition costs."""
+
+    layer: int
+    name = "double"
+    cache = None
+
+    def slices(self, model):
+        return ()
+
+    def cost(self, model, inputs, cached):
+        return Add().cost(model, inputs, cached)
 
 
 @pytest.fixture
@@ -96,6 +116,7 @@ def test_the_loop_gets_a_turn_when_a_program_has_computed_for_long(device, trace
     assert not handle.done and len(device.due) == 1
     device.live.add(device.current)
     device._next()
+    device.settle()
     assert handle.done and [span.kind for span in trace] == ["compute", "compute"]
     assert [message["type"] for message in device.control.messages] == ["status"]
 
@@ -119,6 +140,41 @@ def test_memory_that_overflows_ends_the_run_when_the_operation_is_entered(device
     device.compute(Add(), x, x)
     with pytest.raises(OutOfMemory, match="add"):
         device.settle()
+
+
+def test_releasing_a_cache_is_entered_in_its_order_and_settles_nothing(device, trace):
+    """By hand: the cache grows by one row of 16 bytes in one layer."""
+    device._ledger.enter(PutRows(0, "r0"), 0, 1, 16)
+    device.compute(Add(), torch.ones(1, 2, 4), torch.ones(1, 2, 4))
+    device.release("r0")
+    assert not trace and device._ledger.kv_bytes == 16
+    device.at(1, 0)
+    assert device.ledger.kv_bytes == 0
+    assert trace[-1].facts["kv_bytes"] == 0
+
+
+def test_layers_are_computed_one_after_the_other_until_one_has_to_wait(device, trace, monkeypatch):
+    """Doubled three times; before the second, a message of the supervisor wants a turn of the loop."""
+
+    monkeypatch.setitem(FUNCTIONS, Double, lambda op, model, weights, caches, x: 2 * x)
+
+    def run(coroutine):
+        program = Program(0, coroutine, 0.0)
+        device.start(program)
+        for _ in range(3):
+            device._next()
+        return program.handle.value
+
+    layers, x = Layers((Double(0), Double(1), Double(2))), torch.ones(1, 2, 4)
+    assert torch.equal(run(device.compute_layers(layers, x)), 8 * x)
+    device.control.orders.append({"type": "status", "question": 1})
+    device.turned_s = 0.0
+    assert torch.equal(run(device.compute_layers(layers, x)), 8 * x)
+    device.settle()
+    spans = [item for item in trace if isinstance(item, Span)]
+    assert [span.layer for span in spans] == [0, 1, 2] * 2
+    assert all(before.end_s <= span.start_s + 1e-9 for before, span in pairwise(spans))
+    assert [message["type"] for message in device.control.messages] == ["status"]
 
 
 def test_what_waits_for_the_trace_is_bounded(device, trace, monkeypatch):
