@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.cli.command import Trials
 from webapp.ops.places import ROOT, OpsError
+from webapp.ops.setup import set_up_frontend
 
 NAMESPACES = (
     "unshare",
@@ -36,7 +37,8 @@ def service_load() -> Trials:
 
 
 def browser_load() -> Trials:
-    """As root. Raises `OpsError` if the measurement broke off."""
+    """As root; builds the front end first if its sources have changed. Raises `OpsError` if it broke off."""
+    set_up_frontend()
     return measured_by("webapp.trials.browser")
 
 
