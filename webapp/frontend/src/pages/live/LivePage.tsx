@@ -196,9 +196,9 @@ function instantText({ instant_s, picture }: Shown, over: boolean): string {
 }
 
 /** A viewport that follows the run's virtual clock, and that clock, extrapolated between events. */
-function useLiveViewport(store: RunStore, live: boolean): [Viewport, () => number] {
+function useLiveViewport(store: RunStore, live: boolean): [Viewport, (wall_ms: number) => number] {
   const [viewport] = useState(() => new Viewport(true));
-  const now = useCallback(() => store.data.now_s(Date.now(), live), [store, live]);
+  const now = useCallback((wall_ms: number) => store.data.now_s(wall_ms, live), [store, live]);
   return [viewport, now];
 }
 

@@ -115,6 +115,20 @@ export class SpanRing {
     return SPAN_KINDS[this.kind[(this.head + index) % this.capacity]!]!;
   }
 
+  /** The times and kinds of spans from index `first` up to `last`, in order. */
+  forEach(
+    first: number,
+    last: number,
+    visit: (start_s: number, end_s: number, kind: SpanKind, index: number) => void,
+  ): void {
+    const { start, end, kind, capacity } = this;
+    let at = (this.head + first) % capacity;
+    for (let index = first; index < last; index += 1) {
+      visit(start[at]!, end[at]!, SPAN_KINDS[kind[at]!]!, index);
+      at = at + 1 === capacity ? 0 : at + 1;
+    }
+  }
+
   /** The index of the first span that ends after `time_s`; `length` if there is none. Spans arrive nearly in the
    * order of their ends: a few that arrived early are looked for as well. */
   firstEndingAfter(time_s: number): number {

@@ -1,9 +1,7 @@
 import { Tooltip } from '@mantine/core';
-import { useElementSize } from '@mantine/hooks';
-import { useEffect, useRef } from 'react';
-import { onPaint } from '@/run/charts/paint';
-import { useCanvasColors } from '../charts/colors';
-import { drawTicks } from './axis';
+import { useCallback, useRef } from 'react';
+import { AxisCanvas } from './AxisCanvas';
+import { drawTicks, type Plane } from './axis';
 import { xOf } from './scale';
 import classes from './timeline.module.css';
 import type { Viewport } from './viewport';
@@ -21,37 +19,26 @@ export interface Flag {
 
 interface Props {
   viewport: Viewport;
+  now: (wall_ms: number) => number;
   flags: readonly Flag[];
   labelWidth: number;
   onPick: (time_s: number) => void;
 }
 
 /** The time axis that several canvases below it share, and above it a named flag at every change. */
-export function Ruler({ viewport, flags, labelWidth, onPick }: Props) {
-  const { ref: box, width } = useElementSize();
-  const canvas = useRef<HTMLCanvasElement>(null);
+export function Ruler({ viewport, now, flags, labelWidth, onPick }: Props) {
   const strip = useRef<HTMLDivElement>(null);
-  const colors = useCanvasColors();
-  useEffect(() => {
-    const element = canvas.current;
-    const ctx = element?.getContext('2d');
-    if (!element || !ctx || width === 0) return;
-    const ratio = window.devicePixelRatio || 1;
-    element.width = Math.round(width * ratio);
-    element.height = Math.round(AXIS * ratio);
-    ctx.scale(ratio, ratio);
-    let drawn = -1;
-    return onPaint(() => {
-      if (viewport.version === drawn) return;
-      drawn = viewport.version;
-      ctx.fillStyle = colors.surface;
-      ctx.fillRect(0, 0, width, AXIS);
-      drawTicks({ ctx, width, height: AXIS, colors, density: { labelWidth }, viewport }, AXIS);
-      place(strip.current, flags, viewport, width, labelWidth);
-    });
-  }, [viewport, width, colors, labelWidth, flags]);
+  const draw = useCallback(
+    (plane: Plane) => {
+      plane.ctx.fillStyle = plane.colors.surface;
+      plane.ctx.fillRect(0, 0, plane.width, AXIS);
+      drawTicks(plane, AXIS);
+      place(strip.current, flags, plane.viewport, plane.width, labelWidth);
+    },
+    [flags, labelWidth],
+  );
   return (
-    <div ref={box} className={classes.ruler}>
+    <div className={classes.ruler}>
       <div ref={strip} className={classes.flags} style={{ height: flags.length > 0 ? FLAGS : 0 }}>
         {flags.map((flag, at) => (
           <Tooltip key={at} label={<Details flag={flag} />} multiline maw={320} withinPortal>
@@ -67,7 +54,15 @@ export function Ruler({ viewport, flags, labelWidth, onPick }: Props) {
           </Tooltip>
         ))}
       </div>
-      <canvas ref={canvas} className={classes.canvas} style={{ height: AXIS }} aria-hidden />
+      <AxisCanvas
+        viewport={viewport}
+        labelWidth={labelWidth}
+        height={AXIS}
+        draw={draw}
+        version={() => 0}
+        now={now}
+        onPick={onPick}
+      />
     </div>
   );
 }

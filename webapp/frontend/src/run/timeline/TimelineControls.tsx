@@ -5,14 +5,14 @@ import type { Viewport, Window } from './viewport';
 
 interface Props {
   viewport: Viewport;
-  now: () => number;
+  now: (wall_ms: number) => number;
   /** Whether the run still goes on; only then the timeline can follow it. */
   live: boolean;
 }
 
 /** Buttons for the stretch of time that a timeline shows, and for following the run. */
 export function TimelineControls({ viewport, now, live }: Props) {
-  useSyncExternalStore(viewport.subscribe, () => viewport.version);
+  useSyncExternalStore(viewport.subscribe, () => viewport.touches);
   const { following } = viewport;
   return (
     <Group gap="xs" wrap="nowrap">
@@ -21,7 +21,9 @@ export function TimelineControls({ viewport, now, live }: Props) {
         data-testid="timeline-window"
         aria-label="Stretch of time shown"
         value={viewport.window === null ? '' : String(viewport.window)}
-        onChange={(value) => viewport.show(value === 'all' ? 'all' : (Number(value) as Window), now())}
+        onChange={(value) =>
+          viewport.show(value === 'all' ? 'all' : (Number(value) as Window), now(Date.now()))
+        }
         data={[
           { value: '1', label: '1 s' },
           { value: '10', label: '10 s' },
@@ -37,7 +39,7 @@ export function TimelineControls({ viewport, now, live }: Props) {
           data-testid="timeline-follow"
           aria-pressed={following}
           leftSection={following ? <IconPlayerPause size={14} /> : <IconPlayerPlay size={14} />}
-          onClick={() => (following ? viewport.pause() : viewport.resume(now()))}
+          onClick={() => (following ? viewport.pause() : viewport.resume(now(Date.now())))}
         >
           {following ? 'Live' : 'Paused'}
         </Button>

@@ -1,7 +1,7 @@
 /** Paints a timeline. Spans narrower than a pixel are merged, so the cost depends on pixels, not spans. */
 import type { Segment } from '@/run/data/criticalPath';
 import type { RunData } from '@/run/data/runData';
-import type { SpanRing } from '@/run/data/rings';
+import { OVERLAPPING, type SpanRing } from '@/run/data/rings';
 import type { CanvasColors } from '../charts/colors';
 import { laneTop, rowHeight, type Density } from './layout';
 import { drawMoments, drawTicks } from './axis';
@@ -110,22 +110,18 @@ function drawLane(scene: Scene, ring: SpanRing, top: number): void {
   const height = density.laneHeight - (density.laneHeight >= 9 ? 2 : 1);
   const named = density.laneHeight >= 9;
   const crowd = new Crowd(Math.ceil(width));
-  for (let index = 0; index < ring.length; index += 1) {
-    const end = ring.endAt(index);
-    if (end < viewport.start_s) continue;
-    const start = ring.startAt(index);
-    if (start > viewport.end_s) continue;
-    const from = Math.max(left, left + (start - viewport.start_s) * scale);
-    const to = Math.min(width, left + (end - viewport.start_s) * scale);
-    const color = colors.span[ring.kindAt(index)];
-    if (to - from < NARROW) {
-      crowd.add(from, to, color);
-      continue;
-    }
+  const first = ring.firstEndingAfter(viewport.start_s);
+  const last = Math.min(ring.length, ring.firstEndingAfter(viewport.end_s) + OVERLAPPING);
+  ring.forEach(first, last, (start_s, end_s, kind, index) => {
+    if (end_s < viewport.start_s || start_s > viewport.end_s) return;
+    const from = Math.max(left, left + (start_s - viewport.start_s) * scale);
+    const to = Math.min(width, left + (end_s - viewport.start_s) * scale);
+    const color = colors.span[kind];
+    if (to - from < NARROW) return crowd.add(from, to, color);
     ctx.fillStyle = color;
     ctx.fillRect(from, top, to - from - (to - from > 3 ? 0.75 : 0), height);
     if (named && to - from > NAME_MIN_WIDTH) drawName(scene, ring, index, from, to, top + height / 2);
-  }
+  });
   crowd.draw(ctx, top, height);
 }
 

@@ -79,7 +79,40 @@ function largest(lines: readonly TrackLine[], ranges: readonly [number, number][
   return most;
 }
 
-/** Points that fall on one column of pixels are drawn as the stretch between the smallest and the largest. */
+/** The corners of a line, x in pixels: of the points in one column of pixels only the first and the last, and those
+ * with the smallest and the largest value. A path of all points takes as long as there are points. */
+export function outline(
+  line: TrackLine,
+  [first, last]: readonly [number, number],
+  viewport: Pick<Viewport, 'start_s' | 'end_s'>,
+  width: number,
+): [number, number][] {
+  const found: [number, number][] = [];
+  const xAt = (time_s: number) => ((time_s - viewport.start_s) / (viewport.end_s - viewport.start_s)) * width;
+  let column = NaN;
+  let value = 0;
+  for (let index = first; index < last;) {
+    const x = xAt(line.timeAt(index));
+    if (line.step && index > first) found.push([x, value]);
+    column = Math.floor(x);
+    value = line.valueAt(index);
+    found.push([x, value]);
+    let [least, most] = [value, value];
+    let end = x;
+    for (index += 1; index < last; index += 1) {
+      const next = xAt(line.timeAt(index));
+      if (Math.floor(next) !== column) break;
+      end = next;
+      value = line.valueAt(index);
+      least = Math.min(least, value);
+      most = Math.max(most, value);
+    }
+    if (least !== most) found.push([end, least], [end, most], [end, value]);
+  }
+  if (line.step && last === line.length && last > first) found.push([width, value]);
+  return found;
+}
+
 function drawLine(
   { ctx, width, density, viewport }: TrackScene,
   line: TrackLine,
@@ -92,21 +125,8 @@ function drawLine(
   ctx.lineWidth = line.strong ? 2.25 : 1.5;
   if (line.dashed) ctx.setLineDash([5, 4]);
   ctx.beginPath();
-  let column = NaN;
-  let before = 0;
-  for (let index = first; index < last; index += 1) {
-    const x = xOf(line.timeAt(index), viewport, width, density.labelWidth);
-    const at = y(line.valueAt(index));
-    if (index === first) ctx.moveTo(x, at);
-    else if (line.step && Math.floor(x) !== column) ctx.lineTo(x, before);
-    ctx.lineTo(x, at);
-    column = Math.floor(x);
-    before = at;
-  }
-  if (line.step && last === line.length && last > first) {
-    const end = xOf(viewport.end_s, viewport, width, density.labelWidth);
-    ctx.lineTo(end, before);
-  }
+  for (const [x, value] of outline(line, [first, last], viewport, width - density.labelWidth))
+    ctx.lineTo(density.labelWidth + x, y(value));
   ctx.stroke();
   if (line.dots && last - first <= MAX_DOTS) {
     for (let index = first; index < last; index += 1) {

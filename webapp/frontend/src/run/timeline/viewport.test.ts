@@ -42,6 +42,16 @@ describe('Viewport', () => {
     expect([live.start_s, live.end_s]).toEqual([5, 10]);
   });
 
+  it('counts what a person does, and not what the run does', () => {
+    const viewport = new Viewport(true);
+    viewport.follow(5);
+    expect([viewport.touches, viewport.version]).toEqual([0, 1]);
+    viewport.pan(1);
+    viewport.point(2);
+    viewport.point(2);
+    expect(viewport.touches).toBe(2);
+  });
+
   it('shows all of a recording however often it is asked', () => {
     const viewport = new Viewport(false);
     viewport.follow(3);

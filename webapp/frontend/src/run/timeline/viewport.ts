@@ -10,7 +10,9 @@ export class Viewport {
   /** Following keeps the right edge at "now"; any panning pauses it. */
   following: boolean;
   window: Window | null = 'all';
+  /** Grows with every change; `touches` only when a person has done something. */
   version = 0;
+  touches = 0;
   cursor_s: number | null = null;
   /** The instant that the page shows: null for the present or the end. */
   instant_s: number | null = null;
@@ -68,8 +70,10 @@ export class Viewport {
   }
 
   point(cursor_s: number | null): void {
+    if (cursor_s === this.cursor_s) return;
     this.cursor_s = cursor_s;
     this.version += 1;
+    this.touches += 1;
   }
 
   /** Shows the run as it was at an instant; null for the present. */
@@ -91,6 +95,7 @@ export class Viewport {
 
   private notify(): void {
     this.version += 1;
+    this.touches += 1;
     for (const listener of this.listeners) listener();
   }
 }
@@ -105,6 +110,7 @@ export function shifted(viewport: Viewport, by_s: number): Viewport {
     cursor_s: { get: () => later(viewport.cursor_s) },
     instant_s: { get: () => later(viewport.instant_s) },
     version: { get: () => viewport.version },
+    touches: { get: () => viewport.touches },
     following: { get: () => viewport.following },
     window: { get: () => viewport.window },
     follow: { value: (now_s: number) => viewport.follow(now_s) },

@@ -32,7 +32,7 @@ interface Props {
   picture: Snapshot;
   predicted: readonly PredictedToken[];
   viewport: Viewport;
-  now: () => number;
+  now: (wall_ms: number) => number;
   selection: Selection;
   generates: boolean;
   onPick: (time_s: number) => void;
@@ -58,7 +58,7 @@ export function TimeTracks(props: Props) {
   const chosen = (kind: 'link' | 'device') => (selection?.kind === kind ? selection.name : null);
   return (
     <div className={classes.tracks}>
-      <Ruler viewport={viewport} flags={flags} labelWidth={dense.labelWidth} onPick={onPick} />
+      <Ruler viewport={viewport} now={now} flags={flags} labelWidth={dense.labelWidth} onPick={onPick} />
       {generates && shown.includes('latency') && (
         <TrackChart
           {...common}
