@@ -245,7 +245,8 @@ async def test_silence_is_filled_with_heartbeats_that_keep_the_cursor(
     await asyncio.to_thread(publish_all, run, [Logged(level="info", text="hello")])
     communicator = socket(run.pk, cookie)
     assert await communicator.connect()
-    (first,) = await communicator.frames(1)
+    at_once, first = await communicator.frames(1)
+    assert (at_once["cursor"], at_once["events"], at_once["head"]) == ("0", [], first["cursor"])
     for _ in range(3):
         beat = await communicator.frame()
         assert beat["events"] == [] and beat["cursor"] == first["cursor"]

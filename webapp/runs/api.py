@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -21,7 +21,7 @@ from webapp.accounts.access import UserRequest, operator
 from webapp.accounts.rights import Rights
 from webapp.errors import Conflict
 from webapp.redis import redis_needed
-from webapp.runs import archive, exports, predictions, services
+from webapp.runs import archive, exports, past, predictions, services
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.replay import ReplayRequest, replayed
 from webapp.runs.requests import Pair, RunRequest, reasons_against, spec_of
@@ -165,6 +165,20 @@ def get_events(request: HttpRequest, run_id: int, since: int = 0) -> HttpRespons
     cursor = batches[-1].number if batches else since
     events = ",".join(batch.events[1:-1] for batch in batches)
     return HttpResponse(f'{{"cursor":"{cursor}","events":[{events}]}}', content_type="application/json")
+
+
+@router.get("/runs/{int:run_id}/past")
+def get_past(
+    request: HttpRequest, run_id: int, since: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0
+) -> HttpResponse:
+    """Binary: the events after the batch `since` as columns, which pages read faster than `events`.
+
+    Frames of a length (u32, little-endian) and so many bytes in zlib's format; an empty one ends the past.
+    """
+    services.find(run_id)
+    with redis_needed():
+        frames = past.page_of_past(run_id, since)
+    return HttpResponse(frames, content_type="application/octet-stream")
 
 
 @router.get("/runs/{int:run_id}/report.json")

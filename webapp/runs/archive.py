@@ -58,17 +58,25 @@ def last_stored(run_id: int) -> int:
     return EventSegment.objects.filter(run_id=run_id).aggregate(last=Max("last"))["last"] or 0
 
 
-def next_segment(run_id: int, since: int) -> list[Batch]:
-    """The batches after `since` of the first stored segment that has any."""
-    segment = EventSegment.objects.filter(run_id=run_id, last__gt=since).order_by("first").first()
-    if segment is None:
-        return []
+def segment_after(run_id: int, since: int) -> EventSegment | None:
+    """The first stored segment that has batches after `since`."""
+    return EventSegment.objects.filter(run_id=run_id, last__gt=since).order_by("first").first()
+
+
+def batches_of(segment: EventSegment, since: int) -> list[Batch]:
+    """The batches of the segment after `since`."""
     lines = gzip.decompress(segment.batches).decode().split("\n")
     return [
         Batch(number, upgrade_events_text(text, segment.schema))
         for number, text in enumerate(lines, segment.first)
         if number > since
     ]
+
+
+def next_segment(run_id: int, since: int) -> list[Batch]:
+    """The batches after `since` of the first stored segment that has any."""
+    segment = segment_after(run_id, since)
+    return [] if segment is None else batches_of(segment, since)
 
 
 def stored_batches(run_id: int, since: int) -> Iterator[Batch]:

@@ -3,7 +3,7 @@
 Server frames are `{"cursor": "17", "head": "40", "events": […], "server_time": epoch seconds}`; the client
 keeps the last cursor and reconnects with `?since=17`. `head` is the newest batch that there was when the
 client connected: until the cursor has reached it, the client is catching up. Frames without events are
-heartbeats. The client sends nothing.
+heartbeats; the first frame is one. The client sends nothing.
 
 Close codes: 4400 bad cursor, 4401 the person has logged out or may not look any more, 4404 no such run (any
 more), 1013 no connection to Redis: reconnect later.
@@ -67,6 +67,7 @@ class RunEvents(AsyncWebsocketConsumer):
     async def send_events(self, run_id: int, since: int) -> None:
         try:
             head = await newest(run_id)
+            await self.send(text_data=frame(since, head, []))  # says at once whether anything is missing
             async with aclosing(follow(run_id, since)) as feed:
                 async for batches in feed:
                     for text in frames(batches, since, head):

@@ -43,6 +43,11 @@ function csrfToken(): string {
 }
 
 async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const response = await answer(method, path, body, signal);
+  return response.status === 204 ? (undefined as T) : parseBody<T>(response);
+}
+
+async function answer(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = { Accept: 'application/json' };
   if (method !== 'GET') headers['X-CSRFToken'] = csrfToken();
   const form = body instanceof FormData; // the browser adds the multipart boundary
@@ -61,7 +66,7 @@ async function request<T>(method: Method, path: string, body?: unknown, signal?:
     throw new ApiError(0, 'The server does not answer: check that EdgeLoom is running, then try again.');
   }
   if (!response.ok) throw await toError(response, path);
-  return response.status === 204 ? (undefined as T) : parseBody<T>(response);
+  return response;
 }
 
 /** POST a form that takes long, with `onProgress` getting the fraction of it that was sent. */
@@ -116,6 +121,8 @@ async function toError(response: Response, path: string): Promise<ApiError> {
 
 export const api = {
   get: <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal),
+  bytes: async (path: string, signal?: AbortSignal) =>
+    (await answer('GET', path, undefined, signal)).arrayBuffer(),
   post: <T>(path: string, body?: unknown, signal?: AbortSignal) =>
     request<T>('POST', path, body ?? {}, signal),
   upload: <T>(path: string, form: FormData, signal?: AbortSignal) => request<T>('POST', path, form, signal),

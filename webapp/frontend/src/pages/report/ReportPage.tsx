@@ -97,9 +97,9 @@ export function ReportPage({ run }: { run: RunDetail }) {
         <Seen run={run} />
         <ReportText run={run} data={recording.data} />
         <Recorded run={run} recording={recording} />
-        {recording.data?.plan && (
+        {recording.data?.plans.newest && (
           <MethodView
-            plan={recording.data.plan}
+            plan={recording.data.plans.newest}
             model={spec.model}
             devices={spec.cluster.devices}
             data={recording.data}
@@ -111,7 +111,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
             plan={plan}
             model={spec.model}
             devices={spec.cluster.devices.map((device) => device.name)}
-            made={recording.data?.plans}
+            made={recording.data?.plans.versions}
             over
           />
         )}

@@ -23,6 +23,8 @@ export interface LayerLatency {
 export class LayerTimes {
   private readonly passes = new Map<string, Pass>();
   private first: Pass | null = null;
+  /** The pass of the newest operation: the next one is mostly of the same. */
+  private last: Pass | null = null;
 
   constructor(private readonly numLayers: number) {}
 
@@ -60,6 +62,7 @@ export class LayerTimes {
   }
 
   private pass(request: number, token: number): Pass {
+    if (this.last?.request === request && this.last.token === token) return this.last;
     const key = `${request}:${token}`;
     let pass = this.passes.get(key);
     if (!pass) {
@@ -73,6 +76,7 @@ export class LayerTimes {
       this.first ??= pass;
       if (this.passes.size > KEPT_PASSES) this.passes.delete(this.passes.keys().next().value!);
     }
+    this.last = pass;
     return pass;
   }
 }

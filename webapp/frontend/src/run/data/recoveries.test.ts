@@ -79,8 +79,8 @@ describe('RunData', () => {
   it('takes the new plan at the moment it is made, as a marked event with its reason', () => {
     const data = new RunData(cluster, model);
     data.apply([{ type: 'mark', ...mark(2, 'replanned', '', { reason: 'b failed.', plan }) }]);
-    expect(data.plan).toEqual(plan);
-    expect(data.replanned).toEqual({ time_s: 2, reason: 'b failed.' });
+    expect(data.plans.newest).toEqual(plan);
+    expect(data.plans.replanned).toEqual({ time_s: 2, reason: 'b failed.' });
     expect(data.injections).toMatchObject([
       { time_s: 2, name: 'replanned', label: expect.stringContaining('b failed.') },
     ]);

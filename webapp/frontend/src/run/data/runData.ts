@@ -1,7 +1,7 @@
 /** The state of one run, folded from its events. Mutable and outside React on purpose: thousands of
  * events per second are applied here; `snapshot.ts` (4 Hz) and the canvases (30 Hz) read it. */
 import type { ClusterSpec, Mark, ModelSpec, Plan, RunEvent, RunReport, RunState, Span } from '@/api/types';
-import { type Facts, isPlan, number, text } from './facts';
+import { text } from './facts';
 import { HeadMap } from './headMap';
 import { LayerTimes } from './layerTimes';
 import { describeMark, injectionOf, METHOD_MARKS, QUIET_MARKS, type Injection } from './marks';
@@ -22,31 +22,24 @@ import {
   type DeviceData,
   type LinkData,
 } from './parts';
-import { planNow } from './planNow';
+import { Plans } from './plans';
 import { Recoveries } from './recoveries';
 import { Names, Ring, SpanRing } from './rings';
 import { Service } from './service';
+import { TokenLog } from './tokenLog';
 
 export { LANES, type DeviceData, type DirectionData, type Lane, type LinkData } from './parts';
 export { describeMark, type Injection } from './marks';
+export { type PlanVersion } from './plans';
+export { type Token } from './tokenLog';
 
 const SPAN_BUDGET = 400_000;
-const MAX_TOKENS = 20_000;
 const MAX_LOG = 2_000;
 const MAX_METHOD_MARKS = 2_000;
 /** Events other than spans that are kept, for the state at an earlier instant. */
 const MAX_HISTORY = 300_000;
 /** Clock events come every 0.25 s; without one, time is extrapolated for at most this long. */
 const MAX_AHEAD_WALL_S = 0.6;
-
-export interface Token {
-  request: number;
-  index: number;
-  token: number;
-  text: string;
-  latency_s: number;
-  time_s: number;
-}
 
 export interface LogEntry {
   key: number;
@@ -55,27 +48,20 @@ export interface LogEntry {
   text: string;
 }
 
-/** A plan of the run: from when it was in force, and why it was made; '' for the first one. */
-export interface PlanVersion {
-  time_s: number;
-  reason: string;
-  plan: Plan;
-}
-
 type Lanes = DeviceData['lanes'];
 
 export class RunData {
   state: RunState = 'queued';
   stateDetail = '';
   readonly states: { state: RunState; detail: string }[] = [];
-  readonly plans: PlanVersion[] = [];
+  readonly plans = new Plans();
   report: RunReport | null = null;
   time_s = 0;
   clock: { time_s: number; wall_s: number; at_ms: number } | null = null;
   events = 0;
   readonly devices: DeviceData[];
   readonly links: LinkData[];
-  readonly tokens = new Ring<Token>(MAX_TOKENS);
+  readonly tokens = new TokenLog();
   readonly log = new Ring<LogEntry>(MAX_LOG);
   readonly injections: Injection[] = [];
   /** The marks of `injections`. */
@@ -88,11 +74,8 @@ export class RunData {
   /** Number of refused changes; the log has the reasons. */
   refusals = 0;
   private readonly byName = new Map<string, DeviceData>();
-  /** By request the time of its arrival or newest token: the next token's latency counts from there. */
-  private readonly since_s = new Map<number, number>();
   private readonly history = new Ring<{ time_s: number; event: RunEvent }>(MAX_HISTORY);
   private logKey = 0;
-  private inForce: { of: string; plan: Plan } | null = null;
 
   constructor(
     private readonly cluster: ClusterSpec,
@@ -115,38 +98,26 @@ export class RunData {
   }
 
   /** Applies events in order; `now_ms` is the wall clock at their arrival, for the extrapolated clock. */
-  apply(events: readonly RunEvent[], now_ms = 0): void {
-    for (const event of events) this.applyOne(event, now_ms);
-    this.events += events.length;
+  apply(events: Iterable<RunEvent>, now_ms = 0): void {
+    for (const event of events) {
+      this.applyOne(event, now_ms);
+      this.events += 1;
+    }
   }
 
   device(name: string): DeviceData | undefined {
     return this.byName.get(name);
   }
 
-  /** The plan that was made last; null before the first. */
-  get plan(): Plan | null {
-    return this.plans.at(-1)?.plan ?? null;
-  }
-
-  /** When the plan in force was made, and why; null for the first one. */
-  get replanned(): { time_s: number; reason: string } | null {
-    const last = this.plans.at(-1);
-    return last?.reason ? { time_s: last.time_s, reason: last.reason } : null;
-  }
-
-  /** The newest plan with what its method has changed since, and without devices that have failed. The same object
-   * until one of these changes. */
+  /** The plan in force; the same object until it changes. */
   get planInForce(): Plan | null {
-    const made = this.plans.at(-1);
-    if (!made) return null;
     const lost = new Set(this.devices.flatMap((one, rank) => (one.failedAt_s === null ? [] : [rank])));
-    const of = `${this.plans.length} ${this.methodMarks.pushed} ${this.heads.version} ${[...lost].join()}`;
-    if (this.inForce?.of !== of) {
-      const marks = this.methodMarks.toArray().filter((mark) => mark.time_s >= made.time_s);
-      this.inForce = { of, plan: planNow(made.plan, { marks, heads: this.heads.rows, lost }) };
-    }
-    return this.inForce.plan;
+    const { methodMarks: marks, heads } = this;
+    return this.plans.now(`${marks.pushed} ${heads.version}`, {
+      marks: marks.toArray(),
+      heads: heads.rows,
+      lost,
+    });
   }
 
   /** Virtual time at wall clock `now_ms`; while the run is live, extrapolated from the newest clock event. */
@@ -211,8 +182,7 @@ export class RunData {
         this.states.push({ state: event.state, detail: event.detail });
         return this.addLog(null, 'state', event.detail ? `${event.state}: ${event.detail}` : event.state);
       case 'plan':
-        this.plans.push({ time_s: this.time_s, reason: '', plan: event });
-        return;
+        return this.plans.begin(this.time_s, event);
       case 'links':
         return this.applyLinks(event);
       case 'clock':
@@ -268,9 +238,9 @@ export class RunData {
     const { facts, name } = mark;
     this.time_s = Math.max(this.time_s, mark.time_s);
     const device = this.byName.get(mark.device || text(facts['device']));
-    if (name === 'token_emitted') this.addToken(mark.time_s, facts);
-    else if (name === 'request_arrived') this.since_s.set(number(facts['request'], 0), mark.time_s);
-    else if (name === 'replanned') this.replan(mark);
+    if (name === 'token_emitted') this.tokens.emitted(mark.time_s, facts);
+    else if (name === 'request_arrived') this.tokens.arrived(mark.time_s, facts);
+    else if (name === 'replanned') this.plans.replan(mark);
     else if (name === 'memory' && device) applyMemoryMark(device, mark);
     else if (DEVICE_MARKS.has(name) && device) applyDeviceMark(device, mark);
     else if (LINK_MARKS.has(name)) {
@@ -284,11 +254,6 @@ export class RunData {
     if (!QUIET_MARKS.has(name)) this.tell(mark);
   }
 
-  private replan({ time_s, facts }: Mark): void {
-    if (!isPlan(facts['plan'])) return;
-    this.plans.push({ time_s, reason: text(facts['reason']) || 'planned again', plan: facts['plan'] });
-  }
-
   private tell(mark: Mark): void {
     const injection = injectionOf(mark);
     if (injection) {
@@ -297,21 +262,6 @@ export class RunData {
     }
     const who = injection?.by ? ` (${injection.by})` : '';
     this.addLog(mark.time_s, injection ? 'injection' : 'info', `${describeMark(mark)}${who}`);
-  }
-
-  private addToken(time_s: number, facts: Facts): void {
-    const request = number(facts['request'], 0);
-    const token = number(facts['token'], -1);
-    const elapsed_s = time_s - (this.since_s.get(request) ?? 0);
-    this.since_s.set(request, time_s);
-    this.tokens.push({
-      request,
-      index: number(facts['index'], 0),
-      token,
-      text: text(facts['text']),
-      latency_s: number(facts['latency_s'], elapsed_s),
-      time_s,
-    });
   }
 
   private addLog(time_s: number | null, level: LogEntry['level'], text: string): void {

@@ -1,33 +1,17 @@
 /** The immutable snapshot of a run that React renders, taken at most four times per second. */
 import { isOver, type Plan, type RunReport, type RunState } from '@/api/types';
 import { activity, knownInstant_s, type Activity } from './activity';
-import type { RunData, DirectionData, Injection, LogEntry, PlanVersion, Token } from './runData';
 import type { LayerLatency } from './layerTimes';
-import type { OutputLine } from './parts';
+import type { DeviceData, DirectionData, LinkData } from './parts';
+import type { RunData, Injection, LogEntry, PlanVersion, Token } from './runData';
 import type { LiveRecovery } from './recoveries';
 
-export interface DeviceView {
-  name: string;
-  memoryBytes: number;
-  residentBytes: number;
-  peakBytes: number;
-  failedAt_s: number | null;
-  frozenAt_s: number | null;
-  slowdown: number;
-  changes: number;
-  output: readonly OutputLine[];
+/** A device without what only grows, and what it does. */
+export type DeviceView = Omit<DeviceData, 'lanes' | 'memory' | 'loadedBytes' | 'loading_s'> & {
   activity: Activity;
-}
+};
 
-export interface LinkView {
-  name: string;
-  a: string;
-  b: string;
-  up: boolean;
-  forward: DirectionData;
-  backward: DirectionData;
-  changes: number;
-}
+export type LinkView = Omit<LinkData, 'use' | 'other'>;
 
 export interface Snapshot {
   version: number;
@@ -91,23 +75,12 @@ function snapshotOf(
     events: data.events,
     droppedSpans: data.droppedSpans,
     plan: data.planInForce,
-    plans: [...data.plans],
+    plans: [...data.plans.versions],
     recoveries: data.recoveries.list.map((one) => ({ ...one })),
     report: data.report,
     devices: data.devices.map((device, rank) => {
       const { lanes } = whole.devices[rank]!;
-      return {
-        name: device.name,
-        memoryBytes: device.memoryBytes,
-        residentBytes: device.residentBytes,
-        peakBytes: device.peakBytes,
-        failedAt_s: device.failedAt_s,
-        frozenAt_s: device.frozenAt_s,
-        slowdown: device.slowdown,
-        changes: device.changes,
-        output: device.output,
-        activity: activity({ ...device, lanes }, instant_s ?? Infinity, window_s),
-      };
+      return { ...device, activity: activity({ ...device, lanes }, instant_s ?? Infinity, window_s) };
     }),
     links: data.links.map((link) => ({
       ...link,

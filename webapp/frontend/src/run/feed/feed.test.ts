@@ -280,6 +280,80 @@ describe('Feed', () => {
   });
 });
 
+describe('a Feed with a past', () => {
+  /** A feed whose past has these parts and may then break; and what became of it. */
+  function opened(parts: { cursor: string; events: RunEvent[] }[], breaks = false) {
+    const server = new Server();
+    const data = new RunData(cluster, model);
+    const asked: string[] = [];
+    const feed = new Feed({
+      url: 'ws://lab/ws/runs/7',
+      open: server.open,
+      onEvents: (events) => data.apply(events),
+      isComplete: () => data.state === 'finished',
+      past: async function* (since) {
+        asked.push(since);
+        for (const { cursor, events } of parts.filter((part) => isAfter(part.cursor, since))) {
+          await Promise.resolve();
+          yield Object.assign([...events], { cursor });
+        }
+        if (breaks) throw new Error('the server does not answer');
+      },
+    });
+    feed.start();
+    return { server, data, feed, asked, done: () => new Promise((resolve) => setTimeout(resolve)) };
+  }
+  const past = [
+    { cursor: '1', events: [span({ token: 0 }), span({ token: 1 })] },
+    { cursor: '4', events: [span({ token: 2 })] },
+  ];
+
+  it('reads it first, catching up, and asks the connection for what comes after it', async () => {
+    const { server, data, feed, asked, done } = opened(past);
+    expect([feed.state, server.sockets.length]).toEqual(['catching up', 0]);
+    await done();
+    expect(asked).toEqual(['0']);
+    expect(server.current.url).toBe('ws://lab/ws/runs/7?since=4');
+    expect(feed.state).toBe('catching up');
+    server.current.send('4', [], '4');
+    expect(feed.state).toBe('live');
+    server.current.send('5', [span({ token: 3 })], '4');
+    expect(tokensOf(data)).toEqual([0, 1, 2, 3]);
+    feed.stop();
+  });
+
+  it('has the connection bring what could not be read', async () => {
+    const { server, data, feed, done } = opened(past.slice(0, 1), true);
+    await done();
+    expect(server.current.url).toBe('ws://lab/ws/runs/7?since=1');
+    server.current.send('4', past[1]!.events, '4');
+    expect(tokensOf(data)).toEqual([0, 1, 2]);
+    feed.stop();
+  });
+
+  it('opens no connection if it has everything, or was stopped meanwhile', async () => {
+    const over: RunEvent = { type: 'state', state: 'finished', detail: '' };
+    const complete = opened([{ cursor: '1', events: [over] }]);
+    await complete.done();
+    expect([complete.feed.state, complete.server.sockets.length]).toEqual(['ended', 0]);
+    const stopped = opened(past);
+    stopped.feed.stop();
+    await stopped.done();
+    expect([stopped.data.events, stopped.server.sockets.length]).toEqual([0, 0]);
+  });
+
+  it('goes on where it was when it is started again', async () => {
+    const { feed, data, asked, done } = opened(past);
+    await done();
+    feed.stop();
+    feed.start();
+    await done();
+    expect(asked).toEqual(['0', '4']);
+    expect(tokensOf(data)).toEqual([0, 1, 2]);
+    feed.stop();
+  });
+});
+
 describe('isAfter', () => {
   it('compares cursors as numbers', () => {
     expect(isAfter('10', '9')).toBe(true);

@@ -1,5 +1,6 @@
-/** The event feed of one run: a WebSocket with a cursor. However often the connection fails, every event
- * reaches `onEvents` exactly once and in order: the server replays from the last cursor that was applied. */
+/** The event feed of one run: first its past, then a WebSocket with a cursor. However often the connection fails,
+ * every event reaches `onEvents` exactly once and in order: the server sends what comes after the last cursor that
+ * was applied. */
 import type { EventFrame, RunEvent } from '@/api/types';
 
 const FIRST_RETRY_MS = 250;
@@ -9,10 +10,17 @@ const SILENCE_MS = 7_000;
 
 export type FeedState = 'connecting' | 'catching up' | 'live' | 'reconnecting' | 'refused' | 'ended';
 
+/** Some events; `cursor` is the number of their last batch. */
+export interface Part extends Iterable<RunEvent> {
+  readonly cursor: string;
+}
+
 export interface FeedOptions {
   /** Address without a cursor, for example `ws://host/ws/runs/7`. */
   url: string;
-  onEvents: (events: readonly RunEvent[], now_ms: number) => void;
+  onEvents: (events: Iterable<RunEvent>, now_ms: number) => void;
+  /** Reads the events after a cursor that there are now. What it does not bring, the WebSocket does. */
+  past?: (since: string, signal: AbortSignal) => AsyncIterable<Part>;
   onChange?: () => void;
   /** Whether all events of the run have arrived: then the feed closes. */
   isComplete?: () => boolean;
@@ -39,6 +47,7 @@ export class Feed {
   lastFrameAt_ms: number | null = null;
   lastEventAt_ms: number | null = null;
   private socket: WebSocket | null = null;
+  private reading: AbortController | null = null;
   private retry_ms = FIRST_RETRY_MS;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private watchdog: ReturnType<typeof setInterval> | undefined;
@@ -50,16 +59,43 @@ export class Feed {
   }
 
   start(): void {
-    this.connect();
     this.watchdog = setInterval(() => this.dropIfSilent(), 1_000);
+    if (this.options.past) void this.readPast(this.options.past);
+    else this.connect();
   }
 
   stop(): void {
+    this.reading?.abort();
+    this.reading = null;
     clearTimeout(this.timer);
     clearInterval(this.watchdog);
     const socket = this.socket;
     this.socket = null;
     socket?.close();
+  }
+
+  private async readPast(past: NonNullable<FeedOptions['past']>): Promise<void> {
+    const reading = new AbortController();
+    this.reading = reading;
+    this.change('catching up', '');
+    try {
+      for await (const part of past(this.cursor, reading.signal)) {
+        if (reading.signal.aborted) return;
+        this.take(part.cursor, part);
+      }
+    } catch {
+      // The WebSocket brings what is missing, or says why it cannot.
+    }
+    if (reading.signal.aborted) return;
+    if (this.options.isComplete?.()) this.end();
+    else this.connect();
+  }
+
+  private take(cursor: string, events: Iterable<RunEvent>): void {
+    const now = this.now();
+    this.lastEventAt_ms = now;
+    this.cursor = cursor;
+    this.options.onEvents(events, now);
   }
 
   private connect(): void {
@@ -83,9 +119,7 @@ export class Feed {
     this.smallestOffset_ms = Math.min(this.smallestOffset_ms, offset);
     this.lag_ms = offset - this.smallestOffset_ms;
     if (frame.events.length > 0 && isAfter(frame.cursor, this.cursor)) {
-      this.lastEventAt_ms = now;
-      this.cursor = frame.cursor;
-      this.options.onEvents(frame.events, now);
+      this.take(frame.cursor, frame.events);
       if (this.options.isComplete?.()) return this.end();
     }
     this.head = frame.head;

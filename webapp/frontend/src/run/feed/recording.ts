@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { api } from '@/api/client';
 import type { ClusterSpec, ModelSpec, RunDetail, RunEvent } from '@/api/types';
 import { RunData } from '@/run/data/runData';
+import { pastOf } from './past';
 
 /** Keeps more spans than a live run does. */
 const SPAN_BUDGET = 1_500_000;
@@ -20,6 +21,10 @@ export async function loadRecording(
 ): Promise<RunData> {
   const data = new RunData(cluster, model, SPAN_BUDGET);
   let cursor = '0';
+  for await (const part of pastOf(id, cursor, signal)) {
+    data.apply(part);
+    cursor = part.cursor;
+  }
   for (;;) {
     const page = await api.get<Page>(`/runs/${id}/events?since=${cursor}`, signal);
     data.apply(page.events);

@@ -4,6 +4,7 @@ import { useEffect, useState, useSyncExternalStore } from 'react';
 import { isOver, type ClusterSpec, type ModelSpec } from '@/api/types';
 import { RunData } from '@/run/data/runData';
 import { Feed, feedUrl } from './feed';
+import { pastOf } from './past';
 import { takeSnapshot, type Snapshot } from '@/run/data/snapshot';
 
 const PICTURE_MS = 250;
@@ -25,6 +26,7 @@ export class RunStore {
     this.data = new RunData(cluster, model);
     this.feed = new Feed({
       url: feedUrl(id),
+      past: (since, signal) => pastOf(id, since, signal),
       onEvents: (events, now_ms) => this.data.apply(events, now_ms),
       onChange: () => this.refresh(),
       isComplete: () => this.data.report !== null && isOver(this.data.state),

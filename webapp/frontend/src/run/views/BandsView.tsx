@@ -17,7 +17,7 @@ type Band = Layout['shards'][number];
 
 /** Voltage: every device computes all layers for its own positions and needs the keys of the others. */
 export function BandsView({ layout, model, devices, data }: ViewProps<Layout>) {
-  const since_s = data?.replanned?.time_s ?? 0;
+  const since_s = data?.plans.replanned?.time_s ?? 0;
   const renewed = (data?.methodMarks.toArray() ?? []).filter(
     (mark) => mark.name === 'repartitioned' && mark.time_s >= since_s,
   );

@@ -9,7 +9,7 @@ import { type Columns, stateOf } from './shares';
 
 /** AdaptLink: the shares of the feed-forward columns, and below them the copies that serve as backups. */
 export function SharesView({ layout, model, devices, data }: ViewProps<LayoutOf<'shares'>>) {
-  const since_s = data?.replanned?.time_s ?? 0;
+  const since_s = data?.plans.replanned?.time_s ?? 0;
   const events = (data?.methodMarks.toArray() ?? []).filter(({ name }) => EVENTS.has(name));
   const lost = new Set(
     devices.flatMap(({ name }, rank) => (data?.device(name)?.failedAt_s != null ? [rank] : [])),
