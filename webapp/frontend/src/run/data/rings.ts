@@ -1,7 +1,8 @@
 /** Ring buffers for a run's events: they double up to a cap, then overwrite the oldest entry. */
 import type { Span, SpanKind } from '@/api/types';
 
-const SPAN_KINDS: readonly SpanKind[] = [
+/** A ring keeps the place of a kind in this list. */
+export const SPAN_KINDS: readonly SpanKind[] = [
   'compute',
   'send',
   'recv',
@@ -115,16 +116,16 @@ export class SpanRing {
     return SPAN_KINDS[this.kind[(this.head + index) % this.capacity]!]!;
   }
 
-  /** The times and kinds of spans from index `first` up to `last`, in order. */
+  /** The times of spans from index `first` up to `last`, in order; `kind` is a place in SPAN_KINDS. */
   forEach(
     first: number,
     last: number,
-    visit: (start_s: number, end_s: number, kind: SpanKind, index: number) => void,
+    visit: (start_s: number, end_s: number, kind: number, index: number) => void,
   ): void {
     const { start, end, kind, capacity } = this;
     let at = (this.head + first) % capacity;
     for (let index = first; index < last; index += 1) {
-      visit(start[at]!, end[at]!, SPAN_KINDS[kind[at]!]!, index);
+      visit(start[at]!, end[at]!, kind[at]!, index);
       at = at + 1 === capacity ? 0 : at + 1;
     }
   }

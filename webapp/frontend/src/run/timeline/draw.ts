@@ -1,7 +1,7 @@
 /** Paints a timeline. Spans narrower than a pixel are merged, so the cost depends on pixels, not spans. */
 import type { Segment } from '@/run/data/criticalPath';
 import type { RunData } from '@/run/data/runData';
-import { OVERLAPPING, type SpanRing } from '@/run/data/rings';
+import { OVERLAPPING, SPAN_KINDS, type SpanRing } from '@/run/data/rings';
 import type { CanvasColors } from '../charts/colors';
 import { laneTop, rowHeight, type Density } from './layout';
 import { drawMoments, drawTicks } from './axis';
@@ -116,45 +116,52 @@ function drawLane(scene: Scene, ring: SpanRing, top: number): void {
     if (end_s < viewport.start_s || start_s > viewport.end_s) return;
     const from = Math.max(left, left + (start_s - viewport.start_s) * scale);
     const to = Math.min(width, left + (end_s - viewport.start_s) * scale);
-    const color = colors.span[kind];
-    if (to - from < NARROW) return crowd.add(from, to, color);
-    ctx.fillStyle = color;
+    if (to - from < NARROW) return crowd.add(from, to, kind);
+    ctx.fillStyle = colors.span[SPAN_KINDS[kind]!];
     ctx.fillRect(from, top, to - from - (to - from > 3 ? 0.75 : 0), height);
     if (named && to - from > NAME_MIN_WIDTH) drawName(scene, ring, index, from, to, top + height / 2);
   });
-  crowd.draw(ctx, top, height);
+  crowd.draw(ctx, colors, top, height);
 }
 
-/** Spans too narrow to be drawn alone: a column's opacity is the busy share of its time. */
+const NOTHING = 255;
+
+/** Spans too narrow to be drawn alone: a column's opacity is the busy share of its time, its colour that of its newest
+ * span. */
 class Crowd {
   private readonly busy: Float32Array;
-  private readonly color: string[] = [];
+  private readonly kind: Uint8Array;
 
   constructor(width: number) {
     this.busy = new Float32Array(width + 1);
+    this.kind = new Uint8Array(width + 1).fill(NOTHING);
   }
 
-  add(from: number, to: number, color: string): void {
-    for (let column = Math.floor(from); column <= to && column < this.busy.length; column += 1) {
-      this.busy[column]! += Math.max(Math.min(to, column + 1) - Math.max(from, column), 0);
-      this.color[column] = color;
+  add(from: number, to: number, kind: number): void {
+    const first = Math.floor(from);
+    const last = Math.min(Math.floor(to), this.busy.length - 1);
+    for (let column = first; column <= last; column += 1) {
+      const begin = column === first ? from : column;
+      const end = column + 1 < to ? column + 1 : to;
+      this.busy[column]! += end - begin;
+      this.kind[column] = kind;
     }
   }
 
   /** Neighbours of the same opacity are one rectangle. */
-  draw(ctx: CanvasRenderingContext2D, top: number, height: number): void {
+  draw(ctx: CanvasRenderingContext2D, colors: CanvasColors, top: number, height: number): void {
     let first = 0;
     for (let column = 1; column <= this.busy.length; column += 1) {
       if (
         column < this.busy.length &&
         this.level(column) === this.level(first) &&
-        this.color[column] === this.color[first]
+        this.kind[column] === this.kind[first]
       )
         continue;
-      const color = this.color[first];
-      if (color) {
+      const kind = this.kind[first]!;
+      if (kind !== NOTHING) {
         ctx.globalAlpha = FAINTEST + (1 - FAINTEST) * (this.level(first) / LEVELS);
-        ctx.fillStyle = color;
+        ctx.fillStyle = colors.span[SPAN_KINDS[kind]!];
         ctx.fillRect(first, top, column - first, height);
       }
       first = column;
