@@ -7,16 +7,15 @@ from django.middleware.gzip import GZipMiddleware
 
 
 class CompressedApi(GZipMiddleware):
-    """Whole answers below /api/ but for bytes, which are compressed if they can be. A stream goes out as it
-    comes, and files have their compressed copies already.
+    """Whole answers below /api/. A stream goes out as it comes, and files have their compressed copies
+    already.
 
     Django adds up to 100 random bytes, so the length of an answer does not tell what secrets are in it
     (BREACH).
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        whole = not response.streaming and request.path.startswith("/api/")
-        if not whole or response.get("Content-Type") == "application/octet-stream":
+        if response.streaming or not request.path.startswith("/api/"):
             return response
         compressed: HttpResponseBase = super().process_response(request, response)
         return compressed

@@ -6,17 +6,18 @@ import base64
 import json
 import struct
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.domain.events import to_json
 from tests.support.web import ROOT, Browser, recorded
 from tests.webapp.test_live import in_pieces, new_run, published
 from tests.webapp.test_stored_runs import put, stored
 from webapp.runs import past
-from webapp.runs.columns import chunk_of
+from webapp.runs.columns import Deflated, chunk_of, deflated, joined
 from webapp.runs.live import Publisher
 from webapp.runs.ownership import owner_of
 from webapp.runs.stream import Batch
@@ -25,29 +26,21 @@ FIELDS = ("start_s", "end_s", "bytes", "payload_bytes", "flops", "layer", "reque
 TEXTS = ("device", "kind", "name", "peer")
 
 
-def events_of(chunk: bytes) -> tuple[str, list[dict[str, Any]]]:
-    """The cursor and the events of a chunk, after its description."""
+def events_of(chunk: bytes) -> tuple[str, list[dict[str, Any]], bytes]:
+    """The cursor and the events of a chunk, after its description; and what follows it."""
     (length,) = struct.unpack_from("<I", chunk)
     head = json.loads(chunk[4 : 4 + length])
     count, columns = head["spans"], chunk[4 + length :]
     assert (4 + length) % 8 == 0, "columns begin where a browser can read them in place"
     numbers = [*struct.unpack_from(f"<{5 * count}d", columns)]
     numbers += struct.unpack_from(f"<{8 * count}i", columns, 40 * count)
-    assert len(columns) == 72 * count
     found: list[dict[str, Any]] = []
     for values in (numbers[at::count] for at in range(count)):
         texts = {field: head["names"][int(place)] for field, place in zip(TEXTS, values[9:], strict=True)}
         found.append({"type": "span", **dict(zip(FIELDS, values, strict=False)), **texts})
     for done, (event, before) in enumerate(head["others"]):
         found.insert(done + before, event)
-    return head["cursor"], found
-
-
-def frames_of(body: bytes) -> Iterator[bytes]:
-    while body:
-        (length,) = struct.unpack_from("<I", body)
-        yield body[4 : 4 + length]
-        body = body[4 + length :]
+    return head["cursor"], found, columns[72 * count :]
 
 
 def read(browser: Browser, run_id: int, since: int = 0) -> tuple[int, list[dict[str, Any]], bool]:
@@ -55,20 +48,19 @@ def read(browser: Browser, run_id: int, since: int = 0) -> tuple[int, list[dict[
     answer = browser.get(f"/runs/{run_id}/past?since={since}")
     assert answer.status_code == 200, answer.content
     events: list[dict[str, Any]] = []
-    cursor = since
-    for frame in frames_of(answer.content):
-        if not frame:
-            return cursor, events, True
-        name, found = events_of(zlib.decompress(frame))
-        cursor, events = int(name), events + found
-    return cursor, events, False
+    cursor, rest = str(since), answer.content
+    while len(rest) > 4:
+        cursor, found, rest = events_of(rest)
+        events += found
+    assert rest in (b"", bytes(4))
+    return int(cursor), events, len(rest) == 4
 
 
 def test_a_chunk_is_what_the_front_end_reads() -> None:
     golden = json.loads((ROOT / "webapp/frontend/src/run/data/columns.golden.json").read_text())
     batches = [Batch(41 + at, json.dumps(events)) for at, events in enumerate(golden["batches"])]
     chunk = chunk_of(batches)
-    assert events_of(chunk) == ("42", [event for events in golden["batches"] for event in events])
+    assert events_of(chunk) == ("42", [event for events in golden["batches"] for event in events], b"")
     assert base64.b64encode(chunk).decode() == golden["chunk"]
 
 
@@ -127,18 +119,36 @@ def test_old_events_are_read_as_present_ones(alice: Browser) -> None:
     assert alice.get(f"/runs/{run.pk + 1}/past").status_code == 404
 
 
+@pytest.mark.django_db
+def test_the_past_comes_compressed_for_whoever_takes_that(alice: Browser) -> None:
+    run = put(stored(2, "voltage"), 2)
+    path = f"/api/runs/{run.pk}/past"
+    plain = alice.client.get(path)
+    small = alice.client.get(path, headers={"accept-encoding": "gzip, deflate, br"})
+    assert small["Content-Encoding"] == "deflate" and not plain.has_header("Content-Encoding")
+    assert zlib.decompress(small.content) == plain.content
+    assert len(small.content) < len(plain.content) / 4
+
+
+@given(st.lists(st.binary(max_size=300_000), max_size=5))
+@settings(max_examples=25, deadline=None)
+def test_contents_that_were_compressed_alone_are_one_stream(contents: list[bytes]) -> None:
+    assert zlib.decompress(joined([deflated(content) for content in contents])) == b"".join(contents)
+
+
 def test_what_was_needed_last_is_kept_up_to_a_limit() -> None:
+    chunk = Deflated(bytes(100), 1, 0)
     kept = past.Kept(250)
     made: list[int] = []
 
-    def answer(number: int) -> bytes:
-        def make() -> bytes:
+    def ask(number: int) -> None:
+        def make() -> Deflated:
             made.append(number)
-            return bytes(100)
+            return chunk
 
-        return kept.get((b"segment", number), make)
+        assert kept.get((b"segment", number), make) is chunk
 
     for number in (1, 2, 1, 3, 1, 2):
-        assert answer(number) == bytes(100)
+        ask(number)
     assert made == [1, 2, 3, 2], "2 was the one that nobody had asked for longest when 3 came"
     assert kept.bytes == 200

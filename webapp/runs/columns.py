@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic_core import from_json
@@ -32,6 +32,7 @@ TEXTS = ("device", "kind", "name", "peer")
 """The fields of a span (`engine/domain/trace.py`), and what an integer is in a span that lacks it."""
 FASTEST = 1
 """zlib's level: the next ones take longer and save little."""
+ADLER = 65521
 
 
 def chunk_of(batches: Sequence[Batch]) -> bytes:
@@ -59,14 +60,29 @@ def chunk_of(batches: Sequence[Batch]) -> bytes:
     }
     header = json.dumps(head, separators=(",", ":")).encode()
     header += b" " * (-(len(header) + 4) % 8)
-    return b"".join((framed(header), *(column.tobytes() for column in columns)))
+    length = len(header).to_bytes(4, "little")
+    return b"".join((length, header, *(column.tobytes() for column in columns)))
 
 
-def compressed(batches: Sequence[Batch]) -> bytes:
-    """A chunk in zlib's format."""
-    return zlib.compress(chunk_of(batches), FASTEST)
+class Deflated(NamedTuple):
+    """Content as blocks of deflate (RFC 1951) that may follow each other; its Adler-32 and length."""
+
+    blocks: bytes
+    adler: int
+    length: int
 
 
-def framed(content: bytes) -> bytes:
-    """Its length (u32), then the content itself."""
-    return len(content).to_bytes(4, "little") + content
+def deflated(content: bytes) -> Deflated:
+    packer = zlib.compressobj(FASTEST, wbits=-zlib.MAX_WBITS)
+    blocks = packer.compress(content) + packer.flush(zlib.Z_FULL_FLUSH)
+    return Deflated(blocks, zlib.adler32(content), len(content))
+
+
+def joined(parts: Sequence[Deflated]) -> bytes:
+    """One stream in zlib's format (RFC 1950) of all contents, without compressing them again."""
+    low, high = 1, 0
+    for part in parts:  # of Adler-32, the lower half is 1 and all bytes added, the upper one all lower halves
+        high = (high + (part.adler >> 16) + (low - 1) * part.length) % ADLER
+        low = (low + (part.adler & 0xFFFF) - 1) % ADLER
+    blocks = b"".join(part.blocks for part in parts)
+    return b"\x78\x01" + blocks + b"\x03\x00" + (high << 16 | low).to_bytes(4, "big")

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 
 import type { RunEvent, Span, SpanKind } from '@/api/types';
-import { Columns, framesOf, inflated } from './columns';
+import { Columns, pageOf } from './columns';
 import { cluster, model, span } from './fixtures';
 import { RunData } from './runData';
 import { snapshotAt, takeSnapshot } from './snapshot';
@@ -131,15 +130,21 @@ describe('Columns', () => {
   });
 });
 
-describe('framesOf', () => {
-  it('divides an answer into frames, and each is inflated', async () => {
-    const chunk = new Uint8Array(encoded([span({ token: 5 })], '9'));
-    const frame = deflateSync(chunk);
-    const body = new Uint8Array(4 + frame.length + 4);
-    new DataView(body.buffer).setUint32(0, frame.length, true);
-    body.set(frame, 4);
-    const frames = framesOf(body.buffer);
-    expect(frames.map((one) => one.length)).toEqual([frame.length, 0]);
-    expect(new Uint8Array(await inflated(frames[0]!))).toEqual(chunk);
+describe('pageOf', () => {
+  it('divides an answer into its chunks, and knows whether more is there', () => {
+    const parts = [
+      encoded([span({ token: 5 })], '9'),
+      encoded([span({ token: 6 }), span({ token: 7 })], '10'),
+    ];
+    const body = new Uint8Array([...parts.flatMap((part) => [...new Uint8Array(part)]), 0, 0, 0, 0]);
+    const whole = pageOf(body.buffer);
+    expect(whole.isLast).toBe(true);
+    expect(whole.chunks.map((chunk) => [chunk.cursor, [...chunk].length])).toEqual([
+      ['9', 1],
+      ['10', 2],
+    ]);
+    const cut = pageOf(body.buffer.slice(0, -4));
+    expect([cut.chunks.length, cut.isLast]).toEqual([2, false]);
+    expect(pageOf(new ArrayBuffer(4))).toEqual({ chunks: [], isLast: true });
   });
 });

@@ -3,6 +3,7 @@
 import type { RunEvent, Span, SpanKind } from '@/api/types';
 
 const REALS = 5;
+const INTEGERS = 8;
 
 interface Head {
   cursor: string;
@@ -16,16 +17,21 @@ interface Head {
 export class Columns implements Iterable<RunEvent> {
   /** The number of the last batch of the chunk. */
   readonly cursor: string;
+  readonly byteLength: number;
   private readonly head: Head;
   private readonly reals: Float64Array;
   private readonly integers: Int32Array;
 
-  constructor(chunk: ArrayBuffer) {
-    const length = new DataView(chunk).getUint32(0, true);
-    this.head = JSON.parse(new TextDecoder().decode(new Uint8Array(chunk, 4, length))) as Head;
+  /** The chunk that begins at byte `from`, a multiple of eight. */
+  constructor(body: ArrayBuffer, from = 0) {
+    const length = new DataView(body).getUint32(from, true);
+    const columns = from + 4 + length;
+    this.head = JSON.parse(new TextDecoder().decode(new Uint8Array(body, from + 4, length))) as Head;
     this.cursor = this.head.cursor;
-    this.reals = new Float64Array(chunk, 4 + length, REALS * this.head.spans);
-    this.integers = new Int32Array(chunk, 4 + length + this.reals.byteLength);
+    this.reals = new Float64Array(body, columns, REALS * this.head.spans);
+    const reals = this.reals.byteLength;
+    this.integers = new Int32Array(body, columns + reals, INTEGERS * this.head.spans);
+    this.byteLength = 4 + length + reals + this.integers.byteLength;
   }
 
   *[Symbol.iterator](): Iterator<RunEvent> {
@@ -58,20 +64,20 @@ export class Columns implements Iterable<RunEvent> {
   }
 }
 
-/** The frames of an answer; the last one is empty if there is no more for now. */
-export function framesOf(body: ArrayBuffer): Uint8Array<ArrayBuffer>[] {
-  const lengths = new DataView(body);
-  const frames: Uint8Array<ArrayBuffer>[] = [];
-  for (let at = 0; at < body.byteLength;) {
-    const length = lengths.getUint32(at, true);
-    frames.push(new Uint8Array(body, at + 4, length));
-    at += 4 + length;
-  }
-  return frames;
+export interface Page {
+  chunks: Columns[];
+  /** Whether there are no later events now. */
+  isLast: boolean;
 }
 
-/** What is in a frame in zlib's format. */
-export async function inflated(frame: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
-  const stream = new Blob([frame]).stream().pipeThrough(new DecompressionStream('deflate'));
-  return new Response(stream).arrayBuffer();
+/** The chunks of an answer; four bytes of zeros after them say that they are all. */
+export function pageOf(body: ArrayBuffer): Page {
+  const chunks: Columns[] = [];
+  let at = 0;
+  while (at < body.byteLength && new DataView(body).getUint32(at, true) > 0) {
+    const chunk = new Columns(body, at);
+    chunks.push(chunk);
+    at += chunk.byteLength;
+  }
+  return { chunks, isLast: at < body.byteLength };
 }

@@ -1,7 +1,7 @@
 /** A watched run: its data, its feed, and a snapshot for React four times per second. */
 import { useEffect, useState, useSyncExternalStore } from 'react';
 
-import { isOver, type ClusterSpec, type ModelSpec } from '@/api/types';
+import { isOver, type ClusterSpec, type ModelSpec, type RunEvent } from '@/api/types';
 import { RunData } from '@/run/data/runData';
 import { Feed, feedUrl } from './feed';
 import { pastOf } from './past';
@@ -27,7 +27,7 @@ export class RunStore {
     this.feed = new Feed({
       url: feedUrl(id),
       past: (since, signal) => pastOf(id, since, signal),
-      onEvents: (events, now_ms) => this.data.apply(events, now_ms),
+      onEvents: (events, now_ms) => this.take(events, now_ms),
       onChange: () => this.refresh(),
       isComplete: () => this.data.report !== null && isOver(this.data.state),
     });
@@ -50,6 +50,14 @@ export class RunStore {
   };
 
   readonly snapshot = (): Snapshot => this.picture;
+
+  /** What answers a person's change is shown at once. */
+  private take(events: Iterable<RunEvent>, now_ms: number): void {
+    const answers = () => this.data.injections.length + this.data.refusals;
+    const before = answers();
+    this.data.apply(events, now_ms);
+    if (this.feed.state === 'live' && answers() > before) this.refresh();
+  }
 
   private refresh(): void {
     const now = `${this.data.events} ${this.feed.state}`;
