@@ -165,6 +165,14 @@ class Run:
         except ConnectionClosed as error:
             raise ConnectionError(f"The events of run {self.id} broke off: {error}.") from error
 
+    def process_log(self, device: str | None = None) -> Iterator[dict[str, Any]]:
+        """What the processes wrote so far, or that of `device`: `device`, `time_s`, `text` of each line."""
+        asked: dict[str, Any] = {} if device is None else {"device": device}
+        page: dict[str, Any] = {"cursor": 0, "more": True}
+        while page["more"]:
+            page = self._call("GET", "/process-log?" + urlencode({**asked, "since": page["cursor"]}))
+            yield from page["lines"]
+
     def change(self, kind: str, **fields: Any) -> None:
         """A live change, such as `change("set_rate", link="a--b", bit_per_s=5e6)`."""
         self._call("POST", "/changes", {"command": {"kind": kind, **fields}})

@@ -239,10 +239,9 @@ def _links(report: RunReport) -> Table:
         if not link.bytes:
             continue
         share = link.busy_s / report.latency_s if report.latency_s > 0 else 0.0
-        src, dst = (link.a, link.b) if link.direction == "forward" else (link.b, link.a)
         achieved = "" if link.achieved_bit_per_s is None else human(link.achieved_bit_per_s, "bit/s")
         result.add_row(
-            f"{src} → {dst}",
+            link.words,
             human(link.bytes, "B"),
             human_s(link.busy_s),
             f"{bar(share)} {share:4.0%}",

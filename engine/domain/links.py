@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import Field
 
 from engine.domain.values import Count, Fraction, Name, NonNegative, Positive, Value
 
+Direction = Literal["both", "forward", "backward"]
+"""Of a link from a to b: a→b is forward."""
+
+_NAME = re.compile(r"(.+?)--(.+?)(?:--([0-9]+))?")
+
 
 def link_name(a: str, b: str, parallel: int = 1) -> str:
     """The name of a link from `a` to `b`."""
     return f"{a}--{b}" if parallel == 1 else f"{a}--{b}--{parallel}"
+
+
+def link_words(a: str, b: str, parallel: int = 1, direction: Direction = "both") -> str:
+    """`a–b` for people, or `a → b` for one direction; of the second link between these nodes `a–b (2)`."""
+    ends = {"both": f"{a}–{b}", "forward": f"{a} → {b}", "backward": f"{b} → {a}"}[direction]
+    return ends if parallel == 1 else f"{ends} ({parallel})"
+
+
+def named_words(name: str, direction: Direction = "both") -> str:
+    """`link_words` of the link with this name: of `a--b--2` forward `a → b (2)`."""
+    found = _NAME.fullmatch(name)
+    return link_words(found[1], found[2], int(found[3] or 1), direction) if found else name
 
 
 class LinkSpec(Value):

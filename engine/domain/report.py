@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
 
+from engine.domain.links import link_words
 from engine.domain.method_report import MethodReport
 from engine.domain.plan import Plan
 from engine.domain.scenario import Scenario
@@ -32,6 +33,7 @@ class LinkReport(Value):
 
     a: str
     b: str
+    parallel: int = 1
     direction: Literal["forward", "backward"]
     bytes: int
     payload_bytes: int
@@ -41,6 +43,11 @@ class LinkReport(Value):
     energy_j: float = 0.0
     first_bytes: int | None = None
     first_busy_s: float | None = None
+
+    @property
+    def words(self) -> str:
+        """`a → b` in its direction; of the second link between these nodes `a → b (2)`."""
+        return link_words(self.a, self.b, self.parallel, self.direction)
 
 
 class LayerReport(Value):

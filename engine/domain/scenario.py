@@ -8,10 +8,8 @@ from pydantic import Field, TypeAdapter
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
+from engine.domain.links import Direction
 from engine.domain.values import Fraction, Name, NonNegative, Positive, Value
-
-Direction = Literal["both", "forward", "backward"]
-"""a→b is forward."""
 
 
 class SetRate(Value):

@@ -13,6 +13,7 @@ from itertools import pairwise
 from statistics import median
 
 from engine.domain.finding import ChangeEffect
+from engine.domain.links import named_words
 from engine.domain.report import RequestReport
 from engine.domain.scenario import (
     Change,
@@ -63,16 +64,16 @@ def effects_of(changes: Sequence[Change], requests: Sequence[RequestReport]) -> 
 def in_words(change: Change) -> str:
     """A noun phrase: "the rate of 20 Mbit/s on a–b"."""
     match change:
-        case SetRate():
-            return f"the rate of {human(change.bit_per_s, 'bit/s')} on {_way(change.link, change.direction)}"
-        case SetDelay():
-            return f"the delay of {human_s(change.delay_s)} on {_way(change.link, change.direction)}"
-        case SetLoss():
-            return f"the loss of {change.loss_frac * 100:.3g} % on {_way(change.link, change.direction)}"
+        case SetRate(link=link, direction=way):
+            return f"the rate of {human(change.bit_per_s, 'bit/s')} on {named_words(link, way)}"
+        case SetDelay(link=link, direction=way):
+            return f"the delay of {human_s(change.delay_s)} on {named_words(link, way)}"
+        case SetLoss(link=link, direction=way):
+            return f"the loss of {change.loss_frac * 100:.3g} % on {named_words(link, way)}"
         case LinkDown():
-            return f"the cut of {_way(change.link)}"
+            return f"the cut of {named_words(change.link)}"
         case LinkUp():
-            return f"the restoring of {_way(change.link)}"
+            return f"the restoring of {named_words(change.link)}"
         case SlowDevice():
             return f"the factor of {change.factor:.3g} on the times of {change.device}"
         case DropDevice():
@@ -81,10 +82,3 @@ def in_words(change: Change) -> str:
             return f"the freezing of {change.device}"
         case JoinDevice():
             return f"the joining of {change.device}"
-
-
-def _way(link: str, direction: str = "both") -> str:
-    a, _, b = link.partition("--")
-    if direction == "forward":
-        return f"{a} → {b}"
-    return f"{b} → {a}" if direction == "backward" else f"{a}–{b}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.domain.finding import ChangeEffect, Finding
-from engine.domain.report import Attribution, LinkReport, LoadReport, Outcome, Recovery, RunReport
+from engine.domain.report import Attribution, LoadReport, Outcome, Recovery, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice
 from engine.domain.units import human_s
 from engine.reports.effects import effects_of
@@ -148,7 +148,7 @@ def _bottleneck(report: RunReport) -> Iterator[str]:
     used = [link for link in report.links if link.busy_s > 0]
     if largest == PARTS["link_s"] and used:
         busiest = max(used, key=lambda link: link.busy_s)
-        sending, name = _share(busiest.busy_s, report), _arrow(busiest)
+        sending, name = _share(busiest.busy_s, report), busiest.words
         if busiest.busy_s < RATE_COUNTS_FRAC * report.attribution.link_s:
             begun = f"Delays count, not rates: the busiest link, {name}"
             yield f"{begun}, was sending in only {sending} of the time."
@@ -232,11 +232,6 @@ def _share(part_s: float, report: RunReport) -> str:
 
 def _percent(fraction: float) -> str:
     return f"{fraction * 100:.0f} %"
-
-
-def _arrow(link: LinkReport) -> str:
-    a, b = (link.a, link.b) if link.direction == "forward" else (link.b, link.a)
-    return f"{a} → {b}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -235,6 +235,7 @@ def fold_links(
         LinkReport(
             a=link.a,
             b=link.b,
+            parallel=link.parallel,
             direction=name,
             bytes=size_bytes[index, forward],
             payload_bytes=payload_bytes[index, forward],

@@ -24,6 +24,7 @@ from webapp.errors import Conflict
 from webapp.redis import redis_needed
 from webapp.runs import archive, exports, past, predictions, services
 from webapp.runs.models import ACTIVE, Run
+from webapp.runs.process_log import LogQuery, ProcessLogOut, process_log
 from webapp.runs.replay import ReplayRequest, replayed
 from webapp.runs.requests import Pair, RunRequest, reasons_against, spec_of
 from webapp.runs.schemas import (
@@ -186,6 +187,13 @@ def get_past(
     else:
         answer.content = zlib.decompress(page)
     return answer
+
+
+@router.get("/runs/{int:run_id}/process-log", response=ProcessLogOut)
+def get_process_log(request: HttpRequest, run_id: int, query: Query[LogQuery]) -> ProcessLogOut:
+    """What the processes of the devices wrote, a page at a time: ask with `since` = `cursor` while `more`."""
+    with redis_needed():
+        return process_log(services.find(run_id), query)
 
 
 @router.get("/runs/{int:run_id}/report.json")

@@ -12,9 +12,9 @@ from pydantic import Field
 from engine.domain.by_hand import EditablePlan
 from engine.domain.events import RunState
 from engine.domain.finding import Finding
+from engine.domain.links import Direction
 from engine.domain.plan import Plan
 from engine.domain.report import OutcomeKind, RunReport
-from engine.domain.scenario import Direction
 from engine.domain.spec import RunSpec
 from engine.domain.stored import Stored, read_plan, read_report, read_spec, upgrade_spec
 from engine.domain.values import Fraction, NonNegative, Positive, Value

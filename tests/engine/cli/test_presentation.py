@@ -156,6 +156,14 @@ def test_the_achieved_rate_is_shown_where_one_was_measured() -> None:
     assert "achieved" in text and "96 Mbit/s" in text and "hub → desk" in text
 
 
+def test_parallel_links_are_told_apart() -> None:
+    first = LinkReport(
+        a="desk", b="hub", direction="backward", bytes=10, payload_bytes=5, busy_s=1, rate_bit_per_s=1e8
+    )
+    text = shown(report(links=(first, first.model_copy(update={"parallel": 2}))))
+    assert "hub → desk  " in text and "hub → desk (2)" in text
+
+
 def test_text_of_a_model_is_never_read_as_markup() -> None:
     assert "[red]x[/nope]" in shown(report(text="[red]x[/nope]"))
 

@@ -282,6 +282,11 @@ def test_what_one_should_not_believe_is_said_last():
         (SetLoss(at_s=0, link="a--b", loss_frac=0.02, direction="backward"), "the loss of 2 % on b → a"),
         (LinkDown(at_s=0, link="a--b"), "the cut of a–b"),
         (LinkUp(at_s=0, link="a--b"), "the restoring of a–b"),
+        (LinkDown(at_s=0, link="a--b--2"), "the cut of a–b (2)"),
+        (
+            SetDelay(at_s=0, link="a--b--2", delay_s=0.01, direction="forward"),
+            "the delay of 10 ms on a → b (2)",
+        ),
         (FreezeDevice(at_s=0, device="a"), "the freezing of a"),
         (JoinDevice(at_s=0, device="a"), "the joining of a"),
         (DropDevice(at_s=0, device="a"), "the loss of a"),

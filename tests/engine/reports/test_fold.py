@@ -99,6 +99,14 @@ def test_links_count_every_hop_in_its_direction(report: RunReport) -> None:
     }
 
 
+def test_of_parallel_links_the_fastest_carries_a_direction_and_is_named_by_its_number() -> None:
+    second = CLUSTER.links[0].model_copy(update={"parallel": 2, "bit_per_s": 16e6, "reverse_bit_per_s": 1e6})
+    cluster = ClusterSpec.model_validate(CLUSTER.model_dump() | {"links": (*CLUSTER.links, second)})
+    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, TRACE, world="simulated")
+    carried = {link.words: link.bytes for link in report.links if "a" in link.words}
+    assert carried == {"a → s": 0, "s → a": 500, "a → s (2)": 1000, "s → a (2)": 0}
+
+
 def test_energy_is_that_of_computing_of_bytes_moved_and_of_bytes_on_links() -> None:
     """a computes 1.5 s and moves 10 B, b 1.5 s and loads 40 B; 1500 B cross either link."""
     watt = {"watts": 2.0, "j_per_memory_byte": 0.1, "j_per_disk_byte": 0.5}

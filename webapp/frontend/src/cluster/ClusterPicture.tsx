@@ -3,6 +3,7 @@ import { linkName, linkNames } from '@/format/links';
 import { bytes, flopRate, rate } from '@/format/units';
 import { deviceColor } from '@/theme/deviceColors';
 import { type Point, positionsOf } from './autoLayout';
+import { lanesOf, sideways } from './lanes';
 import classes from './ClusterPicture.module.css';
 
 interface Props {
@@ -14,9 +15,13 @@ interface Props {
   labels?: boolean;
 }
 
+/** Pixels between parallel links. */
+const LANE = 9;
+
 /** A static picture of a cluster: devices in their colours, switches as squares, links as wide as their rate. */
 export function ClusterPicture({ spec, layout, width = 260, height = 150, labels = false }: Props) {
   const at = fitInto(positionsOf(spec, layout), width, height, labels);
+  const lanes = lanesOf(spec.links.map((link) => ({ name: linkName(link), ends: [link.a, link.b] })));
   const off = (name: string) => layout?.disabled.includes(name) ?? false;
   const radius = labels ? 17 : Math.min(11, height / 11, height / (1.6 * Math.sqrt(spec.devices.length + 1)));
   return (
@@ -29,11 +34,20 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
       aria-label={`Cluster ${spec.name}: ${spec.devices.length} devices, ${spec.links.length} links`}
     >
       {spec.links.map((link) => {
-        const [a, b] = [at[link.a], at[link.b]];
-        if (!a || !b) return null;
+        const name = linkName(link);
+        const lane = lanes.get(name) ?? 0;
+        const ends = [at[link.a], at[link.b]].filter((point) => point !== undefined);
+        const [from, to] = ends.toSorted((one, other) => one.x - other.x || one.y - other.y);
+        if (!from || !to) return null;
+        const { x, y } = sideways(from, to, lane * LANE);
+        const [a, b] = [
+          { x: from.x + x, y: from.y + y },
+          { x: to.x + x, y: to.y + y },
+        ];
+        const along = 0.5 + lane / 4; // the rates of parallel links stand beside each other
         const dashed = linkNames(link).some(off) || off(link.a) || off(link.b);
         return (
-          <g key={linkName(link)} opacity={dashed ? 0.35 : 1}>
+          <g key={name} opacity={dashed ? 0.35 : 1}>
             <line
               x1={a.x}
               y1={a.y}
@@ -44,7 +58,12 @@ export function ClusterPicture({ spec, layout, width = 260, height = 150, labels
               strokeDasharray={dashed ? '4 4' : undefined}
             />
             {labels && spec.links.length <= 12 && (
-              <text x={(a.x + b.x) / 2} y={(a.y + b.y) / 2 + 3} textAnchor="middle" className={classes.rate}>
+              <text
+                x={a.x + (b.x - a.x) * along}
+                y={a.y + (b.y - a.y) * along + 3}
+                textAnchor="middle"
+                className={classes.rate}
+              >
                 {rate(link.bit_per_s)}
               </text>
             )}

@@ -6,6 +6,11 @@ export interface Box {
   height: number;
 }
 
+/** The box with this upper left corner. */
+export function boxAt({ x, y }: Point, { width = 0, height = 0 }: Partial<Omit<Box, 'center'>>): Box {
+  return { center: { x: x + width / 2, y: y + height / 2 }, width, height };
+}
+
 /** Where the line from the middle of `box` towards `to` leaves the box. */
 export function borderPoint(box: Box, to: Point): Point {
   const [dx, dy] = [to.x - box.center.x, to.y - box.center.y];

@@ -4,6 +4,7 @@ import { DEVICE_SIZE, type Point, positionsOf, SWITCH_SIZE } from './autoLayout'
 import { borderPoint, type Box } from './border';
 import { hiddenIn, middleOf, shownEnds } from './groups';
 import type { Drawing } from './drawing';
+import { lanesOf, sideways } from './lanes';
 
 /** Canvas units between parallel links. */
 export const LANE = 20;
@@ -23,20 +24,34 @@ export interface Spot {
   aside: number;
 }
 
-/** The spot of every link that is shown, by name: no label covers a card or another label if that is possible. */
+/** A link between two cards that are shown. */
+export interface Route {
+  name: string;
+  /** Names of the cards. */
+  ends: readonly [string, string];
+  bends?: readonly Point[];
+}
+
+/** The spot of every link of a drawing that is shown, by name. */
 export function spotsOf(drawing: Drawing): Map<string, Spot> {
-  const boxes = boxesOf(drawing);
   const hidden = hiddenIn(drawing.layout);
-  const lanes = lanesOf(drawing, hidden);
+  const routes = drawing.spec.links.flatMap((link): Route[] => {
+    const [name, ends] = [linkName(link), shownEnds(link, hidden)];
+    return ends ? [{ name, ends, bends: drawing.layout.bends[name] }] : [];
+  });
+  return spotsAmong(routes, boxesOf(drawing));
+}
+
+/** The spot of every link, by name: no label covers a card or another label if that is possible. */
+export function spotsAmong(routes: readonly Route[], boxes: ReadonlyMap<string, Box>): Map<string, Spot> {
+  const lanes = lanesOf(routes);
   const taken = [...boxes.values()];
   const spots = new Map<string, Spot>();
-  for (const link of drawing.spec.links) {
-    const name = linkName(link);
-    const ends = shownEnds(link, hidden);
-    const [a, b] = [ends && boxes.get(ends[0]), ends && boxes.get(ends[1])];
+  for (const { name, ends, bends: through = [] } of routes) {
+    const [a, b] = [boxes.get(ends[0]), boxes.get(ends[1])];
     if (!a || !b) continue;
     const lane = lanes.get(name) ?? 0;
-    const line = lineOf(a, b, drawing.layout.bends[name] ?? [], lane);
+    const line = lineOf(a, b, through, lane);
     const bends = line.slice(1, -1).map((center) => ({ center, ...BEND }));
     const [label, along, aside] = freePlace(line, [...taken, ...bends]);
     taken.push(label);
@@ -51,12 +66,7 @@ export function lineOf(a: Box, b: Box, bends: readonly Point[], lane: number): P
     const [first, last] = [bends[0]!, bends.at(-1)!];
     return [borderPoint(a, first), ...bends, borderPoint(b, last)];
   }
-  // Named from the lesser end, so that parallel links of either direction take different sides.
-  const turned = a.center.x > b.center.x || (a.center.x === b.center.x && a.center.y > b.center.y);
-  const [dx, dy] = [b.center.x - a.center.x, b.center.y - a.center.y];
-  const length = Math.hypot(dx, dy) || 1;
-  const by = lane * LANE * (turned ? -1 : 1);
-  const shift = { x: (-dy / length) * by, y: (dx / length) * by };
+  const shift = sideways(a.center, b.center, lane * LANE);
   const moved = (box: Box): Box => ({
     ...box,
     center: { x: box.center.x + shift.x, y: box.center.y + shift.y },
@@ -90,22 +100,6 @@ function within(box: Box, shift: Point): Box {
     width: box.width - 2 * Math.abs(x),
     height: box.height - 2 * Math.abs(y),
   };
-}
-
-/** Links between the same two cards get lanes around the middle: −½ and ½, or −1, 0 and 1. */
-function lanesOf(drawing: Drawing, hidden: ReadonlyMap<string, string>): Map<string, number> {
-  const together = new Map<string, string[]>();
-  for (const link of drawing.spec.links) {
-    const ends = shownEnds(link, hidden);
-    if (!ends) continue;
-    const pair = ends.toSorted().join(' ');
-    together.set(pair, [...(together.get(pair) ?? []), linkName(link)]);
-  }
-  return new Map(
-    [...together.values()].flatMap((names) =>
-      names.map((name, index) => [name, index - (names.length - 1) / 2] as const),
-    ),
-  );
 }
 
 function boxesOf(drawing: Drawing): Map<string, Box> {

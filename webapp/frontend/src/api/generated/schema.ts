@@ -951,6 +951,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{run_id}/process-log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Process Log */
+        get: operations["get_process_log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}/replay": {
         parameters: {
             query?: never;
@@ -2199,6 +2216,7 @@ export interface components {
             energy_j: number;
             first_busy_s: number | null;
             first_bytes: number | null;
+            parallel: number;
             payload_bytes: number;
             rate_bit_per_s: number;
         };
@@ -2273,6 +2291,16 @@ export interface components {
             text: string;
             /** @constant */
             type: "log";
+        };
+        LogLine: {
+            device: string;
+            text: string;
+            time_s: number;
+        };
+        LogQuery: {
+            device?: string | null;
+            limit?: number;
+            since?: number;
         };
         MachineIn: {
             calibration: {
@@ -2703,6 +2731,11 @@ export interface components {
             time_s: number;
             /** @constant */
             type: "process_log";
+        };
+        ProcessLogOut: {
+            cursor: number;
+            lines: components["schemas"]["LogLine"][];
+            more: boolean;
         };
         Published: {
             /** @enum {string} */
@@ -5137,6 +5170,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    get_process_log: {
+        parameters: {
+            query?: {
+                device?: string | null;
+                limit?: number;
+                since?: number;
+            };
+            header?: never;
+            path: {
+                run_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessLogOut"];
+                };
             };
         };
     };

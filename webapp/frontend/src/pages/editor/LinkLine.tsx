@@ -8,7 +8,7 @@ import {
 import { memo } from 'react';
 import type { LinkSpec } from '@/api/types';
 import { percent, rate, seconds } from '@/format/units';
-import type { Box } from '@/cluster/border';
+import { boxAt } from '@/cluster/border';
 import { lineOf, pointAlong } from '@/cluster/labels';
 import { BendHandles } from './BendHandles';
 import { editor } from './editorStore';
@@ -76,11 +76,7 @@ function selectLink(id: string, more: boolean) {
   );
 }
 
-function boxOf(node: InternalNode): Box {
-  const { width = 0, height = 0 } = node.measured;
-  const { x, y } = node.internals.positionAbsolute;
-  return { center: { x: x + width / 2, y: y + height / 2 }, width, height };
-}
+const boxOf = ({ internals, measured }: InternalNode) => boxAt(internals.positionAbsolute, measured);
 
 function extrasOf(link: LinkSpec): string[] {
   const lossy = Math.max(link.loss_frac, link.reverse_loss_frac ?? 0) > 0;

@@ -2,6 +2,7 @@ import { Badge, Group, SegmentedControl, Slider, Switch, Text, Tooltip } from '@
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import type { Direction } from '@/api/types';
+import { endsOf, linkTitle } from '@/format/links';
 import { maybe, rate } from '@/format/units';
 import { spanColors } from '@/theme/spanColors';
 import { sendChange } from '@/run/feed/commands';
@@ -56,7 +57,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
     >
       <Group justify="space-between" wrap="nowrap" gap="xs">
         <Text size="sm" fw={600} truncate className={classes.linkName} onClick={onChoose}>
-          {link.a} <span className={classes.dim}>–</span> {link.b}
+          {linkTitle(endsOf(link.name) ?? link)}
         </Text>
         <Group gap={8} wrap="nowrap">
           {(pending || draft !== null) && (

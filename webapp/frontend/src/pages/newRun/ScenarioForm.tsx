@@ -7,7 +7,7 @@ import type { Change, ClusterSpec, Scenario } from '@/api/types';
 import { seconds } from '@/format/units';
 import type { Draft } from '@/run/request/draft';
 import { linksOf, onLink } from './scenario';
-import { linkName } from '@/format/links';
+import { linkChoices, linkName } from '@/format/links';
 
 interface Props {
   draft: Draft;
@@ -68,7 +68,7 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
         {chosen && links.length > 0 && (
           <Select
             label="drives the link"
-            data={links}
+            data={linkChoices(cluster?.links ?? [])}
             value={used[0] ?? null}
             allowDeselect={false}
             w={220}

@@ -1,5 +1,6 @@
 import { Table } from '@mantine/core';
 import type { LinkReport, RunReport } from '@/api/types';
+import { linkName, linkWords } from '@/format/links';
 import { bytes, joules, maybe, percent, rate, seconds } from '@/format/units';
 import { Panel } from '@/components/Panel';
 import { spanColors } from '@/theme/spanColors';
@@ -40,8 +41,8 @@ export function LinkTable({ report }: { report: RunReport }) {
           </Table.Thead>
           <Table.Tbody>
             {report.links.map((link, index) => (
-              <Table.Tr key={index} data-testid={`link-${link.a}--${link.b}-${link.direction}`}>
-                <Table.Td>{arrow(link)}</Table.Td>
+              <Table.Tr key={index} data-testid={`link-${linkName(link)}-${link.direction}`}>
+                <Table.Td>{linkWords(link, link.direction)}</Table.Td>
                 <Table.Td ta="right">{bytes(link.payload_bytes)}</Table.Td>
                 <Table.Td ta="right">{bytes(link.bytes)}</Table.Td>
                 {phases && <Table.Td ta="right">{phaseText(link.first_bytes, link.first_busy_s)}</Table.Td>}
@@ -81,10 +82,6 @@ function phaseText(size: number | null, busy_s: number | null): string {
 function signedPercent(fraction: number): string {
   const text = (fraction * 100).toFixed(1);
   return Number(text) === 0 ? '0.0 %' : `${fraction > 0 ? '+' : ''}${text} %`;
-}
-
-function arrow(link: LinkReport): string {
-  return link.direction === 'forward' ? `${link.a} → ${link.b}` : `${link.b} → ${link.a}`;
 }
 
 function errorOf(link: LinkReport): number | null {

@@ -1,5 +1,6 @@
 /** Marks in words, and which of them are changes of the cluster or of the plan. */
-import type { Mark } from '@/api/types';
+import type { Direction, Mark } from '@/api/types';
+import { namedWords } from '@/format/links';
 import { bytes, human, percent, rate, seconds, three } from '@/format/units';
 import { type Facts, text } from './facts';
 
@@ -62,11 +63,11 @@ export function injectionOf(mark: Mark): Injection | null {
 /** One line for the event log and for a marker. */
 export function describeMark(mark: Mark): string {
   const { facts } = mark;
-  const link = text(facts['link']).replace('--', '–');
+  const link = namedWords(text(facts['link']));
   const device = mark.device || text(facts['device']);
   switch (mark.name) {
     case 'link_changed':
-      return `${arrow(facts)} ${conditions(facts)}`;
+      return `${namedWords(text(facts['link']), wayOf(facts))} ${conditions(facts)}`;
     case 'link_down':
       return `${link} cut`;
     case 'link_up':
@@ -95,10 +96,8 @@ export function describeMark(mark: Mark): string {
   return [mark.name.replaceAll('_', ' '), link || device, others(facts)].filter(Boolean).join(' · ');
 }
 
-function arrow(facts: Facts): string {
-  const [a = '', b = ''] = text(facts['link']).split('--');
-  if (facts['direction'] === 'forward') return `${a} → ${b}`;
-  return facts['direction'] === 'backward' ? `${b} → ${a}` : `${a}–${b}`;
+function wayOf({ direction }: Facts): Direction {
+  return direction === 'forward' || direction === 'backward' ? direction : 'both';
 }
 
 function conditions(facts: Facts): string {

@@ -6,14 +6,17 @@ import {
   type InternalNode,
 } from '@xyflow/react';
 import { memo } from 'react';
+import { boxAt } from '@/cluster/border';
+import { lineOf, pointAlong, type Spot } from '@/cluster/labels';
+import type { Point } from '@/cluster/point';
+import { namedWords } from '@/format/links';
 import { percent } from '@/format/units';
 import { describeRate, utilisation } from '@/run/data/linkUse';
 import type { LinkView } from '@/run/data/snapshot';
-import { edgePoint } from './positions';
 import classes from './topology.module.css';
 
 export type LinkEdgeType = Edge<
-  { view: LinkView; selected: boolean; onSelect: (name: string) => void },
+  { view: LinkView; spot: Spot; selected: boolean; onSelect: (name: string) => void },
   'link'
 >;
 
@@ -26,9 +29,9 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
   const from = useInternalNode(source);
   const to = useInternalNode(target);
   if (!from || !to || !data) return null;
-  const { view, selected, onSelect } = data;
-  const start = edgePoint(boxOf(from), boxOf(to));
-  const end = edgePoint(boxOf(to), boxOf(from));
+  const { view, spot, selected, onSelect } = data;
+  const [start, end] = lineOf(boxOf(from), boxOf(to), [], spot.lane) as [Point, Point];
+  const label = pointAlong([start, end], spot.along, spot.aside);
   const length = Math.hypot(end.x - start.x, end.y - start.y) || 1;
   const off = { x: (-(end.y - start.y) / length) * OFFSET, y: ((end.x - start.x) / length) * OFFSET };
   const path = (sign: number) =>
@@ -54,9 +57,10 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
           data-down={!view.up || undefined}
           data-selected={selected || undefined}
           data-testid={`link-${view.name}`}
+          title={namedWords(view.name)}
           onClick={() => onSelect(view.name)}
           style={{
-            transform: `translate(-50%, -50%) translate(${(start.x + end.x) / 2}px, ${(start.y + end.y) / 2}px)`,
+            transform: `translate(-50%, -50%) translate(${label.x}px, ${label.y}px)`,
           }}
         >
           {view.up ? describeRate(view) : 'down'}
@@ -79,7 +83,4 @@ function Flow({ path, use, way }: { path: string; use: number; way: 'forward' | 
   );
 }
 
-function boxOf(node: InternalNode) {
-  const { x, y } = node.internals.positionAbsolute;
-  return { x, y, width: node.measured.width ?? 0, height: node.measured.height ?? 0 };
-}
+const boxOf = ({ internals, measured }: InternalNode) => boxAt(internals.positionAbsolute, measured);

@@ -7,15 +7,17 @@ import {
   ReactFlow,
   ReactFlowProvider,
   useReactFlow,
+  type NodeOrigin,
   type NodeTypes,
 } from '@xyflow/react';
 import { useEffect, useMemo } from 'react';
 import type { ClusterSpec } from '@/api/types';
+import type { Spot } from '@/cluster/labels';
 import { deviceColor } from '@/theme/deviceColors';
 import type { DeviceView, LinkView } from '@/run/data/snapshot';
 import { LinkEdge, type LinkEdgeType } from './LinkEdge';
 import { DeviceNode, SwitchNode, type DeviceNodeType, type SwitchNodeType } from './nodes';
-import { fitted, positionsOf, type Positions } from './positions';
+import { fitted, positionsOf, spotsIn, type Positions } from './positions';
 import classes from './topology.module.css';
 
 const nodeTypes: NodeTypes = { device: DeviceNode, switch: SwitchNode };
@@ -34,6 +36,10 @@ interface Props {
 
 /** Text of cards has 13 px: at this zoom it is not smaller than 11. A cluster that does not fit can be dragged. */
 const FIT = { padding: 0.06, minZoom: 0.85, maxZoom: 1.15 };
+/** Positions are those of middles, as in the editor. */
+const ORIGIN: NodeOrigin = [0.5, 0.5];
+/** Where the label of a link without a spot is. */
+const MIDDLE: Spot = { lane: 0, along: 0.5, aside: 0 };
 /** Pixels of the canvas that stay free around the cards. */
 const EDGE = 44;
 
@@ -54,6 +60,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
     const given = positionsOf(cluster, drawn);
     return width > 0 ? fitted(cluster, given, room) : given;
   }, [cluster, drawn, width, height]);
+  const spots = useMemo(() => spotsIn(cluster, positions), [cluster, positions]);
   const { fitView } = useReactFlow();
   useEffect(() => {
     if (width > 0 && height > 0 && positions) void fitView(FIT);
@@ -89,11 +96,12 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
         type: 'link',
         data: {
           view,
+          spot: spots.get(view.name) ?? MIDDLE,
           selected: selection?.kind === 'link' && selection.name === view.name,
           onSelect: (name) => onSelect({ kind: 'link', name }),
         },
       })),
-    [links, selection, onSelect],
+    [links, spots, selection, onSelect],
   );
   return (
     <div ref={ref} className={classes.canvas} data-testid="topology">
@@ -103,6 +111,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
         nodeTypes={nodeTypes}
         edgeTypes={edgeTypes}
         colorMode={scheme}
+        nodeOrigin={ORIGIN}
         fitView
         fitViewOptions={FIT}
         minZoom={0.2}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ClusterSpec } from '@/api/types';
 import { cluster as pair, device } from '@/run/data/fixtures';
-import { fitted } from './positions';
+import { fitted, spotsIn } from './positions';
 
 const names = ['a', 'b', 'c', 'd', 'e'];
 const star: ClusterSpec = {
@@ -30,6 +30,8 @@ describe('fitted', () => {
     const found = fitted(star, inALine, { width: 600, height: 400 });
     expect(Math.max(...names.map((name) => found[name]!.x)) + 158).toBeLessThanOrEqual(600);
     const heights = names.map((name) => found[name]!.y);
+    const columns = ['a', 'b', 'c'].map((name) => found[name]!.x);
+    expect(found['hub']!.x).toBeCloseTo((Math.min(...columns) + Math.max(...columns)) / 2);
     expect(heights.filter((y) => y < found['hub']!.y)).toHaveLength(3);
     expect(heights.filter((y) => y > found['hub']!.y)).toHaveLength(2);
   });
@@ -37,5 +39,17 @@ describe('fitted', () => {
   it('keeps a shape that does not fit and has no single switch', () => {
     const close = { a: { x: 0, y: 0 }, b: { x: 300, y: 0 } };
     expect(fitted(pair, close, { width: 200, height: 100 })).toBe(close);
+  });
+});
+
+describe('spotsIn', () => {
+  it('draws parallel links beside each other, with labels that do not cover each other', () => {
+    const links = [pair.links[0]!, { ...pair.links[0]!, a: 'b', b: 'a', parallel: 2 }];
+    const spots = spotsIn({ ...pair, links }, { a: { x: 0, y: 0 }, b: { x: 500, y: 0 } });
+    expect([...spots.keys()]).toEqual(['a--b', 'b--a--2']);
+    const [one, other] = [...spots.values()];
+    expect([one!.lane, other!.lane]).toEqual([-0.5, 0.5]);
+    // The lanes are 20 apart, less than the height of a label.
+    expect([other!.along, other!.aside]).not.toEqual([one!.along, one!.aside]);
   });
 });

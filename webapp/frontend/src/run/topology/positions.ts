@@ -1,6 +1,9 @@
-/** Positions of nodes for a cluster without a drawing. */
+/** Positions of the middles of nodes for a cluster without a drawing, and where the labels of its links are. */
 import { graphlib, layout } from '@dagrejs/dagre';
 import type { ClusterSpec, CanvasLayout } from '@/api/types';
+import type { Box } from '@/cluster/border';
+import { type Route, type Spot, spotsAmong } from '@/cluster/labels';
+import { linkName } from '@/format/links';
 
 export type Positions = CanvasLayout['positions'];
 
@@ -19,33 +22,14 @@ export function positionsOf(cluster: ClusterSpec, drawn?: Positions): Positions 
   return Object.fromEntries(
     names.map((name) => {
       const { x, y } = graph.node(name);
-      return [name, { x: x - NODE.width / 2, y: y - NODE.height / 2 }];
+      return [name, { x, y }];
     }),
   );
 }
 
-interface Box {
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
-
-/** Where the line between the middles of two boxes leaves the first. */
-export function edgePoint(from: Box, to: Box): { x: number; y: number } {
-  const x = from.x + from.width / 2;
-  const y = from.y + from.height / 2;
-  const dx = to.x + to.width / 2 - x;
-  const dy = to.y + to.height / 2 - y;
-  if (dx === 0 && dy === 0) return { x, y };
-  const scale = Math.min(
-    dx === 0 ? Infinity : from.width / 2 / Math.abs(dx),
-    dy === 0 ? Infinity : from.height / 2 / Math.abs(dy),
-  );
-  return { x: x + dx * scale, y: y + dy * scale };
-}
-
 const CARD = { width: 158, height: 62 };
+/** A switch with a short name. */
+const SWITCH = { width: 84, height: 34 };
 /** Between the cards of two devices, for the rate of a link. */
 const GAP = { x: 20, y: 44 };
 
@@ -70,6 +54,14 @@ export function fitted(
   );
   if (!touching(Object.values(together))) return together;
   return aroundSwitch(cluster, room) ?? positions;
+}
+
+/** Where the lines and labels of links are, by name. */
+export function spotsIn(cluster: ClusterSpec, positions: Positions): Map<string, Spot> {
+  const boxed = (nodes: readonly { name: string }[], size: typeof CARD) =>
+    nodes.map(({ name }): [string, Box] => [name, { center: positions[name] ?? { x: 0, y: 0 }, ...size }]);
+  const routes = cluster.links.map((link): Route => ({ name: linkName(link), ends: [link.a, link.b] }));
+  return spotsAmong(routes, new Map([...boxed(cluster.devices, CARD), ...boxed(cluster.switches, SWITCH)]));
 }
 
 function touching(list: readonly { x: number; y: number }[]): boolean {
@@ -105,8 +97,8 @@ function aroundSwitch(cluster: ClusterSpec, room: { width: number; height: numbe
   const placed = devices.map(({ name }, rank) => {
     const row = Math.floor(rank / perRow);
     const inRow = Math.min(perRow, devices.length - row * perRow);
-    const x = middle - (inRow * columnWidth - GAP.x) / 2 + (rank % perRow) * columnWidth;
+    const x = middle - ((inRow - 1) * columnWidth) / 2 + (rank % perRow) * columnWidth;
     return [name, { x, y: (row + (row >= above ? 1 : 0)) * rowHeight }] as const;
   });
-  return Object.fromEntries([...placed, [hub.name, { x: middle - 34, y: above * rowHeight + 12 }]]);
+  return Object.fromEntries([...placed, [hub.name, { x: middle, y: above * rowHeight }]]);
 }

@@ -1,4 +1,5 @@
 /** What the tracks of the cockpit draw: latency of tokens, use of links and of memory over virtual time. */
+import { namedWords } from '@/format/links';
 import { percent, seconds } from '@/format/units';
 import type { CanvasColors } from '@/run/charts/colors';
 import type { PredictedToken } from '@/run/data/progress';
@@ -99,5 +100,5 @@ function describe(
 ): string[] {
   const one = named.find(({ name }) => name === chosen) ?? named.toSorted((a, b) => b.value - a.value)[0];
   if (!one || (one.value === 0 && one.name !== chosen)) return [nothing];
-  return [`${one.name.replace('--', '–')} ${percent(one.value)}`];
+  return [`${namedWords(one.name)} ${percent(one.value)}`];
 }

@@ -11,7 +11,7 @@ import {
   type Kind,
 } from '@/run/scenario/changes';
 import classes from './recorder.module.css';
-import { linkName } from '@/format/links';
+import { linkChoices } from '@/format/links';
 
 interface Props {
   change: Change;
@@ -24,7 +24,7 @@ interface Props {
 export function ChangeRow({ change, cluster, onChange, onRemove }: Props) {
   const kind = KINDS.find(({ value }) => value === change.kind)!;
   const subjects =
-    kind.subject === 'link' ? cluster.links.map(linkName) : cluster.devices.map(({ name }) => name);
+    kind.subject === 'link' ? linkChoices(cluster.links) : cluster.devices.map(({ name }) => name);
   const value = valueOf(change);
   return (
     <div className={classes.row} data-testid="recorder-row">

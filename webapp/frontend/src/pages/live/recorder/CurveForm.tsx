@@ -3,7 +3,7 @@ import { IconChartLine } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { ClusterSpec } from '@/api/types';
 import type { Curve } from '@/run/scenario/changes';
-import { linkName } from '@/format/links';
+import { linkChoices } from '@/format/links';
 
 interface Props {
   cluster: ClusterSpec;
@@ -16,9 +16,9 @@ const MAX_STEPS = 200;
 /** Adds a rate that rises or falls over a stretch of time, as a series of changes. */
 export function CurveForm({ cluster, end_s, onAdd }: Props) {
   const [opened, setOpened] = useState(false);
-  const links = cluster.links.map(linkName);
+  const links = linkChoices(cluster.links);
   const [curve, setCurve] = useState<Curve>(() => ({
-    link: links[0] ?? '',
+    link: links[0]?.value ?? '',
     from_s: Number((end_s / 4).toFixed(3)),
     to_s: Number((end_s / 2).toFixed(3)),
     from_bit_per_s: cluster.links[0]?.bit_per_s ?? 1e8,
